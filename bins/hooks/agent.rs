@@ -102,9 +102,14 @@ pub(super) fn plan(
 /// Refuses a tracked link that leads out of the repository.
 fn require_inside(top: &Path, path: &Path) -> Result<(), Failure> {
     let Some(link) = safe_files::find_link_out(top, path) else { return Ok(()) };
+    Err(leads_out(&link))
+}
+
+/// The error for a tracked link that leads out of the repository.
+pub(super) fn leads_out(link: &Path) -> Failure {
     let words = format!("'{}' is a link that leads out of the repository", link.display());
-    Err(Failure::new(Exit::Person, words)
-        .hint(format!("nothing was changed; remove the link: rm '{}'", link.display())))
+    Failure::new(Exit::Person, words)
+        .hint(format!("nothing was changed; remove the link: rm '{}'", link.display()))
 }
 
 fn put_in(settings: &mut Map<String, Value>, binary: &Quoted) -> Result<(), &'static str> {

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use arborist_core::{
     failure::Failure,
-    git::{Config, GitVersion, HooksDir, Repository},
+    git::{Config, DirPlace, GitVersion, HooksDir, Repository, husky_folder},
+    safe_files,
 };
 
 use super::{
@@ -38,6 +39,8 @@ pub(super) struct HookSite {
     pub moved: Option<HookFile>,
     /// The user's file that husky runs.
     pub husky: Option<HookFile>,
+    /// A link in the place of that file that leads out of the repository.
+    pub husky_link: Option<PathBuf>,
     /// Ours in the default directory and the hook that we set aside there, if `core.hooksPath` points elsewhere.
     pub elsewhere: Option<(HookFile, HookFile)>,
 }
@@ -47,7 +50,8 @@ impl HookSite {
         let dir = repository.hooks_dir(config)?;
         let file = dir.path.join(event.as_str());
         let script = HookFile::script(file.clone(), event)?;
-        let husky = husky_file(&dir.path, event).map(|path| HookFile::block(path, event)).transpose()?;
+        let husky = husky_folder(&dir.path).map(|folder| folder.join(event.as_str()));
+        let husky = husky.map(|path| HookFile::block(path, event)).transpose()?;
         let kept = HookFile::script(with_suffix(&file, KEPT), event)?;
         let manager =
             [&script, &kept].into_iter().find_map(|spot| Manager::of_script(spot.bytes.as_deref()?));
@@ -64,10 +68,19 @@ impl HookSite {
                 default => find_pair(&default.join(event.as_str()), event)?,
             },
             script,
+            husky_link: husky.as_ref().and_then(|file| find_link_out(repository, &dir, &file.path)),
             husky,
             dir,
         })
     }
+}
+
+/// The link through which the file that husky runs leads out of the repository. The user may have chosen a folder outside.
+fn find_link_out(repository: &Repository, dir: &HooksDir, file: &Path) -> Option<PathBuf> {
+    let main = repository.common_dir.parent();
+    let tops = [repository.worktree.as_deref(), main].into_iter().flatten();
+    let mut tops = tops.filter(|top| dir.reach == DirPlace::Worktree && file.starts_with(top));
+    tops.next().and_then(|top| safe_files::find_link_out(top, file))
 }
 
 fn config_content(event: HookEvent, config: &Config) -> HookContent {
@@ -101,14 +114,6 @@ fn find_ours<const N: usize>(paths: [PathBuf; N], event: HookEvent) -> Result<Op
 fn find_pair(file: &Path, event: HookEvent) -> Result<Option<(HookFile, HookFile)>, Failure> {
     let found = find_ours([file.to_owned()], event)?;
     found.map(|script| Ok((script, HookFile::script(with_suffix(file, KEPT), event)?))).transpose()
-}
-
-/// Where husky expects the user's hook: next to its directory `_`, or in it before husky 9.
-fn husky_file(dir: &Path, event: HookEvent) -> Option<PathBuf> {
-    let generated = dir.ends_with("_") && (dir.ends_with(".husky/_") || dir.join("h").is_file());
-    let home = if generated { dir.parent()? } else { dir };
-    let is_husky = generated || dir.ends_with(".husky") || dir.join("_/husky.sh").is_file();
-    is_husky.then(|| home.join(event.as_str()))
 }
 
 pub(super) fn with_suffix(file: &Path, suffix: &str) -> PathBuf {

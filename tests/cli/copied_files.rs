@@ -125,3 +125,28 @@ fn what_an_agent_puts_into_the_worktree_of_a_gate_is_gone_when_the_run_ends() {
     assert!(repo.root().join("repo.arborist/gate-1/cache/kept").exists());
     assert!(!repo.root().join("repo.arborist/gate-1/cache/helper").exists());
 }
+
+#[test]
+fn copies_are_not_committed_if_a_task_stops_ignoring_them() {
+    for place in ["--isolate", "--session-branch"] {
+        let deed = "printf 'other\\n' > .gitignore; echo changed >> dep.cache";
+        let repo = repo(PLAN, deed, "echo APPROVED");
+        repo.write("settings.local", "mine\n");
+        repo.write("dep.cache", "mine\n");
+        repo.write("cache/deep/file", "mine\n");
+        repo.write(".worktreeinclude", "settings.local\n*.cache\ncache/\n");
+        repo.commit("copies\n");
+        repo.arborist(["gardener", place, "--test-command", "true"]).succeeds();
+        for file in ["settings.local", "dep.cache", "cache"] {
+            assert_eq!(
+                repo.git(["log", "--branches", "--format=%s", "--", file]).answer(),
+                "",
+                "{place}: {file}"
+            );
+        }
+        assert_eq!(
+            repo.git(["log", "--branches", "--format=%h", "--", "T001.txt"]).answer().lines().count(),
+            1
+        );
+    }
+}

@@ -66,6 +66,33 @@ fn a_lane_does_not_change_a_tracked_file_that_the_configuration_names() {
     }
 }
 
+#[test]
+fn a_task_does_not_change_the_hooks_that_husky_runs() {
+    for (folder, hook) in [(".husky/_", ".husky/"), ("config/_", "config/"), ("_", "")] {
+        for args in
+            [["gardener", "--max-retries=1"].as_slice(), &["gardener", "--isolate", "--max-retries=1"]]
+        {
+            let deed = format!("echo planted > {hook}post-checkout; echo planted >> {hook}pre-commit");
+            let test_repo = test_repo(&deed);
+            test_repo.write(&format!("{hook}pre-commit"), "true\n");
+            test_repo.commit("hooks\n");
+            test_repo.write(&format!("{folder}/.gitignore"), "*\n");
+            test_repo.write(&format!("{folder}/h"), "#!/bin/sh\n");
+            test_repo.git(["config", "core.hooksPath", folder]).succeeds();
+            let run = test_repo.arborist(args);
+            let said = run.stderr();
+            assert!(
+                said.contains("was changed while it ran") && said.contains("post-checkout"),
+                "{folder}: {said}"
+            );
+            assert!(!test_repo.path(&format!("{hook}post-checkout")).exists(), "{folder}");
+            assert_eq!(test_repo.read(&format!("{hook}pre-commit")), "true\n", "{folder}");
+            let planted = test_repo.git(["log", "--all", "--format=%h", "-S", "planted"]);
+            assert_eq!(planted.answer(), "", "{folder} {args:?}");
+        }
+    }
+}
+
 /// A rebase that the user has stopped in another worktree before its second of three steps.
 fn stopped_rebase(test_repo: &TestRepo) -> PathBuf {
     let top = test_repo.root().join("own");

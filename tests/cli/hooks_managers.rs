@@ -205,3 +205,26 @@ fn a_new_git_needs_no_hooks_path_and_an_edited_command_is_left() {
     with_new_git(&repo, &["install", "commit-msg"]).exits(2).err("was edited");
     assert_eq!(repo.git(["config", "hook.arborist-commit-msg.command"]).answer(), "true");
 }
+
+#[test]
+fn a_link_that_leads_out_of_the_repository_is_not_written_through() {
+    for folder in [".husky", ".husky/_"] {
+        let repo = husky();
+        repo.git(["config", "core.hooksPath", folder]).succeeds();
+        let mine = repo.root().join("home/.bashrc");
+        fs::create_dir_all(mine.parent().unwrap()).unwrap();
+        fs::write(&mine, "# mine\n").unwrap();
+        std::os::unix::fs::symlink("../../home/.bashrc", repo.path(".husky/commit-msg")).unwrap();
+        let error = "is a link that leads out of the repository";
+        repo.arborist(["hooks", "install"]).exits(2).err(error);
+        assert_eq!(fs::read_to_string(&mine).unwrap(), "# mine\n", "{folder}");
+
+        fs::remove_file(repo.path(".husky/commit-msg")).unwrap();
+        repo.arborist(["hooks", "install"]).succeeds();
+        fs::rename(repo.path(".husky/commit-msg"), &mine).unwrap();
+        let before = fs::read_to_string(&mine).unwrap();
+        std::os::unix::fs::symlink("../../home/.bashrc", repo.path(".husky/commit-msg")).unwrap();
+        repo.arborist(["hooks", "uninstall"]).exits(2).err(error);
+        assert_eq!(fs::read_to_string(&mine).unwrap(), before, "{folder}");
+    }
+}

@@ -128,7 +128,7 @@ fn a_repository_that_is_planted_in_a_folder_with_tracked_files_is_moved_away() {
             let options = ["gardener", "--max-retries", "2"].into_iter().chain(place);
             repo.arborist(options).succeeds();
             let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
-            let words = "it made a repository in a folder with tracked files: src/.git";
+            let words = "it made a repository in a folder of the checkout: src/.git";
             assert!(body.contains(words), "{place:?}: {deed}: {body}");
             assert_eq!(find_all(&repo, "src/.git"), Vec::<PathBuf>::new(), "{place:?}: {deed}");
         }
@@ -140,4 +140,78 @@ fn tests_may_make_repositories_in_ignored_folders() {
     let repo = repo("mkdir -p vendor/new && git init -q vendor/new");
     repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
     assert!(repo.path("vendor/new/.git").exists());
+}
+
+/// Makes the folder `$1` look like a bare repository that runs something.
+const BARE: &str = "bare() {
+mkdir -p \"$1\"/objects \"$1\"/refs; touch \"$1\"/objects/.keep \"$1\"/refs/.keep; echo 'ref: refs/heads/main' > \"$1\"/HEAD
+printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n\\tfsmonitor = \"touch ~/planted; false\"\\n' > \"$1\"/config
+}
+";
+
+#[test]
+fn a_folder_that_looks_like_a_bare_repository_is_no_longer_one_afterwards() {
+    let deeds = [
+        ("bare src", "src"),
+        ("bare new", "new"),
+        ("bare vendor", "vendor"),
+        ("bare away; bare src; rm -r src/objects src/refs; echo ../away > src/commondir", "src"),
+    ];
+    for place in [None, Some("--isolate"), Some("--session-branch")] {
+        for (deed, folder) in deeds {
+            if folder == "vendor" && place.is_some() {
+                continue;
+            }
+            let repo = repo(&format!("{BARE}{deed}"));
+            let options = ["gardener", "--max-retries", "2"].into_iter().chain(place);
+            repo.arborist(options).succeeds();
+            let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
+            let words = "it made a repository in a folder of the checkout: ";
+            assert!(
+                body.contains(words) && body.contains(&format!("{folder}/HEAD")),
+                "{place:?}: {deed}: {body}"
+            );
+            assert_eq!(
+                find_all(&repo, &format!("{folder}/HEAD")),
+                Vec::<PathBuf>::new(),
+                "{place:?}: {deed}"
+            );
+            if repo.path(folder).exists() {
+                repo.git_in(&repo.path(folder), ["status", "--short"]).succeeds();
+            }
+            assert!(!repo.home().join("planted").exists(), "{place:?}: {deed}");
+        }
+    }
+}
+
+#[test]
+fn a_repository_that_runs_something_is_moved_out_of_an_ignored_folder_that_was_there() {
+    let repo =
+        repo("git init -q vendor; git -C vendor config core.fsmonitor 'touch \"$HOME/planted\"; false'");
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    assert!(body.contains("it made a repository in a folder of the checkout: vendor/.git"), "{body}");
+    repo.git_in(&repo.path("vendor"), ["status", "--short"]).succeeds();
+    assert!(!repo.home().join("planted").exists());
+}
+
+#[test]
+fn tracked_files_that_look_like_a_bare_repository_are_left_alone() {
+    for place in [None, Some("--isolate")] {
+        let repo = repo("echo more > tests/data/refs/new");
+        for file in ["HEAD", "objects/.keep", "refs/.keep", "config"] {
+            repo.write(&format!("tests/data/{file}"), "x\n");
+        }
+        repo.commit("test data\n");
+        repo.arborist(["gardener", "--max-retries", "1"].into_iter().chain(place)).succeeds();
+        assert_eq!(repo.read("tests/data/HEAD"), "x\n");
+        assert_eq!(repo.git(["show", "HEAD:tests/data/refs/new"]).answer(), "more");
+    }
+}
+
+#[test]
+fn a_plain_repository_in_an_ignored_folder_fails_no_attempt() {
+    let repo = repo("git init -q vendor; git init -q --bare vendor/deep");
+    repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
+    assert!(repo.path("vendor/.git").exists() && repo.path("vendor/deep/HEAD").exists());
 }

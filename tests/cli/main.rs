@@ -115,6 +115,7 @@ mod plan_order;
 mod plan_readiness;
 mod plan_reading;
 mod plan_statements;
+mod program_paths;
 mod prompts;
 mod protect;
 mod proven_merges;

@@ -303,3 +303,50 @@ echo '{\"numStartups\": 2, \"mcpServers\": {\"a\": {\"command\": \"a\"}}, \"proj
         assert!(repo.home().join(".claude/projects/p/s.jsonl").exists(), "{mode}");
     }
 }
+
+/// A claude of the user's: its installation is in its state folder, and settings name a script there.
+fn repo_with_claude(deed: &str) -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", "");
+    let claude = format!(
+        "#!/bin/sh\nprompt=$(cat)\ncd \"$HOME/.claude\" || exit 1\ncase \"$prompt\" in Review*) [ \"$CLAUDE_CODE_DISABLE_AUTO_MEMORY\" = 1 ] && echo APPROVED; exit ;; esac\n\
+         mkdir -p projects/p && echo x > projects/p/s.jsonl && echo x > history.jsonl || exit 1\n{{ {deed}; }} 2>/dev/null\ncd \"$OLDPWD\"; echo x > T001.txt\n"
+    );
+    for (file, text) in [
+        (".claude/local/claude", claude.as_str()),
+        (".claude/statusline.sh", "#!/bin/sh\n"),
+        (".claude/shell-snapshots/snapshot-bash-1.sh", "alias a=b\n"),
+    ] {
+        repo.write_script(&format!("../home/{file}"), text);
+    }
+    assert_eq!(repo.home(), repo.root().join("home"));
+    fs::create_dir_all(repo.root().join("programs")).unwrap();
+    symlink(repo.home().join(".claude/local/claude"), repo.root().join("programs/claude")).unwrap();
+    repo.git(["config", "arborist.runner", "claude"]).succeeds();
+    repo.git(["config", "arborist.runners.claude.events", "text"]).succeeds();
+    repo
+}
+
+#[test]
+fn programs_and_scripts_in_the_state_of_an_agent_stay_as_they_are() {
+    for mode in working_modes() {
+        for path in ["local/claude", "statusline.sh", "shell-snapshots/snapshot-bash-1.sh"] {
+            let repo = repo_with_claude(&format!("echo planted >> {path}"));
+            let before = fs::read_to_string(repo.home().join(".claude").join(path)).unwrap();
+            let run = arborist(
+                &repo,
+                &["gardener", "--sandbox", mode, "--max-retries", "1", "--test-command", "true"],
+            );
+            let after = fs::read_to_string(repo.home().join(".claude").join(path)).unwrap();
+            // Landlock cannot close a part of a folder. Claude itself writes snapshots, so they are not compared either.
+            if mode == "bwrap" || !path.starts_with("shell-snapshots") {
+                assert_eq!(after, before, "{mode}: {path}");
+            }
+            assert_eq!(
+                run.code() == 0,
+                mode == "bwrap" || path.starts_with("shell-snapshots"),
+                "{mode} {path}: {}",
+                run.report()
+            );
+        }
+    }
+}

@@ -128,3 +128,41 @@ fn a_tracked_file_weakens_tests_and_reviews_only_with_approval() {
         repo.arborist(["gardener", "--test-command", "true", "--yes"]).succeeds();
     }
 }
+
+#[test]
+fn a_tracked_folder_for_worktrees_has_no_tracked_files_unless_it_is_approved() {
+    for (base, is_harmless) in [
+        ("src", false),
+        ("src/", false),
+        ("{repository}", false),
+        ("src/trees", true),
+        (".arborist/trees", true),
+    ] {
+        let repo = repo(&format!("[worktree]\nbase = \"{base}\"\n"));
+        repo.write("src/a.c", "int main;\n");
+        repo.commit("sources\n");
+        let added = repo.arborist(["worktree", "add", "T001"]);
+        match is_harmless {
+            true => drop(added.succeeds()),
+            false => drop(added.exits(2).err(&format!("worktree.base = \"{base}\""))),
+        }
+    }
+}
+
+#[test]
+fn a_folder_for_worktrees_hides_no_other_files() {
+    let repo = repo("[worktree]\nbase = \"src\"\n");
+    repo.write("src/a.c", "int main;\n");
+    repo.commit("sources\n");
+    let worktree = repo.arborist(["worktree", "add", "T001", "--yes"]).answer();
+    repo.write("src/mine.c", "mine\n");
+    repo.write("src/T001/src/new.c", "new\n");
+    assert_eq!(repo.git(["status", "--porcelain", "-uall"]).answer(), "?? src/mine.c");
+    let status = repo.git_in(std::path::Path::new(&worktree), ["status", "--porcelain", "-uall"]);
+    assert_eq!(status.answer(), "?? src/new.c");
+    let _ = repo.arborist(["cleanup", "--older-than", "0", "--yes"]);
+    assert_eq!(repo.read("src/T001/src/new.c"), "new\n", "it has uncommitted work");
+    repo.arborist(["gardener", "--jobs", "2", "--yes", "--test-command", "true"]).succeeds();
+    assert!(repo.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer().contains("src/T001.txt"));
+    assert_eq!(repo.read("src/mine.c"), "mine\n");
+}

@@ -276,7 +276,10 @@ fn what_stands_in_the_exclude_file_stays_as_it_is() {
     repo.git(["config", "arborist.worktree.base", "trees"]).succeeds();
     add(&repo, "T1");
     add(&repo, "T2");
-    assert_eq!(fs::read(&own).unwrap(), b"caf\xe9.txt\n/trees/\n");
+    assert_eq!(
+        fs::read(&own).unwrap(),
+        b"caf\xe9.txt\n/trees/.removed-*/\n/trees/*.replaced.*/\n/trees/T1/\n/trees/T2/\n"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use arborist_core::{
 
 use super::{HookChange, HookPlan};
 use crate::hooks::{
+    agent::leads_out,
     block,
     event::{HookEvent, Quoted},
     site::HookSite,
@@ -31,6 +32,7 @@ pub(in crate::hooks) fn plan_install(site: &HookSite, binary: &Quoted) -> Result
             Exit::Person,
             "husky runs no pre-receive hook: it belongs into the repository that is pushed to",
         )),
+        Some(_) if let Some(link) = &site.husky_link => Err(leads_out(link)),
         Some(file) => plan(block_steps(site.event, file)?),
         None if site.dir.reach == DirPlace::Worktree => script_plan(site, &Quoted::none()),
         None => script_plan(site, binary),

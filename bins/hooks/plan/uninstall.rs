@@ -24,7 +24,13 @@ pub(in crate::hooks) fn plan_uninstall(site: &HookSite) -> HookPlan {
     }
     if site.dir.reach != DirPlace::Outside {
         match &site.husky {
-            Some(file) => remove_block(&mut plan, file),
+            Some(file) => match &site.husky_link {
+                Some(link) if file.content.is_ours() => {
+                    plan.left
+                        .push(format!("'{}' is a link that leads out of the repository", link.display()));
+                }
+                _ => remove_block(&mut plan, file),
+            },
             None => remove_script(&mut plan, &site.script, &site.kept),
         }
         plan.steps.extend(site.moved.iter().map(|moved| HookChange::Remove { path: moved.path.clone() }));

@@ -34,7 +34,7 @@ pub(super) fn run(root: &Root, tool: &Tool, bounds: &CommandLimits, stops: &[&Ca
             format!("{error}{hint}")
         },
     )?;
-    let program = Program::new("sh")
+    let program = Program::located("sh")
         .args(["-c", &tool.command])
         .dir(&root.path)
         .env("ARBORIST_REPO", root.name.as_str())

@@ -10,7 +10,7 @@ use anyhow::Context;
 use arborist_core::{
     consent,
     failure::{Exit, Failure},
-    git::{Config, DirPlace, Repository},
+    git::{Config, DirPlace, Repository, husky_folder},
     message::visible,
     name::{BranchName, NameError, RepoName, ToolName},
     process::Cancel,
@@ -161,11 +161,14 @@ impl Root {
         }
         let mut enclosure = Enclosure::open(&path).with_context(could_not_open)?;
         let hooks = repository.hooks_dir(&Config::start(&path)?.finish()?)?;
-        let hooks_path = hooks.path.canonicalize().unwrap_or(hooks.path);
-        if let (DirPlace::Worktree, Ok(inner)) = (hooks.reach, hooks_path.strip_prefix(&path))
-            && let Some(Ok(folder)) = inner.to_str().map(str::parse)
-        {
-            enclosure = enclosure.without(folder);
+        let husky = husky_folder(&hooks.path).map(Path::to_owned);
+        for folder in [Some(hooks.path), husky].into_iter().flatten() {
+            let folder = folder.canonicalize().unwrap_or(folder);
+            if let (DirPlace::Worktree, Ok(inner)) = (hooks.reach, folder.strip_prefix(&path))
+                && let Some(Ok(folder)) = inner.to_str().map(str::parse)
+            {
+                enclosure = enclosure.without(folder);
+            }
         }
         // A temporary file of a killed server must not become part of the work. A failure to exclude it does not
         // matter.

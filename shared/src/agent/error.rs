@@ -1,5 +1,7 @@
 //! Errors of a runner before it is started.
 
+use std::path::PathBuf;
+
 use super::{EventFormat, Placeholder, Preset, limits::ChoiceError};
 use crate::{
     failure::{Exit, Explain},
@@ -64,6 +66,16 @@ pub enum AgentError {
         /// How to install it, if we know.
         install: Option<String>,
     },
+    /// The program is only in a folder of `PATH` that agents can change.
+    #[error("'{program}' is only in '{}', and agents can change the programs there", file.parent().unwrap_or(file).display())]
+    InCheckout {
+        /// The runner.
+        runner: String,
+        /// The program.
+        program: String,
+        /// Its file.
+        file: PathBuf,
+    },
     /// The runner `shell` cannot review: the command of a task cannot judge its own result.
     #[error("'shell' runs the command of a task and cannot review it")]
     ShellReviews,
@@ -116,6 +128,10 @@ impl Explain for AgentError {
             Self::ShellReviews => Some(
                 "name a reviewer with --review-runner, or as runner and fallback under [steps.review]".into(),
             ),
+            Self::InCheckout { runner, file, .. } => Some(format!(
+                "install it elsewhere, or allow this one by its full path as the first word of runners.{runner}.command: {}",
+                file.display()
+            )),
             Self::NotInstalled { program, install } => Some(match install {
                 Some(install) => format!("install it with: {install}"),
                 None if program.contains(' ') => {

@@ -2,7 +2,16 @@
 //! hooks and MCP servers, instructions, and installed programs. An agent must not change them. Credentials, sessions and
 //! logs are not among them.
 
-use std::path::PathBuf;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use crate::{
+    process::is_executable,
+    safe_files::{self, FileKind},
+};
 
 /// Files of one program, in the folder that a variable names, or else in the home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +46,72 @@ pub struct ProtectedPath {
     pub path: PathBuf,
     /// How it is compared.
     pub kind: ProtectedKind,
+}
+
+/// Names in the state folders of agent programs under which they keep data of their sessions. Scripts below them are copies of
+/// files, or made again for each session.
+const DATA: [&str; 20] = [
+    "backups",
+    "cache",
+    "debug",
+    "file-history",
+    "history",
+    "log",
+    "logs",
+    "paste-cache",
+    "plans",
+    "projects",
+    "repos",
+    "session-env",
+    "sessions",
+    "shell-snapshots",
+    "snapshot",
+    "statsig",
+    "storage",
+    "telemetry",
+    "tmp",
+    "todos",
+];
+/// The endings of files that an interpreter runs.
+const SCRIPTS: [&str; 13] =
+    ["sh", "bash", "zsh", "fish", "py", "js", "cjs", "mjs", "ts", "rb", "pl", "lua", "ps1"];
+/// How deep programs are searched for in an entry of such a folder, and how many names are read.
+const MAX_DEPTH: usize = 3;
+const MAX_NAMES: usize = 1000;
+
+/// The programs and scripts in a state folder that exist when this is called first: installations of the program itself,
+/// scripts that the user's settings name, and everything else that the user may run.
+pub(super) fn programs_in(folder: &Path) -> Vec<PathBuf> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known.entry(folder.to_owned()).or_insert_with(|| {
+        let entries = safe_files::list_kinds(folder).unwrap_or_default().into_iter();
+        let is_data =
+            |path: &Path| DATA.iter().any(|name| path.file_name().is_some_and(|file| file == *name));
+        let others = entries.filter(|entry| !is_data(&entry.path));
+        others.filter(|entry| has_program(&entry.path, entry.kind)).map(|entry| entry.path).collect()
+    });
+    found.clone()
+}
+
+/// Whether this is a program or a script, or a folder with one.
+fn has_program(path: &Path, kind: FileKind) -> bool {
+    let (mut open, mut count) = (vec![(path.to_owned(), kind, 0)], 0);
+    while let Some((path, kind, depth)) = open.pop().filter(|_| count < MAX_NAMES) {
+        count += 1;
+        if kind == FileKind::Folder && depth < MAX_DEPTH {
+            let entries = safe_files::list_kinds(&path).unwrap_or_default().into_iter();
+            open.extend(entries.map(|entry| (entry.path, entry.kind, depth + 1)));
+        }
+        let is_script = || {
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            ending.is_some_and(|ending| SCRIPTS.contains(&ending))
+        };
+        if matches!(kind, FileKind::File | FileKind::Link) && (is_executable(&path) || is_script()) {
+            return true;
+        }
+    }
+    false
 }
 
 const fn whole(
@@ -77,6 +152,8 @@ pub(super) const CLAUDE: &[ProtectedFiles] = &[
         ],
     ),
     if_found("CLAUDE_CONFIG_DIR", ".claude", &["plugins"]),
+    // The program itself, if it was installed by `claude migrate-installer`, and a program that the browser starts.
+    whole("CLAUDE_CONFIG_DIR", ".claude", &["local", "chrome"]),
     claude_commands("CLAUDE_CONFIG_DIR", ""),
 ];
 
@@ -106,22 +183,26 @@ pub(super) const CODEX: &[ProtectedFiles] = &[
     },
 ];
 
-pub(super) const GEMINI: &[ProtectedFiles] = &[whole(
-    "",
-    ".gemini",
-    &[
-        "settings.json",
-        "GEMINI.md",
-        ".env",
-        "agents",
-        "commands",
-        "extensions",
-        "hooks",
-        "policies",
-        "skills",
-        "trustedFolders.json",
-    ],
-)];
+pub(super) const GEMINI: &[ProtectedFiles] = &[
+    whole(
+        "",
+        ".gemini",
+        &[
+            "settings.json",
+            "GEMINI.md",
+            ".env",
+            "agents",
+            "commands",
+            "extensions",
+            "hooks",
+            "policies",
+            "skills",
+            "trustedFolders.json",
+        ],
+    ),
+    // Programs that it has fetched.
+    if_found("", ".gemini", &["tmp/bin"]),
+];
 
 pub(super) const OPENCODE: &[ProtectedFiles] = &[
     ProtectedFiles {

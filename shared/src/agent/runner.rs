@@ -7,11 +7,11 @@ use std::{
 };
 
 use super::{
-    AgentError, EventFormat, NamedIn, Placeholder, Preset, ProtectedFiles, ProtectedPath, Template,
-    ToolServer, ToolsForm,
+    AgentError, EventFormat, NamedIn, Placeholder, Preset, ProtectedFiles, ProtectedKind, ProtectedPath,
+    Template, ToolServer, ToolsForm, protected::programs_in,
 };
 use crate::{
-    process::{find_program, is_executable},
+    process::{ProgramPlace, is_executable, locate_program},
     sandbox::{self, ProgramFolder},
 };
 
@@ -106,6 +106,27 @@ impl Runner {
         self.templates().any(|template| template.words().any(|word| word == path))
     }
 
+    /// Whether its program reads this path of the repository as settings, which name commands, variables or the address of
+    /// the model. A wrapper that names the program counts as the program.
+    #[must_use]
+    pub fn reads_settings(&self, path: &str) -> bool {
+        let words = || self.templates().flat_map(Template::words);
+        let is_called = |preset: &&Preset| {
+            words().any(|word| Path::new(word).file_name() == Some(OsStr::new(preset.program())))
+        };
+        let is_setting = |name: &&str| match name.strip_suffix('/') {
+            Some(folder) => {
+                let first = path.split('/').next().unwrap_or_default();
+                first.eq_ignore_ascii_case(folder)
+            }
+            None => path.eq_ignore_ascii_case(name),
+        };
+        Preset::ALL
+            .iter()
+            .filter(is_called)
+            .any(|preset| preset.project_settings.iter().any(|name| is_setting(&name)))
+    }
+
     /// How to log in at the program's provider, if we know.
     #[must_use]
     pub fn login(&self) -> Option<&'static str> {
@@ -171,7 +192,26 @@ impl Runner {
             let paths = paths.filter(|path| path.is_absolute());
             paths.map(|path| ProtectedPath { path, kind: files.kind }).collect::<Vec<ProtectedPath>>()
         };
-        self.known.map_or(&[][..], |preset| preset.protected).iter().flat_map(of_group).collect()
+        let listed = self.known.map_or(&[][..], |preset| preset.protected).iter().flat_map(of_group);
+        let mut found: Vec<ProtectedPath> = listed.collect();
+        for state in self.state() {
+            let ProgramFolder::Folder(folder) = state else { continue };
+            for path in programs_in(&folder) {
+                if !found.iter().any(|known| path.starts_with(&known.path)) {
+                    found.push(ProtectedPath { path, kind: ProtectedKind::IfFound });
+                }
+            }
+        }
+        found
+    }
+
+    /// Folders of its program that stay as they are where the sandbox can close them. Claude writes a script there for each
+    /// session, and the user's own sessions run theirs before every command.
+    #[must_use]
+    pub fn closed(&self) -> Option<PathBuf> {
+        let value = |name: &str| self.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+        self.known.filter(|preset| preset.name == "claude")?;
+        Some(sandbox::find_path("CLAUDE_CONFIG_DIR", ".claude", value)?.join("shell-snapshots"))
     }
 
     /// The variable with the program's home directory, if it reads its tools there, and its configured value.
@@ -228,18 +268,25 @@ impl Runner {
         Some((name.to_owned(), server?.written(form)?))
     }
 
-    /// Finds the program, given the value of `PATH`.
+    /// Finds the program, given the value of `PATH`. A folder in which children can write is not searched.
     pub fn require_program(&self, path: &OsStr) -> Result<PathBuf, AgentError> {
         let program = self.program();
-        let found = if program.contains('/') {
-            Some(PathBuf::from(program)).filter(|file| is_executable(file))
+        let place = if program.contains('/') {
+            let file = Some(PathBuf::from(program)).filter(|file| is_executable(file));
+            file.map_or(ProgramPlace::Missing, ProgramPlace::Found)
         } else {
-            find_program(program, path)
+            locate_program(program, self.env.get("PATH").map_or(path, OsStr::new))
         };
-        found.ok_or_else(|| AgentError::NotInstalled {
-            program: program.to_owned(),
-            install: self.known.map(|preset| preset.install.to_owned()),
-        })
+        match place {
+            ProgramPlace::Found(file) => Ok(file),
+            ProgramPlace::InCheckout(file) => {
+                Err(AgentError::InCheckout { runner: self.name.clone(), program: program.to_owned(), file })
+            }
+            ProgramPlace::Missing => Err(AgentError::NotInstalled {
+                program: program.to_owned(),
+                install: self.known.map(|preset| preset.install.to_owned()),
+            }),
+        }
     }
 }
 

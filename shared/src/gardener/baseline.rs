@@ -72,7 +72,7 @@ pub enum Baseline {
 impl Probe<'_> {
     /// Runs the command.
     pub fn run(&self, orphan_lock: &mut OrphanLock) -> Result<Baseline, GardenerError> {
-        let program = Program::new("sh").args(["-c", self.command]).dir(self.dir);
+        let program = Program::located("sh").args(["-c", self.command]).dir(self.dir);
         let places = vec![self.dir.to_owned()];
         let child = SandboxedChild { step: "test", places, ..SandboxedChild::default() };
         let confinement = self.sandbox.confine(&child);

@@ -68,8 +68,18 @@ impl Repository {
         (from, to): (Oid, Oid),
         pathspecs: &[String],
     ) -> Result<Vec<TreeChange>, GitError> {
-        let mut changes = self.changes(from, to)?;
+        let mut changes = self.changes_matching((from, to), pathspecs)?;
         changes.retain(|change| change.before.is_some());
+        Ok(changes)
+    }
+
+    /// The changes between two trees of files that match one of these pathspecs.
+    pub fn changes_matching(
+        &self,
+        (from, to): (Oid, Oid),
+        pathspecs: &[String],
+    ) -> Result<Vec<TreeChange>, GitError> {
+        let mut changes = self.changes(from, to)?;
         if changes.is_empty() {
             return Ok(changes);
         }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{GitError, Repository};
+use super::{GitError, Repository, nested_repositories::leads_into};
 use crate::{
     process::{Cancel, FileLock},
     safe_files,
@@ -23,11 +23,20 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lines that this process has added, or was about to add, so that no child is blamed for them.
 static OWN_LINES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Whether this process adds this line to exclude files.
+/// Whether this process adds this line to exclude files, or it hides a worktree of the repository with this exclude
+/// file, which another process may have made.
 #[must_use]
-pub fn is_own_exclude(line: &[u8]) -> bool {
+pub fn is_own_exclude(file: &Path, line: &[u8]) -> bool {
     let own = OWN_LINES.lock().unwrap_or_else(PoisonError::into_inner);
-    std::str::from_utf8(line).is_ok_and(|line| own.contains(line))
+    std::str::from_utf8(line).is_ok_and(|line| own.contains(line) || hides_worktree(file, line))
+}
+
+fn hides_worktree(file: &Path, line: &str) -> bool {
+    let folder = line.strip_prefix('/').and_then(|line| line.strip_suffix('/'));
+    let common_dir = file.parent().and_then(Path::parent).filter(|dir| dir.ends_with(".git"));
+    let (Some(folder), Some(common_dir)) = (folder, common_dir) else { return false };
+    let link = common_dir.with_file_name(folder).join(".git");
+    !folder.contains('\\') && leads_into(&link, &common_dir.join("worktrees"))
 }
 
 impl Repository {
@@ -53,28 +62,27 @@ impl Repository {
 }
 
 impl Repository {
-    /// Hides the logs in a folder from `git status`. In a folder that the configuration names, other files stay
-    /// visible: it may be a folder of sources.
+    /// Hides the logs in a folder from `git status`.
     pub fn exclude_logs(&self, folder: &str) -> Result<(), GitError> {
         let folder = folder.trim_matches('/');
         if folder == "spec/logs" {
             return self.exclude("/spec/logs/");
         }
-        let mut pattern = String::from("/");
-        for c in folder.chars() {
-            if matches!(c, '*' | '?' | '[' | '\\' | ' ') {
-                pattern.push('\\');
-            }
-            pattern.push(c);
-        }
-        let (file, line) = (self.common_dir.join("info/exclude"), pattern + "/*.log");
+        self.exclude_in(folder, "*.log")
+    }
+
+    /// Hides what matches a pattern in a folder. Other files stay visible: it may be a folder of sources.
+    pub fn exclude_in(&self, folder: &str, pattern: &str) -> Result<(), GitError> {
+        let (file, line) =
+            (self.common_dir.join("info/exclude"), format!("{}/{pattern}", escaped_pattern(folder)));
+        let line = if line.starts_with('/') { line } else { format!("/{line}") };
         if !file.is_symlink() && !self.common_dir.join("info").is_symlink() {
             return self.exclude(&line);
         }
         if safe_files::read_users(&file).is_ok_and(|text| holds(&text, &line)) {
             return Ok(());
         }
-        self.ignore_in(folder, &["*.log", ".gitignore"], (&file, &line))
+        self.ignore_in(folder, &[pattern, ".gitignore"], (&file, &line))
     }
 
     fn hide_without_exclude(&self, file: &Path, line: &str) -> Result<(), GitError> {
@@ -101,6 +109,19 @@ impl Repository {
         }
         Ok(())
     }
+}
+
+/// A pattern that matches exactly this path.
+#[must_use]
+pub fn escaped_pattern(path: &str) -> String {
+    let mut pattern = String::new();
+    for c in path.chars() {
+        if matches!(c, '*' | '?' | '[' | '\\' | ' ') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
 }
 
 fn add(file: &Path, line: &str) -> io::Result<()> {

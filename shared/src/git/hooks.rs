@@ -31,6 +31,42 @@ pub enum DirPlace {
     Outside,
 }
 
+/// The hooks that git runs in a checkout.
+pub const CHECKOUT_HOOKS: [&str; 23] = [
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "p4-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "p4-prepare-changelist",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-rewrite",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "prepare-commit-msg",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+];
+
+/// The folder in which husky expects the hooks of the user, if `hooks` is a folder of husky: since husky 9 its parent,
+/// because the scripts in `hooks` only run the files of the same name there.
+#[must_use]
+pub fn husky_folder(hooks: &Path) -> Option<&Path> {
+    let is_generated = hooks.ends_with("_") && (hooks.ends_with(".husky/_") || hooks.join("h").is_file());
+    let is_older = hooks.ends_with(".husky") || hooks.join("_/husky.sh").is_file();
+    if is_generated { hooks.parent() } else { Some(hooks).filter(|_| is_older) }
+}
+
 impl Repository {
     /// The folder of hooks for this worktree.
     pub fn hooks_dir(&self, config: &Config) -> Result<HooksDir, GitError> {

@@ -2,21 +2,17 @@
 //! index.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     ffi::{OsStr, OsString},
     fs,
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use super::{
-    GitError, PrivateIndex, Repository, UncommittedPath,
-    command::checked,
-    misplaced_files::move_aside,
-    scan::{Scan, ScannedName},
-    submodules::list_gitlinks,
-    worktree_git_dirs::is_own_git_dir,
+    GitError, PrivateIndex, Repository, UncommittedPath, command::checked, harmless_settings::runs_nothing,
+    misplaced_files::move_aside, scan::Scan, submodules::list_gitlinks, worktree_git_dirs::is_own_git_dir,
     worktree_link::target_of,
 };
 use crate::safe_files::{self, FileKind};
@@ -28,61 +24,149 @@ const MAX_DEPTH: usize = 3;
 /// less than 0.1 s, once in a run.
 const MAX_FOLDERS: usize = 50_000;
 
+/// What a folder contains that git takes for a git directory.
+const BARE: [&[&str]; 2] = [&["HEAD", "objects", "refs"], &["HEAD", "commondir"]];
+
+/// The folders of a checkout before the first child process started there.
+#[derive(Debug, Default)]
+struct FoldersBefore {
+    /// The `.git` of every other repository.
+    git_dirs: Vec<PathBuf>,
+    /// The folders that look like a bare repository.
+    bare: BTreeSet<PathBuf>,
+    /// All folders, in a large checkout those that are nearest to its top.
+    all: BTreeSet<PathBuf>,
+}
+
+/// A repository that a child made in a place where it must not be.
+#[derive(Debug)]
+pub struct PlantedRepository {
+    /// What was taken away, from the top.
+    pub path: PathBuf,
+    /// Where it is kept.
+    pub kept: Option<PathBuf>,
+}
+
 impl Repository {
     /// The `.git` of every other repository inside of this checkout, as they were when this was called first. There are
     /// none in worktrees that runs have made.
     #[must_use]
     pub fn find_inner_git_dirs(&self) -> Vec<PathBuf> {
-        static KNOWN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
+        self.folders_before().git_dirs.clone()
+    }
+
+    fn folders_before(&self) -> Arc<FoldersBefore> {
+        static KNOWN: Mutex<BTreeMap<PathBuf, Arc<FoldersBefore>>> = Mutex::new(BTreeMap::new());
         let Some(top) = self.worktree.as_ref().filter(|_| !is_own_git_dir(&self.git_dir)) else {
-            return Vec::new();
+            return Arc::default();
         };
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.entry(top.clone()).or_insert_with(|| {
             // The scan of a large checkout is not complete.
             let scan = self.scan().filter(|scan| scan.is_complete());
-            let mut found = scan.map_or_else(|| list_git_dirs(top), |scan| list_scanned_git_dirs(&scan, top));
+            let mut found =
+                scan.map_or_else(|| FoldersBefore::list(top), |scan| FoldersBefore::of(&scan, top));
             // Another worktree of this repository.
-            found.retain(|path| !leads_into(path, &self.common_dir));
-            found
+            found.git_dirs.retain(|path| !leads_into(path, &self.common_dir));
+            Arc::new(found)
         });
-        found.clone()
+        Arc::clone(found)
     }
 
-    /// Takes every `.git` away that is in a folder with tracked files, except for those of [`Self::find_inner_git_dirs`].
-    /// No git command lists or removes these, and git obeys such a repository as soon as it is called in the folder.
-    /// Returns the paths from the top. A folder is moved and returned with its new path; anything else is removed.
-    pub fn move_planted_git(&self) -> Result<Vec<(PathBuf, Option<PathBuf>)>, GitError> {
+    /// Takes every repository away that was not there before the first child process, and that no snapshot shows: a `.git`
+    /// in a folder with tracked files, a folder that looks like a bare repository, and in ignored folders that were there
+    /// before, both of these if they could run something. git obeys such a repository as soon as it is called in the folder.
+    pub fn move_planted_git(&self) -> Result<Vec<PlantedRepository>, GitError> {
         let Some(top) = &self.worktree else { return Ok(Vec::new()) };
+        let before = self.folders_before();
         let scan = self.scan().filter(|scan| scan.is_complete());
         let found = match scan {
-            Some(scan) => list_scanned_git_dirs(&scan, top),
-            None => self.list_git_in_tracked_folders(top)?,
+            Some(scan) => FoldersBefore::of(&scan, top),
+            None => self.list_in_known_folders(top, &before)?,
         };
-        let known = if found.is_empty() { Vec::new() } else { self.find_inner_git_dirs() };
         let mut moved = Vec::new();
-        for path in found.into_iter().filter(|path| !known.contains(path)) {
-            let inner = path.strip_prefix(top).unwrap_or(&path).to_owned();
-            if self.is_folder_tracked(inner.parent().unwrap_or(&inner))? {
-                let taken = match safe_files::kind_of(&path) {
-                    Some(FileKind::Folder) => move_aside(&self.git_dir, &path).map(Some),
-                    _ => safe_files::remove(&path).map(|()| None),
-                };
-                let failed = |source| GitError::File { path: path.display().to_string(), source };
-                moved.push((inner, taken.map_err(failed)?));
+        for path in found.git_dirs.iter().filter(|path| !before.git_dirs.contains(path)) {
+            let folder = path.parent().unwrap_or(path);
+            let inner = folder.strip_prefix(top).unwrap_or(folder);
+            let is_planted = || {
+                let is_old = before.all.contains(folder) && !leads_into(path, &self.common_dir);
+                Ok::<_, GitError>(is_old && could_run(path) && self.is_ignored(inner)?)
+            };
+            if self.is_folder_tracked(inner)? || is_planted()? {
+                moved.push(self.take_away(top, path)?);
+            }
+        }
+        for folder in found.bare.iter().filter(|folder| !before.bare.contains(*folder)) {
+            let inner = folder.strip_prefix(top).unwrap_or(folder);
+            let is_harmless = || {
+                let is_old = before.all.contains(folder);
+                Ok::<_, GitError>(!(is_old && could_run(folder)) && self.is_ignored(inner)?)
+            };
+            if let Some(name) = self.find_untracked_part(folder, inner)?
+                && !is_harmless()?
+            {
+                moved.push(self.take_away(top, &folder.join(name))?);
             }
         }
         Ok(moved)
     }
 
-    /// The same candidates where a scan would take too long.
-    fn list_git_in_tracked_folders(&self, top: &Path) -> Result<Vec<PathBuf>, GitError> {
-        let Some(commit) = self.head.commit else { return Ok(Vec::new()) };
-        let command = self.git("ls-tree").args(["-r", "-d", "-z", "--name-only", "--full-tree"]);
-        let printed = command.arg(commit.to_string()).stdout()?;
-        let folders = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        let paths = folders.map(|folder| top.join(OsStr::from_bytes(folder)).join(".git"));
-        Ok(paths.filter(|path| path.symlink_metadata().is_ok()).collect())
+    /// Moves a folder aside, and removes anything else than a folder or a file.
+    fn take_away(&self, top: &Path, path: &Path) -> Result<PlantedRepository, GitError> {
+        let is_kept = match safe_files::kind_of(path) {
+            Some(FileKind::Folder) => true,
+            Some(FileKind::File) => !path.ends_with(".git"),
+            _ => false,
+        };
+        let kept = match is_kept {
+            true => move_aside(&self.git_dir, path).map(Some),
+            false => safe_files::remove(path).map(|()| None),
+        };
+        let kept = kept.map_err(|source| GitError::File { path: path.display().to_string(), source })?;
+        Ok(PlantedRepository { path: path.strip_prefix(top).unwrap_or(path).to_owned(), kept })
+    }
+
+    /// The first name that makes a folder look like a bare repository and that was not committed before; `None` if all of
+    /// them were: then it is not new.
+    fn find_untracked_part(&self, folder: &Path, inner: &Path) -> Result<Option<&'static str>, GitError> {
+        let is_there = |name: &&str| folder.join(name).symlink_metadata().is_ok();
+        let Some(names) = BARE.into_iter().find(|names| names.iter().all(|name| is_there(name))) else {
+            return Ok(None);
+        };
+        for name in names {
+            let path = inner.join(name);
+            let committed = self.head.commit.map(|commit| match path.to_str() {
+                Some(path) => self.find_path(commit, path),
+                None => Ok(None),
+            });
+            if committed.transpose()?.flatten().is_none() {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_ignored(&self, folder: &Path) -> Result<bool, GitError> {
+        let command = self.git("check-ignore").dir(self.top()).args(["-q", "--"]);
+        Ok(command.arg(folder).finish()?.status.success())
+    }
+
+    /// The repositories in folders that were there before, and in those that are in the commit, where a scan would take
+    /// too long.
+    fn list_in_known_folders(&self, top: &Path, before: &FoldersBefore) -> Result<FoldersBefore, GitError> {
+        let mut found = FoldersBefore::default();
+        let mut tracked = BTreeSet::new();
+        if let Some(commit) = self.head.commit {
+            let command = self.git("ls-tree").args(["-r", "-d", "-z", "--name-only", "--full-tree"]);
+            let printed = command.arg(commit.to_string()).stdout()?;
+            let folders = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+            tracked.extend(folders.map(|folder| top.join(OsStr::from_bytes(folder))));
+        }
+        for folder in before.all.union(&tracked) {
+            let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+            found.add(folder.clone(), is_there);
+        }
+        Ok(found)
     }
 
     /// Whether a folder has files in the commit that is checked out, or in the one that was when this repository was
@@ -251,32 +335,71 @@ fn find_refused(complaint: &str) -> Option<Vec<u8>> {
     Some(parts[..end].join("/").into_bytes())
 }
 
-/// Everything with the name `.git` below `top`, according to a scan.
-fn list_scanned_git_dirs(scan: &Scan, top: &Path) -> Vec<PathBuf> {
-    let has_git = |names: &[ScannedName]| names.iter().any(|entry| entry.name == b".git");
-    let folders = scan.folders().filter(|(folder, names)| !folder.is_empty() && has_git(names));
-    folders.map(|(folder, _)| top.join(OsStr::from_bytes(folder)).join(".git")).collect()
+impl FoldersBefore {
+    /// The folders below `top` according to a scan.
+    fn of(scan: &Scan, top: &Path) -> Self {
+        let mut found = Self::default();
+        for (folder, names) in scan.folders().filter(|(folder, _)| !folder.is_empty()) {
+            let is_there =
+                |name: &str| names.iter().any(|entry| entry.name.eq_ignore_ascii_case(name.as_bytes()));
+            found.add(top.join(OsStr::from_bytes(folder.strip_suffix(b"/").unwrap_or(folder))), is_there);
+        }
+        found
+    }
+
+    /// The same without a scan. Neither links nor git directories are entered.
+    fn list(top: &Path) -> Self {
+        let (mut found, mut count) = (Self::default(), 0);
+        let mut open = VecDeque::from([top.to_owned()]);
+        while let Some(folder) = open.pop_front().filter(|_| count < MAX_FOLDERS) {
+            count += 1;
+            let mut names = Vec::new();
+            let visit = |name: &OsStr, kind: FileKind| {
+                names.push(name.to_owned());
+                if kind == FileKind::Folder && name != ".git" {
+                    open.push_back(folder.join(name));
+                }
+            };
+            // A folder that cannot be read is left out.
+            let _ = safe_files::visit_kinds(&folder, visit);
+            if folder != top {
+                found.add(folder, |name| names.iter().any(|entry| entry.eq_ignore_ascii_case(name)));
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, folder: PathBuf, is_there: impl Fn(&str) -> bool) {
+        if is_there(".git") {
+            self.git_dirs.push(folder.join(".git"));
+        }
+        if is_there("HEAD") && BARE.iter().any(|names| names.iter().all(|name| is_there(name))) {
+            self.bare.insert(folder.clone());
+        }
+        self.all.insert(folder);
+    }
 }
 
-/// The same without a scan. Neither links nor git directories are entered.
-fn list_git_dirs(top: &Path) -> Vec<PathBuf> {
-    let (mut found, mut count) = (Vec::new(), 0);
-    let mut open = VecDeque::from([top.to_owned()]);
-    while let Some(folder) = open.pop_front().filter(|_| count < MAX_FOLDERS) {
-        count += 1;
-        let visit = |name: &OsStr, kind: FileKind| match kind {
-            _ if name == ".git" => found.extend((folder != top).then(|| folder.join(name))),
-            FileKind::Folder => open.push_back(folder.join(name)),
-            _ => {}
-        };
-        // A folder that cannot be read is left out.
-        let _ = safe_files::visit_kinds(&folder, visit);
-    }
-    found
+/// Whether git would run something that a git directory contains.
+fn could_run(git_dir: &Path) -> bool {
+    let hooks = safe_files::list_kinds(&git_dir.join("hooks")).unwrap_or_default();
+    let is_hook = |path: &Path| path.extension() != Some(OsStr::new("sample"));
+    let config = git_dir.join("config");
+    let is_harmless = match safe_files::kind_of(&config) {
+        None => true,
+        Some(FileKind::File) => safe_files::read(&config).is_ok_and(|config| runs_nothing(&config)),
+        Some(_) => false,
+    };
+    let leads_elsewhere = ["commondir", "config.worktree"];
+    let leads_elsewhere = leads_elsewhere.iter().any(|name| git_dir.join(name).symlink_metadata().is_ok());
+    safe_files::kind_of(git_dir) != Some(FileKind::Folder)
+        || !is_harmless
+        || leads_elsewhere
+        || hooks.iter().any(|entry| is_hook(&entry.path))
 }
 
 /// Whether a `.git` file names a folder below `git_dir`.
-fn leads_into(link: &Path, git_dir: &Path) -> bool {
+pub(super) fn leads_into(link: &Path, git_dir: &Path) -> bool {
     let folder = link.parent().unwrap_or(link);
     let target = safe_files::read(link).ok().and_then(|content| target_of(folder, &content));
     target.is_some_and(|target| target.starts_with(git_dir))

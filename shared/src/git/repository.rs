@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
-    process::{Holder, ProgramOutput, RunningProgram, find_other_drivers, find_outer_driver},
+    process::{Holder, ProgramOutput, RunningProgram, add_checkout, find_other_drivers, find_outer_driver},
     safe_files,
 };
 
@@ -176,12 +176,15 @@ impl Repository {
         let mut git_dir_ids: Vec<GitDirId> =
             [&common_dir, &git_dir].into_iter().filter_map(|dir| GitDirId::of(dir)).collect();
         git_dir_ids.dedup();
+        let worktree = (*inside == b"true").then(|| top_of(dir, &path(prefix)));
+        let main = common_dir.parent().filter(|_| common_dir.ends_with(".git"));
+        worktree.as_deref().into_iter().chain(main).for_each(add_checkout);
         Ok(Self {
             dir: dir.to_owned(),
             git_dir,
             common_dir,
             git_dir_ids: git_dir_ids.into(),
-            worktree: (*inside == b"true").then(|| top_of(dir, &path(prefix))),
+            worktree,
             format: match *format {
                 b"sha1" => ObjectFormat::Sha1,
                 b"sha256" => ObjectFormat::Sha256,

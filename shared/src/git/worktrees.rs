@@ -19,7 +19,7 @@ use super::{
 use crate::{
     message::visible,
     name::{BranchName, Oid},
-    process::Occupants,
+    process::{Occupants, add_checkout},
     safe_files,
 };
 
@@ -170,6 +170,7 @@ impl Repository {
     /// The repository as seen from one of its worktrees. Its location is passed to git, not read from the worktree.
     #[must_use]
     pub fn linked(&self, worktree: &Worktree) -> Option<Self> {
+        add_checkout(&worktree.path);
         Some(Self {
             dir: worktree.path.clone(),
             git_dir: worktree.git_dir.clone()?,

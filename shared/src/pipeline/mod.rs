@@ -32,7 +32,7 @@ pub use checkout::{
     file_secrets::{FileSecrets, SecretFiles},
     guard::{ConcurrentChildren, ConfigGuard},
     guarded::put_back_checkout,
-    ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles},
+    ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
     other_repo::OtherRepo,
     place,
 };

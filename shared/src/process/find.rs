@@ -1,14 +1,36 @@
 //! Finds programs without running them.
+//!
+//! A program that a run starts is searched for once, before the first child can write anywhere, and not in folders that
+//! children can write: `.venv/bin` and `node_modules/.bin` of a checkout are often on `PATH`.
 
 use std::{
-    ffi::OsStr,
+    collections::{BTreeMap, BTreeSet},
+    env,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
+
+use crate::safe_files;
+
+/// The checkouts and worktrees of this process.
+static CHECKOUTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Where a program is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProgramPlace {
+    /// In a folder that children cannot write, unless there is no sandbox.
+    Found(PathBuf),
+    /// Only in a folder of `PATH` that is relative or inside of a checkout.
+    InCheckout(PathBuf),
+    /// Nowhere.
+    Missing,
+}
 
 /// The first executable file called `name` in the directories of `path` (the value of `PATH`).
 #[must_use]
 pub fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
-    which::which_in(name, Some(path), std::env::current_dir().unwrap_or_default()).ok()
+    which::which_in(name, Some(path), env::current_dir().unwrap_or_default()).ok()
 }
 
 /// Whether `file` is a file with an execute permission.
@@ -16,4 +38,56 @@ pub fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Records a checkout or a worktree. No program is taken from a folder of `PATH` in it.
+pub fn add_checkout(top: &Path) {
+    let mut checkouts = CHECKOUTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !checkouts.contains(top) {
+        checkouts.insert(top.to_owned());
+        checkouts.insert(safe_files::resolved(top));
+    }
+}
+
+/// Whether a file or folder is in a checkout, or a link that leads into one.
+#[must_use]
+pub fn is_in_checkout(path: &Path) -> bool {
+    let real = safe_files::resolved(path);
+    let checkouts = CHECKOUTS.lock().unwrap_or_else(PoisonError::into_inner);
+    checkouts.iter().any(|top| path.starts_with(top) || real.starts_with(top))
+}
+
+/// The folders of `PATH` in which no program of a run is searched for: relative ones, and those in a checkout.
+#[must_use]
+pub fn list_unused_folders() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = env::split_paths(&path).filter(|folder| is_unused(folder)).collect();
+    folders.dedup();
+    folders
+}
+
+fn is_unused(folder: &Path) -> bool {
+    folder.is_relative() || is_in_checkout(folder)
+}
+
+/// Where a program of a run is, given the value of `PATH`. Once it is found, the answer does not change.
+#[must_use]
+pub fn locate_program(name: &str, path: &OsStr) -> ProgramPlace {
+    static FOUND: Mutex<BTreeMap<(String, OsString), PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (name.to_owned(), path.to_owned());
+    if let Some(file) = found.get(&key) {
+        return if is_executable(file) { ProgramPlace::Found(file.clone()) } else { ProgramPlace::Missing };
+    }
+    let folders = || env::split_paths(path);
+    let files = folders().filter(|folder| !is_unused(folder)).map(|folder| folder.join(name));
+    // A link may lead into a checkout.
+    if let Some(file) = files.into_iter().find(|file| is_executable(file) && !is_in_checkout(file)) {
+        found.insert(key, file.clone());
+        return ProgramPlace::Found(file);
+    }
+    match find_program(name, path) {
+        Some(file) => ProgramPlace::InCheckout(file),
+        None => ProgramPlace::Missing,
+    }
 }

@@ -44,7 +44,10 @@ pub use confine::{Confinement, ConfinementBackend};
 pub use crash::{find_dead, forget_dead};
 pub use drivers::{find_other_drivers, find_outer_driver, may_be_in_step};
 pub use ending::Ending;
-pub use find::{find_program, is_executable};
+pub use find::{
+    ProgramPlace, add_checkout, find_program, is_executable, is_in_checkout, list_unused_folders,
+    locate_program,
+};
 pub use holder::Holder;
 pub use identity::{ProcessId, is_process_alive};
 pub use limits::Limits;

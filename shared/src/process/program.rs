@@ -2,7 +2,6 @@
 //! processes behind is run as [`Supervised`](super::Supervised) instead.
 
 use std::{
-    collections::BTreeMap,
     env,
     ffi::{OsStr, OsString},
     io,
@@ -12,7 +11,6 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Mutex, PoisonError},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -20,7 +18,7 @@ use std::{
 use super::{
     Confinement, ProcessError,
     environment::{self, TRUST},
-    find::find_program,
+    find::{ProgramPlace, locate_program},
     input, interrupt,
     mark::{self, RunMark},
     occupants::{DRIVER, driver_mark},
@@ -90,20 +88,23 @@ impl Program {
         }
     }
 
-    /// The same, but `PATH` is searched only once per process: searching a long `PATH` takes as long as a short program
-    /// runs.
+    /// The same, but `PATH` is searched only once per process, and not in checkouts if the program is elsewhere as well. A
+    /// child could put another program there. Searching a long `PATH` also takes as long as a short program runs.
     #[must_use]
     pub fn located(name: &str) -> Self {
-        static FOUND: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
-        let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-        if !found.contains_key(name)
-            && let Some(file) = env::var_os("PATH").and_then(|path| find_program(name, &path))
-        {
-            found.insert(name.to_owned(), file);
-        }
-        let mut program = Self::new(found.get(name).map_or(OsStr::new(name), |file| file.as_os_str()));
+        let mut program = Self::new(Self::locate(name));
         program.command.arg0(name);
         program
+    }
+
+    /// The path of such a program; its name if it is not found.
+    #[must_use]
+    pub fn locate(name: &str) -> PathBuf {
+        let path = env::var_os("PATH").unwrap_or_default();
+        match locate_program(name, &path) {
+            ProgramPlace::Found(file) | ProgramPlace::InCheckout(file) => file,
+            ProgramPlace::Missing => name.into(),
+        }
     }
 
     /// Adds one argument.

@@ -13,9 +13,22 @@ use crate::{
     name::Oid,
     pipeline::Budgets,
     plan::{Task, Unread, Why},
+    process::list_unused_folders,
     progress::{Boxes, Progress},
     worktree::Pool,
 };
+
+/// Warns about folders on `PATH` that agents can change.
+fn tell_of_unused_folders(listener: &mut dyn RunListener) {
+    let folders: Vec<String> =
+        list_unused_folders().iter().map(|folder| format!("'{}'", folder.display())).collect();
+    if !folders.is_empty() {
+        listener.warn(&visible(&format!(
+            "agents and reviewers are not started from these folders on PATH, which agents can change: {}",
+            folders.join(", ")
+        )));
+    }
+}
 
 /// The hint when there are many worktrees, or little disk space.
 pub const CLEAN_UP: &str = "see what can go with: git arborist cleanup --dry-run";
@@ -38,6 +51,7 @@ impl OpenRun {
             );
             listener.hint("if a run was started before, stop this one and fetch it: git fetch --unshallow");
         }
+        tell_of_unused_folders(listener);
         self.tell_of_crowding(listener);
         self.tell_of_missing_tools(planned, listener)?;
         self.tell_of_unmeasured(planned, listener)

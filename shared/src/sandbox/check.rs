@@ -113,7 +113,8 @@ impl Sandbox {
         });
         let attempts = self.attempts(&child, &top);
         let confinement = Self { makes_folders: false, ..self.clone() }.confine(&child);
-        let mut program = Program::new("sh").args(["-c", SCRIPT, "sh"]).dir(&place).confined_if(confinement);
+        let mut program =
+            Program::located("sh").args(["-c", SCRIPT, "sh"]).dir(&place).confined_if(confinement);
         for attempt in &attempts {
             program = program.arg(attempt.what).arg(&attempt.argument);
         }

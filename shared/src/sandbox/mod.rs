@@ -24,7 +24,7 @@ use links::WritableFolders;
 
 use crate::{
     failure::{Exit, Explain},
-    process::{Confinement, ConfinementBackend},
+    process::{Confinement, ConfinementBackend, is_in_checkout, list_unused_folders},
     safe_files,
     settings::{Origin, Settings},
 };
@@ -145,6 +145,8 @@ pub struct SandboxedChild<'c> {
     pub places: Vec<PathBuf>,
     /// Whether its program limits itself. In the mode `auto` it is left to that.
     pub has_own_sandbox: bool,
+    /// The file of its program, for agents.
+    pub program: Option<PathBuf>,
 }
 
 impl Sandbox {
@@ -207,8 +209,11 @@ impl Sandbox {
     pub fn confine(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
         let mode = self.mode_of(child);
         let is_offline = self.is_offline(child);
-        // The sandbox of another program is not known to take the network away.
-        let is_left_alone = mode == SandboxMode::Auto && child.has_own_sandbox && !is_offline;
+        // The sandbox of another program is not known to take the network away. A program that a child can replace has none.
+        let is_left_alone = mode == SandboxMode::Auto
+            && child.has_own_sandbox
+            && !is_offline
+            && !child.program.as_ref().is_some_and(|program| self.is_writable(child, program));
         if mode == SandboxMode::Off || is_left_alone {
             return None;
         }
@@ -240,6 +245,9 @@ impl Sandbox {
         let checkouts = child.places.iter().chain(&self.repositories);
         checkouts.flat_map(|checkout| find_git_dirs(checkout)).for_each(|path| confinement.close(path));
         child.protected.iter().for_each(|path| confinement.close(path.clone()));
+        if child.step != "setup" {
+            self.program_folders(child).into_iter().for_each(|folder| confinement.close(folder));
+        }
         self.git_dirs.iter().for_each(|git_dir| confinement.close(git_dir.clone()));
         self.denied(child).into_iter().for_each(|path| confinement.hide(path));
         let confinement = if is_offline { confinement.offline() } else { confinement };
@@ -247,6 +255,30 @@ impl Sandbox {
             SandboxMode::Landlock => confinement.required(),
             SandboxMode::Auto | SandboxMode::Bwrap | SandboxMode::Off => confinement,
         })
+    }
+
+    /// The folders of `PATH` in checkouts. The user's own commands and later steps would find what a child puts there.
+    fn program_folders(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
+        let checkouts: Vec<PathBuf> =
+            child.places.iter().chain(&self.repositories).map(|top| safe_files::resolved(top)).collect();
+        let unused = list_unused_folders().into_iter();
+        let folders = unused.flat_map(|folder| checkouts.iter().map(move |top| top.join(&folder)));
+        let folders = folders.map(|folder| safe_files::resolved(&folder));
+        let is_inside = |folder: &PathBuf| checkouts.iter().any(|top| folder.starts_with(top));
+        let holds_checkout = |folder: &PathBuf| checkouts.iter().any(|top| top.starts_with(folder));
+        folders.filter(|folder| is_inside(folder) && !holds_checkout(folder)).collect()
+    }
+
+    /// Whether a child of the run can replace this file.
+    fn is_writable(&self, child: &SandboxedChild<'_>, file: &Path) -> bool {
+        let real = safe_files::resolved(file);
+        let configured = self.settings.keys_below("").filter(|key| key.ends_with("sandbox.write"));
+        let configured = configured.filter_map(|key| self.settings.words(key)).flatten();
+        let state =
+            child.state.iter().map(|(ProgramFolder::Folder(path) | ProgramFolder::File(path))| path.clone());
+        let caches = self.caches.iter().map(|cache| cache.path.clone());
+        let mut folders = configured.filter_map(|word| in_home(word)).chain(state).chain(caches);
+        is_in_checkout(file) || folders.any(|folder| real.starts_with(safe_files::resolved(&folder)))
     }
 
     /// How a child is limited.

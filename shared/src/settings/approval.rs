@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, Origin, Settings, Value};
-use crate::safe_files::InnerPath;
+use super::{Found, Origin, Settings, SettingsError, Value};
+use crate::{git::Repository, name::Oid, safe_files::InnerPath};
 
 /// The values that need no approval.
 #[derive(Debug, Clone, Copy)]
@@ -15,11 +15,13 @@ enum HarmlessValues {
     Only(&'static [&'static str]),
     /// Folders inside the repository.
     InnerFolders,
+    /// Folders inside the repository that have no tracked files, or that belong to us.
+    EmptyFolders,
     /// All, because what they run or reach is shown where it is used, as a command or a repository.
     ShownInUse,
 }
 
-use HarmlessValues::{Any, InnerFolders, Only, ShownInUse};
+use HarmlessValues::{Any, EmptyFolders, InnerFolders, Only, ShownInUse};
 
 /// The keys that need no approval: those that cannot weaken a test, a review or the sandbox, run a command, give access
 /// to anything, or delete files. A stricter value is listed, and not the default: the user may have chosen a stricter
@@ -67,7 +69,7 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     ("runners.*.sandbox.mode", Only(&["bwrap"])),
     ("runners.*.sandbox.network", Only(&["none"])),
     // Worktrees. The tracked file .worktreeinclude adds to worktree.copy, too.
-    ("worktree.base", InnerFolders),
+    ("worktree.base", EmptyFolders),
     ("worktree.copy", Any),
     ("worktree.lfs", Only(&["true"])),
     ("worktree.max", Any),
@@ -96,6 +98,9 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     ("cleanup.warn-worktrees", Any),
 ];
 
+/// The folder of the repository that belongs to us.
+const OWN_FOLDER: &str = ".arborist/";
+
 /// The keys that only `git arborist cleanup` obeys.
 const CLEANUP: &str = "cleanup.";
 
@@ -113,27 +118,53 @@ impl Settings {
         self.lines_of(|key| keys.contains(&key))
     }
 
+    /// Notes which folders that files of the repository name have tracked files. `{repository}` may stand for one.
+    pub(super) fn find_tracked_folders(
+        &mut self,
+        repository: &Repository,
+        commit: Option<Oid>,
+    ) -> Result<(), SettingsError> {
+        let is_concerned = |key: &str| {
+            HARMLESS.iter().any(|(listed, values)| *listed == key && matches!(values, EmptyFolders))
+        };
+        for found in
+            self.found.iter().filter(|found| found.origin == Origin::Repository && is_concerned(&found.key))
+        {
+            let Value::Text(folder) = &found.value else { continue };
+            let path = folder.trim_end_matches('/');
+            let tracked = commit.map(|commit| repository.find_path(commit, path)).transpose()?.flatten();
+            if tracked.is_some() || folder.contains('{') {
+                self.tracked_folders.insert(folder.clone());
+            }
+        }
+        Ok(())
+    }
+
     fn lines_of(&self, is_needed: impl Fn(&str) -> bool) -> BTreeSet<String> {
         // A value that another source overrides is not in effect.
         let in_effect = self.found.iter().filter(|found| self.find(&found.key) == Some(found));
         let tracked = in_effect.filter(|found| found.origin == Origin::Repository && is_needed(&found.key));
         tracked
-            .filter(|found| needs_approval(found))
+            .filter(|found| self.needs_approval(found))
             .map(|found| format!("{} = {}", found.key, found.value.shown()))
             .collect()
     }
-}
 
-fn needs_approval(Found { key, value, .. }: &Found) -> bool {
-    let listed = HARMLESS.iter().find(|(pattern, _)| super::setting::is_key(pattern, key));
-    let is_harmless = listed.is_some_and(|(_, values)| match (values, value) {
-        (Any | ShownInUse, _) => true,
-        (Only(words), Value::Text(text)) => words.contains(&text.as_str()),
-        (Only(words), Value::Switch(switch)) => words.contains(&switch.to_string().as_str()),
-        (InnerFolders, Value::Text(folder)) => folder.trim_end_matches('/').parse::<InnerPath>().is_ok(),
-        _ => false,
-    });
-    !is_harmless
+    fn needs_approval(&self, Found { key, value, .. }: &Found) -> bool {
+        let is_inner = |folder: &str| folder.trim_end_matches('/').parse::<InnerPath>().is_ok();
+        let listed = HARMLESS.iter().find(|(pattern, _)| super::setting::is_key(pattern, key));
+        let is_harmless = listed.is_some_and(|(_, values)| match (values, value) {
+            (Any | ShownInUse, _) => true,
+            (Only(words), Value::Text(text)) => words.contains(&text.as_str()),
+            (Only(words), Value::Switch(switch)) => words.contains(&switch.to_string().as_str()),
+            (InnerFolders, Value::Text(folder)) => is_inner(folder),
+            (EmptyFolders, Value::Text(folder)) => {
+                is_inner(folder) && (folder.starts_with(OWN_FOLDER) || !self.tracked_folders.contains(folder))
+            }
+            _ => false,
+        });
+        !is_harmless
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub use tracked::{TRACKED_FILES, read_tracked, tracked_file};
 use value::{Value, amount};
 
 use std::{
+    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
 };
@@ -189,13 +190,16 @@ struct Found {
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     found: Vec<Found>,
+    /// Folders with tracked files that files of the repository name.
+    tracked_folders: BTreeSet<String>,
 }
 
 impl Settings {
     /// Reads all sources. An unknown key in any of them is an error.
     pub fn load(repository: &Repository, config: &Config) -> Result<Self, SettingsError> {
         Self::load_with(config, |settings| {
-            settings.add_tracked(|path| read_tracked(repository, path), &[tracked::FILE])
+            settings.add_tracked(|path| read_tracked(repository, path), &[tracked::FILE])?;
+            settings.find_tracked_folders(repository, repository.head.commit)
         })
     }
 
@@ -280,7 +284,10 @@ impl Settings {
     /// These settings without what files of the repository set.
     #[must_use]
     pub fn of_user(&self) -> Self {
-        Self { found: self.found.iter().filter(|found| found.origin == Origin::User).cloned().collect() }
+        Self {
+            found: self.found.iter().filter(|found| found.origin == Origin::User).cloned().collect(),
+            ..Self::default()
+        }
     }
 
     /// The source of the value of `key`.

@@ -90,14 +90,16 @@ impl Settings {
     pub fn load_for_run(repository: &Repository, config: &Config) -> Result<Self, SettingsError> {
         refuse_unknown_templates(repository)?;
         Self::load_with(config, |settings| {
-            settings.add_tracked(|path| read_tracked(repository, path), &TRACKED_FILES)
+            settings.add_tracked(|path| read_tracked(repository, path), &TRACKED_FILES)?;
+            settings.find_tracked_folders(repository, repository.head.commit)
         })
     }
 
     /// Reads all sources, with the repository's files as they are in a commit.
     pub fn load_at(repository: &Repository, config: &Config, commit: Oid) -> Result<Self, SettingsError> {
         Self::load_with(config, |settings| {
-            settings.add_tracked(|path| read_at(repository, commit, path), &TRACKED_FILES)
+            settings.add_tracked(|path| read_at(repository, commit, path), &TRACKED_FILES)?;
+            settings.find_tracked_folders(repository, Some(commit))
         })
     }
 

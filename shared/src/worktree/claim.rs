@@ -11,7 +11,7 @@ use super::{
     session_worktree::is_of_session, survey,
 };
 use crate::{
-    git::{REPLACED, RefMove, Repository, Worktree, report_moved, stale},
+    git::{REPLACED, RefMove, Repository, Worktree, escaped_pattern, report_moved, stale},
     name::{BranchName, Oid, TaskId},
     process::{Cancel, FileLock, LockError},
     safe_files::{self, FileKind},
@@ -280,8 +280,16 @@ impl Pool {
             return Err(error.into());
         }
         self.note_made();
+        self.hide_worktree(path)?;
         let found = found?.into_iter().find(|worktree| worktree.path == path);
         found.ok_or_else(|| WorktreeError::Missing(survey::name_of(path), path.to_owned()))
+    }
+
+    /// Hides a new worktree from `git status` of the checkout that it is in. It is registered before, so that the guards of
+    /// other runs know what the new line in the exclude file is.
+    pub(super) fn hide_worktree(&self, path: &Path) -> Result<(), WorktreeError> {
+        let base = path.parent().unwrap_or(path);
+        self.places.hide(&self.repository, base, &escaped_pattern(&survey::name_of(path)))
     }
 
     /// Unregisters a worktree whose directory is gone. Its branch stays. Something else at its path is renamed, because

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     git::Repository,
+    pipeline::record_copies,
     safe_files::{self, ChangeStamp, Facts, FileKind},
 };
 
@@ -45,6 +46,8 @@ pub(super) struct CopiedFiles {
     /// What git finds for the patterns. A directory stands for everything in it.
     pub(super) matches: Vec<PathBuf>,
     files: FileList,
+    /// The paths of all files.
+    paths: Arc<BTreeSet<PathBuf>>,
     /// The targets of links.
     links: BTreeMap<PathBuf, PathBuf>,
     left_out: Mutex<LeftOut>,
@@ -91,7 +94,8 @@ impl CopiedFiles {
         let links =
             links.filter_map(|(path, _)| Some((path.to_owned(), fs::read_link(main.join(path)).ok()?)));
         let links = links.collect();
-        Ok(Self { matches, files, links, ..list })
+        let paths = files.iter().map(|(path, _)| path.to_owned()).collect();
+        Ok(Self { matches, files, paths: Arc::new(paths), links, ..list })
     }
 
     /// Copies a file or directory to the same path below `top`. Existing files stay.
@@ -134,6 +138,11 @@ impl CopiedFiles {
             },
             FileKind::Special => Ok(true),
         }
+    }
+
+    /// Records that the worktree at `top` has copies of these files, which no task commits.
+    pub(super) fn record(&self, top: &Path) {
+        record_copies(top, Arc::clone(&self.paths));
     }
 
     /// Reports changes to the include file, which are ignored.

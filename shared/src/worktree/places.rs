@@ -7,7 +7,7 @@ use std::{
 
 use super::{WorktreeError, WorktreeOptions};
 use crate::{
-    git::{Repository, Worktree, plain_path},
+    git::{REPLACED, Repository, TRASH, Worktree, plain_path},
     name::TaskId,
     safe_files,
 };
@@ -47,13 +47,13 @@ impl Places {
         };
         repository.add_worktree_folder(&places.inside());
         // Several repositories, or the user, may use another folder.
-        if template.contains(REPOSITORY) {
+        if template.contains(REPOSITORY) && !places.has_tracked_files(repository) {
             repository.add_worktree_folder(&places.base);
         }
         places
     }
 
-    /// Creates the directory, and hides it if `git status` of a checkout would show it. If nothing can be written next
+    /// Creates the directory. If nothing can be written next
     /// to the repository, it is inside.
     pub(super) fn prepared(
         &self,
@@ -71,8 +71,19 @@ impl Places {
         let base = base.canonicalize().map_err(WorktreeError::file("find", &base))?;
         let places = Self { base, ..self.clone() };
         places.refuse_nesting(worktrees)?;
-        places.hide(repository)?;
+        for names in [format!("{TRASH}*"), format!("*{REPLACED}*")] {
+            places.hide(repository, &places.base, &names)?;
+        }
         Ok(places)
+    }
+
+    /// Whether the folder for worktrees is one of the checkout that has tracked files.
+    fn has_tracked_files(&self, repository: &Repository) -> bool {
+        let inner = self.base.strip_prefix(&self.main).ok().and_then(Path::to_str);
+        let commit = repository.head.commit;
+        inner
+            .zip(commit)
+            .is_some_and(|(inner, commit)| !matches!(repository.find_path(commit, inner), Ok(None)))
     }
 
     fn refuse_nesting(&self, worktrees: &[Worktree]) -> Result<(), WorktreeError> {
@@ -85,12 +96,20 @@ impl Places {
         }
     }
 
-    fn hide(&self, repository: &Repository) -> Result<(), WorktreeError> {
+    /// Hides a worktree, or another folder that is made next to worktrees, if `git status` of a checkout would show it. The
+    /// folder that contains it may have the user's files, so it stays visible.
+    pub(super) fn hide(&self, repository: &Repository, base: &Path, name: &str) -> Result<(), WorktreeError> {
         let main = self.main.canonicalize().unwrap_or_else(|_| self.main.clone());
-        let Ok(inside) = self.base.strip_prefix(&main) else {
+        let base = base.canonicalize().unwrap_or_else(|_| base.to_owned());
+        let Ok(inside) = base.strip_prefix(&main) else {
             return Ok(());
         };
-        Ok(repository.exclude(&format!("/{}/", inside.display()))?)
+        let inside = inside.display().to_string();
+        if inside == INSIDE {
+            // This one belongs to us.
+            return Ok(repository.exclude(&format!("/{INSIDE}/"))?);
+        }
+        Ok(repository.exclude_in(&inside, &format!("{name}/"))?)
     }
 
     /// The fallback directory inside the checkout.

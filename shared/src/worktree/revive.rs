@@ -44,6 +44,7 @@ impl Pool {
             return Err(error.into());
         }
         self.note_made();
+        self.hide_worktree(&path)?;
         let found = self.repository.list_worktrees()?.into_iter().find(|worktree| worktree.path == path);
         let found = found.ok_or_else(|| WorktreeError::Missing(super::REASON.into(), path.clone()))?;
         let lane = self.linked(&found)?;

@@ -47,7 +47,7 @@ impl Pool {
         lane: &Repository,
         environment: &[(String, String)],
     ) -> Result<(), WorktreeError> {
-        let program = Program::new("sh").args(["-c", command]).dir(&lane.dir);
+        let program = Program::located("sh").args(["-c", command]).dir(&lane.dir);
         let child =
             SandboxedChild { step: "setup", places: vec![lane.dir.clone()], ..SandboxedChild::default() };
         let confinement = self.options.sandbox.confine(&child);
@@ -81,6 +81,7 @@ impl Pool {
         if self.copied.matches.is_empty() {
             return Ok(None);
         }
+        self.copied.record(lane.top());
         let mut found = self.copied.matches.clone();
         found.retain(|path| !is_beyond_link(&lane.dir, path));
         let (ignored, others) = lane.split_ignored(found)?;

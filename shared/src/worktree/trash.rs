@@ -69,7 +69,8 @@ pub fn delete_in_background(repository: &Repository, folders: &[PathBuf]) {
     let notes = notes_folder(repository);
     let _ = safe_files::make_folders(&notes);
     for part in folders.chunks(AT_ONCE) {
-        let mut program = Program::new("nice").args(["-n", "19", "sh", "-c", DELETE, "sh"]);
+        let mut program = Program::located("nice").args(["-n", "19"]).arg(Program::locate("sh"));
+        program = program.args(["-c", DELETE, "sh"]);
         for folder in part {
             let note = note_of(repository, folder);
             let _ = safe_files::write(&note.with_extension("deleting"), b"");

@@ -189,10 +189,10 @@ impl Call {
             gemini_home::prepare(home, &user, server).map_err(|source| file_error(home, source))?;
         }
         let call = runner.call(&Request { prompt_file: Some(&file), tools: tools.as_ref(), ..request });
-        let program = call
-            .env
-            .iter()
-            .fold(Program::new(&call.program), |program, (name, value)| program.env(name, value));
+        let file = runner.require_program(&std::env::var_os("PATH").unwrap_or_default())?;
+        let file = if call.program.contains('/') { PathBuf::from(&call.program) } else { file };
+        let program =
+            call.env.iter().fold(Program::new(file), |program, (name, value)| program.env(name, value));
         Ok(Self {
             program: program.args(call.args).dir(request.dir),
             prompt: request.prompt.to_owned(),

@@ -269,7 +269,7 @@ fn prepare(
         RunnerKind::Shell => {
             let command = task.command.as_deref();
             let command = command.ok_or_else(|| PipelineError::NoCommand { task: task.id.to_string() })?;
-            built_in(Program::new("sh").args(["-c", command]), command, "")
+            built_in(Program::located("sh").args(["-c", command]), command, "")
         }
         RunnerKind::Demo => built_in(Program::new(demo).arg("--agent"), prompt, prompt),
         RunnerKind::Program(runner) => {
@@ -284,5 +284,9 @@ fn prepare(
         }
     };
     call.program = call.program.env("ARBORIST_TASK", task.id.as_str());
+    if request.step == Step::Review {
+        // Claude would read notes that an agent of the same repository wrote.
+        call.program = call.program.env("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1");
+    }
     Ok(call)
 }

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use crate::{
     agent::{
-        AgentError, NamedIn, Overrides, ProtectedKind, ProtectedPath, RunnerKind, ToolServer,
+        AgentError, NamedIn, Overrides, ProtectedKind, ProtectedPath, Runner, RunnerKind, ToolServer,
         limits::{Chain, Choice},
     },
     pipeline::{MessageOrigin, PipelineError},
     plan::{Mark, Plan, Task},
+    process::Program,
     sandbox::SandboxedChild,
     settings::{Origin, Settings},
 };
@@ -38,8 +39,21 @@ impl StepRunner {
         let is_written_by_program =
             |kind| matches!(kind, ProtectedKind::ClaudeCommands | ProtectedKind::CodexSettings);
         let protected = protected.filter(|file| !is_written_by_program(file.kind));
-        let protected = protected.map(|file| file.path).collect();
-        SandboxedChild { step, runner: Some(&self.name), state, protected, places, has_own_sandbox }
+        let closed = self.program().and_then(Runner::closed);
+        let protected = protected.map(|file| file.path).chain(closed).collect();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let program = self.program().and_then(|runner| runner.require_program(&path).ok());
+        let runner = Some(self.name.as_str());
+        SandboxedChild { step, runner, state, protected, places, has_own_sandbox, program }
+    }
+
+    /// How its program is called; `None` if it is built in.
+    #[must_use]
+    pub fn program(&self) -> Option<&Runner> {
+        match &self.runner {
+            RunnerKind::Program(runner) => Some(runner),
+            RunnerKind::Shell | RunnerKind::Demo => None,
+        }
     }
 
     /// The files of its program in which an agent must not change anything.
@@ -369,6 +383,13 @@ impl StepRunner {
 
 /// Fails if no runner of a chain is installed; the error names the first.
 pub fn require_programs(chains: &[Chain<StepRunner>]) -> Result<(), AgentError> {
+    // These are searched for now, before the first child can put others on PATH.
+    for name in ["sh", "nice"] {
+        let _ = Program::locate(name);
+    }
+    for step_runner in chains.iter().flat_map(Chain::iter) {
+        let _ = step_runner.require_program();
+    }
     let is_there =
         |chain: &&Chain<StepRunner>| chain.iter().any(|step_runner| step_runner.require_program().is_ok());
     match chains.iter().find(|chain| !is_there(chain)) {

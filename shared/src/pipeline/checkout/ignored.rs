@@ -85,6 +85,20 @@ impl UsersIgnoredFiles {
     }
 }
 
+/// The files that worktrees got from the user's checkout, by the top of the worktree.
+static COPIES: Mutex<BTreeMap<PathBuf, Arc<BTreeSet<PathBuf>>>> = Mutex::new(BTreeMap::new());
+
+/// Records which files of a worktree are copies of ignored files of the user's. No task commits them.
+pub fn record_copies(top: &Path, paths: Arc<BTreeSet<PathBuf>>) {
+    COPIES.lock().unwrap_or_else(PoisonError::into_inner).insert(top.to_owned(), paths);
+}
+
+/// The files of a worktree that are copies of files of the user's.
+pub(super) fn copies_in(top: &Path) -> Arc<BTreeSet<PathBuf>> {
+    let copies = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
+    copies.get(top).cloned().unwrap_or_default()
+}
+
 /// Changes of uncommitted files since a task began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IgnoredChanges {

@@ -1,7 +1,16 @@
 //! The checkout of an attempt: the user's own, or a lane. An attempt begins and ends with a snapshot; the difference is
 //! the agent's work, and what the agent did to the repository itself is undone.
 
-use std::{io::ErrorKind, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    io::ErrorKind,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use crate::{
     git::{
@@ -14,6 +23,7 @@ use crate::{
         checkout::{
             branch::{is_untouched, put_back_branch, quit_operations, save, save_tree},
             guard::{ConfigWatch, PlaceWatch, joined},
+            ignored::copies_in,
             leftovers::{self, Folded, WorktreeBefore},
             submodules::SubmodulesBefore,
         },
@@ -50,6 +60,8 @@ pub struct AttemptCheckout {
     inside: SubmodulesBefore,
     /// The files that git ignored in the user's checkout before the run.
     ignored: Arc<UsersIgnoredFiles>,
+    /// Copies of such files in a worktree.
+    copies: Arc<BTreeSet<PathBuf>>,
     /// Searches changed files for secrets.
     pub(super) file_secrets: Option<FileSecrets>,
     watch: AttemptWatch,
@@ -96,9 +108,10 @@ impl AttemptCheckout {
         self
     }
 
-    /// Whether a change would add a file of the user's that git ignored before the run.
+    /// Whether a change would add a file of the user's that git ignored before the run, or a copy of one.
     fn adds_ignored(&self, change: &TreeChange) -> bool {
-        change.before.is_none() && self.ignored.has(&change.path)
+        let path = Path::new(OsStr::from_bytes(&change.path));
+        change.before.is_none() && (self.ignored.has(&change.path) || self.copies.contains(path))
     }
 
     /// Takes ignored files of the user's out of the index, where an agent may have put them, and returns a note for the
@@ -290,6 +303,7 @@ pub fn begin(
         locks,
         inside,
         ignored: Arc::default(),
+        copies: copies_in(repository.top()),
         file_secrets: None,
         watch,
         _branch: branch,

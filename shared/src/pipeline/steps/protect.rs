@@ -128,6 +128,13 @@ impl Protection {
         Ok(found)
     }
 
+    /// The pathspecs that this task may change.
+    #[must_use]
+    pub fn allowed_for(&self, task: &Task) -> Vec<String> {
+        let allowed = self.allowed.iter().chain(&task.allow);
+        allowed.filter(|allowed| *allowed != FEWER_TESTS).cloned().collect()
+    }
+
     /// Whether fewer tests may run after a task.
     #[must_use]
     pub fn allows_fewer_tests(&self, task: &Task) -> bool {

@@ -3,7 +3,7 @@
 use std::{fmt, path::Path, thread, time::Duration};
 
 use crate::{
-    agent::{CallOutcome, FailureKind, RunnerKind, limits::Chain},
+    agent::{CallOutcome, FailureKind, Runner, limits::Chain},
     event::EventKind,
     git::{OtherWriters, Repository, Touched, TrackedFiles},
     history::FAILED,
@@ -81,10 +81,8 @@ impl TaskRun<'_, '_, '_> {
         let chain = self.context.run.options.runners.reviewers()?;
         let by = self.context.next_runner_name(&chain);
         self.announce("review", attempt, (&by, log));
-        if let Some(path) = self.find_changed_reviewer(&chain)? {
-            return Ok(rejected(&format!(
-                "REJECTED: the change edits '{path}', which is part of the reviewer's command: a task cannot change its own reviewer"
-            )));
+        if let Some(why) = self.find_changed_reviewer(&chain)? {
+            return Ok(rejected(&format!("REJECTED: {why}: a task cannot change its own reviewer")));
         }
         // The worktree is filled while git compares the trees, because neither depends on the other.
         let (prompt, mut apart) = thread::scope(|scope| {
@@ -133,17 +131,29 @@ impl TaskRun<'_, '_, '_> {
         Err(PipelineError::stopped(&self.context.run.cancel))
     }
 
-    /// Finds a changed file that the command of a reviewer names: a task must not rewrite the script that judges it.
+    /// Finds a changed file that the command of a reviewer names, or that its program reads as settings of the project: a
+    /// task must not rewrite the script that judges it, or decide which model its reviewer asks.
     fn find_changed_reviewer(&self, chain: &Chain<StepRunner>) -> Result<Option<String>, PipelineError> {
-        let changes = self.recorder.repository().changes(self.base.tree, self.recorder.tree())?;
-        let names_it = |path: &str| {
-            chain.iter().any(|step_runner| match &step_runner.runner {
-                RunnerKind::Program(runner) => runner.names_path(path),
-                RunnerKind::Shell | RunnerKind::Demo => false,
-            })
-        };
-        let mut paths = changes.iter().filter_map(|change| std::str::from_utf8(&change.path).ok());
-        Ok(paths.find(|path| names_it(path)).map(visible))
+        let repository = self.recorder.repository();
+        let range = (self.base.tree, self.recorder.tree());
+        let changes = repository.changes(range.0, range.1)?;
+        let runners: Vec<&Runner> = chain.iter().filter_map(|step_runner| step_runner.program()).collect();
+        let paths = || changes.iter().filter_map(|change| std::str::from_utf8(&change.path).ok());
+        if let Some(path) = paths().find(|path| runners.iter().any(|runner| runner.names_path(path))) {
+            let path = visible(path);
+            return Ok(Some(format!("the change edits '{path}', which is part of the reviewer's command")));
+        }
+        let is_setting = |path: &&str| runners.iter().any(|runner| runner.reads_settings(path));
+        let mut settings: Vec<&str> = paths().filter(is_setting).collect();
+        let allowed = self.context.run.options.protection.allowed_for(self.task);
+        if !settings.is_empty() && !allowed.is_empty() {
+            let allowed = repository.changes_matching(range, &allowed)?;
+            settings.retain(|path| !allowed.iter().any(|change| change.path == path.as_bytes()));
+        }
+        Ok(settings.first().map(|path| {
+            let path = visible(path);
+            format!("the change edits '{path}', which has settings of the reviewer's program ([allow:{path}] in the plan permits it)")
+        }))
     }
 
     /// Calls a reviewer once. Also returns a message about what it did without permission.

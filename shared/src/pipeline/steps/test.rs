@@ -133,7 +133,8 @@ impl TaskContext<'_> {
         let tool = self.find_tool(&command.command);
         let (script, dir, environment) =
             tool.map_or(own, |tool| (&tool.command, &tool.dir, &tool.environment));
-        let program = Program::new("sh").args(["-c", script]).dir(dir).env("ARBORIST_TASK", task.id.as_str());
+        let program =
+            Program::located("sh").args(["-c", script]).dir(dir).env("ARBORIST_TASK", task.id.as_str());
         let program = with_environment(with_environment(program, &self.environment), environment);
         let mut places: Vec<PathBuf> = self.task_places().chain(clean.map(Path::to_owned)).collect();
         places.extend(tool.map(|tool| tool.dir.clone()));

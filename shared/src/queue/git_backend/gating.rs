@@ -165,7 +165,7 @@ impl GitQueue<'_> {
         // Changes by the user's own set-up commands are intended, so look only now.
         let concurrent_children = ConcurrentChildren::count(&place);
         let before = scratch.repository.read_tracked(tree, concurrent_children.now())?;
-        let program = Program::new("sh")
+        let program = Program::located("sh")
             .args(["-c", &gate.command])
             .dir(&scratch.path)
             .env("ARBORIST_GATE", &gate.name);

@@ -9,12 +9,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{
-    inner_repos::runs_nothing,
-    surface::{WatchMode, WatchedItem},
-};
+use super::surface::{WatchMode, WatchedItem};
 use crate::{
-    git::{copy_aside, is_own_exclude, move_aside},
+    git::{copy_aside, is_own_exclude, move_aside, runs_nothing},
     safe_files::{self, Enclosure, FileKind},
 };
 
@@ -119,7 +116,9 @@ impl FileState {
 
     /// Whether a path looks the same as before. If not, it must be compared closely.
     fn is_as_before(path: &Path, watch_mode: WatchMode, before: &Self) -> bool {
-        let Ok(found) = path.symlink_metadata() else { return is_same(watch_mode, before, &Self::Nothing) };
+        let Ok(found) = path.symlink_metadata() else {
+            return is_same(path, watch_mode, before, &Self::Nothing);
+        };
         let after = match FileKind::of(&found) {
             FileKind::Folder => Self::Folder,
             // Git writes such a file all the time, so only its kind matters.
@@ -128,7 +127,7 @@ impl FileState {
             }
             _ => Self::known_or_read(path, &found, RunningChildren::Possible),
         };
-        is_same(watch_mode, before, &after)
+        is_same(path, watch_mode, before, &after)
     }
 
     fn look_at(path: &Path) -> Self {
@@ -247,7 +246,7 @@ impl WatchedCopy {
             // Git reads the whole file, so that a huge HEAD would stop every git.
             let is_huge_head =
                 path.ends_with("HEAD") && is_file(before) && matches!(after, FileState::Large { .. });
-            if (is_same(watch_mode, before, &after) && !is_huge_head)
+            if (is_same(path, watch_mode, before, &after) && !is_huge_head)
                 || is_lane_gone(path, &after)
                 || (watch_mode == WatchMode::Submodule && is_submodule_gone(path))
             {
@@ -434,7 +433,7 @@ fn is_unwatched(path: &Path, watch_mode: WatchMode) -> bool {
     path.ends_with("skills/.system") || (watch_mode == WatchMode::InnerFile && is_sample())
 }
 
-fn is_same(watch_mode: WatchMode, before: &FileState, after: &FileState) -> bool {
+fn is_same(path: &Path, watch_mode: WatchMode, before: &FileState, after: &FileState) -> bool {
     match watch_mode {
         _ if before == after => true,
         WatchMode::Submodule | WatchMode::KnownFolder => false,
@@ -455,9 +454,9 @@ fn is_same(watch_mode: WatchMode, before: &FileState, after: &FileState) -> bool
         WatchMode::Absence => !(*before == FileState::Nothing || after.is_odd()),
         WatchMode::ExcludeFile => match (before, after) {
             (FileState::File { bytes: before, .. }, FileState::File { bytes: after, .. }) => {
-                others(before) == others(after)
+                others(path, before) == others(path, after)
             }
-            (FileState::Nothing, FileState::File { bytes, .. }) => others(bytes).is_empty(),
+            (FileState::Nothing, FileState::File { bytes, .. }) => others(path, bytes).is_empty(),
             _ => false,
         },
     }
@@ -468,9 +467,9 @@ fn is_file(there: &FileState) -> bool {
 }
 
 /// The lines of an exclude file that we did not add.
-fn others(text: &[u8]) -> Vec<&[u8]> {
+fn others<'a>(path: &Path, text: &'a [u8]) -> Vec<&'a [u8]> {
     let is_usual = |line: &[u8]| OWN_EXCLUDES.iter().any(|ours| ours.as_bytes() == line);
-    let is_ours = |line: &&[u8]| line.is_empty() || is_usual(line) || is_own_exclude(line);
+    let is_ours = |line: &&[u8]| line.is_empty() || is_usual(line) || is_own_exclude(path, line);
     text.split(|byte| *byte == b'\n').filter(|line| !is_ours(line)).collect()
 }
 
@@ -495,6 +494,7 @@ mod tests {
 
     #[test]
     fn what_we_write_ourselves_is_no_change() {
+        let is_same = |mode, before, after| is_same(Path::new("info/exclude"), mode, before, after);
         let [plain, ours] = [file("a\n"), file("a\n/spec/logs/\n.arborist-draft-*\n")];
         assert!(is_same(WatchMode::ExcludeFile, &plain, &ours));
         assert!(is_same(WatchMode::ExcludeFile, &FileState::Nothing, &file("/spec/logs/\n")));

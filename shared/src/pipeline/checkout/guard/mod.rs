@@ -25,7 +25,10 @@ use surface::{WatchMode, WatchedItem};
 
 use crate::{
     agent::ProtectedPath,
-    git::{GitDirWatch, HiddenMarks, ObjectWatch, RefWatch, Repository, SettingsChange, UsersMarks},
+    git::{
+        GitDirWatch, HiddenMarks, ObjectWatch, PlantedRepository, RefWatch, Repository, SettingsChange,
+        UsersMarks,
+    },
     message::visible,
     process::{WorkPlace, put_back_locks},
 };
@@ -434,16 +437,14 @@ impl PlaceWatch {
         match self.repository.move_planted_git() {
             Ok(moved) if moved.is_empty() => None,
             Ok(moved) => {
-                let shown = moved.iter().map(|(path, kept)| {
+                let shown = moved.iter().map(|PlantedRepository { path, kept }| {
                     let kept = kept.as_ref().map(|kept| format!(", which is kept in {}", kept.display()));
                     visible(&path.to_string_lossy()) + &kept.unwrap_or_default()
                 });
                 let shown: Vec<String> = shown.collect();
-                Some(format!("it made a repository in a folder with tracked files: {}", shown.join("; ")))
+                Some(format!("it made a repository in a folder of the checkout: {}", shown.join("; ")))
             }
-            Err(error) => {
-                Some(format!("it may have made a repository in a folder with tracked files: {error}"))
-            }
+            Err(error) => Some(format!("it may have made a repository in a folder of the checkout: {error}")),
         }
     }
 

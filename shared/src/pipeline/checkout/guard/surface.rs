@@ -11,7 +11,7 @@ use std::{
 
 use super::inner_repos;
 use crate::{
-    git::{Config, Repository, UsersCheckout, find_module_dirs},
+    git::{CHECKOUT_HOOKS, Config, Repository, UsersCheckout, find_module_dirs, husky_folder},
     safe_files::{self, FileKind, FolderEntry},
 };
 
@@ -156,8 +156,8 @@ pub(super) struct WatchedItem {
 pub(super) struct NamedFiles {
     /// Configuration files, including included ones, and files that settings name.
     pub(super) files: Vec<PathBuf>,
-    /// The value of `core.hooksPath`.
-    pub(super) hooks: Option<PathBuf>,
+    /// The value of `core.hooksPath`, and the folder with the hooks that husky runs from there.
+    pub(super) hooks: Vec<PathBuf>,
     /// The words of the commands of filters and merge drivers. Some of them are scripts in the worktree.
     helper_words: BTreeSet<PathBuf>,
 }
@@ -180,6 +180,7 @@ impl NamedFiles {
         let mut files = named_files(&config, &repository.dir);
         files.extend(named_programs(&config, repository));
         let hooks = config.find_text("core.hookspath").filter(|path| !path.is_empty()).map(expanded);
+        let hooks = hooks.map(|hooks| hook_folders(repository, hooks)).unwrap_or_default();
         let is_other = |file: &PathBuf| !is_listed(repository, file);
         let mut files: Vec<PathBuf> =
             files.iter().map(|file| safe_files::resolved(&plain(file))).filter(is_other).collect();
@@ -189,6 +190,27 @@ impl NamedFiles {
         let helper_words = commands.filter_map(|entry| entry.value.as_deref()).flat_map(words_of).collect();
         Some(Self { files, hooks, helper_words })
     }
+}
+
+/// The folder of hooks, and the one with the hooks that husky runs from there.
+fn hook_folders(repository: &Repository, hooks: PathBuf) -> Vec<PathBuf> {
+    let main = repository.common_dir.parent().filter(|_| repository.common_dir.ends_with(".git"));
+    let mut tops = repository.worktree.as_deref().into_iter().chain(main);
+    let is_husky = tops.any(|top| husky_folder(&plain(&top.join(&hooks))).is_some());
+    let runs_others = is_husky && hooks.ends_with("_");
+    let others = hooks.parent().filter(|_| runs_others).map(Path::to_owned);
+    [hooks].into_iter().chain(others).collect()
+}
+
+/// What is watched of a folder of hooks. In the top folder of a checkout these are only the hooks.
+fn hook_items(top: &Path, folder: PathBuf) -> Vec<WatchedItem> {
+    if folder != *top {
+        return vec![self::folder(folder)];
+    }
+    CHECKOUT_HOOKS
+        .iter()
+        .map(|name| WatchedItem { path: top.join(name), watch_mode: WatchMode::Whole })
+        .collect()
 }
 
 /// Whether a file in a git directory is watched anyway, in its own way.
@@ -305,7 +327,9 @@ pub(super) fn shared(repository: &Repository) -> Vec<WatchedItem> {
     let named = NamedFiles::find(repository);
     items.extend(named.files.into_iter().map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     items.extend(programs(common).into_iter().map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
-    items.extend(named.hooks.filter(|path| path.is_absolute()).map(folder));
+    let main = common.parent().unwrap_or(common);
+    let hooks = named.hooks.into_iter().filter(|path| path.is_absolute());
+    items.extend(hooks.flat_map(|hooks| hook_items(main, hooks)));
     let logs = log_folders(repository).into_iter();
     items.extend(logs.map(|path| WatchedItem { path, watch_mode: WatchMode::Kind }));
     items
@@ -330,14 +354,15 @@ pub(super) fn own(repository: &Repository) -> Vec<WatchedItem> {
     items.extend(inner_repos::items(repository));
     let Some(top) = &repository.worktree else { return items };
     let named = NamedFiles::find(repository);
-    let hooks = named.hooks.as_ref().filter(|path| path.is_relative());
-    items.extend(hooks.map(|hooks| folder(plain(&top.join(hooks)))));
+    let hooks = named.hooks.iter().filter(|path| path.is_relative());
+    items.extend(hooks.flat_map(|hooks| hook_items(top, plain(&top.join(hooks)))));
     items.extend(helper_scripts(top, &named));
     // A landing brings them to the checkout in which git reads them.
     let files = named.files.iter().filter_map(|file| counterpart(repository, file));
     items.extend(files.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     let hooks = named.hooks.iter().filter(|path| path.is_absolute());
-    items.extend(hooks.filter_map(|hooks| counterpart(repository, &safe_files::resolved(hooks))).map(folder));
+    let hooks = hooks.filter_map(|hooks| counterpart(repository, &safe_files::resolved(hooks)));
+    items.extend(hooks.flat_map(|hooks| hook_items(top, hooks)));
     items
 }
 
@@ -379,7 +404,8 @@ fn users_checkout(repository: &Repository, checkout: &UsersCheckout) -> Vec<Watc
     let mut gitlinks = known_gitlinks(repository);
     gitlinks.extend(repository.list_gitlinks_at(&checkout.git_dir).unwrap_or_default());
     let mut items = connections(&checkout.top, gitlinks);
-    items.extend(untracked_hooks(repository).map(|hooks| folder(plain(&checkout.top.join(hooks)))));
+    let hooks = untracked_hooks(repository).into_iter();
+    items.extend(hooks.map(|hooks| folder(plain(&checkout.top.join(hooks)))));
     if checkout.git_dir != repository.common_dir {
         items.push(WatchedItem { path: checkout.top.join(".git"), watch_mode: WatchMode::Submodule });
         for module in find_module_dirs(&checkout.git_dir) {
@@ -391,12 +417,17 @@ fn users_checkout(repository: &Repository, checkout: &UsersCheckout) -> Vec<Watc
 
 /// The folder of hooks in each checkout, as `husky` makes it. One with tracked files is left out: landings change it, and
 /// `git status` shows what an agent does to it.
-fn untracked_hooks(repository: &Repository) -> Option<PathBuf> {
-    let hooks = NamedFiles::find(repository).hooks.filter(|path| path.is_relative())?;
-    let in_tree: PathBuf = hooks.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-    let commit = repository.head.commit?;
-    let found = repository.find_path(commit, in_tree.to_str()?).ok()?;
-    found.is_none().then_some(hooks)
+fn untracked_hooks(repository: &Repository) -> Vec<PathBuf> {
+    let mut hooks = NamedFiles::find(repository).hooks;
+    hooks.retain(|hooks| {
+        let in_tree: PathBuf =
+            hooks.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let find = |commit| repository.find_path(commit, in_tree.to_str()?).ok();
+        hooks.is_relative()
+            && in_tree != Path::new("")
+            && matches!(repository.head.commit.and_then(find), Some(None))
+    });
+    hooks
 }
 
 fn connections(top: &Path, gitlinks: BTreeSet<Vec<u8>>) -> Vec<WatchedItem> {

@@ -1,0 +1,124 @@
+//! Where the programs of a run are taken from: not from folders on `PATH` that its agents can write, and not changed by what
+//! a task does to the settings of its reviewer.
+
+use std::{fs, path::PathBuf};
+
+use arborist_core::process::ConfinementBackend;
+use arborist_testkit::{Run, TestRepo};
+
+/// A run in which `deed` is done once by the agent, with the reviewer `judge`, which rejects.
+fn repo(deed: &str) -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &format!("echo x > T001.txt\n{deed}\n"));
+    repo.write(".gitignore", ".venv/\n");
+    repo.commit("ignore\n");
+    fs::create_dir_all(repo.path(".venv/bin")).unwrap();
+    repo.write_script("../programs/judge", "#!/bin/sh\ncat > /dev/null\necho 'REJECTED: no'\n");
+    repo.git(["config", "arborist.runners.judge.command", "judge"]).succeeds();
+    repo.git(["config", "arborist.steps.review.runner", "judge"]).succeeds();
+    repo
+}
+
+/// Runs `git arborist` with these folders first on `PATH`.
+fn arborist(repo: &TestRepo, folders: &[PathBuf], args: &[&str]) -> Run {
+    let mut command = repo.command("git", &repo.path(""));
+    let path =
+        command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path).unwrap().to_owned();
+    let path: Vec<PathBuf> = folders.iter().cloned().chain(std::env::split_paths(&path)).collect();
+    command.arg("arborist").args(args).env("PATH", std::env::join_paths(path).unwrap());
+    Run::of(&mut command, b"")
+}
+
+const PLANT: &str = "mkdir -p .venv/bin tools
+printf '#!/bin/sh\\ncat > /dev/null\\ntouch \"$HOME/planted\"\\necho APPROVED\\n' > .venv/bin/judge
+printf '#!/bin/sh\\ntouch \"$HOME/planted\"\\nexec /bin/sh \"$@\"\\n' > .venv/bin/sh
+chmod +x .venv/bin/judge .venv/bin/sh; cp .venv/bin/judge .venv/bin/sh tools";
+
+#[test]
+fn a_program_that_an_agent_puts_on_the_path_is_not_started() {
+    for place in [&[][..], &["--isolate"], &["--session-branch"]] {
+        for folder in ["tools", ""] {
+            let repo = repo(PLANT);
+            let first = if folder.is_empty() { repo.path(".venv/bin") } else { folder.into() };
+            let folders = [first.clone(), repo.root().join("programs")];
+            let args = [&["gardener", "--max-retries", "1", "--test-command", "true"], place].concat();
+            let run = arborist(&repo, &folders, &args);
+            assert_ne!(run.code(), 0, "{place:?} {folder}: {}", run.report());
+            assert!(run.stderr().contains(&format!("'{}'", first.display())), "{}", run.report());
+            assert!(
+                repo.git(["log", "--all", "--format=%s"]).answer().contains("review-rejected"),
+                "{place:?}"
+            );
+            assert!(!repo.home().join("planted").exists(), "{place:?} {folder}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_is_only_in_the_checkout_needs_its_full_path() {
+    let repo = repo("");
+    let programs = [repo.path(".venv/bin")];
+    let judge = repo.path(".venv/bin/judge");
+    fs::rename(repo.root().join("programs/judge"), &judge).unwrap();
+    let args = ["gardener", "--max-retries", "1", "--test-command", "true"];
+    arborist(&repo, &programs, &args)
+        .exits(1)
+        .err("agents can change the programs there")
+        .err("runners.judge.command")
+        .err(judge.to_str().unwrap());
+    repo.git(["config", "arborist.runners.judge.command", judge.to_str().unwrap()]).succeeds();
+    let _ = arborist(&repo, &programs, &args);
+    assert!(repo.git(["log", "--format=%s"]).answer().contains("review-rejected"));
+}
+
+#[test]
+fn bwrap_closes_folders_of_the_path_in_the_checkout() {
+    if !ConfinementBackend::Bwrap.works() {
+        println!("skipped: bwrap does not work here");
+        return;
+    }
+    let repo = repo("touch .venv/bin/git tools/git 2>/dev/null; touch .venv/new");
+    repo.write("tools/kept", "kept\n");
+    repo.commit("tools\n");
+    let folders = [repo.path(".venv/bin"), "tools".into(), repo.root().join("programs")];
+    let args =
+        ["gardener", "--sandbox", "bwrap", "--max-retries", "1", "--test-command", "! touch .venv/bin/test"];
+    let _ = arborist(&repo, &folders, &args);
+    assert!(repo.path(".venv/new").exists() && repo.path("T001.txt").exists());
+    assert!(!repo.path(".venv/bin/git").exists() && !repo.path("tools/git").exists());
+    assert!(!repo.path(".venv/bin/test").exists());
+}
+
+#[test]
+fn a_task_does_not_change_the_settings_of_its_reviewer() {
+    for (program, path) in [
+        ("claude", ".claude/settings.json"),
+        ("claude", ".mcp.json"),
+        ("gemini", ".env"),
+        ("opencode", "opencode.json"),
+        ("codex", ".codex/config.toml"),
+        ("cursor-agent", ".cursor/mcp.json"),
+    ] {
+        for (allow, is_allowed) in [("", false), (" [allow:src]", false), (&format!(" [allow:{path}]"), true)]
+        {
+            let deed = format!("echo x > T001.txt; mkdir -p \"$(dirname {path})\"; echo '{{}}' > {path}");
+            let repo = TestRepo::planned("tasks.md", &format!("- [ ] T001 a{allow}\n"), &deed);
+            let reviewer = format!(
+                "#!/bin/sh\ncat > /dev/null\ntouch '{}'\necho APPROVED\n",
+                repo.root().join("asked").display()
+            );
+            repo.write_script(&format!("../programs/{program}"), &reviewer);
+            repo.git(["config", "arborist.runners.judge.command", program]).succeeds();
+            repo.git(["config", "arborist.steps.review.runner", "judge"]).succeeds();
+            let args = ["gardener", "--max-retries", "1", "--test-command", "true"];
+            let run = arborist(&repo, &[repo.root().join("programs")], &args);
+            assert_eq!(run.code() == 0, is_allowed, "{path}{allow}: {}", run.report());
+            assert_eq!(repo.root().join("asked").exists(), is_allowed, "{path}{allow}");
+            let log = repo.git(["log", "--format=%B"]).answer();
+            assert_eq!(
+                log.contains(&format!("the change edits '{path}'")),
+                !is_allowed,
+                "{path}{allow}: {log}"
+            );
+        }
+    }
+}
