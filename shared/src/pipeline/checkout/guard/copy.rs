@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn what_we_write_ourselves_is_no_change() {
-        let is_same = |mode, before, after| is_same(Path::new("info/exclude"), mode, before, after);
+        let is_same = |mode, before: &_, after: &_| is_same(Path::new("info/exclude"), mode, before, after);
         let [plain, ours] = [file("a\n"), file("a\n/spec/logs/\n.arborist-draft-*\n")];
         assert!(is_same(WatchMode::ExcludeFile, &plain, &ours));
         assert!(is_same(WatchMode::ExcludeFile, &FileState::Nothing, &file("/spec/logs/\n")));
