@@ -187,7 +187,7 @@ impl Preset {
             tools: None,
             state: &[("", ".copilot")],
             protected: protected::COPILOT,
-            project_settings: &[".copilot/", ".mcp.json", ".vscode/"],
+            project_settings: &[".copilot/", ".mcp.json", ".vscode/mcp.json"],
             install: "npm install -g @github/copilot",
             login: "log in by starting 'copilot' once, or set GH_TOKEN",
         },
