@@ -29,6 +29,7 @@ pub const VERBS: &[Verb] = &[
     },
     Verb { name: "gardener", topic: RUN, about: "Run all tasks that are ready, in order" },
     Verb { name: "garden", topic: RUN, about: "Run one task" },
+    Verb { name: "work", topic: RUN, about: "Work on a plan together with other machines, through a remote" },
     Verb { name: "merge", topic: RUN, about: "Merge finished tasks into their target, each tested first" },
     Verb { name: "reset", topic: RUN, about: "Let a task start over" },
     Verb { name: "demo", topic: RUN, about: "Show a whole run in a temporary repository" },

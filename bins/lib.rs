@@ -1,5 +1,6 @@
 //! The commands of git-arborist. Each has a folder with its arguments and its body; `catalog` lists them.
 
+mod active_work;
 pub mod approval;
 pub mod arborist;
 pub mod catalog;
@@ -26,6 +27,6 @@ pub mod tools;
 pub mod trailers;
 pub mod ui;
 pub mod verify;
-mod work;
+pub mod work;
 pub mod workspace;
 pub mod worktree;

@@ -27,6 +27,7 @@ function __git_arborist_verbs
         plan\t'Turn a spec into a tree of tasks, check it and show its order' \
         gardener\t'Run all tasks that are ready, in order' \
         garden\t'Run one task' \
+        work\t'Work on a plan together with other machines, through a remote' \
         merge\t'Merge finished tasks into their target, each tested first' \
         reset\t'Let a task start over' \
         demo\t'Show a whole run in a temporary repository' \
@@ -160,6 +161,57 @@ complete -c git-arborist -n '__git_arborist_in garden' -s v -l verbose -d 'Also 
 complete -c git-arborist -n '__git_arborist_in garden' -s q -l quiet -d 'Print only failures, and the summary of a run that did not succeed'
 complete -c git-arborist -n '__git_arborist_in garden' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show what it does and takes'
+
+# work
+complete -c git-arborist -n '__git_arborist_at work' -f -a stop -d 'Interrupt a worker, or all workers of this branch'
+complete -c git-arborist -n '__git_arborist_at work' -f -a drain -d 'Let a worker, or all workers of this branch, end after their current tasks'
+complete -c git-arborist -n '__git_arborist_at work' -f
+complete -c git-arborist -n '__git_arborist_at work' -l remote -x -d 'The remote through which the plan is shared'
+complete -c git-arborist -n '__git_arborist_at work' -l jobs -x -d 'How many tasks to run at once, each in its own worktree: a number, or auto'
+complete -c git-arborist -n '__git_arborist_at work' -l clone -x -d 'Clone this repository into the current folder first, unless that was done before'
+complete -c git-arborist -n '__git_arborist_at work' -l tree -r -F -d 'The plan: a tree file or a task list in Markdown'
+complete -c git-arborist -n '__git_arborist_at work' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. It wins over what the plan says, and the plan over the configuration'
+complete -c git-arborist -n '__git_arborist_at work' -l model -x -d 'The model that the agent uses'
+complete -c git-arborist -n '__git_arborist_at work' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
+complete -c git-arborist -n '__git_arborist_at work' -l implement-model -x -d 'The model that implements'
+complete -c git-arborist -n '__git_arborist_at work' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
+complete -c git-arborist -n '__git_arborist_at work' -l review-model -x -d 'The model that reviews'
+complete -c git-arborist -n '__git_arborist_at work' -l fallback -x -d 'The agent program to use instead if one is not installed, is refused by its provider or has used up its limit; if given several times, they are tried in this order'
+complete -c git-arborist -n '__git_arborist_at work' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; with more than one repository, they always have them'
+complete -c git-arborist -n '__git_arborist_at work' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
+complete -c git-arborist -n '__git_arborist_at work' -l max-tokens -x -d 'The most tokens that the run may use'
+complete -c git-arborist -n '__git_arborist_at work' -l max-time -x -d 'The total time that agents may work in this run'
+complete -c git-arborist -n '__git_arborist_at work' -l max-task-cost -x -d 'The most that each task may cost'
+complete -c git-arborist -n '__git_arborist_at work' -l max-task-tokens -x -d 'The most tokens that each task may use'
+complete -c git-arborist -n '__git_arborist_at work' -l max-task-time -x -d 'The total time that agents may work on each task'
+complete -c git-arborist -n '__git_arborist_at work' -l max-retries -x -d 'Number of attempts per task'
+complete -c git-arborist -n '__git_arborist_at work' -l test-command -x -d 'Test command for tasks without their own test commands'
+complete -c git-arborist -n '__git_arborist_at work' -l allow-red -d 'Start even if the tests fail before the first task; only newly red tests count'
+complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Allow tasks to change this protected path; fewer-tests allows them to run fewer tests'
+complete -c git-arborist -n '__git_arborist_at work' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
+complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'How agents and tests are kept from changing files outside their worktree'
+complete -c git-arborist -n '__git_arborist_at work' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
+complete -c git-arborist -n '__git_arborist_at work' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
+complete -c git-arborist -n '__git_arborist_at work' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
+complete -c git-arborist -n '__git_arborist_at work' -l new-run -d 'Start a new run instead of continuing the last one'
+complete -c git-arborist -n '__git_arborist_at work' -l session-branch -d 'Work on a branch of the run\'s own, in a worktree beside this checkout, which is left alone; the branch stays when the run ends'
+complete -c git-arborist -n '__git_arborist_at work' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
+complete -c git-arborist -n '__git_arborist_at work' -l yes -d 'Approve the commands in files of the repository'
+complete -c git-arborist -n '__git_arborist_at work' -l dry-run -d 'Show what would run without running it'
+complete -c git-arborist -n '__git_arborist_at work' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
+complete -c git-arborist -n '__git_arborist_at work' -s q -l quiet -d 'Print only errors'
+complete -c git-arborist -n '__git_arborist_at work' -l json -d 'Print events as JSON, one object per line'
+complete -c git-arborist -n '__git_arborist_at work' -s h -l help -d 'Show what it does and takes'
+
+# work stop
+complete -c git-arborist -n '__git_arborist_in work stop' -f
+complete -c git-arborist -n '__git_arborist_in work stop' -l remote -x -d 'The remote through which the plan is shared'
+complete -c git-arborist -n '__git_arborist_in work stop' -s h -l help -d 'Show what it does and takes'
+
+# work drain
+complete -c git-arborist -n '__git_arborist_in work drain' -f
+complete -c git-arborist -n '__git_arborist_in work drain' -l remote -x -d 'The remote through which the plan is shared'
+complete -c git-arborist -n '__git_arborist_in work drain' -s h -l help -d 'Show what it does and takes'
 
 # merge
 complete -c git-arborist -n '__git_arborist_at merge' -f -a add -d 'Queue the branches of finished tasks'
@@ -414,6 +466,7 @@ complete -c git-arborist -n '__git_arborist_in state' -l ready -d 'Only tasks th
 complete -c git-arborist -n '__git_arborist_in state' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in state' -l exit-code -d 'Exit with 1 unless all requested tasks are complete and landed, or skipped'
 complete -c git-arborist -n '__git_arborist_in state' -l short -d 'Print one line for the whole run'
+complete -c git-arborist -n '__git_arborist_in state' -l remote -x -d 'Show who works on the plan that workers share through this remote [default: origin]'
 complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what it does and takes'
 
 # logs

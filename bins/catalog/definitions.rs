@@ -11,6 +11,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::plan::PlanArgs::command(),
         crate::gardener::GardenerArgs::command(),
         crate::garden::GardenArgs::command(),
+        crate::work::WorkArgs::command(),
         crate::merge::MergeArgs::command(),
         crate::reset::ResetArgs::command(),
         crate::demo::DemoArgs::command(),

@@ -35,6 +35,7 @@ pub(super) const ASSETS: &[Asset] = &[
     asset!(Man1, "man", "git-arborist-trailers.1"),
     asset!(Man5, "man", "git-arborist-trailers.5"),
     asset!(Man1, "man", "git-arborist-verify.1"),
+    asset!(Man1, "man", "git-arborist-work.1"),
     asset!(Man1, "man", "git-arborist-workspace.1"),
     asset!(Man1, "man", "git-arborist-worktree.1"),
     asset!(Man1, "man", "git-arborist.1"),

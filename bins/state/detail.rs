@@ -10,9 +10,9 @@ use arborist_core::{
 
 use super::{StateView, remark, tree};
 use crate::{
+    active_work::gerund,
     clock,
     ui::{Tone, Ui},
-    work::gerund,
 };
 
 /// How many lines of one part of a failure's output are shown.

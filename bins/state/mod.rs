@@ -4,6 +4,7 @@ mod branches;
 mod detail;
 pub mod document;
 mod remark;
+pub mod remote;
 mod scope;
 mod source;
 mod tree;
@@ -30,7 +31,7 @@ use arborist_core::{
 };
 use clap::Parser;
 
-use crate::{catalog, document::print, entry::Outcome, ui::Ui, work::ActiveWork};
+use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -45,6 +46,9 @@ EXAMPLES
 
    In a script: is everything done?
        git arborist state --exit-code >/dev/null && echo done
+
+   Who works on a plan that several machines share
+       git arborist state --remote
 
    The run of a branch that is not checked out, or was renamed
        git arborist state --scope feature/login
@@ -84,7 +88,11 @@ Two states need your decision. A task is 'forked' if two branches with different
 results for it were merged: decide with 'git arborist reset TASK'. It is
 'reverted' if you merged its branch but its changes are not there, because the
 merge was reverted or took nothing of it ('-s ours'): 'git arborist state TASK'
-says what to do.";
+says what to do.
+
+With --remote, the plan is one that workers share ('git arborist work'): shown
+are the tasks at the remote, who works on them, where and since when, and the
+last sign of life of each worker, by its own clock.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
@@ -114,6 +122,9 @@ pub struct StateArgs {
     /// Print one line for the whole run
     #[arg(long, conflicts_with_all = ["tasks", "json", "history", "ready"])]
     short: bool,
+    /// Show who works on the plan that workers share through this remote [default: origin]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "origin", conflicts_with_all = ["tasks", "tree", "scope", "history", "ready", "exit_code", "short"])]
+    remote: Option<String>,
     /// Print ids and names, for completion
     #[arg(long, hide = true)]
     list_ids: bool,
@@ -157,6 +168,9 @@ pub(crate) struct StateOptions {
 
 /// Runs the command.
 pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
+    if let Some(remote) = &args.remote {
+        return remote::run(remote, args.json, ui);
+    }
     let here = Repository::current_dir()?;
     let config = Config::start(&here)?;
     let search = Repository::start_search(&here)?;

@@ -15,9 +15,9 @@ use super::{
     source::{Freshness, Shown},
 };
 use crate::{
+    active_work::gerund,
     clock,
     ui::{Tone, Ui, shortened},
-    work::gerund,
 };
 
 /// Names wider than this push the following columns to the right.

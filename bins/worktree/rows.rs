@@ -15,7 +15,7 @@ use arborist_core::{
 };
 
 use super::open::OpenWorktrees;
-use crate::work::ActiveWork;
+use crate::active_work::ActiveWork;
 
 /// One line of a list.
 #[derive(Debug)]

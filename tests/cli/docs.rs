@@ -282,6 +282,7 @@ texts! {
     what_an_agent_can_do: "what-an-agent-can-do.md",
     configuration: "configuration.md",
     how_it_works_in_git: "how-it-works-in-git.md",
+    scale: "scale.md",
 }
 
 texts! {
@@ -303,6 +304,7 @@ texts! {
     man_tools: "man/tools.md",
     man_trailers: "man/trailers.md",
     man_verify: "man/verify.md",
+    man_work: "man/work.md",
     man_workspace: "man/workspace.md",
     man_worktree: "man/worktree.md",
 }

@@ -241,6 +241,8 @@ fn no_key_is_forgotten() {
         // tests/cli/turns_words.rs
         "session.commit-message",
         "timeouts.commit-message",
+        // tests/cli/work.rs
+        "work.ttl",
         "workspace.repos.*.path",
         "workspace.repos.*.remote",
         "workspace.repos.*.branch-prefix",

@@ -18,7 +18,7 @@ use git_arborist::{
         DiffDocument, ExportDocument, RecordedDocument, SessionListDocument, SessionShowDocument,
         TurnDocument, TurnsDocument, WhichDocument,
     },
-    state::document::StateDocument,
+    state::{document::StateDocument, remote::RemoteStateDocument},
     trailers::{log::LogDocument, parse::ParseDocument},
     workspace::document::{PushDocument, StatusDocument, SyncDocument},
     worktree::document::{ListDocument, RowDocument},
@@ -32,6 +32,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("plan-waves", schema_for!(WavesDocument)),
         ("plan-explain", schema_for!(ExplainDocument)),
         ("state", schema_for!(StateDocument)),
+        ("state-remote", schema_for!(RemoteStateDocument)),
         ("trailers-parse", schema_for!(ParseDocument)),
         ("trailers-log", schema_for!(LogDocument)),
         ("hooks-status", schema_for!(HooksStatus)),
@@ -80,7 +81,7 @@ fn published(name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(file_of(name)).unwrap()).unwrap()
 }
 
-fn validate(name: &str, document: &str) {
+pub(crate) fn validate(name: &str, document: &str) {
     let document: Value = serde_json::from_str(document).unwrap();
     if let Err(error) = jsonschema::validate(&published(name), &document) {
         panic!("{name}: {error} in {document:#}");

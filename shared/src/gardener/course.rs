@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{GardenerError, KeepGoing, Selection, Summary, worker::WorkerReport};
+use super::{GardenerError, KeepGoing, Selection, Summary, share::Shared, worker::WorkerReport};
 use crate::{
     agent::limits::Spent,
     event::{EventKind, RunEvent},
@@ -51,11 +51,15 @@ pub(super) struct RunProgress<'scope, 'a, 'w> {
     pub(super) landed: Option<Instant>,
     /// When finished tasks land, if they are waiting for others.
     pub(super) due: Option<Instant>,
+    /// What is known about other workers.
+    pub(super) shared: Shared,
 }
 
 pub(super) enum Stop {
     /// A task failed.
     Failure,
+    /// Somebody asked this worker to take no more tasks.
+    Asked,
     /// The run cannot continue.
     Error(GardenerError),
 }
@@ -75,6 +79,7 @@ impl<'a, 'w> RunProgress<'_, 'a, 'w> {
             lander: None,
             landed: None,
             due: None,
+            shared: Shared::default(),
         }
     }
 }
@@ -148,12 +153,15 @@ pub(super) fn next_report(
     course: &mut RunProgress<'_, '_, '_>,
 ) -> Option<WorkerReport> {
     loop {
-        let left = course.due.map(|due| due.saturating_duration_since(Instant::now()));
+        let next = course.due.into_iter().chain(course.shared.look_at).min();
+        let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         match reports.recv_timeout(left.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL)) {
             Ok(report) => return Some(report),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
-        if course.due.take_if(|due| *due <= Instant::now()).is_some() {
+        if course.due.take_if(|due| *due <= Instant::now()).is_some()
+            || course.shared.look_at.is_some_and(|at| at <= Instant::now())
+        {
             return None;
         }
         let Some(handle) = course.take_ended() else {

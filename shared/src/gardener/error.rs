@@ -3,6 +3,7 @@
 use super::Drift;
 use crate::{
     agent::AgentError,
+    coordination::CoordinationError,
     failure::{Exit, Explain},
     git::GitError,
     history::{HistoryError, RevertedMerge, Run, State, TaskHistory},
@@ -51,6 +52,8 @@ pub enum GardenerError {
     Queue(#[from] QueueError),
     #[error(transparent)]
     Session(#[from] SessionError),
+    #[error(transparent)]
+    Coordination(#[from] CoordinationError),
     #[error("{}", source.sentence(&format!("another run of '{branch}' is active")))]
     Locked { branch: BranchName, source: LockError },
     #[error("HEAD is detached, and a run needs a branch")]
@@ -156,6 +159,7 @@ impl Explain for GardenerError {
             Self::Worktree(error) => error.exit(),
             Self::Queue(error) => error.exit(),
             Self::Session(error) => error.exit(),
+            Self::Coordination(error) => error.exit(),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
             Self::Locked { .. }
             | Self::Detached
@@ -202,6 +206,7 @@ impl Explain for GardenerError {
             Self::Worktree(error) => return error.hint(),
             Self::Queue(error) => return error.hint(),
             Self::Session(error) => return error.hint(),
+            Self::Coordination(error) => return error.hint(),
             Self::Locked { source, .. } => {
                 return source.advice("wait for it to end, or stop it");
             }

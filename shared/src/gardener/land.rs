@@ -4,6 +4,7 @@
 use std::{sync::mpsc::SyncSender, thread::Scope, time::Instant};
 
 use crate::{
+    coordination::Release,
     event::RunEvent,
     gardener::{
         Gardener, GardenerError, WorkerPlace,
@@ -11,18 +12,19 @@ use crate::{
         lanes::LaneStart,
         other_lanes::OtherLanes,
         outcome::{explain, foreign_event, translate},
+        share::is_unreached,
         worker::{Tools, WorkerReport},
     },
     git::RefMove,
     history::{Event, EventPosition, State, TaskHistory},
     message::Status,
-    name::{Oid, TaskId},
+    name::{BranchName, Oid, TaskId},
     pipeline::{PipelineError, TaskEnd},
     plan::Task,
     progress::{Boxes, Progress},
     queue::{
-        self, Afterwards, FanIn, Landing, LandingCommand, OnConflict, Queue, Store, Target, Ticket,
-        TicketOutcome, list_foreign,
+        self, Afterwards, FanIn, Landing, LandingCommand, OnConflict, Queue, QueueError, Store, Target,
+        Ticket, TicketOutcome, list_foreign,
     },
     record::RecordError,
     worktree::Lease,
@@ -34,12 +36,14 @@ const MAX_LOG_ENTRIES: usize = 1000;
 /// A task that is complete in its lane and has not landed.
 pub(super) struct CompletedTask {
     pub(super) task: TaskId,
+    /// Whether another worker has finished it. Then its branch is here only to land.
+    pub(super) is_adopted: bool,
     /// Its lane, if it was worked on in this call.
     pub(super) site: Option<WorkerPlace>,
     pub(super) source: Oid,
     pub(super) is_queued: bool,
     /// What it waits for, if the queue reported that.
-    why: Option<String>,
+    pub(super) why: Option<String>,
 }
 
 /// A complete task that has not landed.
@@ -60,7 +64,13 @@ pub(super) struct Landed(Result<queue::QueueReport, GardenerError>);
 
 impl CompletedTask {
     pub(super) fn new(task: TaskId, site: WorkerPlace) -> Self {
-        Self { task, source: site.tip.head, site: Some(site), is_queued: false, why: None }
+        let source = site.tip.head;
+        Self { task, is_adopted: false, source, site: Some(site), is_queued: false, why: None }
+    }
+
+    /// A task that another worker has finished.
+    pub(super) fn elsewhere(task: TaskId, source: Oid) -> Self {
+        Self { task, is_adopted: true, source, site: None, is_queued: false, why: None }
     }
 
     /// Whether it waits in the queue for its turn.
@@ -152,7 +162,14 @@ impl<'a> Gardener<'a> {
             let is_dropped = !is_known && last.is_some_and(|entry| entry.outcome == "dropped");
             let why = is_dropped.then(|| "it was taken out of the queue".to_owned());
             let is_queued = is_known || is_dropped;
-            course.finished.push(CompletedTask { task, site: None, source, is_queued, why });
+            course.finished.push(CompletedTask {
+                task,
+                is_adopted: false,
+                site: None,
+                source,
+                is_queued,
+                why,
+            });
         }
         Ok(())
     }
@@ -166,15 +183,16 @@ impl<'a> Gardener<'a> {
     ) where
         'a: 'scope,
     {
-        let is_new = course.finished.iter().any(|finished| !finished.is_queued);
         if course.lander.is_some() || self.tools.context.cancel.is_cancelled() || self.lands_when_asked() {
             return;
         }
-        if course.is_drained && !is_new {
+        let is_new = course.finished.iter().any(|finished| !finished.is_queued);
+        if course.is_drained && !is_new && self.shared().is_none() {
             return;
         }
         if !self.may_land(course)
             || tools.lanes.is_some_and(|lanes| course.can_wait((lanes.jobs, lanes.most())))
+            || !self.begin_landing(course)
         {
             return;
         }
@@ -227,8 +245,12 @@ impl<'a> Gardener<'a> {
     pub(super) fn settle_landings(&mut self, course: &mut RunProgress<'_, 'a, '_>, landed: Landed) {
         course.lander = None;
         course.landed = Some(Instant::now());
+        self.end_landing(course);
         let report = match landed.0 {
             Ok(report) => report,
+            Err(error) if is_elsewhere(&error) => {
+                return course.finished.iter_mut().for_each(|finished| finished.is_queued = false);
+            }
             Err(error) => return course.halt(Stop::Error(error)),
         };
         if report.is_stopped {
@@ -260,7 +282,13 @@ impl<'a> Gardener<'a> {
                     .iter()
                     .filter_map(Event::of)
                     .for_each(|event| self.run.grow(event, EventPosition::Run));
+                if finished.is_adopted {
+                    self.delete_landed((&ticket.branch(), ticket.source), commit)?;
+                }
                 return self.free_lanes(finished.site, ticket, commit);
+            }
+            TicketOutcome::Waiting { reason } if !self.tries_again(course, at) => {
+                (reason, true, LandingCommand::Status)
             }
             TicketOutcome::Waiting { reason } => {
                 course.finished[at].why = Some(reason);
@@ -278,6 +306,7 @@ impl<'a> Gardener<'a> {
         };
         let finished = course.finished.swap_remove(at);
         course.ended.insert(finished.task.clone());
+        self.give_back(course, &finished.task, Release::Failed);
         course.summary.unlanded.push(Unlanded { task: finished.task, why, needs_person, command });
         course.halt_unless_kept_going();
         Ok(())
@@ -310,17 +339,28 @@ impl Gardener<'_> {
     /// Frees the lane for the next task. Deletes the branch if it is not to be kept: nothing has it checked out now,
     /// and its commits are proved to be in the target.
     fn recycle(&self, lease: Lease, source: Oid, landed: Oid) -> Result<(), GardenerError> {
-        let name = lease.branch.to_ref();
+        let branch = lease.branch.clone();
         lease.recycle()?;
         let is_kept = self.tools.lanes.is_none_or(|lanes| lanes.queue.afterwards == Afterwards::Keep);
-        if is_kept || !self.repository.is_ancestor(source, landed)? {
+        if is_kept { Ok(()) } else { self.delete_landed((&branch, source), landed) }
+    }
+
+    /// Deletes the branch of a task whose commits are in the target.
+    fn delete_landed(&self, (branch, source): (&BranchName, Oid), landed: Oid) -> Result<(), GardenerError> {
+        if !self.repository.is_ancestor(source, landed)? {
             return Ok(());
         }
+        let name = branch.to_ref();
         let moved = RefMove { name: &name, new: None, old: Some(source) };
         // If the branch has moved since, the compare-and-swap fails and the branch stays.
         let _ = self.repository.move_refs(&[moved], "arborist: landed");
         Ok(())
     }
+}
+
+/// Whether a landing failed because another worker lands, or because the remote could not be reached.
+fn is_elsewhere(error: &GardenerError) -> bool {
+    matches!(error, GardenerError::Queue(QueueError::LandedElsewhere(_))) || is_unreached(error)
 }
 
 /// Queues tickets and lands what can land.

@@ -14,7 +14,9 @@ mod outcome;
 mod phase;
 mod places;
 mod recover;
+mod refusals;
 mod saving;
+mod share;
 pub mod start;
 mod worker;
 
@@ -37,16 +39,17 @@ use std::{
 
 use crate::{
     agent::limits::{BudgetLevel, Spent},
+    coordination::Release,
     event::{EventKind, RunEvent},
     failure::{Exit, Explain},
     git::{OwnCheckout, Packing, Repository, take_notices},
-    history::{Event, EventPosition, Run, State, TaskHistory},
+    history::{Event, EventPosition, Run, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
     pipeline::{CommandCounts, KnownRed, OtherRepo, OtherSpending, PipelineError, TaskBackground, TaskEnd},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
-    record::{TaskEvent, Unfinished},
+    record::TaskEvent,
     session::{find_unrecorded, owned_by, owned_elsewhere},
     worktree::take_left_out,
 };
@@ -104,6 +107,7 @@ impl<'a> Gardener<'a> {
             let mut course = RunProgress::new(wanted, selection);
             let (mut packing, mut last) = (Packing::default(), None);
             self.find_finished(&mut course)?;
+            self.publish_earlier(&mut course);
             loop {
                 if let Err(error) = self.leave_queued(&mut course) {
                     course.halt(Stop::Error(error));
@@ -112,9 +116,10 @@ impl<'a> Gardener<'a> {
                 if let Some(task) = last.as_ref().filter(|_| course.is_idle()) {
                     self.pack(&mut packing, task);
                 }
+                self.catch_up(&mut course);
                 self.take_up(&mut course, scope, (&tools, &sender));
                 self.land(&mut course, scope, (&tools, &sender));
-                if course.is_idle() {
+                if course.is_idle() && !self.awaits_others(&mut course) {
                     self.look_at_target(&mut course);
                     break;
                 }
@@ -225,6 +230,9 @@ impl<'a> Gardener<'a> {
             let Some(task) = self.next_job(course) else {
                 return;
             };
+            if !self.claim(course, task) {
+                continue;
+            }
             let (others, more) = channel();
             let spent = course.spent();
             let is_retried = course.selection.failed == Failed::Retry;
@@ -263,9 +271,11 @@ impl<'a> Gardener<'a> {
         let has_places = |task: &&Task| {
             others().all(|section| !needs_checkout(task, &section.name) || !is_away(&section.name))
         };
-        let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(has_places).collect();
-        phase::find_due(plan, &progress)
-            .filter(|phase| is_free(phase) && has_places(phase) && !is_parked)
+        let is_open = |task: &&Task| has_places(task) && course.shared.is_open(&task.id);
+        let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(is_open).collect();
+        // Workers that share a plan test phases only as gates of landings.
+        let due = phase::find_due(plan, &progress).filter(|_| self.shared().is_none());
+        due.filter(|phase| is_free(phase) && has_places(phase) && !is_parked)
             .or_else(|| choose::next_task(&wanted, &progress, &running, &course.ended))
     }
 
@@ -351,11 +361,15 @@ impl<'a> Gardener<'a> {
                 self.judge(course, task, result);
             }
             (Ok(TaskEnd::Complete), Some(site)) if is_task => {
-                course.finished.push(CompletedTask::new(task, site));
+                self.publish(course, CompletedTask::new(task, site));
             }
             (result, _) if !is_task => self.settle_phase(course, task, result),
             // Dropping the lease leaves the lane as it is, to be inspected or continued.
-            (result, _) => self.judge(course, task, result),
+            (result, _) => {
+                let has_failed = matches!(result, Ok(TaskEnd::Failed));
+                self.give_back(course, &task, if has_failed { Release::Failed } else { Release::Free });
+                self.judge(course, task, result);
+            }
         }
     }
 
@@ -453,45 +467,5 @@ impl<'a> Gardener<'a> {
         site.tip = tip;
         events.into_iter().for_each(|event| self.run.grow(event, EventPosition::Run));
         Ok(())
-    }
-
-    /// Refuses tasks that were started or completed on their own branch: their work is not in the checkout, and has to
-    /// continue in a lane.
-    fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        let begun = self.find_begun_apart()?;
-        let is_apart = |task: &&&Task| {
-            let history = self.run.find(&task.id);
-            history.is_some_and(|history| !history.is_landed && history.state.state != State::Failed)
-                || begun.contains(&task.id)
-        };
-        match wanted.iter().find(is_apart) {
-            Some(task) => Err(GardenerError::apart(&self.run, &self.tools.context.identity.run, &task.id)),
-            None => Ok(()),
-        }
-    }
-
-    /// Tasks that a killed run had started on their own branches before it committed anything.
-    fn find_begun_apart(&self) -> Result<Vec<TaskId>, GardenerError> {
-        let (run, mut found) = (&self.tools.context.identity.run, Vec::new());
-        for mark in self.repository.list_refs(&[Unfinished::REFS])? {
-            let Some(task) = Unfinished::task_of(&mark.name, run) else { continue };
-            let is_here = mark.name.starts_with(&format!("{}{}/", Unfinished::REFS, run.component()));
-            let is_of_run = match &self.run.start {
-                Some(start) => self.repository.is_ancestor(start.commit, mark.target)?,
-                None => false,
-            };
-            found.extend(Some(task).filter(|_| !is_here && is_of_run));
-        }
-        Ok(found)
-    }
-
-    fn refuse_forks(&self) -> Result<(), GardenerError> {
-        match self.run.tasks.iter().find(|history| history.forks.len() > 1) {
-            Some(history) => Err(GardenerError::Forked {
-                task: history.id.clone(),
-                commits: [history.forks[0], history.forks[1]],
-            }),
-            None => Ok(()),
-        }
     }
 }

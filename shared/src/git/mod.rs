@@ -97,6 +97,7 @@ mod misplaced_files;
 pub mod stale;
 
 // Remotes.
+mod leased_push;
 mod remote;
 mod remote_ssh;
 mod remotes;
@@ -125,6 +126,7 @@ pub use index_entries::HiddenMarks;
 pub use index_install::IndexFile;
 pub use interrupted_updates::take_saved_files;
 pub use known_index::{IndexWriter, KnownIndex};
+pub use leased_push::LeasedPush;
 pub use locks::take_removed_locks;
 pub use merge::{ConflictKind, Merge, MergeConflict, Version};
 pub use misplaced_files::{copy_aside, is_misplaced, move_aside, report_moved, take_moved_aside};

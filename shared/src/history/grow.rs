@@ -24,7 +24,10 @@ impl Run {
         });
         let history = self.tasks.swap_remove(at);
         let TaskHistory { id, mut events, cancelled, earlier, .. } = history;
-        events.push(event);
+        // If the run was read again while the task was under way, the event is known.
+        if events.iter().all(|known| known.commit != event.commit) {
+            events.push(event);
+        }
         let mut grown = TaskHistory::new(id, events, cancelled, Vec::new()).with_earlier(earlier);
         grown.is_landed = position == EventPosition::Run;
         self.tasks.push(grown);

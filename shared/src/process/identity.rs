@@ -33,6 +33,12 @@ impl ProcessId {
         }
     }
 
+    /// Identifies its machine until the next boot.
+    #[must_use]
+    pub fn machine(&self) -> String {
+        format!("{} {}", self.host, self.boot)
+    }
+
     /// Whether it was started on this machine since its last boot.
     #[must_use]
     pub fn is_of_this_machine(&self) -> bool {

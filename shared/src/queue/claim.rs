@@ -17,13 +17,12 @@ use serde::{Deserialize, Serialize};
 
 use super::QueueError;
 use crate::{
+    coordination::{CLAIMS, WORK_CLAIMS},
     git::{RefMove, Repository, Signing},
     name::{BranchName, Oid},
     process::ProcessId,
 };
 
-/// The prefix of the refs of claims.
-pub const CLAIMS: &str = "refs/arborist/claims/";
 /// How many seconds a claim is valid without renewal.
 const LEASE: i64 = 600;
 /// How many seconds the clock of another machine may be ahead.
@@ -76,7 +75,9 @@ impl QueueClaim {
             Err(_) => Claimant::Unreadable,
         };
         let target = |name: &str| name.strip_prefix(CLAIMS).unwrap_or(name).to_owned();
-        Ok(notes.iter().map(|(found, body)| (target(&found.name), claimant(body))).collect())
+        // Claims of workers come here if all refs of a remote are fetched. They say nothing about this repository.
+        let own = notes.iter().filter(|(found, _)| !found.name.starts_with(WORK_CLAIMS));
+        Ok(own.map(|(found, body)| (target(&found.name), claimant(body))).collect())
     }
 
     /// Deletes the claim of a target if its holder was a process of this machine and is dead. A driver that is killed

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::QueueClaim;
 use crate::{
+    coordination::CoordinationError,
     failure::{Exit, Explain},
     git::GitError,
     history::HistoryError,
@@ -41,6 +42,12 @@ pub enum QueueError {
     Rewound { into: BranchName, from: Oid, to: Oid },
     #[error("commit {} on '{into}' claims to be a step of this run, but the run did not make it{done}", commit.short())]
     Forged { into: BranchName, commit: Oid, done: String },
+    #[error("'{into}' is at {} here and at {} at the remote, and neither contains the other", here.short(), there.short())]
+    Diverged { into: BranchName, here: Oid, there: Oid },
+    #[error("another worker lands on '{0}' now")]
+    LandedElsewhere(BranchName),
+    #[error(transparent)]
+    Coordination(#[from] CoordinationError),
     #[error("there is no branch '{0}' to land on")]
     NoTarget(BranchName),
     #[error("the queue entry '{name}' could not be read: {why}")]
@@ -84,9 +91,12 @@ impl Explain for QueueError {
             Self::Locked { source: LockError::Held { .. }, .. }
             | Self::Claimed(_)
             | Self::Changing(_)
-            | Self::Overtaken(_) => Exit::Locked,
+            | Self::Overtaken(_)
+            | Self::LandedElsewhere(_) => Exit::Locked,
             Self::NotQueued { .. } | Self::NoConflict { .. } | Self::Resolver(_) => Exit::No,
-            Self::Unproved { .. }
+            Self::Coordination(error) => error.exit(),
+            Self::Diverged { .. }
+            | Self::Unproved { .. }
             | Self::Rewound { .. }
             | Self::Forged { .. }
             | Self::NoOther(_)
@@ -108,6 +118,11 @@ impl Explain for QueueError {
             Self::Worktree(error) => return error.hint(),
             Self::Pipeline(error) => return error.hint(),
             Self::Session(error) => return error.hint(),
+            Self::Coordination(error) => return error.hint(),
+            Self::Diverged { into, .. } => format!(
+                "push or remove the commits of '{into}' that the remote does not have, then run the same command again"
+            ),
+            Self::LandedElsewhere(_) => "run the same command again".into(),
             Self::Locked { source, .. } => {
                 return source.advice("wait for it to end, or stop it");
             }

@@ -29,7 +29,7 @@ pub use backend::{
     Resolution,
 };
 pub use batch::Batch;
-pub use claim::{CLAIMS, Claimant, QueueClaim};
+pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
 pub use foreign::{ForeignCommits, list_foreign};

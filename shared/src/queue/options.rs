@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use super::{Afterwards, Batch, Briefs, FanIn, Gate, GateResults, RedTarget, Resolutions, Resolver};
 use crate::{
     agent::{AgentError, RunnerKind, redact::Secrets},
+    coordination::{Alone, Coordinator},
     failure::{Exit, Explain},
     git::Signing,
     history::CommitCache,
@@ -176,6 +177,8 @@ pub struct QueueOptions {
     pub secrets: Secrets,
     /// Whether transcripts of agents are kept.
     pub words: TranscriptMode,
+    /// Decides with other workers who lands.
+    pub coordinator: Arc<dyn Coordinator>,
     /// Cancelled when the user wants to stop.
     pub cancel: Cancel,
     /// The current time in seconds since 1970.
@@ -235,6 +238,7 @@ impl QueueOptions {
             log_size: log_size(settings),
             secrets,
             words: TranscriptMode::of(settings),
+            coordinator: Arc::new(Alone),
             cancel: cancel.clone(),
             clock,
         })

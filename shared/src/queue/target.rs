@@ -2,9 +2,9 @@
 
 use std::{collections::HashSet, ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{Parking, QueueError};
+use super::{Parking, QueueError, git_backend::note_parked};
 use crate::{
-    git::{BranchUse, FastForward, OperationInProgress, Ref, RefMove, Repository, TreeChange},
+    git::{BranchUse, FastForward, OperationInProgress, Ref, RefMove, Repository, TreeChange, note_landing},
     name::{BranchName, Oid},
 };
 
@@ -152,6 +152,30 @@ impl<'a> Target<'a> {
             }
         }
         Ok(MoveResult::Refused(self.parking("its checkouts keep changing", None)))
+    }
+
+    /// Moves the branch forward to a commit that other workers have landed. If its checkout does not permit that, the
+    /// commit is parked.
+    pub fn follow(&self, to: Oid) -> Result<(), QueueError> {
+        let position = self.require()?;
+        if self.repository.is_ancestor(to, position.tip())? {
+            return Ok(());
+        }
+        if !self.repository.is_ancestor(position.tip(), to)? {
+            return Err(QueueError::Diverged { into: self.into.clone(), here: position.tip(), there: to });
+        }
+        let line = ["--first-parent".to_owned(), to.to_string(), format!("^{}", position.tip())];
+        for commit in self.repository.stream_commits(&line)? {
+            note_landing(commit?.id);
+        }
+        match self.advance(position.branch, to)? {
+            MoveResult::Done => Ok(()),
+            MoveResult::Elsewhere => Err(QueueError::Changing(self.into.clone())),
+            MoveResult::Refused(_) => {
+                note_parked(to);
+                self.park(&position, to)
+            }
+        }
     }
 
     fn swap(&self, from: Oid, to: Oid) -> Result<MoveResult, QueueError> {

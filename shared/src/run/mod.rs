@@ -32,6 +32,7 @@ mod repositories;
 mod request;
 mod run_log;
 mod session_records;
+mod shared_work;
 mod workplaces;
 
 pub use caveats::CLEAN_UP;
@@ -49,3 +50,4 @@ pub use request::{
     option_approvals, require_given, test_approval,
 };
 pub use session_records::replay_only_error;
+pub use shared_work::SharedWork;

@@ -18,6 +18,7 @@ use super::{
     request::{secrets, typed, typed_again},
 };
 use crate::{
+    coordination::{Alone, Coordinator},
     event::RunOpening,
     failure::Failure,
     gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Tools, WorkerPlace, recover, start},
@@ -96,6 +97,8 @@ pub struct OpenRun {
     pub(super) config_guard: ConfigGuard,
     /// Commits of the run that were read before.
     memory: CommitCache,
+    /// Decides with other workers who works on what.
+    pub(super) coordinator: Arc<dyn Coordinator>,
     pub(super) cancel: Cancel,
     pub(super) clock: fn() -> i64,
 }
@@ -149,6 +152,7 @@ impl OpenRun {
             hook,
             config_guard: ConfigGuard::default(),
             memory: CommitCache::default(),
+            coordinator: Arc::new(Alone),
             cancel,
             clock,
             request,
@@ -181,6 +185,7 @@ impl OpenRun {
         let place = (&recorder, lanes, &mut orphan_lock);
         let tests = self.check_baseline(planned, &run, place, monitor.listener())?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
+        self.publish_start(recorder.head())?;
         self.tell_of_missing_sandbox(&run, monitor.listener());
         self.tell_of_missing_tests(planned, &run, lanes, monitor.listener());
         let other_repos =

@@ -15,6 +15,7 @@ mod setting;
 mod table;
 mod tracked;
 mod value;
+mod work;
 mod workspace;
 
 pub use age::{AGES, Age, AgeError};

@@ -2,7 +2,7 @@
 
 use super::{
     Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, protect::PROTECT,
-    sandbox::SANDBOX, session::SESSION, tracked::PROMPTS, workspace::WORKSPACE,
+    sandbox::SANDBOX, session::SESSION, tracked::PROMPTS, work::WORK, workspace::WORKSPACE,
 };
 
 pub(super) const PATH: &str = "a path, in quotes";
@@ -11,7 +11,7 @@ const RUNNERS: &str = "a list of runners in quotes, each as RUNNER or RUNNER:MOD
 
 /// All keys.
 pub const SETTINGS: &[Setting] =
-    &join([GENERAL, PROTECT, PROMPTS, SANDBOX, LANDING, &BUDGET, SESSION, WORKSPACE, CLEANUP]);
+    &join([GENERAL, PROTECT, PROMPTS, SANDBOX, LANDING, &BUDGET, SESSION, WORK, WORKSPACE, CLEANUP]);
 
 const COUNT: usize = GENERAL.len()
     + PROTECT.len()
@@ -20,10 +20,11 @@ const COUNT: usize = GENERAL.len()
     + BUDGET.len()
     + LANDING.len()
     + SESSION.len()
+    + WORK.len()
     + WORKSPACE.len()
     + CLEANUP.len();
 
-const fn join(parts: [&[Setting]; 9]) -> [Setting; COUNT] {
+const fn join(parts: [&[Setting]; 10]) -> [Setting; COUNT] {
     let mut all = [GENERAL[0]; COUNT];
     let (mut at, mut part, mut place) = (0, 0, 0);
     while at < all.len() {

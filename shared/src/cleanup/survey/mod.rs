@@ -29,11 +29,12 @@ use super::{
     proof,
 };
 use crate::{
+    coordination::CLAIMS,
     git::{GitError, OperationInProgress, Worktree, skip_ref},
     history::{CommitSource, Run, RunScope},
     name::{BranchName, Oid, SessionId, TaskId},
     process::{FileLock, Occupants},
-    queue::{CLAIMS, Claimant, QueueClaim},
+    queue::{Claimant, QueueClaim},
     session::SessionReader,
     worktree::WorktreeRemains,
 };

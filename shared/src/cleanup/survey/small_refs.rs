@@ -3,9 +3,9 @@
 use super::{CleanupFacts, readable, reflog_time};
 use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, saved::SAVED},
+    coordination::CLAIMS,
     git::RefFacts,
     name::{Attempt, LANDINGS},
-    queue::CLAIMS,
     record::Unfinished,
 };
 

@@ -9,6 +9,7 @@ use super::{
     recover::landed_in,
 };
 use crate::{
+    coordination::SharedLanding,
     git::{RefMove, note_landing},
     message::{Body, Key, Message, Status, Subject, Wording},
     name::{Attempt, Oid, TaskId},
@@ -157,6 +158,16 @@ impl GitQueue<'_> {
             OtherMoves::Overtaken => return Ok(Published::Moved),
             OtherMoves::Refused(why) => return Ok(Published::Refused(why)),
         };
+        let tasks: Vec<TaskId> = steps.iter().map(|step| step.ticket.task.clone()).collect();
+        match self.options.coordinator.land(base, last.commit, &tasks)? {
+            SharedLanding::Done => {}
+            SharedLanding::Moved(to) => {
+                self.target().follow(to)?;
+                self.forget();
+                return Ok(Published::Moved);
+            }
+            SharedLanding::Overtaken => return Err(QueueError::LandedElsewhere(self.into.clone())),
+        }
         match self.target().advance(position.branch, last.commit)? {
             MoveResult::Elsewhere => Ok(Published::Moved),
             MoveResult::Refused(parking) => {

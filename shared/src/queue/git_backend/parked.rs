@@ -23,7 +23,7 @@ pub(in crate::queue) fn is_known(parked: Oid) -> bool {
 }
 
 /// Remembers a landing as checked.
-pub(super) fn note(parked: Oid) {
+pub(in crate::queue) fn note(parked: Oid) {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(parked);
 }
 

@@ -1,0 +1,265 @@
+//! `git arborist work`: a worker that shares a plan with workers on other machines, through a remote.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use arborist_core::{
+    coordination::{RemoteWork, WorkRequest, WorkerName},
+    failure::{Exit, Failure},
+    gardener::{KeepGoing, Selection, refuse_reverted, wanted},
+    git::{CloneDepth, Config, Network, Repository},
+    history::Run,
+    plan::Task,
+    process::Cancel,
+    progress::{Boxes, Progress},
+    run::{LaneRequest, OpenRun, Planned, RunHost, RunRequest, SharedWork},
+    settings::Settings,
+};
+use clap::{Args, Parser, Subcommand};
+
+use crate::{
+    catalog, clock,
+    entry::Outcome,
+    gardening::{GardeningArgs, Reporter, approve, watch_signals},
+    ui::Ui,
+};
+
+const LONG_ABOUT: &str = "\
+Work on the plan together with workers on other machines.
+
+Start the same command in a clone on each machine. The workers share the plan
+through a remote, 'origin' unless --remote names another one: no other service
+is needed. A worker claims a task that is ready, works on it in its own worktree
+as 'git arborist gardener --jobs' does, pushes the finished branch and takes the
+next task. It ends when nothing is left to do, and waits while others still work
+on tasks that its own ones wait for.
+
+A claim is a ref below refs/arborist/claims/ at the remote. It is created by a
+push that fails if the ref exists, so a task has one worker. A worker renews its
+claims. If a claim was not renewed for its time to live (setting work.ttl),
+another worker takes the task over and starts it again. A worker that lost its
+claim can publish nothing: its push is refused, and its work is saved below
+refs/arborist/saved/ and named.
+
+One worker lands at a time. It merges all finished tasks, runs the gates on the
+result, and moves the branch at the remote with one atomic push. If the branch
+was moved meanwhile, it merges and tests again. A task that cannot land, because
+a gate fails or it conflicts, is marked as failed; the other tasks continue.
+
+A worker runs the commands of the plan and of the configuration only if they are
+approved in its clone, as for 'git arborist gardener'. It must be allowed to push
+to the branch, to refs/heads/arborist/ and to refs/arborist/. While it runs, do
+not commit to the branch in its clone: push commits from another clone.
+
+'work stop' interrupts workers as Ctrl-C does. 'work drain' lets them finish
+their tasks and take no more. Both reach a worker when it next looks at the
+remote. 'git arborist state --remote' shows who works on what.";
+
+const EXAMPLES: &str = "\
+EXIT STATUS
+   As git-arborist-gardener(1): 1 if a task failed or was not done, 2 if a person
+   is needed, 3 if another run is using this branch in this clone, 130 or 143 if
+   it was stopped.
+
+EXAMPLES
+   On each machine, in a clone
+       git arborist work
+
+   On a machine without a clone, two tasks at once
+       git arborist work --clone git@example.com:team/app.git --jobs 2
+
+   See who works on what
+       git arborist state --remote
+
+   Let all workers end after their current tasks
+       git arborist work drain";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-work", bin_name = "git arborist work", about = catalog::about("work"), long_about = LONG_ABOUT, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct WorkArgs {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    /// The plan: a tree file or a task list in Markdown
+    #[arg(value_name = "PLAN", conflicts_with = "tree")]
+    plan: Option<PathBuf>,
+    /// The remote through which the plan is shared
+    #[arg(long, value_name = "NAME", default_value = "origin")]
+    remote: String,
+    /// How many tasks to run at once, each in its own worktree: a number, or auto
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<String>,
+    /// Clone this repository into the current folder first, unless that was done before
+    #[arg(long, value_name = "URL")]
+    clone: Option<String>,
+    #[command(flatten)]
+    common: GardeningArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Interrupt a worker, or all workers of this branch
+    Stop(RequestArgs),
+    /// Let a worker, or all workers of this branch, end after their current tasks
+    Drain(RequestArgs),
+}
+
+#[derive(Debug, Args)]
+struct RequestArgs {
+    /// Only this worker, as 'git arborist state --remote' names it
+    #[arg(value_name = "WORKER")]
+    worker: Option<WorkerName>,
+    /// The remote through which the plan is shared
+    #[arg(long, value_name = "NAME", default_value = "origin")]
+    remote: String,
+}
+
+impl WorkArgs {
+    fn request(&self) -> Result<RunRequest, Failure> {
+        let mut request = self.common.request();
+        if request.new_run || request.session_branch || request.accept_changes || self.common.is_dry_run() {
+            let words = "--new-run, --session-branch, --accept-changes and --dry-run are not for workers";
+            return Err(Failure::new(Exit::Usage, words)
+                .hint("use them with: git arborist gardener; then push the branch"));
+        }
+        request.lanes = LaneRequest { jobs: self.jobs.clone(), isolate: true, ..LaneRequest::default() };
+        request.selection = Selection { keeps_going: KeepGoing::Yes, ..Selection::default() };
+        request.tree = request.tree.or_else(|| self.plan.clone());
+        Ok(request)
+    }
+}
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub fn run(args: WorkArgs, ui: &mut Ui) -> Outcome {
+    match &args.verb {
+        Some(Verb::Stop(asked)) => ask(WorkRequest::Stop, asked, ui),
+        Some(Verb::Drain(asked)) => ask(WorkRequest::Drain, asked, ui),
+        None => work(&args, ui),
+    }
+}
+
+/// Asks workers to end.
+fn ask(request: WorkRequest, args: &RequestArgs, ui: &mut Ui) -> Outcome {
+    let config = Config::start(std::path::Path::new("."))?;
+    let repository = Repository::discover()?;
+    let config = config.finish()?;
+    ui.configure(&config);
+    let settings = Settings::load(&repository, &config)?;
+    let shared = SharedWork::find(&repository, &settings, Some(&args.remote), clock::now)?;
+    shared.ask(request, args.worker.as_ref())?;
+    let whom = args
+        .worker
+        .as_ref()
+        .map_or_else(|| format!("all workers of '{}'", shared.run()), |worker| format!("worker '{worker}'"));
+    ui.line(&format!("asked {whom} to {}, through {}", request.as_str(), shared.remote()));
+    Ok(Exit::Done)
+}
+
+fn work(args: &WorkArgs, ui: &mut Ui) -> Outcome {
+    let request = args.request()?;
+    let cancel = watch_signals();
+    if let Some(url) = &args.clone {
+        enter_clone(url, &cancel, ui)?;
+    }
+    let mut joined = Joined::default();
+    let outcome = loop {
+        match try_work(args, (&request, &cancel), &mut joined, ui) {
+            Ok(Some(exit)) => break Ok(exit),
+            // Another worker is starting the run.
+            Ok(None) if cancel.wait(Duration::from_millis(500)) => break Ok(Exit::Child(130)),
+            Ok(None) => {}
+            Err(failure) => break Err(failure),
+        }
+    };
+    if let Some(work) = &joined.work {
+        work.leave();
+    }
+    outcome
+}
+
+/// A worker that has joined the others.
+#[derive(Default)]
+struct Joined {
+    work: Option<Arc<RemoteWork>>,
+    /// Whether it was told that another worker starts the run.
+    is_told: bool,
+}
+
+/// Works until nothing is left. `None` if the branch or the run has changed, so that everything has to be read again.
+fn try_work(
+    args: &WorkArgs,
+    (request, cancel): (&RunRequest, &Cancel),
+    joined: &mut Joined,
+    ui: &mut Ui,
+) -> Result<Option<Exit>, Failure> {
+    let mut opened = open(request, cancel, ui)?;
+    let shared = SharedWork::find(&opened.repository, &opened.settings, Some(&args.remote), clock::now)?;
+    if opened.branch != *shared.run() {
+        let words =
+            "workers share the branch that is checked out, but the configuration asks for a session branch";
+        return Err(Failure::new(Exit::Usage, words).hint("set session.branch to false"));
+    }
+    let work = match &joined.work {
+        Some(work) => Arc::clone(work),
+        None => Arc::clone(joined.work.insert(shared.join()?)),
+    };
+    if shared.follow(&work)? {
+        return Ok(None);
+    }
+    let run = opened.scan_to_show()?;
+    let planned = opened.plan(&run)?;
+    planned.refuse_merged()?;
+    let jobs = opened.request.lanes.count(&opened.settings)?;
+    opened.is_idle = due(&planned, &run)?.is_empty();
+    if !opened.is_idle {
+        opened.inherit_options(&planned, &run)?;
+    }
+    approve(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
+    if !opened.share(work, run.start.is_some())? {
+        if !std::mem::replace(&mut joined.is_told, true) {
+            ui.note("another worker is starting the run; waiting for it");
+        }
+        return Ok(None);
+    }
+    let selection = opened.request.selection.clone();
+    let mut reporter = Reporter::new(&args.common, ui);
+    let opened = opened.settle(&planned, &run, &mut reporter)?;
+    let lanes = jobs.map(|jobs| opened.lanes(jobs, &planned, &run)).transpose()?;
+    let ended = opened.drive(&planned, lanes.as_ref(), &selection, &mut reporter)?;
+    reporter.end(ended).map(Some)
+}
+
+/// The tasks for which there is something to do.
+fn due<'a>(planned: &'a Planned, run: &Run) -> Result<Vec<&'a Task>, Failure> {
+    let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+    let mut due = wanted(&planned.plan, &Selection::default());
+    due.retain(|task| progress.is_left(&task.id));
+    refuse_reverted(&due, &progress)?;
+    Ok(due)
+}
+
+fn open(request: &RunRequest, cancel: &Cancel, ui: &mut Ui) -> Result<OpenRun, Failure> {
+    let config = Config::start(std::path::Path::new("."))?;
+    let repository = Repository::discover()?;
+    let config = config.finish()?;
+    ui.configure(&config);
+    OpenRun::open(request.clone(), RunHost { repository, config, cancel: cancel.clone(), clock: clock::now })
+}
+
+/// Clones a repository into a folder of the current one, unless that exists, and makes it the current one.
+fn enter_clone(url: &str, cancel: &Cancel, ui: &mut Ui) -> Result<(), Failure> {
+    let name =
+        url.trim_end_matches('/').trim_end_matches(".git").rsplit(['/', ':']).next().unwrap_or_default();
+    if name.is_empty() || name.starts_with('.') || name.contains('\\') {
+        return Err(Failure::new(Exit::Usage, "the URL does not end in the name of a repository"));
+    }
+    let path = std::env::current_dir().context("could not find the current folder")?.join(name);
+    if !path.join(".git").exists() {
+        let network = Network { silence: Duration::from_secs(60), cancel: cancel.clone() };
+        network.clone_to(url, &path, (CloneDepth::Whole, None))?;
+        ui.note(&format!("cloned {} to {name}", arborist_core::git::shown_url(url)));
+    }
+    std::env::set_current_dir(&path).context("could not enter the clone")?;
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Reads what is at the remote: the target, claims, requests and branches of finished tasks.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{
+    ClaimState, CoordinationError, TaskClaim, WorkRequest,
+    claim::{ClaimRefs, LARGEST},
+};
+use crate::{
+    git::{FetchDepth, Network, RawCommit, Repository},
+    message::visible,
+    name::{BranchName, Oid, TaskId},
+};
+
+/// How many refs are fetched by one command.
+const MOST_AT_ONCE: usize = 200;
+/// How often the remote is asked again if refs vanish between listing and fetching them.
+const TRIES: usize = 3;
+/// How many refs that cannot be used are named.
+const MOST_REMARKS: usize = 5;
+
+/// A claim as the remote has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteClaim {
+    /// The ref's name.
+    pub name: String,
+    /// Its value.
+    pub commit: Oid,
+    /// The content; `None` if it cannot be read.
+    pub claim: Option<TaskClaim>,
+}
+
+impl RemoteClaim {
+    /// Whether it is in this state.
+    #[must_use]
+    pub fn is(&self, state: ClaimState) -> bool {
+        self.claim.as_ref().is_some_and(|claim| claim.state == state)
+    }
+}
+
+/// What a remote has of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RemoteView {
+    /// The target.
+    pub target: Option<Oid>,
+    /// The claims on tasks.
+    pub tasks: BTreeMap<TaskId, RemoteClaim>,
+    /// The claim of the worker that lands.
+    pub lander: Option<RemoteClaim>,
+    /// The branches of finished tasks.
+    pub branches: BTreeMap<TaskId, Oid>,
+    /// The requests to workers: the last part of the name, the commit and the request.
+    pub requests: Vec<(String, Oid, WorkRequest)>,
+    /// What cannot be used there, in words.
+    pub remarks: Vec<String>,
+}
+
+/// Claims and requests that were read before, by their commits.
+pub(super) type KnownCommits = HashMap<Oid, Option<RawCommit>>;
+
+impl RemoteView {
+    /// Reads it from the remote.
+    pub fn load(
+        repository: &Repository,
+        (remote, run): (&str, &BranchName),
+        network: &Network,
+    ) -> Result<Self, CoordinationError> {
+        let refs = ClaimRefs::new(run);
+        Self::load_again(repository, (remote, &refs), network, &mut KnownCommits::new())
+    }
+
+    /// The same, except for what is known.
+    pub(super) fn load_again(
+        repository: &Repository,
+        (remote, refs): (&str, &ClaimRefs),
+        network: &Network,
+        known: &mut KnownCommits,
+    ) -> Result<Self, CoordinationError> {
+        let mut tries = 0;
+        loop {
+            let listed = list(repository, (remote, refs), network)?;
+            match fetch_unknown(repository, (remote, refs), (&listed, network), known) {
+                Ok(()) => return Ok(Self::of(refs, listed, known)),
+                Err(_) if tries < TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn of(refs: &ClaimRefs, listed: Vec<(String, Oid)>, known: &mut KnownCommits) -> Self {
+        let mut view = Self::default();
+        let mut strange = Vec::new();
+        known.retain(|commit, _| listed.iter().any(|(_, listed)| listed == commit));
+        for (name, commit) in listed {
+            let content = || known.get(&commit).cloned().flatten();
+            let claim = |task: Option<&TaskId>| {
+                let claim = content().and_then(|content| TaskClaim::read(&content));
+                let claim = claim.filter(|claim| claim.task.as_ref() == task);
+                RemoteClaim { name: name.clone(), commit, claim }
+            };
+            if name == refs.target {
+                view.target = Some(commit);
+            } else if name == refs.lander {
+                view.lander = Some(claim(None));
+            } else if let Some(task) = name.strip_prefix(&refs.branches) {
+                view.branches.extend(task.parse().ok().map(|task: TaskId| (task, commit)));
+            } else if let Some(task) = name.strip_prefix(&refs.tasks) {
+                match task.parse::<TaskId>() {
+                    Ok(task) => {
+                        let found = claim(Some(&task));
+                        if found.claim.is_none() {
+                            strange.push(name.clone());
+                        }
+                        view.tasks.insert(task, found);
+                    }
+                    Err(_) => strange.push(name.clone()),
+                }
+            } else if let Some(whose) = name.strip_prefix(&refs.requests) {
+                let request = content().and_then(|content| WorkRequest::read(&content));
+                view.requests.extend(request.map(|request| (whose.to_owned(), commit, request)));
+            }
+        }
+        let more = strange.len().saturating_sub(MOST_REMARKS);
+        view.remarks =
+            strange.iter().take(MOST_REMARKS).map(|name| format!("not a claim: {}", visible(name))).collect();
+        if more > 0 {
+            view.remarks.push(format!("and {more} more that are not claims"));
+        }
+        view
+    }
+}
+
+/// The refs of a run at the remote. Claims are listed before branches, because of their names: if a landed task's claim
+/// is missing here, the target has that task.
+fn list(
+    repository: &Repository,
+    (remote, refs): (&str, &ClaimRefs),
+    network: &Network,
+) -> Result<Vec<(String, Oid)>, CoordinationError> {
+    let (tasks, requests) = (format!("{}*", refs.tasks), format!("{}*", refs.requests));
+    let branches = format!("{}*", refs.branches);
+    let patterns = [tasks.as_str(), &refs.lander, &requests, &branches, &refs.target];
+    let mut listed = repository.list_remote_refs((remote, &patterns), network)?;
+    // A pattern also matches the end of a longer name.
+    let prefixes = [&refs.tasks, &refs.requests, &refs.branches];
+    let is_ours = |name: &String| {
+        *name == refs.target
+            || *name == refs.lander
+            || prefixes.iter().any(|prefix| name.starts_with(*prefix))
+    };
+    listed.retain(|(name, _)| is_ours(name));
+    Ok(listed)
+}
+
+/// Fetches the target, and claims and requests that are not known. The objects come without refs: nothing of the
+/// repository changes.
+fn fetch_unknown(
+    repository: &Repository,
+    (remote, refs): (&str, &ClaimRefs),
+    (listed, network): (&[(String, Oid)], &Network),
+    known: &mut KnownCommits,
+) -> Result<(), CoordinationError> {
+    let is_unknown = |(name, commit): &&(String, Oid)| {
+        if *name == refs.target {
+            return repository.load_commits(&[*commit]).is_err();
+        }
+        !name.starts_with(&refs.branches) && !known.contains_key(commit)
+    };
+    let unknown: Vec<&(String, Oid)> = listed.iter().filter(is_unknown).collect();
+    for part in unknown.chunks(MOST_AT_ONCE) {
+        let names: Vec<String> = part.iter().map(|(name, _)| name.clone()).collect();
+        repository.fetch_refs((remote, &names), FetchDepth::Newer, network)?;
+        let claims = part.iter().filter(|(name, _)| *name != refs.target);
+        let commits: Vec<Oid> = claims.map(|(_, commit)| *commit).collect();
+        let contents = repository.find_small_commits(&commits, LARGEST)?;
+        known.extend(commits.into_iter().zip(contents));
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Who works on what. A run asks its [`Coordinator`] before it starts a task, publishes a finished one and lands.
+//!
+//! [`Alone`] is the answer for a run on one machine: everything is granted. [`RemoteWork`] shares the plan with workers
+//! on other machines through claims, which are refs at a remote.
+
+mod claim;
+mod error;
+mod listing;
+mod remote_work;
+mod request;
+
+pub use claim::{CLAIMS, ClaimState, TaskClaim, WORK_CLAIMS, WorkerName};
+pub use error::CoordinationError;
+pub use listing::{RemoteClaim, RemoteView};
+pub use remote_work::{RemoteWork, WorkOptions};
+pub use request::WorkRequest;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
+
+use crate::name::{Oid, TaskId};
+
+/// What other workers have done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// The target at the remote.
+    pub target: Option<Oid>,
+    /// Tasks that other workers work on.
+    pub taken: BTreeSet<TaskId>,
+    /// Tasks that are finished and wait to land, with their commits.
+    pub finished: BTreeMap<TaskId, Oid>,
+    /// Tasks that have failed, and finished ones that could not land.
+    pub failed: BTreeSet<TaskId>,
+    /// Whether another worker lands.
+    pub is_landing: bool,
+    /// What this worker was asked to do.
+    pub request: Option<WorkRequest>,
+    /// What is wrong at the remote, in words.
+    pub remarks: Vec<String>,
+}
+
+/// The answer to a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claiming {
+    /// The task is ours.
+    Won,
+    /// Another worker has it.
+    Taken,
+}
+
+/// The result of publishing a finished task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Publication {
+    /// Everyone can see it.
+    Done,
+    /// Another worker has taken the task over, so it was refused.
+    Lost,
+}
+
+/// The result of publishing a landing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedLanding {
+    /// The target has moved.
+    Done,
+    /// The target was somewhere else: here. Nothing was published.
+    Moved(Oid),
+    /// Another worker lands now. Nothing was published.
+    Overtaken,
+}
+
+/// How a task is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// Another worker may take it.
+    Free,
+    /// It has failed. No worker takes it again.
+    Failed,
+}
+
+/// Decides who works on what.
+pub trait Coordinator: fmt::Debug + Send + Sync {
+    /// How often to look at what others do; `None` if nobody else works on the plan.
+    fn interval(&self) -> Option<Duration>;
+    /// What others have done.
+    fn look(&self) -> Result<Outlook, CoordinationError>;
+    /// Claims a task.
+    fn claim(&self, task: &TaskId) -> Result<Claiming, CoordinationError>;
+    /// Publishes a task that is finished at `tip`.
+    fn finish(&self, task: &TaskId, tip: Oid) -> Result<Publication, CoordinationError>;
+    /// Gives a task back.
+    fn release(&self, task: &TaskId, release: Release) -> Result<(), CoordinationError>;
+    /// Brings the objects of these commits here. They are finished tasks.
+    fn fetch(&self, tasks: &[TaskId]) -> Result<(), CoordinationError>;
+    /// Whether this worker may land now.
+    fn begin_landing(&self) -> Result<bool, CoordinationError>;
+    /// Publishes the landing of `tasks`: moves the target from `base` to `tip`.
+    fn land(&self, base: Oid, tip: Oid, tasks: &[TaskId]) -> Result<SharedLanding, CoordinationError>;
+    /// Lets others land.
+    fn end_landing(&self) -> Result<(), CoordinationError>;
+}
+
+/// A run on one machine: everything is granted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+impl Coordinator for Alone {
+    fn interval(&self) -> Option<Duration> {
+        None
+    }
+
+    fn look(&self) -> Result<Outlook, CoordinationError> {
+        Ok(Outlook::default())
+    }
+
+    fn claim(&self, _: &TaskId) -> Result<Claiming, CoordinationError> {
+        Ok(Claiming::Won)
+    }
+
+    fn finish(&self, _: &TaskId, _: Oid) -> Result<Publication, CoordinationError> {
+        Ok(Publication::Done)
+    }
+
+    fn release(&self, _: &TaskId, _: Release) -> Result<(), CoordinationError> {
+        Ok(())
+    }
+
+    fn fetch(&self, _: &[TaskId]) -> Result<(), CoordinationError> {
+        Ok(())
+    }
+
+    fn begin_landing(&self) -> Result<bool, CoordinationError> {
+        Ok(true)
+    }
+
+    fn land(&self, _: Oid, _: Oid, _: &[TaskId]) -> Result<SharedLanding, CoordinationError> {
+        Ok(SharedLanding::Done)
+    }
+
+    fn end_landing(&self) -> Result<(), CoordinationError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! What a worker asks of the remote and publishes there.
+
+use std::time::{Duration, Instant};
+
+use super::{HeldClaim, INTERVALS, RemoteWork, Renewal, TRIES};
+use crate::{
+    coordination::{
+        ClaimState, Claiming, CoordinationError, Coordinator, Outlook, Publication, Release, SharedLanding,
+        request::ALL,
+    },
+    git::{FetchDepth, LeasedPush, Pushed},
+    name::{Oid, TaskId},
+};
+
+impl Coordinator for RemoteWork {
+    fn interval(&self) -> Option<Duration> {
+        Some((self.options.ttl / 20).clamp(INTERVALS.0, INTERVALS.1))
+    }
+
+    fn look(&self) -> Result<Outlook, CoordinationError> {
+        let mut known = self.known();
+        self.refresh(&mut known)?;
+        let mut outlook = Outlook { target: known.view.target, ..Outlook::default() };
+        for (task, found) in &known.view.tasks {
+            let source = found.claim.as_ref().and_then(|claim| claim.source);
+            if found.is(ClaimState::Failed) {
+                outlook.failed.insert(task.clone());
+            } else if let (true, Some(source)) = (found.is(ClaimState::Finished), source) {
+                outlook.finished.insert(task.clone(), source);
+            } else if !known.held.contains_key(task) && self.is_taken(&known, found) {
+                outlook.taken.insert(task.clone());
+            }
+        }
+        outlook.remarks.clone_from(&known.view.remarks);
+        let lander = known.view.lander.as_ref().filter(|_| known.lander.is_none());
+        outlook.is_landing = lander.is_some_and(|found| self.is_taken(&known, found));
+        let is_new = |commit: &Oid| !known.obeyed.contains(commit);
+        let own = |whose: &str| whose == ALL || whose == self.identity.name.as_str();
+        let request = known.view.requests.iter().find(|(whose, commit, _)| own(whose) && is_new(commit));
+        if let Some((_, commit, request)) = request.cloned() {
+            known.obeyed.insert(commit);
+            outlook.request = Some(request);
+        }
+        Ok(outlook)
+    }
+
+    fn claim(&self, task: &TaskId) -> Result<Claiming, CoordinationError> {
+        let mut known = self.known();
+        if known.held.contains_key(task) {
+            return Ok(Claiming::Won);
+        }
+        let found = known.view.tasks.get(task).cloned();
+        match self.take(&mut known, (self.refs.task(task), Some(task)), found)? {
+            Some(held) => {
+                known.held.insert(task.clone(), held);
+                Ok(Claiming::Won)
+            }
+            None => Ok(Claiming::Taken),
+        }
+    }
+
+    fn finish(&self, task: &TaskId, tip: Oid) -> Result<Publication, CoordinationError> {
+        let mut known = self.known();
+        for _ in 0..TRIES {
+            let Some(held) = known.held.get(task).cloned() else { return Ok(Publication::Lost) };
+            let finished = self.restate(&held, (ClaimState::Finished, Some(tip)))?;
+            let pushes = [
+                LeasedPush { name: self.refs.task(task), new: Some(finished.commit), old: Some(held.commit) },
+                LeasedPush {
+                    name: self.refs.branch(task),
+                    new: Some(tip),
+                    old: known.view.branches.get(task).copied(),
+                },
+            ];
+            let refused = self.push(&mut known, &pushes, Renewal::Early)?;
+            if refused.is_empty() {
+                known.held.remove(task);
+                known.view.branches.insert(task.clone(), tip);
+                return Ok(Publication::Done);
+            }
+            self.refresh(&mut known)?;
+            if self.listed(&known, task) != Some(held.commit) {
+                known.held.remove(task);
+                return Ok(Publication::Lost);
+            }
+        }
+        let (remote, name) = (self.remote(), self.refs.branch(task));
+        Err(CoordinationError::Refused { remote, name, why: "it keeps changing".into() })
+    }
+
+    fn release(&self, task: &TaskId, release: Release) -> Result<(), CoordinationError> {
+        let mut known = self.known();
+        let held = known.held.remove(task);
+        let (old, new) = match (held, release) {
+            (None, Release::Free) => return Ok(()),
+            (Some(held), Release::Free) => (held.commit, None),
+            (Some(held), Release::Failed) => {
+                (held.commit, Some(self.restate(&held, (ClaimState::Failed, None))?.commit))
+            }
+            // A finished task that could not land, of whichever worker.
+            (None, Release::Failed) => {
+                let Some(found) = known.view.tasks.get(task).cloned() else { return Ok(()) };
+                let Some(claim) = found.claim else { return Ok(()) };
+                let held = HeldClaim { commit: found.commit, claim, pushed: Instant::now() };
+                let source = held.claim.source;
+                (held.commit, Some(self.restate(&held, (ClaimState::Failed, source))?.commit))
+            }
+        };
+        let push = LeasedPush { name: self.refs.task(task), new, old: Some(old) };
+        // If it is refused, another worker has taken the task over.
+        self.push(&mut known, &[push], Renewal::Early).map(drop)
+    }
+
+    fn fetch(&self, tasks: &[TaskId]) -> Result<(), CoordinationError> {
+        let _known = self.known();
+        let names: Vec<String> = tasks.iter().map(|task| self.refs.branch(task)).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        Ok(self.repository.fetch_refs((&self.options.remote, &names), FetchDepth::Newer, &self.network)?)
+    }
+
+    fn begin_landing(&self) -> Result<bool, CoordinationError> {
+        let mut known = self.known();
+        if known.lander.as_ref().is_some_and(|held| held.claim.state == ClaimState::Working) {
+            return Ok(true);
+        }
+        self.refresh(&mut known)?;
+        let found = known.view.lander.clone();
+        known.lander = self.take(&mut known, (self.refs.lander.clone(), None), found)?;
+        if known.lander.is_some() {
+            // What landed before the claim was ours has to be seen.
+            self.refresh(&mut known)?;
+        }
+        Ok(known.lander.is_some())
+    }
+
+    fn land(&self, base: Oid, tip: Oid, tasks: &[TaskId]) -> Result<SharedLanding, CoordinationError> {
+        let mut known = self.known();
+        let Some(held) = known.lander.clone() else { return Ok(SharedLanding::Overtaken) };
+        let free = self.restate(&held, (ClaimState::Free, None))?;
+        let mut pushes = vec![
+            LeasedPush { name: self.refs.target.clone(), new: Some(tip), old: Some(base) },
+            LeasedPush { name: self.refs.lander.clone(), new: Some(free.commit), old: Some(held.commit) },
+        ];
+        for task in tasks {
+            let claim = self.listed(&known, task).map(|old| (self.refs.task(task), old));
+            let branch = known.view.branches.get(task).map(|old| (self.refs.branch(task), *old));
+            let gone = claim.into_iter().chain(branch);
+            pushes.extend(gone.map(|(name, old)| LeasedPush { name, new: None, old: Some(old) }));
+        }
+        let refused = self.push(&mut known, &pushes, Renewal::Early);
+        let is_done = match &refused {
+            Ok(refused) => refused.is_empty(),
+            // If the connection was cut, the push may have arrived nevertheless.
+            Err(_) => {
+                self.refresh(&mut known)?;
+                known.view.target == Some(tip)
+            }
+        };
+        if is_done {
+            known.lander = Some(free);
+            known.view.target = Some(tip);
+            for task in tasks {
+                known.view.tasks.remove(task);
+                known.view.branches.remove(task);
+            }
+            return Ok(SharedLanding::Done);
+        }
+        let refused = refused?;
+        self.refresh(&mut known)?;
+        if known.view.lander.as_ref().map(|found| found.commit) != Some(held.commit) {
+            known.lander = None;
+            return Ok(SharedLanding::Overtaken);
+        }
+        let Some(target) = known.view.target else {
+            return Err(CoordinationError::NoTarget {
+                remote: self.remote(),
+                branch: self.options.run.clone(),
+            });
+        };
+        let own = refused.iter().find(|row| row.name == self.refs.target).map(Pushed::reason);
+        match own.filter(|why| target == base && !why.contains("atomic")) {
+            // The remote's own rules refuse it.
+            Some(why) => {
+                let (remote, name) = (self.remote(), self.refs.target.clone());
+                Err(CoordinationError::Refused { remote, name, why })
+            }
+            None => Ok(SharedLanding::Moved(target)),
+        }
+    }
+
+    fn end_landing(&self) -> Result<(), CoordinationError> {
+        let mut known = self.known();
+        let Some(held) = known.lander.take().filter(|held| held.claim.state == ClaimState::Working) else {
+            return Ok(());
+        };
+        let push = LeasedPush { name: self.refs.lander.clone(), new: None, old: Some(held.commit) };
+        self.push(&mut known, &[push], Renewal::Early).map(drop)
+    }
+}

@@ -1,0 +1,365 @@
+//! Shares a plan with workers on other machines, through claims at a remote.
+//!
+//! A claim is created by a push that expects that it does not exist, and every later change of it expects the value that
+//! this process gave it. So whoever loses a claim can publish nothing more under it. A claim is taken over only after
+//! this process has seen it unchanged for its time to live, by its own clock.
+
+mod coordinator;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    ClaimState, CoordinationError, RemoteClaim, RemoteView, TaskClaim, WorkRequest, WorkerName,
+    claim::{ClaimRefs, OwnIdentity, UNREADABLE_TIME_TO_LIVE},
+    listing::KnownCommits,
+    request::ALL,
+};
+use crate::{
+    git::{LeasedPush, Network, Pushed, Repository, Signing, shown_url},
+    name::{BranchName, Oid, TaskId},
+};
+
+/// How often a push is tried if something else at the remote has changed meanwhile.
+const TRIES: usize = 3;
+/// The limits of the time between two looks at the remote.
+const INTERVALS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
+
+/// How a worker shares a plan.
+#[derive(Debug, Clone)]
+pub struct WorkOptions {
+    /// The name or URL of the remote.
+    pub remote: String,
+    /// The branch of the run.
+    pub run: BranchName,
+    /// How long a claim is valid without renewal.
+    pub ttl: Duration,
+    /// The current time in seconds since 1970.
+    pub clock: fn() -> i64,
+}
+
+/// A worker that shares a plan with others.
+#[derive(Debug)]
+pub struct RemoteWork {
+    repository: Repository,
+    network: Network,
+    options: WorkOptions,
+    refs: ClaimRefs,
+    identity: OwnIdentity,
+    /// Held during exchanges with the remote, so that they follow each other.
+    exchange: Mutex<Known>,
+}
+
+/// What this process knows about the remote.
+#[derive(Debug, Default)]
+struct Known {
+    view: RemoteView,
+    commits: KnownCommits,
+    /// Since when each ref is known to have its value.
+    unchanged: HashMap<String, (Oid, Instant)>,
+    /// The claims of this process on tasks that it works on.
+    held: BTreeMap<TaskId, HeldClaim>,
+    /// Its claim to land.
+    lander: Option<HeldClaim>,
+    /// Requests that were there before this process started, or that it has obeyed.
+    obeyed: BTreeSet<Oid>,
+    has_looked: bool,
+}
+
+/// A claim of this process.
+#[derive(Debug, Clone)]
+struct HeldClaim {
+    commit: Oid,
+    claim: TaskClaim,
+    /// When it was last pushed.
+    pushed: Instant,
+}
+
+impl RemoteWork {
+    /// Starts to share a plan. Claims are renewed in the background until this is dropped.
+    pub fn join(
+        repository: &Repository,
+        options: WorkOptions,
+        network: Network,
+    ) -> Result<Arc<Self>, CoordinationError> {
+        let identity = OwnIdentity::find(repository);
+        let work = Arc::new(Self {
+            repository: repository.clone(),
+            refs: ClaimRefs::new(&options.run),
+            network,
+            options,
+            identity,
+            exchange: Mutex::default(),
+        });
+        let (weak, tick) = (Arc::downgrade(&work), work.options.ttl / 10);
+        thread::spawn(move || keep(&weak, tick));
+        Ok(work)
+    }
+
+    /// The name of this worker.
+    #[must_use]
+    pub fn name(&self) -> &WorkerName {
+        &self.identity.name
+    }
+
+    /// The remote, without secrets.
+    #[must_use]
+    pub fn remote(&self) -> String {
+        shown_url(&self.options.remote)
+    }
+
+    /// Asks workers to stop or to drain: one, or all that are at work now.
+    pub fn ask(
+        repository: &Repository,
+        (options, network): (&WorkOptions, &Network),
+        (request, worker): (WorkRequest, Option<&WorkerName>),
+    ) -> Result<(), CoordinationError> {
+        let refs = ClaimRefs::new(&options.run);
+        let name = format!("{}{}", refs.requests, worker.map_or(ALL, WorkerName::as_str));
+        let nonce = format!("{} {:?}", (options.clock)(), std::time::SystemTime::now());
+        let tree = repository.empty_tree()?;
+        let new = repository.write_commit_with_parents(tree, &[], &request.message(&nonce), Signing::No)?;
+        for _ in 0..TRIES {
+            let listed = repository.list_remote_refs((&options.remote, &[&name]), network)?;
+            let old = listed.into_iter().find(|(found, _)| *found == name).map(|(_, commit)| commit);
+            let push = LeasedPush { name: name.clone(), new: Some(new), old };
+            let refused = repository.push_leased((&options.remote, &[push]), network);
+            if refused.map_err(CoordinationError::of_push)?.is_empty() {
+                return Ok(());
+            }
+        }
+        let why = "it keeps changing".to_owned();
+        Err(CoordinationError::Refused { remote: shown_url(&options.remote), name, why })
+    }
+
+    /// Gives back everything that this process holds. If the remote cannot be reached, its claims expire.
+    pub fn leave(&self) {
+        let mut known = self.known();
+        let held = std::mem::take(&mut known.held);
+        let mut pushes: Vec<LeasedPush> = held
+            .iter()
+            .map(|(task, held)| LeasedPush { name: self.refs.task(task), new: None, old: Some(held.commit) })
+            .collect();
+        let lander = known.lander.take().filter(|held| held.claim.state == ClaimState::Working);
+        let lander = lander.map(|held| LeasedPush {
+            name: self.refs.lander.clone(),
+            new: None,
+            old: Some(held.commit),
+        });
+        pushes.extend(lander);
+        // One by one: a claim that is lost does not hold up the others.
+        for push in pushes {
+            let _ = self.push(&mut known, &[push], Renewal::None);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the remote again.
+    fn refresh(&self, known: &mut Known) -> Result<(), CoordinationError> {
+        let place = (self.options.remote.as_str(), &self.refs);
+        known.view = RemoteView::load_again(&self.repository, place, &self.network, &mut known.commits)?;
+        let now = Instant::now();
+        let claims = known.view.tasks.values().chain(&known.view.lander);
+        let seen: HashMap<String, (Oid, Instant)> = claims
+            .map(|claim| {
+                let before = known.unchanged.get(&claim.name).filter(|(commit, _)| *commit == claim.commit);
+                (claim.name.clone(), before.copied().unwrap_or((claim.commit, now)))
+            })
+            .collect();
+        known.unchanged = seen;
+        if !known.has_looked {
+            known.obeyed = known.view.requests.iter().map(|(_, commit, _)| *commit).collect();
+            known.has_looked = true;
+        }
+        Ok(())
+    }
+
+    /// Whether another process holds a claim and may be at work. The processes of this clone are not: this process
+    /// holds the lock of the run here.
+    fn is_taken(&self, known: &Known, found: &RemoteClaim) -> bool {
+        let ttl = match &found.claim {
+            Some(claim) if claim.state == ClaimState::Free => return false,
+            Some(claim) if claim.state != ClaimState::Working => return true,
+            Some(claim) if claim.place == self.identity.place => return false,
+            Some(claim) => claim.time_to_live(),
+            None => UNREADABLE_TIME_TO_LIVE,
+        };
+        let since = known.unchanged.get(&found.name).filter(|(commit, _)| *commit == found.commit);
+        since.is_none_or(|(_, since)| since.elapsed() < ttl)
+    }
+
+    /// Pushes all of these refs or none, together with the claims that are due to be renewed. A claim that turns out to
+    /// be lost does not hold up the rest.
+    fn push(
+        &self,
+        known: &mut Known,
+        wanted: &[LeasedPush],
+        renewal: Renewal,
+    ) -> Result<Vec<Pushed>, CoordinationError> {
+        for _ in 0..TRIES {
+            let renewed = self.due_renewals(known, wanted, renewal)?;
+            if wanted.is_empty() && renewed.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut pushes = wanted.to_vec();
+            pushes.extend(renewed.iter().map(|(push, _)| push.clone()));
+            let refused = self.repository.push_leased((&self.options.remote, &pushes), &self.network);
+            let refused = refused.map_err(CoordinationError::of_push)?;
+            if refused.is_empty() {
+                renewed.into_iter().for_each(|(_, held)| known.renew(held));
+                return Ok(refused);
+            }
+            if renewed.is_empty() {
+                return Ok(refused);
+            }
+            // Forget the claims that are no longer ours, then try again without them.
+            self.refresh(known)?;
+            let before = known.held.len() + usize::from(known.lander.is_some());
+            known.forget_lost(&self.refs);
+            if known.held.len() + usize::from(known.lander.is_some()) == before && !wanted.is_empty() {
+                return self.push(known, wanted, Renewal::None);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// The claims that are to be renewed with a push, except those that it moves anyway.
+    fn due_renewals(
+        &self,
+        known: &Known,
+        wanted: &[LeasedPush],
+        renewal: Renewal,
+    ) -> Result<Vec<(LeasedPush, HeldClaim)>, CoordinationError> {
+        let Some(age) = renewal.age(self.options.ttl) else { return Ok(Vec::new()) };
+        let mut due = Vec::new();
+        for held in known.held.values().chain(&known.lander) {
+            let name = held
+                .claim
+                .task
+                .as_ref()
+                .map_or_else(|| self.refs.lander.clone(), |task| self.refs.task(task));
+            let is_free = held.claim.state == ClaimState::Free;
+            if is_free || held.pushed.elapsed() < age || wanted.iter().any(|push| push.name == name) {
+                continue;
+            }
+            let mut claim = held.claim.clone();
+            (claim.renewed, claim.renewals) = ((self.options.clock)(), claim.renewals + 1);
+            let commit = claim.write(&self.repository)?;
+            due.push((
+                LeasedPush { name, new: Some(commit), old: Some(held.commit) },
+                HeldClaim { commit, claim, pushed: Instant::now() },
+            ));
+        }
+        Ok(due)
+    }
+
+    /// Moves a claim of this process to another state.
+    fn restate(
+        &self,
+        held: &HeldClaim,
+        (state, source): (ClaimState, Option<Oid>),
+    ) -> Result<HeldClaim, CoordinationError> {
+        let mut claim = TaskClaim { state, source, renewed: (self.options.clock)(), ..held.claim.clone() };
+        let commit = claim.write(&self.repository)?;
+        Ok(HeldClaim { commit, claim, pushed: Instant::now() })
+    }
+
+    /// Takes a claim. `found` is what the remote has.
+    fn take(
+        &self,
+        known: &mut Known,
+        (name, task): (String, Option<&TaskId>),
+        found: Option<RemoteClaim>,
+    ) -> Result<Option<HeldClaim>, CoordinationError> {
+        if found.as_ref().is_some_and(|found| self.is_taken(known, found)) {
+            return Ok(None);
+        }
+        let now = ((self.options.clock)(), self.options.ttl);
+        let old = found.map(|found| found.commit);
+        let mut why = String::new();
+        for _ in 0..TRIES {
+            let mut claim = self.identity.claim(task.cloned(), now);
+            let commit = claim.write(&self.repository)?;
+            let pushed = Instant::now();
+            let push = LeasedPush { name: name.clone(), new: Some(commit), old };
+            let refused = self.push(known, &[push], Renewal::Early)?;
+            let Some(row) = refused.first() else { return Ok(Some(HeldClaim { commit, claim, pushed })) };
+            why = row.reason();
+            self.refresh(known)?;
+            let now = match task {
+                Some(task) => self.listed(known, task),
+                None => known.view.lander.as_ref().map(|found| found.commit),
+            };
+            // Another worker was faster.
+            if now != old {
+                return Ok(None);
+            }
+        }
+        Err(CoordinationError::Refused { remote: self.remote(), name, why })
+    }
+
+    /// The commit of a task's claim at the remote.
+    fn listed(&self, known: &Known, task: &TaskId) -> Option<Oid> {
+        known.view.tasks.get(task).map(|found| found.commit)
+    }
+}
+
+/// Which claims are renewed with a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Renewal {
+    /// None.
+    None,
+    /// Those for which it saves a push of their own.
+    Early,
+    /// Those that are due.
+    Due,
+}
+
+impl Renewal {
+    /// How old the last push of a claim must be.
+    fn age(self, ttl: Duration) -> Option<Duration> {
+        match self {
+            Self::None => None,
+            Self::Early => Some(ttl / 4),
+            Self::Due => Some(ttl / 2),
+        }
+    }
+}
+
+impl Known {
+    fn renew(&mut self, held: HeldClaim) {
+        match held.claim.task.clone() {
+            Some(task) => drop(self.held.insert(task, held)),
+            None => self.lander = Some(held),
+        }
+    }
+
+    /// Forgets claims that the remote has with another value.
+    fn forget_lost(&mut self, refs: &ClaimRefs) {
+        let tasks = &self.view.tasks;
+        self.held.retain(|task, held| tasks.get(task).is_some_and(|found| found.commit == held.commit));
+        let is_ours = |held: &HeldClaim| {
+            let found = self.view.lander.as_ref().filter(|found| found.name == refs.lander);
+            found.is_some_and(|found| found.commit == held.commit)
+        };
+        self.lander = self.lander.take().filter(is_ours);
+    }
+}
+
+/// Renews claims until the worker is gone.
+fn keep(work: &Weak<RemoteWork>, tick: Duration) {
+    loop {
+        thread::sleep(tick);
+        let Some(work) = work.upgrade() else { return };
+        let mut known = work.known();
+        // If the remote cannot be reached, the next tick tries again. If that lasts too long, others take over.
+        let _ = work.push(&mut known, &[], Renewal::Due);
+    }
+}

@@ -1,0 +1,450 @@
+//! Works on a plan together with workers on other machines: follows what they land, claims tasks before they start, and
+//! publishes those that are finished. A run that is alone is granted everything at once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Gardener, GardenerError,
+    course::{RunProgress, Stop},
+    land::CompletedTask,
+};
+use crate::{
+    coordination::{Claiming, CoordinationError, Coordinator, Outlook, Publication, Release, WorkRequest},
+    event::{EventKind, RunEvent},
+    failure::Explain,
+    git::{Ref, RefMove, RemoteError},
+    history::{Run, RunScope, State, TaskHistory},
+    name::{Oid, TaskId},
+    plan::Task,
+    progress::{Boxes, Progress},
+    queue::{QueueError, Target},
+    worktree::Lease,
+};
+
+/// How often in a row the remote may be out of reach.
+const MAX_FAILURES: u32 = 20;
+/// How many looks a finished task waits for its own worker to land it, before another worker does.
+const PATIENCE: u32 = 4;
+/// How often this worker tries to land a task that has to wait.
+const MAX_TRIES: u32 = 10;
+
+/// What is known about other workers.
+#[derive(Default)]
+pub(super) struct Shared {
+    outlook: Outlook,
+    /// When to look at them again.
+    pub(super) look_at: Option<Instant>,
+    /// Tasks that are finished here and could not be published, because the remote was out of reach.
+    unpublished: Vec<CompletedTask>,
+    /// How often in a row the remote was out of reach.
+    failures: u32,
+    /// For how many looks finished tasks of others have waited to land.
+    waited: u32,
+    /// When to try again to land what waits.
+    land_at: Option<Instant>,
+    /// How often tasks have waited to land, although it was tried.
+    tries: BTreeMap<TaskId, u32>,
+    /// Remarks that were reported.
+    told: BTreeSet<String>,
+}
+
+impl Shared {
+    /// Whether no other worker has this task, or has ended it.
+    pub(super) fn is_open(&self, task: &TaskId) -> bool {
+        let Outlook { taken, finished, failed, .. } = &self.outlook;
+        !taken.contains(task) && !finished.contains_key(task) && !failed.contains(task)
+    }
+}
+
+impl<'a> Gardener<'a> {
+    /// The coordinator and how often to look at others, if there may be others.
+    pub(super) fn shared(&self) -> Option<(&'a dyn Coordinator, Duration)> {
+        let coordinator: &'a dyn Coordinator = &*self.tools.lanes?.queue.coordinator;
+        Some((coordinator, coordinator.interval()?))
+    }
+
+    /// Looks at what others have done, if it is time.
+    pub(super) fn catch_up(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
+        let is_early = course.shared.look_at.is_some_and(|at| at > Instant::now());
+        if self.shared().is_some() && !is_early {
+            self.look(course);
+        }
+    }
+
+    /// Looks at what others have done. Returns whether the remote could be reached.
+    fn look(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
+        let Some((coordinator, interval)) = self.shared() else { return true };
+        course.shared.look_at = Some(Instant::now() + interval);
+        match coordinator.look().map_err(GardenerError::from).and_then(|outlook| self.apply(course, outlook))
+        {
+            Ok(()) => {
+                course.shared.failures = 0;
+                true
+            }
+            Err(error) => self.bear(course, error),
+        }
+    }
+
+    /// Applies what others have done.
+    fn apply(&mut self, course: &mut RunProgress<'_, 'a, '_>, outlook: Outlook) -> Result<(), GardenerError> {
+        for remark in &outlook.remarks {
+            if course.shared.told.insert(remark.clone()) {
+                (self.on_event)(RunEvent::of_run(EventKind::note(format!(
+                    "warning: at the remote: {remark}"
+                ))));
+            }
+        }
+        match outlook.request {
+            Some(WorkRequest::Stop) => self.tools.context.cancel.cancel(),
+            Some(WorkRequest::Drain) => course.halt(Stop::Asked),
+            None => {}
+        }
+        let target = outlook.target;
+        let has_waiting = outlook.finished.keys().any(|task| !course.ended.contains(task));
+        course.shared.waited = if has_waiting { course.shared.waited + 1 } else { 0 };
+        course.shared.outlook = outlook;
+        // While this process lands, it moves the target itself.
+        if course.lander.is_none() {
+            if let Some(target) = target {
+                self.follow(target)?;
+            }
+            self.notice_landed(course);
+        }
+        for finished in std::mem::take(&mut course.shared.unpublished) {
+            self.publish(course, finished);
+        }
+        Ok(())
+    }
+
+    /// Moves the run's branch to where others have moved it.
+    fn follow(&mut self, to: Oid) -> Result<(), GardenerError> {
+        let run = &self.tools.context.identity.run;
+        let target = Target::new(self.repository, run);
+        let before = target.require()?.tip();
+        target.follow(to)?;
+        if target.require()?.tip() != before { self.read_again() } else { Ok(()) }
+    }
+
+    /// Reads the state of the run again.
+    fn read_again(&mut self) -> Result<(), GardenerError> {
+        let Some(lanes) = self.tools.lanes else { return Ok(()) };
+        let branch = &self.tools.context.identity.run;
+        let scope = RunScope { branch: branch.clone(), tip: Some(self.newest()?) };
+        // A child process may have moved a branch. The value that the run gave it counts.
+        let own = |found: Ref| {
+            let target = self.repository.find_recorded_ref(&found.name).unwrap_or(Some(found.target))?;
+            Some(Ref { target, ..found })
+        };
+        let refs = self.repository.list_refs(&[&branch.task_refs()])?;
+        let refs = refs.into_iter().filter_map(own).collect();
+        let mut run = Run::scan_again(self.repository, scope, refs, &lanes.queue.memory)?;
+        run.tasks.retain(|history| history.is_landed || !lanes.queue.distrusted.has(&history.id));
+        self.run = run;
+        Ok(())
+    }
+
+    /// Notices the tasks of this worker that another one has landed.
+    fn notice_landed(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
+        let has_landed = |run: &Run, task: &TaskId| {
+            let is_done = |history: &TaskHistory| history.is_landed && history.state.state == State::Complete;
+            run.find(task).is_some_and(is_done)
+        };
+        while let Some(at) = course.finished.iter().position(|finished| has_landed(&self.run, &finished.task))
+        {
+            let finished = course.finished.swap_remove(at);
+            (self.on_event)(RunEvent::of(&finished.task, EventKind::note("landed by another worker")));
+            course.summary.completed.push(finished.task);
+        }
+    }
+
+    /// Claims a task. Returns whether it is ours, and still to be done.
+    pub(super) fn claim(&mut self, course: &mut RunProgress<'_, 'a, '_>, task: &Task) -> bool {
+        let Some((coordinator, _)) = self.shared() else { return true };
+        if !task.is_leaf() {
+            return true;
+        }
+        match coordinator.claim(&task.id) {
+            Ok(Claiming::Taken) => {
+                course.shared.outlook.taken.insert(task.id.clone());
+                return false;
+            }
+            Ok(Claiming::Won) => {}
+            // Something at the remote is in the way of this claim. Other tasks can be claimed.
+            Err(error @ CoordinationError::Refused { .. }) => {
+                let words = format!("warning: {} cannot be claimed: {error}", task.id);
+                (self.on_event)(RunEvent::of(&task.id, EventKind::note(words)));
+                course.ended.insert(task.id.clone());
+                return false;
+            }
+            Err(error) => {
+                self.bear(course, error.into());
+                course.shared.outlook.taken.insert(task.id.clone());
+                return false;
+            }
+        }
+        // Another worker may have claimed and landed it since we last looked.
+        let is_reached = self.look(course);
+        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let is_ready = progress.find(&task.id).is_some_and(|standing| standing.is_ready);
+        if !is_reached || !is_ready || course.stop.is_some() {
+            self.give_back(course, &task.id, Release::Free);
+            course.shared.outlook.taken.insert(task.id.clone());
+            return false;
+        }
+        true
+    }
+
+    /// Gives a task back that this worker does not finish.
+    pub(super) fn give_back(
+        &mut self,
+        course: &mut RunProgress<'_, 'a, '_>,
+        task: &TaskId,
+        release: Release,
+    ) {
+        let Some((coordinator, _)) = self.shared() else { return };
+        if let Err(error) = coordinator.release(task, release) {
+            let words = format!("{task} could not be given back, so its claim has to expire: {error}");
+            (self.on_event)(RunEvent::of(task, EventKind::note(words)));
+            course.shared.look_at = None;
+        }
+    }
+
+    /// Publishes a finished task, so that it can land.
+    pub(super) fn publish(&mut self, course: &mut RunProgress<'_, 'a, '_>, mut finished: CompletedTask) {
+        let Some((coordinator, _)) = self.shared() else {
+            course.finished.push(finished);
+            return;
+        };
+        match coordinator.finish(&finished.task, finished.source) {
+            Ok(Publication::Done) => {
+                course.shared.outlook.finished.insert(finished.task.clone(), finished.source);
+                // The work is at the remote, so the next task can use the lane.
+                let lease = finished.site.take().and_then(|site| site.lease);
+                if let Some(Err(error)) = lease.map(Lease::recycle) {
+                    course.halt(Stop::Error(error.into()));
+                }
+                course.finished.push(finished);
+            }
+            Ok(Publication::Lost) => {
+                if let Err(error) = self.save_lost(course, finished) {
+                    course.halt(Stop::Error(error));
+                }
+            }
+            Err(error) => {
+                course.shared.unpublished.push(finished);
+                self.bear(course, error.into());
+            }
+        }
+    }
+
+    /// Saves the work on a task that another worker has taken over, and names it.
+    fn save_lost(
+        &mut self,
+        course: &mut RunProgress<'_, 'a, '_>,
+        finished: CompletedTask,
+    ) -> Result<(), GardenerError> {
+        let CompletedTask { task, site, source, .. } = finished;
+        let branch = self.tools.context.identity.run.task_branch(&task);
+        let (name, saved) =
+            (branch.to_ref(), format!("refs/arborist/saved/{}/{}", branch.component(), source.short()));
+        if self.repository.find_ref(&saved)?.is_none() {
+            let save = RefMove { name: &saved, new: Some(source), old: None };
+            self.repository.move_refs(&[save], "arborist: taken over by another worker")?;
+        }
+        if let Some(lease) = site.and_then(|site| site.lease) {
+            lease.recycle()?;
+        }
+        let gone = RefMove { name: &name, new: None, old: Some(source) };
+        self.repository.move_refs(&[gone], "arborist: taken over by another worker")?;
+        // The other worker may have landed it already.
+        self.read_again()?;
+        course.shared.outlook.taken.insert(task.clone());
+        let words = format!(
+            "another worker has taken {task} over, because its claim was not renewed in time; the work done here is saved as {saved}"
+        );
+        (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
+        Ok(())
+    }
+
+    /// Publishes what an earlier process in this clone has finished, unless others have it.
+    pub(super) fn publish_earlier(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
+        let Some((coordinator, _)) = self.shared() else { return };
+        self.look(course);
+        for finished in std::mem::take(&mut course.finished) {
+            let published = course.shared.outlook.finished.get(&finished.task);
+            if published == Some(&finished.source) {
+                course.finished.push(CompletedTask { is_queued: false, ..finished });
+                continue;
+            }
+            match coordinator.claim(&finished.task) {
+                Ok(Claiming::Won) => self.publish(course, CompletedTask { is_queued: false, ..finished }),
+                Ok(Claiming::Taken) => {
+                    if let Err(error) = self.save_lost(course, finished) {
+                        course.halt(Stop::Error(error));
+                    }
+                }
+                Err(error) => {
+                    self.bear(course, error.into());
+                }
+            }
+        }
+    }
+
+    /// Whether this worker lands now. If so, what others have finished is here and lands too.
+    pub(super) fn begin_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
+        let Some((coordinator, _)) = self.shared() else { return true };
+        let is_own = course.finished.iter().any(|finished| !finished.is_queued);
+        let is_early = course.shared.land_at.is_some_and(|at| at > Instant::now());
+        let is_due = (is_own || course.shared.waited > PATIENCE || course.is_idle()) && !is_early;
+        if !is_due || course.shared.outlook.is_landing || self.waiting_elsewhere(course).is_empty() && !is_own
+        {
+            return false;
+        }
+        match coordinator.begin_landing() {
+            Ok(true) => {}
+            Ok(false) => {
+                course.shared.outlook.is_landing = true;
+                return false;
+            }
+            Err(error) => {
+                self.bear(course, error.into());
+                return false;
+            }
+        }
+        let adopted = self.look(course).then(|| self.adopt(course)).unwrap_or(Ok(()));
+        if let Err(error) = adopted {
+            self.bear(course, error);
+        }
+        if course.finished.iter().any(|finished| !finished.is_queued) {
+            return true;
+        }
+        self.end_landing(course);
+        false
+    }
+
+    /// Whether a task that had to wait is left in the queue. A worker that shares a plan tries again, but not for ever.
+    pub(super) fn tries_again(&self, course: &mut RunProgress<'_, 'a, '_>, at: usize) -> bool {
+        let Some((_, interval)) = self.shared() else { return true };
+        let finished = &mut course.finished[at];
+        finished.is_queued = false;
+        course.shared.land_at = Some(Instant::now() + interval);
+        let tries = course.shared.tries.entry(finished.task.clone()).or_default();
+        *tries += 1;
+        *tries < MAX_TRIES
+    }
+
+    /// Lets others land.
+    pub(super) fn end_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
+        let ended = self.shared().map(|(coordinator, _)| coordinator.end_landing());
+        if let Some(Err(error)) = ended {
+            self.bear(course, error.into());
+        }
+    }
+
+    /// The finished tasks of other workers that this one could land.
+    fn waiting_elsewhere(&self, course: &RunProgress<'_, 'a, '_>) -> Vec<(TaskId, Oid)> {
+        let is_known = |task: &TaskId| {
+            course.ended.contains(task) || course.finished.iter().any(|finished| finished.task == *task)
+        };
+        let is_wanted = |task: &TaskId| course.wanted.iter().any(|wanted| wanted.id == *task);
+        let waiting = course.shared.outlook.finished.iter();
+        let waiting = waiting.filter(|(task, _)| is_wanted(task) && !is_known(task));
+        waiting.map(|(task, source)| (task.clone(), *source)).collect()
+    }
+
+    /// Brings finished tasks of other workers here.
+    fn adopt(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
+        let (Some((coordinator, _)), Some(lanes)) = (self.shared(), self.tools.lanes) else { return Ok(()) };
+        let waiting = self.waiting_elsewhere(course);
+        let tasks: Vec<TaskId> = waiting.iter().map(|(task, _)| task.clone()).collect();
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        coordinator.fetch(&tasks)?;
+        for (task, source) in &waiting {
+            let branch = self.tools.context.identity.run.task_branch(task);
+            let old = self.repository.find_branch(&branch)?;
+            if old == Some(*source) {
+                lanes.queue.distrusted.take(task);
+                continue;
+            }
+            // A lane of this clone that has the branch checked out keeps its work.
+            if !self.repository.checkouts_of(&branch)?.is_empty() {
+                continue;
+            }
+            let name = branch.to_ref();
+            let saved =
+                old.map(|old| (format!("refs/arborist/saved/{}/{}", branch.component(), old.short()), old));
+            let mut moves = vec![RefMove { name: &name, new: Some(*source), old }];
+            if let Some((saved, old)) = &saved
+                && self.repository.find_ref(saved)?.is_none()
+            {
+                moves.push(RefMove { name: saved, new: Some(*old), old: None });
+            }
+            self.repository.move_refs(&moves, "arborist: finished by another worker")?;
+            lanes.queue.distrusted.take(task);
+        }
+        self.read_again()?;
+        for (task, source) in waiting {
+            let history = self.run.find(&task);
+            let is_complete = history.is_some_and(|history| history.state.state == State::Complete);
+            let is_there = history.and_then(TaskHistory::last).is_some_and(|event| event.commit == source);
+            if is_complete && is_there {
+                course.finished.push(CompletedTask::elsewhere(task, source));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether to wait for other workers although this one has nothing to do.
+    pub(super) fn awaits_others(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
+        if self.shared().is_none() || course.stop.is_some() || self.tools.context.cancel.is_cancelled() {
+            return false;
+        }
+        if !course.shared.unpublished.is_empty() || course.shared.failures > 0 {
+            return true;
+        }
+        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let is_left = |task: &&&Task| progress.is_left(&task.id) && !course.ended.contains(&task.id);
+        let Outlook { taken, finished, .. } = &course.shared.outlook;
+        let is_elsewhere = |task: &&Task| taken.contains(&task.id) || finished.contains_key(&task.id);
+        course.wanted.iter().filter(is_left).any(is_elsewhere) || self.next_job(course).is_some()
+    }
+
+    /// Bears with a remote that is out of reach, for a while. Other errors end the run. Returns false.
+    fn bear(&mut self, course: &mut RunProgress<'_, 'a, '_>, error: GardenerError) -> bool {
+        if !is_unreached(&error) {
+            course.halt(Stop::Error(error));
+            return false;
+        }
+        course.shared.failures += 1;
+        if course.shared.failures > MAX_FAILURES {
+            course.halt(Stop::Error(error));
+            return false;
+        }
+        if course.shared.failures == 1 {
+            let mut words = format!("warning: {error}; trying again");
+            for hint in error.hint().iter().flat_map(|hint| hint.lines()) {
+                words.push_str(&format!("\n  hint: {hint}"));
+            }
+            (self.on_event)(RunEvent::of_run(EventKind::note(words)));
+        }
+        let delay = Duration::from_secs(1 << course.shared.failures.min(5));
+        course.shared.look_at = Some(Instant::now() + delay);
+        false
+    }
+}
+
+/// Whether an error says that the remote could not be reached.
+pub(super) fn is_unreached(error: &GardenerError) -> bool {
+    matches!(
+        error,
+        GardenerError::Coordination(CoordinationError::Remote(RemoteError::Unreached { .. }))
+            | GardenerError::Queue(QueueError::Coordination(CoordinationError::Remote(
+                RemoteError::Unreached { .. }
+            )))
+    )
+}

@@ -1,0 +1,136 @@
+//! Joins the workers that share a plan through a remote.
+
+use std::{sync::Arc, time::Duration};
+
+use super::OpenRun;
+use crate::{
+    coordination::{
+        CoordinationError, Coordinator, RemoteView, RemoteWork, SharedLanding, WorkOptions, WorkRequest,
+        WorkerName,
+    },
+    failure::{Exit, Failure},
+    gardener::GardenerError,
+    git::{Network, Repository, shown_url},
+    message::visible,
+    name::BranchName,
+    process::Cancel,
+    queue::Target,
+    settings::Settings,
+    workspace::Workspace,
+};
+
+/// How long a claim is valid without renewal, if the user has not said.
+const TTL: u64 = 600;
+
+/// A remote through which workers share the plan of a branch.
+#[derive(Debug)]
+pub struct SharedWork {
+    repository: Repository,
+    options: WorkOptions,
+    network: Network,
+}
+
+impl SharedWork {
+    /// The remote of the branch that is checked out.
+    pub fn find(
+        repository: &Repository,
+        settings: &Settings,
+        remote: Option<&str>,
+        clock: fn() -> i64,
+    ) -> Result<Self, Failure> {
+        let run = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
+        let remote = remote.unwrap_or("origin").to_owned();
+        if repository.find_remote(&remote)?.is_none() {
+            let words = format!("there is no remote '{}'", visible(&remote));
+            return Err(Failure::new(Exit::Usage, words).hint("see the remotes with: git remote -v"));
+        }
+        // A separate token: claims are given back after Ctrl-C.
+        let network = Workspace::load(repository, settings, &Cancel::new())?.network;
+        let ttl = Duration::from_secs(settings.count("work.ttl").unwrap_or(TTL).clamp(1, 86_400));
+        Ok(Self { repository: repository.clone(), options: WorkOptions { remote, run, ttl, clock }, network })
+    }
+
+    /// The branch whose plan is shared.
+    #[must_use]
+    pub fn run(&self) -> &BranchName {
+        &self.options.run
+    }
+
+    /// The remote, without secrets.
+    #[must_use]
+    pub fn remote(&self) -> String {
+        shown_url(&self.options.remote)
+    }
+
+    /// What the remote has of the run.
+    pub fn view(&self) -> Result<RemoteView, CoordinationError> {
+        RemoteView::load(&self.repository, (&self.options.remote, &self.options.run), &self.network)
+    }
+
+    /// Asks workers to stop or to drain: one, or all.
+    pub fn ask(&self, request: WorkRequest, worker: Option<&WorkerName>) -> Result<(), CoordinationError> {
+        RemoteWork::ask(&self.repository, (&self.options, &self.network), (request, worker))
+    }
+
+    /// Starts to work with others.
+    pub fn join(&self) -> Result<Arc<RemoteWork>, CoordinationError> {
+        RemoteWork::join(&self.repository, self.options.clone(), self.network.clone())
+    }
+
+    /// Moves the branch here to where the remote has it. Returns whether it was elsewhere.
+    pub fn follow(&self, work: &RemoteWork) -> Result<bool, Failure> {
+        let run = &self.options.run;
+        let Some(there) = work.look()?.target else {
+            let (remote, branch) = (self.remote(), run.clone());
+            return Err(CoordinationError::NoTarget { remote, branch }.into());
+        };
+        let target = Target::new(&self.repository, run);
+        let here = target.require()?.tip();
+        if here != there && self.repository.is_ancestor(there, here)? {
+            return Err(CoordinationError::Ahead { remote: self.remote(), branch: run.clone() }.into());
+        }
+        target.follow(there)?;
+        Ok(here != there)
+    }
+}
+
+impl OpenRun {
+    /// Shares the plan with other workers. Returns false if another worker is starting the run, and this one has to
+    /// wait: then the run has to be opened again.
+    pub fn share(&mut self, work: Arc<RemoteWork>, has_started: bool) -> Result<bool, Failure> {
+        if !has_started {
+            // Only the worker that may land may start the run.
+            if !work.begin_landing()? {
+                return Ok(false);
+            }
+            if work.look()?.target != Some(self.head) {
+                work.end_landing()?;
+                return Ok(false);
+            }
+        }
+        self.coordinator = work;
+        Ok(true)
+    }
+
+    /// Publishes the commit that starts the run, or another one that was recorded before the first task.
+    pub(super) fn publish_start(&self, head: crate::name::Oid) -> Result<(), Failure> {
+        if self.coordinator.interval().is_none() {
+            return Ok(());
+        }
+        let landed = if head == self.head {
+            SharedLanding::Done
+        } else {
+            self.coordinator.begin_landing()?;
+            self.coordinator.land(self.head, head, &[])?
+        };
+        self.coordinator.end_landing()?;
+        match landed {
+            SharedLanding::Done => Ok(()),
+            SharedLanding::Moved(_) | SharedLanding::Overtaken => Err(CoordinationError::MovedAtStart {
+                remote: "the remote".into(),
+                branch: self.branch.clone(),
+            }
+            .into()),
+        }
+    }
+}

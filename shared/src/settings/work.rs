@@ -1,0 +1,13 @@
+//! The keys of workers that share a plan.
+
+use super::{Setting, ValueKind, table::SECONDS};
+
+/// In the order of the manual.
+pub(super) const WORK: &[Setting] = &[Setting {
+    key: "work.ttl",
+    variable: Some("ARBORIST_WORK_TTL"),
+    kind: ValueKind::Positive,
+    expected: SECONDS,
+    default: "600",
+    about: "How long a claim of a worker is valid if it is not renewed. After that, another worker takes the task over. A short time finds dead workers sooner and costs more pushes.",
+}];

@@ -1,0 +1,312 @@
+//! `git arborist work`: workers in several clones share a plan through a remote.
+
+use std::{fs, process::Child, thread};
+
+use crate::shared_plan::{CLAIMS, SharedPlan, WORKER, ended, signal};
+use arborist_testkit::Run;
+
+/// Waits in the task that `held` names, in the clone that started it first, until `go` is there.
+const HELD: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) pwd >> "$ROOT/did-$ARBORIST_TASK"
+     if mkdir "$ROOT/held-$ARBORIST_TASK" 2>/dev/null; then
+       until [ -e "$ROOT/go" ]; do sleep 0.05; done
+     fi
+     echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
+esac
+"#;
+
+#[test]
+fn one_worker_does_a_whole_plan_and_lands_it_at_the_remote() {
+    let shared = SharedPlan::of(
+        "## Phase 1: Ground\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n\n## Phase 2: House\n\n- [ ] T003 build on it\n",
+        1,
+        WORKER,
+    );
+    shared.work(0, &["--jobs", "2"]).succeeds().out("3 completed");
+    assert_eq!(shared.landings(), ["T001", "T002", "T003"]);
+    assert_eq!(shared.left(), "", "no claim and no branch is left");
+    let here = shared.repo.git_in(&shared.clone(0), ["rev-parse", "main"]).answer();
+    assert_eq!(here, shared.at_origin(["rev-parse", "main"]), "the clone is up to date");
+    assert_eq!(shared.repo.git_in(&shared.clone(0), ["status", "--porcelain"]).answer(), "");
+    shared.work(0, &[]).succeeds().out("nothing was left to do");
+    shared.repo.arborist_in(&shared.clone(0), ["verify"]).succeeds();
+}
+
+#[test]
+fn two_clones_share_a_plan_by_running_the_same_command() {
+    let shared = SharedPlan::new(6, 2, WORKER);
+    shared.set_ttl(30);
+    let workers: Vec<Child> = (0..2).map(|number| shared.start(number, &[])).collect();
+    for worker in workers {
+        let (code, said) = ended(worker);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let tasks: Vec<String> = (1..=6).map(|task| format!("T{task:03}")).collect();
+    assert_eq!(shared.landings(), tasks, "every task lands once");
+    for task in &tasks {
+        assert_eq!(shared.places(task).len(), 1, "{task} is done once");
+    }
+    let starts = shared.at_origin(["log", "--first-parent", "--format=%s", "main"]);
+    assert_eq!(starts.lines().filter(|line| line.contains("@run-start)")).count(), 1, "{starts}");
+    assert_eq!(shared.left(), "");
+    let mut clones: Vec<String> = tasks.iter().map(|task| shared.places(task)[0].clone()).collect();
+    clones.sort();
+    assert!(clones.first() != clones.last(), "both have worked: {clones:?}");
+    shared.repo.git_in(&shared.clone(0), ["pull", "-q"]).succeeds();
+    shared.repo.arborist_in(&shared.clone(0), ["state", "--exit-code"]).succeeds();
+    shared.repo.arborist_in(&shared.clone(0), ["verify"]).succeeds();
+}
+
+#[test]
+fn a_task_of_a_killed_worker_is_taken_over_after_its_time_to_live_and_finished_elsewhere() {
+    let shared = SharedPlan::new(2, 2, HELD);
+    shared.set_ttl(3);
+    let killed = shared.start(0, &[]);
+    SharedPlan::until("the first task", || shared.exists("held-T001"));
+    signal(&killed, "KILL");
+    let _ = ended(killed);
+    shared.touch("go");
+    shared.work(1, &[]).succeeds().out("2 completed");
+    assert_eq!(shared.landings(), ["T001", "T002"]);
+    let places = shared.places("T001");
+    assert!(places.len() == 2 && places[1].contains("clone1"), "{places:?}");
+    assert_eq!(shared.left(), "");
+    shared.work(0, &[]).succeeds().out("nothing was left to do");
+}
+
+#[test]
+fn a_worker_that_was_stopped_past_its_time_to_live_cannot_publish_and_its_work_is_saved_and_named() {
+    let shared = SharedPlan::new(1, 2, HELD);
+    shared.set_ttl(2);
+    let stopped = shared.start(0, &[]);
+    SharedPlan::until("the task", || shared.exists("held-T001"));
+    signal(&stopped, "STOP");
+    shared.work(1, &[]).succeeds().out("1 completed");
+    let landed = shared.at_origin(["rev-parse", "main"]);
+    shared.touch("go");
+    signal(&stopped, "CONT");
+    let (code, said) = ended(stopped);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("another worker has taken T001 over"), "{said}");
+    let at = said.find("refs/arborist/saved/").expect("the saved work is named");
+    let name: String = said[at..].chars().take_while(|c| !c.is_whitespace()).collect();
+    let saved = shared.repo.git_in(&shared.clone(0), ["show", &format!("{name}:T001.txt")]).answer();
+    assert_eq!(saved, "T001");
+    assert_eq!(shared.at_origin(["rev-parse", "main"]), landed, "it has published nothing");
+    assert_eq!((shared.landings(), shared.left()), (vec!["T001".to_owned()], String::new()));
+}
+
+#[test]
+fn racing_claimers_have_one_winner() {
+    let rounds = std::env::var("WORK_CLAIM_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(2);
+    for round in 0..rounds {
+        let shared = SharedPlan::new(1, 8, WORKER);
+        shared.set_ttl(30);
+        let workers: Vec<Child> = (0..8).map(|number| shared.start(number, &[])).collect();
+        for worker in workers {
+            let (code, said) = ended(worker);
+            assert_eq!(code, Some(0), "round {round}: {said}");
+        }
+        assert_eq!(shared.places("T001").len(), 1, "round {round}");
+        assert_eq!((shared.landings(), shared.left()), (vec!["T001".to_owned()], String::new()));
+    }
+}
+
+#[test]
+fn a_target_that_moves_during_a_landing_is_merged_again() {
+    let shared = SharedPlan::new(1, 2, WORKER);
+    let root = shared.repo.root().display().to_string();
+    let gate = format!(
+        "if mkdir '{root}/moved' 2>/dev/null; then cd '{root}/clone1' && env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE sh -c 'git pull -q && echo x > x && git add x && git commit -qm theirs && git push -q'; fi"
+    );
+    shared.repo.git(["config", "--global", "arborist.merge.gates.check.command", &gate]).succeeds();
+    shared.work(0, &[]).succeeds().out("1 completed");
+    assert!(shared.exists("moved"));
+    let log = shared.at_origin(["log", "--first-parent", "--format=%s", "main"]);
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines[0].contains("@merge)") && lines[1] == "theirs", "{log}");
+    assert_eq!(shared.landings(), ["T001"]);
+}
+
+#[test]
+fn a_task_whose_gate_is_red_does_not_land_and_the_rest_of_the_batch_does() {
+    let shared = SharedPlan::new(3, 2, WORKER);
+    shared.set_ttl(30);
+    let gate = "test ! -e T002.txt";
+    shared.repo.git(["config", "--global", "arborist.merge.gates.check.command", gate]).succeeds();
+    let said = shared.work(0, &["--jobs", "3"]);
+    assert_eq!(said.code(), 1, "{}", said.report());
+    assert_eq!(shared.landings(), ["T001", "T003"]);
+    assert_eq!(
+        shared.left().split(' ').count(),
+        2,
+        "the claim of T002 says that it failed: {}",
+        shared.left()
+    );
+    let calls = shared.repo.calls();
+    shared.work(1, &[]).exits(1);
+    assert_eq!(shared.repo.calls(), calls, "no other worker does it again");
+}
+
+#[test]
+fn a_failed_task_is_not_tried_by_other_workers() {
+    let agent = r#"case "$prompt" in "Review"*) echo APPROVED ;; *) [ "$ARBORIST_TASK" != T001 ] || exit 1; echo x > "$ARBORIST_TASK.txt" ;; esac"#;
+    let shared = SharedPlan::new(2, 2, agent);
+    shared.work(0, &["--max-retries", "1"]).exits(1);
+    assert_eq!(shared.landings(), ["T002"]);
+    let calls = shared.repo.calls();
+    shared.work(1, &[]).exits(1);
+    assert_eq!(shared.repo.calls(), calls);
+}
+
+#[test]
+fn claims_that_nobody_of_us_wrote_are_named_and_hold_up_only_their_tasks() {
+    let shared = SharedPlan::new(3, 1, WORKER);
+    let tree = shared.at_origin(["mktree", "--missing"].map(|word| word));
+    let origin = shared.origin();
+    let commit = |message: &str| {
+        let mut command = shared.repo.command("git", &origin);
+        Run::of(command.args(["commit-tree", &tree]), message.as_bytes()).answer()
+    };
+    let put = |name: &str, commit: &str| {
+        shared.repo.git_in(&origin, ["update-ref", name, commit]).succeeds();
+    };
+    // A name that no task has, a ref in the way of a task's claim, contents that are huge or hostile.
+    put(&format!("{CLAIMS}a b").replace(' ', "\u{202e}"), &commit("x"));
+    put(&format!("{CLAIMS}T001/in-the-way"), &commit("x"));
+    put(&format!("{CLAIMS}T002"), &commit(&format!("claim\n\n{}\n", "x".repeat(1 << 20))));
+    let hostile = r#"{"worker":"w","host":"\u001b[2Jh","process":1,"place":"p","nonce":"n","task":"T009","state":"finished","source":null,"since":0,"renewed":0,"renewals":0,"ttl":99999999}"#;
+    put(&format!("{CLAIMS}T009"), &commit(&format!("claim\n\n{hostile}\n")));
+    let mut worker = shared.start(0, &[]);
+    SharedPlan::until("T003", || shared.landings() == ["T003"]);
+    assert!(worker.try_wait().unwrap().is_none(), "it waits for the claim of T002");
+    signal(&worker, "INT");
+    let (_, said) = ended(worker);
+    assert!(said.contains("T001 cannot be claimed"), "{said}");
+    assert!(
+        said.contains("not a claim: ") && !said.contains('\u{202e}') && !said.contains("\u{1b}[2J"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_server_without_atomic_pushes_is_refused() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    shared.repo.git_in(&shared.origin(), ["config", "receive.advertiseAtomic", "false"]).succeeds();
+    shared.work(0, &[]).exits(128).shows();
+    assert_eq!(shared.repo.calls(), 0);
+}
+
+#[test]
+fn workers_end_when_they_are_asked_to() {
+    let shared = SharedPlan::new(2, 2, HELD);
+    shared.set_ttl(30);
+    let drained = shared.start(0, &[]);
+    SharedPlan::until("the first task", || shared.exists("held-T001"));
+    shared
+        .repo
+        .arborist_in(&shared.clone(1), ["work", "drain"])
+        .succeeds()
+        .out("asked all workers of 'main' to drain");
+    // It sees the request while the task waits.
+    thread::sleep(std::time::Duration::from_secs(6));
+    shared.touch("go");
+    let (code, said) = ended(drained);
+    assert_eq!((code, shared.landings()), (Some(1), vec!["T001".to_owned()]), "{said}");
+    fs::remove_file(shared.repo.root().join("go")).unwrap();
+    let stopped = shared.start(1, &[]);
+    SharedPlan::until("the second task", || shared.exists("held-T002"));
+    shared.repo.arborist_in(&shared.clone(0), ["work", "stop"]).succeeds();
+    let (code, said) = ended(stopped);
+    assert!(code != Some(0) && shared.landings() == ["T001"], "{code:?} {said}");
+    assert_eq!(shared.left(), "", "what it had claimed is free");
+    shared.touch("go");
+    shared.work(0, &[]).succeeds();
+    assert_eq!(shared.landings(), ["T001", "T002"]);
+}
+
+#[test]
+fn commits_that_the_remote_does_not_have_are_refused() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    fs::write(shared.clone(0).join("mine"), "x").unwrap();
+    shared.repo.git_in(&shared.clone(0), ["add", "mine"]).succeeds();
+    shared.repo.git_in(&shared.clone(0), ["commit", "-qm", "mine"]).succeeds();
+    shared.work(0, &[]).exits(2).shows();
+}
+
+#[test]
+fn a_machine_without_a_clone_makes_one() {
+    let shared = SharedPlan::new(1, 0, WORKER);
+    let folder = shared.repo.root().join("elsewhere");
+    fs::create_dir(&folder).unwrap();
+    let url = shared.origin().display().to_string();
+    let mut command = shared.repo.command("git-arborist-work", &folder);
+    Run::of(command.args(["--clone", &url]), b"").succeeds().out("1 completed");
+    assert_eq!(shared.landings(), ["T001"]);
+    assert!(folder.join("origin/T001.txt").exists());
+}
+
+#[test]
+fn state_shows_who_works_on_what_and_what_is_left() {
+    let shared = SharedPlan::new(3, 2, HELD);
+    let worker = shared.start(0, &[]);
+    SharedPlan::until("the first task", || shared.exists("held-T001"));
+    let said = shared.repo.arborist_in(&shared.clone(1), ["state", "--remote"]).succeeds();
+    let said = said.out("'main' at origin: 0 of 3 tasks are done");
+    let said = said.out("1 being worked on, 0 waiting to land, 0 failed, 2 not begun");
+    assert!(said.stdout().lines().any(|line| line.starts_with("T001  working")), "{}", said.stdout());
+    let json = shared.repo.arborist_in(&shared.clone(1), ["state", "--remote", "--json"]).answer();
+    crate::schemas::validate("state-remote", &json);
+    let state: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let claim = &state["claims"][0];
+    assert_eq!((&claim["task"], &claim["state"]), (&"T001".into(), &"working".into()), "{json}");
+    let name = claim["worker"].as_str().unwrap().to_owned();
+    shared.repo.arborist_in(&shared.clone(1), ["work", "stop", "nobody"]).succeeds();
+    shared.repo.arborist_in(&shared.clone(1), ["work", "stop", &name]).succeeds().out(&name);
+    let (code, said) = ended(worker);
+    assert_ne!(code, Some(0), "{said}");
+    assert_eq!(shared.left(), "");
+}
+
+#[test]
+fn a_worker_that_was_killed_continues_in_its_clone_without_waiting() {
+    let shared = SharedPlan::new(2, 1, HELD);
+    shared.set_ttl(600);
+    let killed = shared.start(0, &[]);
+    SharedPlan::until("the first task", || shared.exists("held-T001"));
+    signal(&killed, "KILL");
+    let _ = ended(killed);
+    shared.touch("go");
+    shared.work(0, &[]).succeeds().out("2 completed");
+    assert_eq!(
+        (shared.landings(), shared.left()),
+        (vec!["T001".to_owned(), "T002".to_owned()], String::new())
+    );
+}
+
+#[test]
+fn a_server_whose_rules_refuse_claims_is_named() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let hook = "#!/bin/sh\ncase $1 in refs/arborist/*) echo 'only branches here'; exit 1 ;; esac\n";
+    shared.repo.write_script("../origin.git/hooks/update", hook);
+    shared.work(0, &[]).exits(128).shows();
+    assert_eq!(shared.repo.calls(), 0);
+}
+
+#[test]
+fn a_worker_waits_for_a_remote_that_is_out_of_reach_for_a_while() {
+    let shared = SharedPlan::new(1, 1, HELD);
+    let worker = shared.start(0, &[]);
+    SharedPlan::until("the task", || shared.exists("held-T001"));
+    let away = shared.repo.root().join("away.git");
+    fs::rename(shared.origin(), &away).unwrap();
+    shared.touch("go");
+    thread::sleep(std::time::Duration::from_secs(3));
+    fs::rename(&away, shared.origin()).unwrap();
+    let (code, said) = ended(worker);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("could not be reached") && said.contains("trying again"), "{said}");
+    assert_eq!((shared.landings(), shared.left()), (vec!["T001".to_owned()], String::new()));
+}
