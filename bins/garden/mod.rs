@@ -38,7 +38,7 @@ tries it again.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1 if the task failed or is not ready, 2 if a person is needed, 3 if another
+   1 if the task failed or is not ready, 2 if you must act, 3 if another
    run is using this branch, 130 or 143 if it was stopped.
 
 EXAMPLES

@@ -19,7 +19,7 @@ use crate::{clock, entry::Outcome, ui::Ui};
 /// What is to be queued.
 #[derive(Debug, Args)]
 pub(crate) struct QueueAddArgs {
-    /// The tasks
+    /// Ids of the tasks to land, such as T001
     #[arg(value_name = "TASK", required = true)]
     pub(super) tasks: Vec<TaskId>,
     /// Land on this branch [default: the branch of the run]
@@ -28,7 +28,7 @@ pub(crate) struct QueueAddArgs {
     /// Priority from 0 (first) to 9 (last)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=9))]
     priority: Option<u8>,
-    /// Queue them even if they are not complete
+    /// Queue tasks even if they are not complete
     #[arg(long)]
     pub(super) force: bool,
 }

@@ -62,7 +62,7 @@ pub struct ResetArgs {
     /// Also remove the changes of the tasks from the tree; they are saved under a ref
     #[arg(long)]
     drop: bool,
-    /// The run of this branch [default: the branch that is checked out]
+    /// Use the run of this branch [default: the branch that is checked out]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
 }

@@ -8,7 +8,7 @@ use clap::Parser;
 use crate::catalog;
 
 const LONG_ABOUT: &str = "\
-Offer files and commands of a task's worktree to agents, over MCP.
+Serve the files and commands of a task's worktree to agents (MCP).
 
 MCP (Model Context Protocol) is the way in which agents use the tools of other
 programs. This command is an MCP server on standard input and output. Through it

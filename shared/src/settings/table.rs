@@ -43,7 +43,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Text,
         expected: PATH,
         default: "the first of task-tree.json, specs/<branch>/tasks.md, spec/tasks.md, tasks.md",
-        about: "The plan: a tree file or a Markdown task list, relative to the top of the repository.",
+        about: "The plan: a task list in Markdown, or a task-tree.json; relative to the top of the repository.",
     },
     Setting {
         key: "runner",
@@ -98,7 +98,7 @@ const GENERAL: &[Setting] = &[
         variable: Some("ARBORIST_TEST_COMMAND"),
         kind: ValueKind::Text,
         expected: "a command for a shell, in quotes",
-        default: "none: the test step always passes, with a warning",
+        default: "none; then the test step passes, with a warning",
         about: "The test command of tasks without their own test commands.",
     },
     Setting {
