@@ -94,7 +94,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         Reporter::new(&args.common, ui).answer("nothing is ready");
         return Ok(Exit::Done);
     };
-    let standing = progress.find(&task).ok_or_else(|| GardenerError::NoTask(task.clone()))?;
+    let standing = progress.find(&task).ok_or_else(|| {
+        GardenerError::no_task(&task, progress.leaves().map(|standing| standing.id.as_str()))
+    })?;
     if standing.is_apart() {
         return Err(GardenerError::apart(&run, &opened.branch, &task).into());
     }

@@ -197,7 +197,8 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     planned.refuse_merged()?;
     let selection = opened.request.selection.clone();
     if let Some(unknown) = selection.unknown(&planned.plan) {
-        return Err(GardenerError::NoTask(unknown.clone()).into());
+        let known = planned.plan.tasks.iter().map(|task| task.id.as_str());
+        return Err(GardenerError::no_task(unknown, known).into());
     }
     let jobs = opened.request.lanes.count(&opened.settings)?;
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);

@@ -30,6 +30,7 @@ use runner_flags::RunnerArgs;
 
 use crate::{
     approval, clock,
+    numbers::{positive, whole},
     ui::{self, Ui},
 };
 
@@ -44,7 +45,7 @@ pub(crate) struct GardeningArgs {
     #[command(flatten)]
     budget: BudgetArgs,
     /// Attempts for each task, the first one included [default: 5]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = positive::<u32>)]
     max_retries: Option<u32>,
     /// Test command for tasks without their own test commands
     #[arg(long, value_name = "COMMAND")]
@@ -56,7 +57,7 @@ pub(crate) struct GardeningArgs {
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// How many characters of the diff the reviewer's prompt shows
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
     /// The sandbox of agents and tests: auto is bwrap if it works, else landlock; off is none [default: auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]

@@ -197,7 +197,7 @@ pub(crate) struct ResolveArgs {
 #[derive(Debug, Args)]
 struct LogArgs {
     /// The largest number of entries
-    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50)]
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50, value_parser = crate::numbers::whole::<usize>)]
     max_count: usize,
     #[command(flatten)]
     scope: QueueScopeArgs,

@@ -60,7 +60,7 @@ pub(super) struct QueueRunArgs {
     #[arg(long, value_name = "BRANCH")]
     into: Option<BranchName>,
     /// Check for more tasks every so many seconds, until Ctrl-C
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::positive::<u64>)]
     watch: Option<u64>,
     #[command(flatten)]
     landing: LandingArgs,
@@ -106,6 +106,11 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
         [one] if failure.exit == Exit::No => with_verb(failure, one),
         _ => failure,
     })?;
+    let is_settled = |added: &add::Added| matches!(added, add::Added::Landed(_) | add::Added::InPlace(..));
+    if added.iter().all(is_settled) && !args.scope.json {
+        added.iter().for_each(|added| ui.line(&add::sentence(added)));
+        return Ok(Exit::Done);
+    }
     for added in added {
         if !args.quiet {
             ui.err(&format!("{}\n", add::sentence(&added)));
@@ -181,8 +186,14 @@ fn drain(
     }
     if !here.is_empty() {
         let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
+        let mut told = HashSet::new();
         let mut reporter = |event: QueueEvent| {
-            if !args.quiet {
+            // A landing that is tried again may end in the same way.
+            let is_new = match &event {
+                QueueEvent::Settled { ticket, outcome } => told.insert(words::sentence(ticket, outcome)),
+                _ => true,
+            };
+            if !args.quiet && is_new {
                 words::tell(ui, site, &event);
             }
         };
@@ -366,8 +377,11 @@ pub(super) fn conclude(
         ui.line(&words::summary(report));
     }
     if let Some(parking) = &report.parking {
-        ui.warn(&plain_text(&format!("a landing waits for a checkout: {}", parking.why)));
-        ui.hint(&format!("to update the checkout, run: {}", parking.command));
+        ui.warn(&plain_text(&format!("a landing is parked: {}", parking.why)));
+        ui.hint(&format!("to land it, run: {}", parking.command));
+        if parking.command.contains("stash") {
+            ui.hint(&format!("or commit your changes, then run: {}", site.command("run")));
+        }
     }
     for (ticket, outcome) in &report.outcomes {
         if let Some(trouble) = ticket.trouble() {

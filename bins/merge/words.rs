@@ -62,12 +62,15 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
             )
         }
         TicketOutcome::Red { failing, with } if with.is_empty() => {
-            format!("{task} is red: {}, see {}", failing.why, failing.log)
+            format!(
+                "{task} did not land: the gate '{}' failed: {}, see {}",
+                failing.gate.name, failing.why, failing.log
+            )
         }
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             format!(
-                "{task} is good, but red together with {}: {}, see {}",
+                "{task} passes alone, but fails together with {}: {}, see {}",
                 with.join(", "),
                 failing.why,
                 failing.log
@@ -75,13 +78,13 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         }
         TicketOutcome::RedBefore { failing } => {
             let place = match &failing.gate.repo {
-                Some(repo) => format!("was red in '{repo}' before it"),
-                None => "is red on the target too".into(),
+                Some(repo) => format!("failed in '{repo}' before it"),
+                None => "fails on the target too".into(),
             };
             format!("{task} is waiting: the gate '{}' {place}, see {}", failing.gate.name, failing.log)
         }
         TicketOutcome::Broken { failing } => {
-            format!("{task} is waiting: the gate '{}' is broken: {}", failing.gate.name, failing.why)
+            format!("{task} is waiting: the gate '{}' could not run: {}", failing.gate.name, failing.why)
         }
         TicketOutcome::Blocked { why } => format!("{task} is waiting: {why}"),
         TicketOutcome::Lost => format!("{task} is lost: {}", ticket.trouble().unwrap_or_default()),
@@ -161,8 +164,14 @@ pub(super) fn summary(report: &QueueReport) -> String {
             .map(|(ticket, _)| ticket.task.to_string())
             .collect();
         if !tasks.is_empty() {
-            let wanted = if wanted == "escalated" { "in conflict" } else { wanted };
-            parts.push(format!("{} {} ({})", tasks.len(), wanted.replace('-', " "), tasks.join(", ")));
+            let wanted = match wanted {
+                "escalated" => "in conflict".to_owned(),
+                "red" => "failed a gate".to_owned(),
+                "red-before" => "waiting for a gate that fails on the target too".to_owned(),
+                "broken" => "waiting for a gate that could not run".to_owned(),
+                other => other.replace('-', " "),
+            };
+            parts.push(format!("{} {wanted} ({})", tasks.len(), tasks.join(", ")));
         }
     }
     if parts.is_empty() {

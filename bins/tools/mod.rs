@@ -64,7 +64,7 @@ pub struct ToolsArgs {
     #[arg(long, value_name = "NAME=BRANCH", requires = "root", hide = true)]
     pub branch: Vec<BranchArg>,
     /// Time limit of a command in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::positive::<u64>)]
     pub timeout: Option<u64>,
 }
 

@@ -16,7 +16,7 @@ const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 const EXIT_STATUS: &str = "EXIT STATUS";
 const COMMON_EXITS: &str = "\
 .PP
-As for every command: 0 for success, 1 for "no" or for work that remains, 128 for errors of git or the system,
+As for every command: 0 for success, 1 for no or for work that remains, 128 for errors of git or the system,
 129 for wrong options.
 See
 .BR git\\-arborist (1)

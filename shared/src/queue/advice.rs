@@ -35,6 +35,7 @@ impl TicketState {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Conflict { .. } => "conflict",
+            Self::Red { .. } => "gate failed",
             state => state.as_str(),
         }
     }

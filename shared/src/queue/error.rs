@@ -85,7 +85,9 @@ impl Explain for QueueError {
             | Self::Claimed(_)
             | Self::Changing(_)
             | Self::Overtaken(_) => Exit::Locked,
-            Self::NotQueued { .. } | Self::NoConflict { .. } | Self::Resolver(_) => Exit::No,
+            Self::NotQueued { .. } | Self::NoConflict { .. } | Self::NoTarget(_) | Self::Resolver(_) => {
+                Exit::No
+            }
             Self::Unproved { .. }
             | Self::Rewound { .. }
             | Self::Forged { .. }
@@ -93,7 +95,6 @@ impl Explain for QueueError {
             | Self::Unfinished { .. }
             | Self::ConflictElsewhere { .. } => Exit::Person,
             Self::Locked { .. }
-            | Self::NoTarget(_)
             | Self::Unreadable { .. }
             | Self::Unsound { .. }
             | Self::Changed { .. }
