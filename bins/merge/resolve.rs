@@ -57,7 +57,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
     let mut reporter = |event: QueueEvent| {
         if !landing.quiet {
-            words::tell(ui, &site, &event);
+            words::tell(ui, &site, &event, true);
         }
     };
     // A run that is at work accepts only changes to conflicting files.

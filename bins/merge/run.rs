@@ -190,11 +190,11 @@ fn drain(
         let mut reporter = |event: QueueEvent| {
             // A landing that is tried again may end in the same way.
             let is_new = match &event {
-                QueueEvent::Settled { ticket, outcome } => told.insert(words::sentence(ticket, outcome)),
+                QueueEvent::Settled { ticket, outcome } => told.insert(words::told_of(ticket, outcome)),
                 _ => true,
             };
-            if !args.quiet && is_new {
-                words::tell(ui, site, &event);
+            if !args.quiet {
+                words::tell(ui, site, &event, is_new);
             }
         };
         let report = queue.drain(&options, &mut reporter);

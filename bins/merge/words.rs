@@ -10,6 +10,8 @@ use arborist_core::{
 use super::open::OpenQueue;
 use crate::ui::{Tone, Ui};
 
+const PERSON_NEEDED: &str = "; a person is needed";
+
 /// One word for it.
 pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
     match outcome {
@@ -53,7 +55,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::NotChosen => format!("{task} is not needed: other tasks have landed instead"),
         TicketOutcome::NoChange => format!("{task} changes nothing: its target already has all its changes"),
         TicketOutcome::Conflict { conflicts, escalated } => {
-            let asked = if *escalated { "; a person is needed" } else { "" };
+            let asked = if *escalated { PERSON_NEEDED } else { "" };
             format!("{task} is in conflict: {}{asked}", describe_conflicts(conflicts))
         }
         TicketOutcome::Withdrawn => {
@@ -94,8 +96,13 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
     plain_text(&text).replace('\n', " ")
 }
 
-/// Prints a line to standard error for each event.
-pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent) {
+/// The sentence without what is only said in the end, so that the same outcome is recognized.
+pub(super) fn told_of(ticket: &Ticket, outcome: &TicketOutcome) -> String {
+    sentence(ticket, outcome).replace(PERSON_NEEDED, "")
+}
+
+/// Prints a line to standard error for each event. An outcome that is not new is not repeated.
+pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bool) {
     let line = match event {
         QueueEvent::Settled { ticket, outcome } => {
             let task = &ticket.task;
@@ -106,7 +113,13 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent) {
                 TicketOutcome::Parked { .. } | TicketOutcome::Waiting { .. } => Tone::Busy,
                 _ => Tone::Bad,
             };
-            let line = ui.paint(tone, &sentence(ticket, outcome));
+            let is_escalated = matches!(**outcome, TicketOutcome::Conflict { escalated: true, .. });
+            let line = match (is_new, is_escalated) {
+                (false, false) => return,
+                (false, true) => format!("{task} needs a person to resolve the conflict"),
+                (true, _) => sentence(ticket, outcome),
+            };
+            let line = ui.paint(tone, &line);
             match &**outcome {
                 TicketOutcome::Conflict { escalated: true, conflicts } => {
                     format!("{line}\n{}", what_to_do(task, conflicts, site))

@@ -67,7 +67,7 @@ fn a_failed_gate_and_its_commands_are_named() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.git(["config", "arborist.merge.gates.lint.command", "! test -e T002.txt"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2", "--yes"]).exits(1);
-    assert!(fact(&repo, "T002", "why").unwrap().starts_with("the gate 'lint' was red, see "));
+    assert!(fact(&repo, "T002", "why").unwrap().starts_with("the gate 'lint' failed, see "));
     type_next(&repo, "T002").exits(1).err("git arborist worktree add T002");
     repo.arborist(["merge", "run"]).exits(1).err("after a fix, run: git arborist merge retry T002");
 }

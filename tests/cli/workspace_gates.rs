@@ -141,10 +141,11 @@ fn workspace_that_was_red() -> TestWorkspace {
 fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
     let workspace = workspace_that_was_red();
     let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2);
-    said.out("1 completed (T002)").out("the gate 'check' was red before in 'backend'");
+    said.out("1 completed (T002)").out("the gate 'check' failed before in 'backend'");
     let scope = workspace.session_branch("repo");
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(2);
-    said.err("T001 is waiting: the gate 'check' was red in 'backend' before it").out("1 red before (T001)");
+    said.err("T001 is waiting: the gate 'check' failed in 'backend' before it")
+        .out("1 waiting for a gate that fails on the target too (T001)");
     workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds();
     said.err("T001 is not held back by gates that are red without it too: check in 'backend'")
