@@ -22,11 +22,7 @@ const SET_UP: &str = "set up";
 
 /// Every command of the suite, by topic.
 pub const VERBS: &[Verb] = &[
-    Verb {
-        name: "plan",
-        topic: PLAN,
-        about: "Turn a spec into a tree of tasks, check it and show its order",
-    },
+    Verb { name: "plan", topic: PLAN, about: "Read a plan, check it and show the order of its tasks" },
     Verb { name: "gardener", topic: RUN, about: "Run all tasks that are ready, in order" },
     Verb { name: "garden", topic: RUN, about: "Run one task" },
     Verb { name: "work", topic: RUN, about: "Work on a plan together with other machines, through a remote" },
@@ -37,12 +33,12 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "workspace",
         topic: RUN,
-        about: "Clone, fetch and push the repositories of a plan, or run a command in each",
+        about: "Sync (clone and fetch) and push the repositories of a plan, or run a command in each",
     },
     Verb {
         name: "tools",
         topic: RUN,
-        about: "Offer files and commands of a task's worktree to agents, over MCP",
+        about: "Serve the files and commands of a task's worktree to agents (MCP)",
     },
     Verb {
         name: "cleanup",
@@ -52,7 +48,11 @@ pub const VERBS: &[Verb] = &[
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, running, ready or failed" },
     Verb { name: "logs", topic: LOOK, about: "Read what agents said and what tests printed" },
     Verb { name: "session", topic: LOOK, about: "Show, resume or replay what agents did, turn by turn" },
-    Verb { name: "verify", topic: LOOK, about: "Check that finished tasks went through their steps" },
+    Verb {
+        name: "verify",
+        topic: LOOK,
+        about: "Check that finished tasks were implemented, tested and reviewed",
+    },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
     Verb {
         name: "init",

@@ -88,7 +88,11 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     let exit = match outcome {
         Ok(exit) => exit,
         Err(failure) => {
-            ui.fail(&failure);
+            // The user knows why it stops, and has not made a mistake.
+            match (failure.exit, received_signal()) {
+                (Exit::Child(_), Some(_)) => ui.stopped(&failure),
+                _ => ui.fail(&failure),
+            }
             failure.exit
         }
     };
@@ -123,7 +127,7 @@ fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
         ui.out(&text);
         return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));
     }
-    ui.err(&text);
+    ui.err(&with_useful_hint(&text));
     if let Some(task) = unnamed_task::<A>(error) {
         ui.hint(&format!("name tasks with: --only {task}"));
     }
@@ -139,6 +143,24 @@ fn unnamed_task<A: CommandFactory>(error: &clap::Error) -> Option<TaskId> {
         }
         _ => None,
     }
+}
+
+/// Replaces clap's proposal to pass an unknown option after `--`, unless the command passes options on to another one.
+fn with_useful_hint(text: &str) -> String {
+    let Some(usage) = text.lines().find_map(|line| line.strip_prefix("usage: ")) else {
+        return text.to_owned();
+    };
+    if usage.contains("-- ") {
+        return text.to_owned();
+    }
+    let is_name = |word: &&str| !word.starts_with(['[', '<', '-']);
+    let command: Vec<&str> = usage.split_whitespace().take_while(is_name).collect();
+    let hint = format!("hint: see the options with: {} -h", command.join(" "));
+    let lines = text.lines().map(|line| match line.starts_with("hint: to pass '") {
+        true => hint.as_str(),
+        false => line,
+    });
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// Replaces clap's wording by git's `usage:` and `hint:`.

@@ -17,6 +17,7 @@ pub mod init;
 pub mod install_assets;
 pub mod logs;
 pub mod merge;
+mod numbers;
 pub mod plan;
 pub mod reset;
 pub mod sandbox;

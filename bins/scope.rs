@@ -10,7 +10,7 @@ use arborist_core::{
 pub(crate) fn unknown(run: &Run) -> Failure {
     let branch = &run.scope.branch;
     let failure =
-        Failure::new(Exit::Fatal, format!("there is no branch '{branch}', and no run of it in this history"));
+        Failure::new(Exit::No, format!("there is no branch '{branch}', and no run of it in this history"));
     match run.others.first() {
         Some(other) => failure.hint(format!("this history has a run of '{other}': --scope {other}")),
         None => failure.hint("see the branches with: git branch"),

@@ -38,7 +38,7 @@ tries it again.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1 if the task failed or is not ready, 2 if a person is needed, 3 if another
+   1 if the task failed or is not ready, 2 if you must act, 3 if another
    run is using this branch, 130 or 143 if it was stopped.
 
 EXAMPLES
@@ -94,7 +94,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         Reporter::new(&args.common, ui).answer("nothing is ready");
         return Ok(Exit::Done);
     };
-    let standing = progress.find(&task).ok_or_else(|| GardenerError::NoTask(task.clone()))?;
+    let standing = progress.find(&task).ok_or_else(|| {
+        GardenerError::no_task(&task, progress.leaves().map(|standing| standing.id.as_str()))
+    })?;
     if standing.is_apart() {
         return Err(GardenerError::apart(&run, &opened.branch, &task).into());
     }

@@ -22,10 +22,10 @@ use crate::{
 const LONG_ABOUT: &str = "\
 Run all tasks of the plan that are ready, in order.
 
-For each task, an agent implements it, the tests run, and a reviewer decides. If
-a step fails, the next attempt gets the feedback in its prompt. --max-retries is
-the number of attempts; after the last one the task has failed, and the run ends
-unless --keep-going is given. Each step is committed before the next one starts.
+For each task: an agent implements it, the tests run, and a reviewer approves or
+rejects it. If a step fails, the next attempt gets the feedback in its prompt.
+--max-retries is the number of attempts; after the last one the task has failed,
+and the run ends unless --keep-going is given. Each step is committed before the next one starts.
 After a crash, run the same command to continue; it does nothing if all tasks
 are done. A continued run keeps the test command and the budgets of its session
 unless you give new ones.
@@ -35,9 +35,8 @@ first commit are used, even if an agent edits the files. If the files differ
 from the copies, the run prints the difference and stops; --accept-changes
 accepts the new files.
 
-A plan has phases, which run in order, and so do the tasks of a phase. Only
-neighbours that are all marked with [P] (parallel) do not wait for each other.
-A task is ready when everything that it waits for is complete and has landed;
+Phases run in order. So do the tasks in a phase, with one exception: adjacent
+tasks that are all marked [P] (parallel) may run at the same time. A task is ready when everything that it waits for is complete and has landed;
 'git arborist plan --explain TASK' shows why it waits.
 
 With one job, the agent works in this checkout. With --jobs or --isolate, each
@@ -48,11 +47,12 @@ a landing would overwrite files that you have changed in the checkout, it is
 parked: later tasks build on it, but your branch does not move until you run the
 command that the summary prints.
 
-With --session-branch, with session.branch in the configuration, or in a
-workspace, the run works on its own branch, arborist/<plan>/<session>, in a
-worktree beside this checkout. Your checkout and its branch are not touched. The
-branch stays when the run ends; use 'git merge' to take over the work. The same
-command continues the newest session of the plan; --new-run starts another.
+With --session-branch, the run has its own branch, arborist/<plan>/<session>, in
+a worktree beside this checkout. The setting session.branch does the same, and it
+is on by default in a workspace. Your checkout and its branch are not touched.
+The branch stays when the run ends; use 'git merge' to bring the work into your
+branch. The same command continues the newest session of the plan; --new-run
+starts another.
 
 Ctrl-C stops the agents, commits their unfinished work and exits with 130;
 a second Ctrl-C exits at once. No work is lost, and the interrupted attempt
@@ -62,33 +62,35 @@ crashes, provider outages or internal errors), the run stops with exit code 2;
 
 const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD
-   A prompt names the task, the goal of its phase, the tasks that it builds on
-   and what they changed, the plan, the documents beside it (spec.md, plan.md,
-   the constitution) and the files of the setting 'context'. After a failure it
-   also has the feedback of all earlier attempts of the run, newest first: failed
-   tests with their messages, the command, its exit code and its log. Templates
+   A prompt names the task and the goal of its phase, then the tasks that it
+   depends on and what they changed. It lists documents to read: the plan,
+   spec-kit's documents beside it (spec.md, plan.md, constitution.md) and the
+   files of the setting 'context'. After a failure it also has the feedback of
+   all earlier attempts of the run, newest first: failed tests with their
+   messages, the command, its exit code and its log. Templates
    in .arborist/prompts/implement.md and review.md replace the built-in prompts
    once you have approved them; see prompts.* in git-arborist(1). --dry-run -v
    prints the prompts.
 
    The runner decides how an agent gets its prompt: as an argument, on standard
    input or in a file. A prompt of more than 100 KiB is always passed in a file.
-   Agents need not use git. The last line of a reviewer's reply must be APPROVED,
-   or REJECTED: and the reasons; anything else is a rejection. If the reviewer
-   itself fails three times, the run stops; run the same command to repeat the
-   review. For how your own runner reports a limit, see runners.*.events in
+   Agents need not use git. The last line of a review must be 'APPROVED' or
+   'REJECTED: <reasons>'. Anything else is a rejection. If the reviewer itself
+   fails three times, the run stops; run the same command to repeat the review.
+   To let your own runner report a rate limit, see runners.*.events in
    git-arborist(1).
 
 PROTECTED TESTS
    A task fails if it changes or deletes a file that the setting 'protect' names.
-   It also fails if a test command then runs fewer tests or skips more. In the
-   plan, '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests] text' allows both
-   for one task; --allow allows it for all tasks that this command runs. See
+   It also fails if a test command runs fewer tests than before the task, or
+   skips more. In the plan, '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests]
+   text' allows both for T007; --allow does so for all tasks of this command. See
    'protect' and 'test.allow-fewer' in git-arborist(1).
 
 EXIT STATUS
-   1 if a task failed or was not run, 2 if a person is needed (a conflict, a
-   parked landing, a forked task, a failing reviewer), 3 if another run is using
+   1 if a selected task failed or could not run, 2 if you must act (a conflict, a
+   parked landing, a task with different commits on two branches, a failing
+   reviewer, uncommitted changes, commands to approve), 3 if another run is using
    this branch, 130 or 143 if it was stopped.
 
 EXAMPLES
@@ -129,7 +131,7 @@ pub struct GardenerArgs {
     /// Use worktrees even for one task at a time, and leave the checkout alone
     #[arg(long)]
     isolate: bool,
-    /// Which parallel tasks land: keep-clean (all that can), all-or-nothing, first, or a number
+    /// Which parallel tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
     /// Continue with other tasks when one fails
@@ -195,7 +197,8 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     planned.refuse_merged()?;
     let selection = opened.request.selection.clone();
     if let Some(unknown) = selection.unknown(&planned.plan) {
-        return Err(GardenerError::NoTask(unknown.clone()).into());
+        let known = planned.plan.tasks.iter().map(|task| task.id.as_str());
+        return Err(GardenerError::no_task(unknown, known).into());
     }
     let jobs = opened.request.lanes.count(&opened.settings)?;
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);

@@ -5,6 +5,8 @@ use std::time::Duration;
 use arborist_core::{agent::limits::Budget, pipeline::Budgets, run::dollars};
 use clap::Args;
 
+use crate::numbers::positive;
+
 /// Limits on cost, tokens and time.
 #[derive(Debug, Args)]
 pub(super) struct BudgetArgs {
@@ -12,25 +14,20 @@ pub(super) struct BudgetArgs {
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     max_cost: Option<f64>,
     /// The most tokens that the run may use
-    #[arg(long, value_name = "NUMBER", value_parser = above_zero)]
+    #[arg(long, value_name = "NUMBER", value_parser = positive::<u64>)]
     max_tokens: Option<u64>,
     /// The total time that agents may work in this run
-    #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive::<u64>)]
     max_time: Option<u64>,
     /// The most that each task may cost
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     max_task_cost: Option<f64>,
     /// The most tokens that each task may use
-    #[arg(long, value_name = "NUMBER", value_parser = above_zero)]
+    #[arg(long, value_name = "NUMBER", value_parser = positive::<u64>)]
     max_task_tokens: Option<u64>,
     /// The total time that agents may work on each task
-    #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive::<u64>)]
     max_task_time: Option<u64>,
-}
-
-/// Parses a limit. With a limit of 0 nothing could run.
-fn above_zero(text: &str) -> Result<u64, String> {
-    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "not a whole number above 0".to_owned())
 }
 
 impl BudgetArgs {

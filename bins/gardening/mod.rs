@@ -30,13 +30,14 @@ use runner_flags::RunnerArgs;
 
 use crate::{
     approval, clock,
+    numbers::{positive, whole},
     ui::{self, Ui},
 };
 
 /// Options of every command that drives agents.
 #[derive(Debug, Args)]
 pub(crate) struct GardeningArgs {
-    /// The plan: a tree file or a task list in Markdown
+    /// The plan: a task list in Markdown, or a task-tree.json
     #[arg(long, value_name = "FILE")]
     pub(crate) tree: Option<PathBuf>,
     #[command(flatten)]
@@ -44,21 +45,21 @@ pub(crate) struct GardeningArgs {
     #[command(flatten)]
     budget: BudgetArgs,
     /// Attempts for each task, the first one included [default: 5]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = positive::<u32>)]
     max_retries: Option<u32>,
     /// Test command for tasks without their own test commands
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Start even if the tests fail before the first task; only newly red tests count
+    /// Start even if tests fail before the first task; then only tests that passed before count as failures
     #[arg(long)]
     allow_red: bool,
-    /// Allow tasks to change this protected path; fewer-tests allows them to run fewer tests
+    /// Allow tasks to change this protected path; the word fewer-tests instead of a path allows fewer tests
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// How many characters of the diff the reviewer's prompt shows
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
-    /// How agents and tests are kept from changing files outside their worktree
+    /// The sandbox of agents and tests: auto is bwrap if it works, else landlock; off is none [default: auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
     /// Where reports are committed

@@ -9,8 +9,8 @@ use clap::Args;
 /// Who does a step.
 #[derive(Debug, Args)]
 pub(super) struct RunnerArgs {
-    /// The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. It wins over
-    /// what the plan says, and the plan over the configuration
+    /// The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. Overrides
+    /// the plan, which overrides the configuration
     #[arg(long, value_name = "NAME")]
     runner: Option<String>,
     /// The model that the agent uses
@@ -28,11 +28,11 @@ pub(super) struct RunnerArgs {
     /// The model that reviews
     #[arg(long, value_name = "MODEL")]
     review_model: Option<String>,
-    /// The agent program to use instead if one is not installed, is refused by its provider or has used up its limit;
-    /// if given several times, they are tried in this order
+    /// The agent program to call if the first one is not installed, not accepted by its provider (such as a wrong login)
+    /// or at its limit. Can be repeated: the programs are tried in order
     #[arg(long, value_name = "NAME[:MODEL]")]
     fallback: Vec<Choice>,
-    /// Give agents that speak MCP the tools of 'git arborist tools'; with more than one repository, they always have them
+    /// Give agents that speak MCP the tools of 'git arborist tools'; in a workspace, agents always get these tools
     #[arg(long)]
     tools: bool,
 }

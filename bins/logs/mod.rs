@@ -75,7 +75,7 @@ pub struct LogsArgs {
     #[arg(long, value_name = "STEP")]
     step: Option<LoggedStep>,
     /// Show this attempt, from 1 [default: the newest]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::positive::<u32>)]
     attempt: Option<u32>,
     /// Print new output until the task ends
     #[arg(short, long)]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::{Exit, Failure},
     history::{CommitSource, Run, State},
-    message::Status,
+    message::{Status, nearest},
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
@@ -19,16 +19,16 @@ use crate::{clock, entry::Outcome, ui::Ui};
 /// What is to be queued.
 #[derive(Debug, Args)]
 pub(crate) struct QueueAddArgs {
-    /// The tasks
+    /// Ids of the tasks to land, such as T001
     #[arg(value_name = "TASK", required = true)]
     pub(super) tasks: Vec<TaskId>,
     /// Land on this branch [default: the branch of the run]
     #[arg(long, value_name = "BRANCH")]
     pub(super) into: Option<BranchName>,
     /// Priority from 0 (first) to 9 (last)
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=9))]
+    #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::digit)]
     priority: Option<u8>,
-    /// Queue them even if they are not complete
+    /// Queue tasks even if they are not complete
     #[arg(long)]
     pub(super) force: bool,
 }
@@ -139,12 +139,22 @@ impl TicketMaker<'_> {
                 let failure = Failure::new(Exit::Person, format!("'{task}' is lost: {why}"));
                 return failure.hint(lost.advice().unwrap_or_default());
             }
-            Failure::new(Exit::No, format!("'{task}' has no branch '{branch}' to land"))
-                .hint("see all tasks with: git arborist state")
+            self.without_branch(task)
         })?;
         if state != State::Complete && !self.args.force {
-            let why = format!("'{task}' is {}, not complete", state.as_str());
-            return Err(Failure::new(Exit::No, why).hint("to queue it anyway, use --force"));
+            let (why, next) = match state {
+                State::Pending => (
+                    format!("'{task}' has not run yet"),
+                    format!("git arborist gardener --isolate --only {task}"),
+                ),
+                state => (
+                    format!("'{task}' is {}, not complete", state.as_str()),
+                    format!("git arborist state {task}"),
+                ),
+            };
+            return Err(Failure::new(Exit::No, why)
+                .hint(format!("run this first: {next}"))
+                .hint("to queue it anyway, use --force"));
         }
         let priority = self.args.priority.map_or(Priority::USUAL, Priority);
         if let Some(old) = old
@@ -155,6 +165,24 @@ impl TicketMaker<'_> {
             return Ok(Added::Known(Box::new(old.clone())));
         }
         Ok(Added::Queued(Box::new(self.ticket(task, source, priority))))
+    }
+
+    /// The error for a task without a branch: it has not run in a worktree, or its name is wrong.
+    fn without_branch(&self, task: &TaskId) -> Failure {
+        let is_known =
+            self.run.find(task).is_some() || self.plan.is_some_and(|plan| plan.find(task).is_some());
+        if is_known {
+            let words = format!("'{task}' has not run in its own worktree: there is nothing to land");
+            let next = format!("git arborist gardener --isolate --only {task}");
+            return Failure::new(Exit::No, words).hint(format!("run it first: {next}"));
+        }
+        let failure = Failure::new(Exit::No, format!("there is no task '{task}'"));
+        let planned = self.plan.into_iter().flat_map(|plan| plan.leaves()).map(|leaf| leaf.id.as_str());
+        let known = planned.chain(self.run.tasks.iter().map(|history| history.id.as_str()));
+        failure.hint(match nearest(task.as_str(), known) {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None => "see all tasks with: git arborist state".to_owned(),
+        })
     }
 
     /// Refuses a landed task whose branch has commits that its target does not have: no test and no reviewer saw them.

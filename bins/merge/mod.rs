@@ -52,7 +52,7 @@ If a task conflicts, an agent (the runner of steps.resolve) tries to resolve the
 conflict, at most merge.resolve-attempts times. Its resolution is reviewed,
 merged and tested. The trailer Arborist-Resolved-By of the landing, 'list',
 'log' and the summary of the run say who resolved it. If the agent does not
-succeed, the task is set aside for a person.
+succeed, the task waits for you, and 'status' shows the conflict.
 
 'resolve' opens a worktree with the conflict in it. Edit the files there and run
 the same command again: it lands your resolution, tested but without a review,
@@ -72,10 +72,12 @@ stay queued, and the interrupted try does not count.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1 if a task did not land or has waited for too long, 2 if a person is needed
-   (a conflict, a parked landing, a broken gate, a target that fails its gates,
-   changed settings), 3 if another process is landing on the target, 130 or 143
-   if it was stopped.
+   1 if a task did not land or has waited for too long, 2 if you must act: a task
+   has a conflict, changed files of your checkout are in the way, a gate cannot
+   run or fails on the target too, or settings wait for your approval. 3 if
+   another process is landing on the target, 130 or 143 if it was stopped.
+   'status' exits with 1 if a gate failed or a task has waited for too long, and
+   with 2 if you must act.
 
 EXAMPLES
    Land a finished task now
@@ -88,7 +90,8 @@ EXAMPLES
    See which tasks wait, and why
        git arborist merge status
 
-   Resolve a conflict by hand: once to open it, once more to land it
+   Resolve a conflict by hand. Run this once to open it, and again to land the
+   resolution
        git arborist merge resolve T002
 
    Try again after you have fixed a conflict or a failed gate
@@ -100,7 +103,7 @@ EXAMPLES
    Land finished tasks, and check for more every minute
        git arborist merge run --watch 60
 
-   Let a run only queue its tasks, and land them after you have read them
+   Only queue finished tasks, and land them after you have looked at them
        git -c arborist.merge.auto=false arborist gardener --jobs 4
        git arborist merge run";
 
@@ -122,13 +125,13 @@ enum Verb {
     Add(AddVerb),
     /// List queued tasks, in the order in which they will be tried
     List(ListArgs),
-    /// Show the state of the queue or of one task; exit 1 if a gate failed or a task waits too long, 2 if a person is needed
+    /// Show the state of the queue or of one task
     Status(StatusArgs),
     /// Land all tasks that can land
     Run(run::QueueRunArgs),
     /// Remove a task from the queue and keep its branch
     Drop(TaskArgs),
-    /// Try again to land a task that was set aside
+    /// Try again to land a task that has a conflict or a failed gate
     Retry(TaskArgs),
     /// Open a worktree to resolve a task's conflict, or land the resolution
     Resolve(ResolveArgs),
@@ -147,7 +150,7 @@ struct AddVerb {
 /// Which run is meant, and how to answer.
 #[derive(Debug, Args)]
 pub(crate) struct QueueScopeArgs {
-    /// The run of this branch [default: the branch that is checked out]
+    /// Use the run of this branch [default: the branch that is checked out]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
     /// Print one JSON document
@@ -172,7 +175,7 @@ struct StatusArgs {
 
 #[derive(Debug, Args)]
 struct TaskArgs {
-    /// The tasks
+    /// Ids of the tasks, such as T001
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
     #[command(flatten)]
@@ -194,7 +197,7 @@ pub(crate) struct ResolveArgs {
 #[derive(Debug, Args)]
 struct LogArgs {
     /// The largest number of entries
-    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50)]
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50, value_parser = crate::numbers::whole::<usize>)]
     max_count: usize,
     #[command(flatten)]
     scope: QueueScopeArgs,

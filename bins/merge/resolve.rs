@@ -57,7 +57,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
     let mut reporter = |event: QueueEvent| {
         if !landing.quiet {
-            words::tell(ui, &site, &event);
+            words::tell(ui, &site, &event, true);
         }
     };
     // A run that is at work accepts only changes to conflicting files.
@@ -139,9 +139,9 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
         Handover::Opened(path) => {
             ui.line(&path.display().to_string());
             ui.hint(&format!(
-                "the conflict of {task} is in that worktree: edit its files there ('git add' or 'git rm' deleted and binary files), then run: {command}",
-                command = site.command(&format!("resolve {task}"))
+                "the conflict of {task} is in that worktree: edit its files there ('git add' or 'git rm' deleted and binary files)"
             ));
+            ui.hint(&format!("then run: {}", site.command(&format!("resolve {task}"))));
         }
         Handover::Unfinished(path, left) => {
             ui.line(&path.display().to_string());

@@ -40,13 +40,13 @@ const TEST_COMMAND: &str = "test-command";
 pub(crate) struct LandingArgs {
     #[command(flatten)]
     pub(super) scope: QueueScopeArgs,
-    /// Approve commands in tracked files; with resolve, also changes to files without conflicts
+    /// Approve commands in tracked files. With resolve: also accept edits of files that had no conflict
     #[arg(long)]
     pub(super) yes: bool,
     /// Test landings with this command if no gates are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Which tasks land: keep-clean (all that can), all-or-nothing, first, or a number
+    /// Which tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
     /// Print only the result
@@ -60,7 +60,7 @@ pub(super) struct QueueRunArgs {
     #[arg(long, value_name = "BRANCH")]
     into: Option<BranchName>,
     /// Check for more tasks every so many seconds, until Ctrl-C
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::positive::<u64>)]
     watch: Option<u64>,
     #[command(flatten)]
     landing: LandingArgs,
@@ -106,6 +106,11 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
         [one] if failure.exit == Exit::No => with_verb(failure, one),
         _ => failure,
     })?;
+    let is_settled = |added: &add::Added| matches!(added, add::Added::Landed(_) | add::Added::InPlace(..));
+    if added.iter().all(is_settled) && !args.scope.json {
+        added.iter().for_each(|added| ui.line(&add::sentence(added)));
+        return Ok(Exit::Done);
+    }
     for added in added {
         if !args.quiet {
             ui.err(&format!("{}\n", add::sentence(&added)));
@@ -181,9 +186,15 @@ fn drain(
     }
     if !here.is_empty() {
         let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
+        let mut told = HashSet::new();
         let mut reporter = |event: QueueEvent| {
+            // A landing that is tried again may end in the same way.
+            let is_new = match &event {
+                QueueEvent::Settled { ticket, outcome } => told.insert(words::told_of(ticket, outcome)),
+                _ => true,
+            };
             if !args.quiet {
-                words::tell(ui, site, &event);
+                words::tell(ui, site, &event, is_new);
             }
         };
         let report = queue.drain(&options, &mut reporter);
@@ -366,8 +377,11 @@ pub(super) fn conclude(
         ui.line(&words::summary(report));
     }
     if let Some(parking) = &report.parking {
-        ui.warn(&plain_text(&format!("a landing waits for a checkout: {}", parking.why)));
-        ui.hint(&format!("to update the checkout, run: {}", parking.command));
+        ui.warn(&plain_text(&format!("a landing is parked: {}", parking.why)));
+        ui.hint(&format!("to land it, run: {}", parking.command));
+        if parking.command.contains("stash") {
+            ui.hint(&format!("or commit your changes, then run: {}", site.command("run")));
+        }
     }
     for (ticket, outcome) in &report.outcomes {
         if let Some(trouble) = ticket.trouble() {

@@ -221,7 +221,7 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
             Some(format!("finish or cancel it, as 'git status' says, then run: {}", site.command("run")))
         }
         TicketState::Parked { .. } => Some(format!(
-            "stash your changes in the checkout of {into}, then run: git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: {}",
+            "stash your changes in the checkout of {into} and update it: git stash -u && git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: {}",
             into.landing_ref(),
             site.command("run")
         )),

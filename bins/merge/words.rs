@@ -10,6 +10,8 @@ use arborist_core::{
 use super::open::OpenQueue;
 use crate::ui::{Tone, Ui};
 
+const PERSON_NEEDED: &str = "; a person is needed";
+
 /// One word for it.
 pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
     match outcome {
@@ -53,7 +55,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::NotChosen => format!("{task} is not needed: other tasks have landed instead"),
         TicketOutcome::NoChange => format!("{task} changes nothing: its target already has all its changes"),
         TicketOutcome::Conflict { conflicts, escalated } => {
-            let asked = if *escalated { "; a person is needed" } else { "" };
+            let asked = if *escalated { PERSON_NEEDED } else { "" };
             format!("{task} is in conflict: {}{asked}", describe_conflicts(conflicts))
         }
         TicketOutcome::Withdrawn => {
@@ -62,12 +64,15 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
             )
         }
         TicketOutcome::Red { failing, with } if with.is_empty() => {
-            format!("{task} is red: {}, see {}", failing.why, failing.log)
+            format!(
+                "{task} did not land: the gate '{}' failed: {}, see {}",
+                failing.gate.name, failing.why, failing.log
+            )
         }
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             format!(
-                "{task} is good, but red together with {}: {}, see {}",
+                "{task} passes alone, but fails together with {}: {}, see {}",
                 with.join(", "),
                 failing.why,
                 failing.log
@@ -75,13 +80,13 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         }
         TicketOutcome::RedBefore { failing } => {
             let place = match &failing.gate.repo {
-                Some(repo) => format!("was red in '{repo}' before it"),
-                None => "is red on the target too".into(),
+                Some(repo) => format!("failed in '{repo}' before it"),
+                None => "fails on the target too".into(),
             };
             format!("{task} is waiting: the gate '{}' {place}, see {}", failing.gate.name, failing.log)
         }
         TicketOutcome::Broken { failing } => {
-            format!("{task} is waiting: the gate '{}' is broken: {}", failing.gate.name, failing.why)
+            format!("{task} is waiting: the gate '{}' could not run: {}", failing.gate.name, failing.why)
         }
         TicketOutcome::Blocked { why } => format!("{task} is waiting: {why}"),
         TicketOutcome::Lost => format!("{task} is lost: {}", ticket.trouble().unwrap_or_default()),
@@ -91,8 +96,13 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
     plain_text(&text).replace('\n', " ")
 }
 
-/// Prints a line to standard error for each event.
-pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent) {
+/// The sentence without what is only said in the end, so that the same outcome is recognized.
+pub(super) fn told_of(ticket: &Ticket, outcome: &TicketOutcome) -> String {
+    sentence(ticket, outcome).replace(PERSON_NEEDED, "")
+}
+
+/// Prints a line to standard error for each event. An outcome that is not new is not repeated.
+pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bool) {
     let line = match event {
         QueueEvent::Settled { ticket, outcome } => {
             let task = &ticket.task;
@@ -103,7 +113,13 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent) {
                 TicketOutcome::Parked { .. } | TicketOutcome::Waiting { .. } => Tone::Busy,
                 _ => Tone::Bad,
             };
-            let line = ui.paint(tone, &sentence(ticket, outcome));
+            let is_escalated = matches!(**outcome, TicketOutcome::Conflict { escalated: true, .. });
+            let line = match (is_new, is_escalated) {
+                (false, false) => return,
+                (false, true) => format!("{task} needs a person to resolve the conflict"),
+                (true, _) => sentence(ticket, outcome),
+            };
+            let line = ui.paint(tone, &line);
             match &**outcome {
                 TicketOutcome::Conflict { escalated: true, conflicts } => {
                     format!("{line}\n{}", what_to_do(task, conflicts, site))
@@ -161,8 +177,14 @@ pub(super) fn summary(report: &QueueReport) -> String {
             .map(|(ticket, _)| ticket.task.to_string())
             .collect();
         if !tasks.is_empty() {
-            let wanted = if wanted == "escalated" { "in conflict" } else { wanted };
-            parts.push(format!("{} {} ({})", tasks.len(), wanted.replace('-', " "), tasks.join(", ")));
+            let wanted = match wanted {
+                "escalated" => "in conflict".to_owned(),
+                "red" => "failed a gate".to_owned(),
+                "red-before" => "waiting for a gate that fails on the target too".to_owned(),
+                "broken" => "waiting for a gate that could not run".to_owned(),
+                other => other.replace('-', " "),
+            };
+            parts.push(format!("{} {wanted} ({})", tasks.len(), tasks.join(", ")));
         }
     }
     if parts.is_empty() {

@@ -137,7 +137,7 @@ fn load(path: PathBuf, place: Option<(&Path, &Path)>) -> Result<Document, Failur
     };
     match bytes {
         Ok(bytes) => Ok(Document { path, label, bytes }),
-        Err(error) => Err(PlanError::Unreadable { file: label, why: error.to_string() }.into()),
+        Err(error) => Err(PlanError::unreadable(&label, &path, &error).into()),
     }
 }
 

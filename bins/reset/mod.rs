@@ -7,7 +7,7 @@ use arborist_core::{
     gardener::{GardenerError, Remains, save_own_branch},
     git::{Config, Repository},
     history::{CommitSource, Run, RunScope, State, TaskHistory},
-    message::{Status, Wording, nearest},
+    message::{Status, Wording},
     name::{Attempt, BranchName, Oid, TaskId},
     plan::{Plan, Task},
     process::FileLock,
@@ -62,7 +62,7 @@ pub struct ResetArgs {
     /// Also remove the changes of the tasks from the tree; they are saved under a ref
     #[arg(long)]
     drop: bool,
-    /// The run of this branch [default: the branch that is checked out]
+    /// Use the run of this branch [default: the branch that is checked out]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
 }
@@ -194,9 +194,5 @@ fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failur
         let words = format!("task '{task}' has not started: there is nothing to reset");
         return Ok(Failure::new(Exit::No, words).hint("see all tasks with: git arborist state"));
     }
-    let failure = Failure::from(GardenerError::NoTask(task.clone()));
-    Ok(match nearest(task.as_str(), run.tasks.iter().map(|history| history.id.as_str())) {
-        Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-        None => failure,
-    })
+    Ok(GardenerError::no_task(task, run.tasks.iter().map(|history| history.id.as_str())).into())
 }

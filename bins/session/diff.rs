@@ -21,10 +21,10 @@ pub(super) struct DiffArgs {
     #[command(flatten)]
     id: IdArgs,
     /// The first turn; 0 is the start of the session
-    #[arg(value_name = "TURN")]
+    #[arg(value_name = "TURN", value_parser = crate::numbers::whole::<u32>)]
     from: u32,
     /// The last turn
-    #[arg(value_name = "TURN")]
+    #[arg(value_name = "TURN", value_parser = crate::numbers::whole::<u32>)]
     to: u32,
     /// Only the paths, with the number of changed lines
     #[arg(long, conflicts_with = "json")]

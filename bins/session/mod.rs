@@ -48,7 +48,7 @@ refs/arborist/sessions/, which can be pushed and fetched.
 A session branch is a branch for one session, arborist/<plan>/<session>. A run
 works on one with --session-branch, and always in a workspace. It is checked out
 in a worktree beside your checkout, which stays as it is. Use 'git merge' to
-take over the work.
+bring the work into your branch.
 
 'resume' continues a session that was paused, has crashed or has failed. With
 --turn it first restores the files of that turn; later turns stay in the history.
@@ -104,7 +104,7 @@ EXAMPLES
        git arborist session end --session \"$id\"
 
 EXIT STATUS
-   1 if there is no such session or nothing to continue, 2 if a person is needed
+   1 if there is no such session or nothing to continue, 2 if you must act
    (the plan has changed, the worktree has uncommitted files), 3 if the session
    is running. 'resume' and 'replay' then exit as git-arborist-gardener(1) does.";
 

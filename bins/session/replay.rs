@@ -36,7 +36,7 @@ pub(super) struct ReplayArgs {
     #[command(flatten)]
     id: IdArgs,
     /// The turn to start from; 0 is the start of the session
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u32>)]
     turn: u32,
     /// Call no agent: replay the recorded output and commits of the turns after this one
     #[arg(long)]

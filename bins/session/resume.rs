@@ -40,7 +40,7 @@ pub(super) struct ResumeArgs {
     #[arg(value_name = "SESSION")]
     id: Option<String>,
     /// Continue from this turn: a commit restores its tree, and later turns stay in history
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u32>)]
     turn: Option<u32>,
     /// Go on although the plan has changed since (also --accept-changes)
     #[arg(long, alias = "accept-changes")]

@@ -33,7 +33,7 @@ pub(super) struct SessionShowArgs {
     #[command(flatten)]
     id: IdArgs,
     /// Show only this turn, in detail
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u32>)]
     turn: Option<u32>,
     /// Also show the diff of its commits
     #[arg(long, requires = "turn")]

@@ -30,7 +30,7 @@ pub(super) struct TurnArgs {
     #[command(flatten)]
     told: ReportedTurn,
     /// The expected number of the turn; another number is refused
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u32>)]
     turn: Option<u32>,
     /// Commit only these paths, from a file or - for standard input, one per line or separated by NUL
     #[arg(long, value_name = "FILE")]
@@ -58,10 +58,10 @@ pub(super) struct ReportedTurn {
     #[arg(short, long, value_name = "WORDS")]
     pub(super) message: Option<String>,
     /// Input tokens
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u64>)]
     pub(super) tokens_in: Option<u64>,
     /// Output tokens
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u64>)]
     pub(super) tokens_out: Option<u64>,
     /// Cost in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]

@@ -93,7 +93,7 @@ fn origin_elsewhere(
     revision: &str,
 ) -> Result<(Oid, Option<Found>), Failure> {
     let Some(((name, repository), commit)) = elsewhere.find_commit(revision)? else {
-        return Err(GitError::Unknown(revision.to_owned(), "commit").into());
+        return Err(Failure::new(Exit::No, GitError::Unknown(revision.to_owned(), "commit").to_string()));
     };
     let origin = opened.session_reader().origin(repository, commit)?;
     Ok((commit, origin.map(|origin| (origin, Some(name.clone())))))

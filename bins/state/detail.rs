@@ -128,7 +128,7 @@ fn next_command(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Option<Str
     let next = view.continuation.next(standing, view.find_ticket(standing));
     if view.parked.is_some() && (next.is_some() || view.is_parked(standing)) {
         return Some(format!(
-            "git merge --ff-only --no-overwrite-ignore {}",
+            "git stash -u && git merge --ff-only --no-overwrite-ignore {}",
             view.run.scope.branch.landing_ref()
         ));
     }
@@ -211,7 +211,7 @@ fn show_words(ui: &mut Ui, event: &Event) {
     let has_excerpts = sections.iter().any(|section| section.heading == EXCERPTS);
     for section in sections {
         let is_repeated = has_tests || (has_excerpts && section.heading != EXCERPTS);
-        if is_repeated && is_output(&section.heading) {
+        if section.text.trim().is_empty() || (is_repeated && is_output(&section.heading)) {
             continue;
         }
         ui.line(&ui.paint(Tone::Dim, &format!("          {}", plain_text(&section.heading))));

@@ -104,7 +104,7 @@ pub struct StateArgs {
     /// Read the plan from this file [default: the frozen plan of the run]
     #[arg(long, value_name = "FILE")]
     tree: Option<PathBuf>,
-    /// The run of this branch [default: the branch that is checked out]
+    /// Use the run of this branch [default: the branch that is checked out]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
     /// Also show the commits of each task

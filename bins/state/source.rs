@@ -7,7 +7,7 @@ use arborist_core::{
     git::{Repository, plain_path},
     history::Run,
     message::PlanRef,
-    plan::{Plan, usual_places},
+    plan::{Plan, PlanError, usual_places},
     progress::Boxes,
     safe_files,
     settings::Settings,
@@ -51,7 +51,7 @@ pub(super) fn find(
         // A file of the worktree may be foreign, even if the user names it, so links are not followed.
         let full = plain_path(&repository.dir.join(file));
         let bytes = safe_files::read_named(repository.worktree.as_deref(), &full);
-        return load(file.display().to_string(), bytes, boxes);
+        return load((file.display().to_string(), Path::new("")), bytes, boxes);
     }
     if let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) {
         return load_frozen(repository, frozen);
@@ -62,20 +62,24 @@ pub(super) fn find(
     if let Some(named) = settings.tree() {
         let full = plain_path(&top.join(named));
         let path = full.strip_prefix(top).unwrap_or(Path::new(named));
-        return load(named.to_owned(), safe_files::read_beneath(top, path), boxes);
+        return load((named.to_owned(), top), safe_files::read_beneath(top, path), boxes);
     }
     match usual_places(Some(&run.scope.branch)).into_iter().find(|name| top.join(name).is_file()) {
         Some(name) => {
             let bytes = safe_files::read_beneath(top, &name);
-            load(name, bytes, boxes)
+            load((name, top), bytes, boxes)
         }
         None => Ok(FoundPlan { plan: None, shown: Shown::Nothing, boxes }),
     }
 }
 
-fn load(label: String, bytes: std::io::Result<Vec<u8>>, boxes: Boxes) -> Result<FoundPlan, Failure> {
+fn load(
+    (label, top): (String, &Path),
+    bytes: std::io::Result<Vec<u8>>,
+    boxes: Boxes,
+) -> Result<FoundPlan, Failure> {
     let bytes = bytes.map_err(|error| {
-        Failure::new(Exit::No, format!("could not read the plan '{label}': {error}"))
+        Failure::from(PlanError::unreadable(&label, &top.join(&label), &error))
             .hint("name another file with --tree, ARBORIST_TREE, git config arborist.tree or a config.toml")
     })?;
     let plan = Plan::read(&label, &bytes)?;

@@ -189,15 +189,15 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
     let bar = format!("{}{}", ui.paint(Tone::Good, &full.repeat(filled)), empty.repeat(BAR - filled));
     ui.line(&format!("[{bar}] {percent}%{}", spent(view)));
     if let Some(holder) = &view.work.holder {
-        ui.line(&ui.paint(Tone::Busy, &format!("a run is active, {holder}")));
+        ui.line(&ui.paint(Tone::Busy, &format!("a run is active: {}", holder.process_words())));
     }
     if view.parked.is_some() {
         let landing = view.run.scope.branch.landing_ref();
-        let words = "a landing is waiting for your checkout: stash your changes, then";
-        let or = "or commit them, then\n  git arborist merge run";
+        let words = "a landing is waiting, because your changed files are in the way: stash them, and land it\n  git stash -u";
+        let or = "or commit them, and run\n  git arborist merge run";
         ui.line(&ui.paint(
             Tone::Busy,
-            &format!("{words}\n  git merge --ff-only --no-overwrite-ignore {landing}\n{or}"),
+            &format!("{words} && git merge --ff-only --no-overwrite-ignore {landing}\n{or}"),
         ));
     }
     if let Some(line) = origin(view) {
@@ -233,10 +233,20 @@ fn origin(view: &StateView<'_>) -> Option<String> {
 }
 
 fn show_phase(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) {
-    let (mark, tone) = mark(ui, view, standing);
+    let is_running = has_work_below(view, standing);
+    let is_begun = standing.state.is_under_way() && has_left_below(view, standing);
+    let (fancy, plain, tone, state) = match standing.state {
+        _ if is_running => ("▶", ">", Tone::Busy, "running"),
+        _ if is_begun => ("·", ".", Tone::Dim, "started"),
+        State::Pending => ("·", ".", Tone::Dim, ""),
+        state => {
+            let (mark, tone) = mark(ui, view, standing);
+            (mark, mark, tone, state.as_str())
+        }
+    };
+    let mark = if ui.has_unicode() { fancy } else { plain };
     let name = one_line(standing.name);
     let indent = "  ".repeat(standing.depth);
-    let state = if standing.state == State::Pending { "" } else { standing.state.as_str() };
     let id = ui.paint(Tone::Dim, standing.id.as_str());
     let line = format!(
         "{indent}{} {id} {}  {}",
@@ -245,6 +255,22 @@ fn show_phase(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) {
         ui.paint(tone, state)
     );
     ui.line(line.trim_end());
+}
+
+/// The tasks of a phase, and of the phases in it.
+fn tasks_below<'v>(view: &'v StateView<'_>, phase: &NodeProgress<'_>) -> Vec<&'v NodeProgress<'v>> {
+    let children = phase.planned.iter().flat_map(|task| &task.children);
+    let children = children.filter_map(|id| view.progress.find(id));
+    children.flat_map(|child| if child.is_leaf() { vec![child] } else { tasks_below(view, child) }).collect()
+}
+
+fn has_work_below(view: &StateView<'_>, phase: &NodeProgress<'_>) -> bool {
+    tasks_below(view, phase).into_iter().any(|task| view.work.has(task))
+}
+
+/// Whether a task of the phase is not done. If all are, the tests of the phase are left.
+fn has_left_below(view: &StateView<'_>, phase: &NodeProgress<'_>) -> bool {
+    tasks_below(view, phase).into_iter().any(|task| !task.state.is_settled())
 }
 
 fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, columns: &Columns) {
@@ -305,7 +331,7 @@ pub(super) fn mark(ui: &Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) -
 pub(super) fn show_event(ui: &mut Ui, event: &Event) {
     let tone = if event.is_failure() { Tone::Bad } else { Tone::Good };
     let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));
-    let told = plain_text(&event.subject.text);
+    let told = in_attempts(event, plain_text(&event.subject.text));
     let told = ui.width().map_or_else(|| told.clone(), |width| rest_of(&told, width, BEFORE_WORDS));
     let line = format!(
         "      {} {:>4} {attempt:<3} {} {told}",
@@ -314,6 +340,15 @@ pub(super) fn show_event(ui: &mut Ui, event: &Event) {
         ui.paint(tone, &format!("{:<16}", event.status())),
     );
     ui.line(line.trim_end());
+}
+
+/// The subject of a failed task counts all its attempts as retries.
+fn in_attempts(event: &Event, subject: String) -> String {
+    match subject.strip_suffix(" retries").filter(|_| event.status() == Status::Failed) {
+        Some(counted) if counted.ends_with(" 1") => format!("{counted} attempt"),
+        Some(counted) => format!("{counted} attempts"),
+        None => subject,
+    }
 }
 
 /// The part of `text` that fits.

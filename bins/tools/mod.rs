@@ -8,7 +8,7 @@ use clap::Parser;
 use crate::catalog;
 
 const LONG_ABOUT: &str = "\
-Offer files and commands of a task's worktree to agents, over MCP.
+Serve the files and commands of a task's worktree to agents (MCP).
 
 MCP (Model Context Protocol) is the way in which agents use the tools of other
 programs. This command is an MCP server on standard input and output. Through it
@@ -64,7 +64,7 @@ pub struct ToolsArgs {
     #[arg(long, value_name = "NAME=BRANCH", requires = "root", hide = true)]
     pub branch: Vec<BranchArg>,
     /// Time limit of a command in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::positive::<u64>)]
     pub timeout: Option<u64>,
 }
 

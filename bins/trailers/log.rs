@@ -43,7 +43,7 @@ pub(super) struct LogArgs {
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionId>,
     /// The largest number of commits
-    #[arg(short = 'n', long, value_name = "NUMBER")]
+    #[arg(short = 'n', long, value_name = "NUMBER", value_parser = crate::numbers::whole::<usize>)]
     max_count: Option<usize>,
     /// Print one JSON document
     #[arg(long)]

@@ -222,12 +222,12 @@ impl Ui {
 
     /// Prints a warning. Control characters of foreign text in it are removed.
     pub fn warn(&mut self, text: &str) {
-        self.err(&format!("warning: {}\n", visible_lines(text)));
+        self.err(&format!("warning: {}\n", for_people(text)));
     }
 
     /// Prints a note.
     pub fn note(&mut self, text: &str) {
-        self.err(&format!("note: {}\n", visible_lines(text)));
+        self.err(&format!("note: {}\n", for_people(text)));
     }
 
     /// Prints a hint, unless advice is switched off.
@@ -255,7 +255,15 @@ impl Ui {
 
     /// Prints why a command failed.
     pub fn fail(&mut self, failure: &Failure) {
-        self.err(&format!("error: {}\n", visible_lines(&failure.message)));
+        self.err(&format!("error: {}\n", for_people(&failure.message)));
+        for hint in &failure.hints {
+            self.hint(hint);
+        }
+    }
+
+    /// Prints that a signal stopped the command.
+    pub fn stopped(&mut self, failure: &Failure) {
+        self.err(&format!("{}\n", for_people(&failure.message)));
         for hint in &failure.hints {
             self.hint(hint);
         }
@@ -288,6 +296,22 @@ fn is_unicode_locale() -> bool {
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(named).unwrap_or_default().to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
+}
+
+/// A message without control characters of foreign text, and without the numbers that Rust adds to the errors of the system:
+/// "No such file or directory (os error 2)".
+fn for_people(text: &str) -> String {
+    const NUMBER: &str = " (os error ";
+    let text = visible_lines(text);
+    let mut parts = text.split(NUMBER);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')').filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit())) {
+            Some((_, rest)) => plain.push_str(rest),
+            None => plain.extend([NUMBER, part]),
+        }
+    }
+    plain
 }
 
 #[cfg(test)]

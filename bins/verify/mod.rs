@@ -19,7 +19,7 @@ use crate::{
 };
 
 const LONG_ABOUT: &str = "\
-Check that finished tasks went through their steps.
+Check that finished tasks were implemented, tested and reviewed.
 
 For every task that was completed or landed in the range, history is read again
 and checked: the steps are there and in order, what was tested and approved is

@@ -29,7 +29,7 @@ pub(super) fn find(repository: &Repository, asked: Option<&str>) -> Result<Verif
         return Ok(VerifyRange { shown: asked.to_owned(), from: None, to, session: None });
     }
     find_in_history(repository, asked)?.ok_or_else(|| {
-        Failure::new(Exit::Fatal, format!("'{asked}' is neither a range, a session nor a revision"))
+        Failure::new(Exit::No, format!("'{asked}' is neither a range, a session nor a revision"))
             .hint("see the sessions with: git arborist session list")
     })
 }
@@ -98,7 +98,7 @@ fn range_of(session: &SessionId, from: Option<Oid>, to: Oid) -> VerifyRange {
 fn require_commit(repository: &Repository, name: &str) -> Result<Oid, Failure> {
     let found = repository.find_commit(name)?;
     found.ok_or_else(|| {
-        Failure::from(GitError::Unknown(name.to_owned(), "commit"))
+        Failure::new(Exit::No, GitError::Unknown(name.to_owned(), "commit").to_string())
             .hint("get other branches with 'git fetch'; in a shallow clone: git fetch --unshallow")
     })
 }

@@ -39,6 +39,9 @@ pub(super) fn run(args: &WorktreeListArgs, ui: &mut Ui) -> Outcome {
     if args.json {
         return document::print(ui, &ListDocument::new(&opened, &rows));
     }
+    if rows.is_empty() {
+        ui.note("there are no worktrees of tasks");
+    }
     show(ui, &rows);
     if rows.iter().any(|row| row.state == "broken") {
         ui.hint("to repair broken worktrees, run: git arborist worktree repair");

@@ -58,7 +58,7 @@ EXAMPLES
        git arborist worktree remove T001
 
 EXIT STATUS
-   1 if there is no such task, 2 if a person is needed (a conflict in 'sync').
+   1 if there is no such task, 2 if you must act (a conflict in 'sync').
    'run' exits with the code of its program.";
 
 #[derive(Debug, Parser)]

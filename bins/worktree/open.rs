@@ -19,7 +19,7 @@ use crate::{scope, ui::Ui};
 /// Which run is meant.
 #[derive(Debug, Args)]
 pub(super) struct WorktreeScopeArgs {
-    /// The run of this branch [default: the branch that is checked out]
+    /// Use the run of this branch [default: the branch that is checked out]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
 }

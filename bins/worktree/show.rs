@@ -77,13 +77,12 @@ pub(super) fn run_path(args: &PathArgs, ui: &mut Ui) -> Outcome {
 /// The error for a task without a worktree. A name that the plan does not have is probably mistyped.
 fn absent(opened: &OpenWorktrees, task: &TaskId) -> Failure {
     let failure = WorktreeError::Absent(task.to_string());
-    let Some((_, plan)) = plan_here(opened).filter(|(_, plan)| plan.find(task).is_none()) else {
+    if plan_here(opened).is_none_or(|(_, plan)| plan.find(task).is_some()) {
         return failure.into();
-    };
+    }
     let rows = rows::collect(opened, ExtraRows::Worktrees).unwrap_or_default();
     let titles: Vec<String> = rows.iter().map(WorktreeRow::title).collect();
-    let known = plan.leaves().map(|leaf| leaf.id.as_str()).chain(titles.iter().map(String::as_str));
-    match nearest(task.as_str(), known) {
+    match nearest(task.as_str(), titles.iter().map(String::as_str)) {
         Some(meant) => Failure::new(Exit::No, failure.to_string()).hint(format!("did you mean '{meant}'?")),
         None => Failure::new(Exit::No, failure.to_string())
             .hint("see all worktrees with: git arborist worktree list"),

@@ -306,7 +306,7 @@ fn every_command_gives_the_same_answer_on_a_chain_that_no_record_knows() {
     let task = state["tasks"].as_array().unwrap().iter().find(|task| task["id"] == "T002").unwrap();
     assert_eq!((&task["state"], &task["ready"]), (&"pending".into(), &true.into()), "{task}");
     repo.arborist(["state", "--exit-code"]).exits(1).err("records do not have");
-    repo.arborist(["merge", "T002"]).exits(1).err("not complete");
+    repo.arborist(["merge", "T002"]).exits(1).err("has not run yet");
     let list = repo.arborist(["worktree", "list"]).succeeds().stdout();
     let row = list.lines().find(|line| line.contains("T002")).unwrap_or_default().to_owned();
     assert!(!row.contains("complete"), "{list}");

@@ -320,7 +320,7 @@ fn a_program_that_gives_up_at_once_is_quoted_with_its_reason() {
     let repo = repo("echo starting >&2; echo 'this flag cannot be used by root' >&2; exit 1");
     repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows().never("starting:");
     let told = repo.git(["log", "--format=%b", "--grep=T001@implement-fail"]).answer();
-    assert!(told.contains("> it exited with code 1: this flag cannot be used by root"), "{told}");
+    assert!(told.contains("> the agent exited with code 1: this flag cannot be used by root"), "{told}");
 }
 
 #[test]

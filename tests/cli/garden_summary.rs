@@ -38,7 +38,7 @@ fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
     let to = short(&repo, "HEAD");
     let expected = format!(
         "1 completed (T001), 1 failed (T002), 1 left (T003)
-  failed T002 \"Add the form\" after 2 attempts: it exited with code 4: the form is too hard
+  failed T002 \"Add the form\" after 2 attempts: the agent exited with code 4: the form is too hard
   left   T003 \"Wire it up\": waits for T002
   run    main, 1 of 3 done, 3 attempts in 0s
   log    git log {from}..{to}

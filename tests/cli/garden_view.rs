@@ -137,7 +137,7 @@ fn signals_end_the_view_and_leave_the_terminal_as_it_was() {
     terminal.signals("INT");
     let (code, screen, bytes) = terminal.ends();
     assert_eq!(code, 130, "{screen}");
-    assert!(screen.contains("error: stopped") && screen.contains("1 completed (T001)"), "{screen}");
+    assert!(screen.contains("stopped") && screen.contains("1 completed (T001)"), "{screen}");
     assert!(!screen.contains(" done 00:"), "{screen}");
     assert!(bytes.rfind("\x1b[?7h") > bytes.rfind("\x1b[?7l"), "rows are broken again");
 }

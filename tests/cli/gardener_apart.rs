@@ -22,7 +22,7 @@ fn repo(agent: &str) -> TestRepo {
 fn a_task_that_is_under_way_in_a_lane_is_not_begun_again_in_the_checkout() {
     let repo = repo(WORKER);
     fs::write(repo.root().join("broken"), "").unwrap();
-    repo.arborist(["gardener", "--isolate", "--only", "T001"]).exits(143).err("error: stopped");
+    repo.arborist(["gardener", "--isolate", "--only", "T001"]).exits(143).err("stopped");
     for command in [["garden", "T001"].as_slice(), &["gardener"]] {
         repo.arborist(command)
             .exits(2)

@@ -134,19 +134,19 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
     repo.arborist(["gardener", "--jobs", "2"])
         .exits(2)
         .out("parked")
-        .out("git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
+        .out("next   git stash -u && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
     assert_eq!(repo.read("T001.txt"), "mine\n");
     repo.arborist(["state", "--exit-code"])
         .exits(1)
         .out("done, parked")
-        .out("  git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
+        .out("  git stash -u && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
     assert_eq!(
         seen(&repo, "T005"),
         "T001.txt T002.txt T003.txt T004.txt",
         "dependants build on what is parked"
     );
-    fs::remove_file(repo.path("T001.txt")).unwrap();
-    repo.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
+    repo.git(["stash", "-q", "-u"]).succeeds();
+    repo.git(["merge", "-q", "--ff-only", "--no-overwrite-ignore", "refs/arborist/landing/main"]).succeeds();
     repo.arborist(["state", "--exit-code"]).succeeds().never("parked");
     repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
     assert_eq!(tracked(&repo), "T001.txt T002.txt T003.txt T004.txt T005.txt");

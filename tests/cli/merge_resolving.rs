@@ -66,7 +66,7 @@ fn what_an_agent_resolved_goes_through_the_gate_like_everything_else() {
     repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
     assert_eq!(repo.show("main", "a.txt"), "both");
     assert!(
-        repo.prompt(2).contains("Earlier tries failed:\n- the gate 'check' is red"),
+        repo.prompt(2).contains("Earlier tries failed:\n- the gate 'check' failed"),
         "{}",
         repo.prompt(2)
     );
@@ -262,7 +262,7 @@ fn without_gates_a_resolution_has_to_pass_the_tests_of_its_task() {
     );
     repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
     assert_eq!(repo.show("main", "a.txt"), "good");
-    assert!(repo.prompt(2).contains("- the gate 'test' is red"), "{}", repo.prompt(2));
+    assert!(repo.prompt(2).contains("- the gate 'test' failed"), "{}", repo.prompt(2));
     let trailers = repo.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Gate: test\n"), "{trailers}");
 

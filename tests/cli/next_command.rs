@@ -67,7 +67,7 @@ fn a_failed_gate_and_its_commands_are_named() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.git(["config", "arborist.merge.gates.lint.command", "! test -e T002.txt"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2", "--yes"]).exits(1);
-    assert!(fact(&repo, "T002", "why").unwrap().starts_with("the gate 'lint' was red, see "));
+    assert!(fact(&repo, "T002", "why").unwrap().starts_with("the gate 'lint' failed, see "));
     type_next(&repo, "T002").exits(1).err("git arborist worktree add T002");
     repo.arborist(["merge", "run"]).exits(1).err("after a fix, run: git arborist merge retry T002");
 }
@@ -156,6 +156,44 @@ fn a_command_in_one_line_is_split_in_the_hint() {
 fn a_limit_of_nothing_is_refused() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     for option in ["--max-cost", "--max-tokens", "--max-time", "--max-task-cost"] {
-        repo.arborist(["gardener", option, "0"]).exits(129).err("above 0");
+        repo.arborist(["gardener", option, "0"]).exits(129).err("must be ");
     }
+}
+
+#[test]
+fn the_next_command_of_a_failed_task_has_the_options_of_the_run() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", "exit 3");
+    repo.arborist(["gardener", "--max-retries", "1", "--keep-going"]).exits(1);
+    let next = "git arborist garden T001 --retry-failed --max-retries 1";
+    assert_eq!(fact(&repo, "T001", "next").unwrap(), next);
+    repo.agent(WORKER);
+    type_next(&repo, "T001").succeeds();
+}
+
+#[test]
+fn a_mistyped_task_gets_the_one_that_was_meant() {
+    let repo = TestRepo::planned("tasks.md", THREE, WORKER);
+    repo.arborist(["gardener", "--only", "T0003"]).exits(1).err("did you mean 'T003'?");
+    repo.arborist(["garden", "T01"]).exits(1).err("did you mean 'T001'?");
+    repo.arborist(["gardener", "--until", "phase-9"]).exits(1).err("the plan has no task or phase 'phase-9'");
+    repo.arborist(["state", "T009"]).exits(1).never("did you mean");
+    repo.arborist(["gardener", "--tree", "task.md"]).exits(1).err("there is no file 'task.md'");
+    repo.arborist(["plan", "task.md"]).exits(1).err("did you mean 'tasks.md'?").never("os error");
+}
+
+#[test]
+fn a_phase_runs_only_while_one_of_its_tasks_does() {
+    let plan = "## Phase 1: Data\n- [ ] T001 do a\n- [ ] T002 do b\n";
+    let repo = TestRepo::planned("tasks.md", plan, WORKER);
+    repo.arborist(["gardener", "--until", "T001"]).succeeds();
+    repo.arborist(["state"]).succeeds().out("started").never("implementing");
+}
+
+#[test]
+fn a_complete_plan_needs_no_clean_checkout() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    repo.arborist(["gardener"]).succeeds();
+    repo.write("new.txt", "mine\n");
+    repo.arborist(["gardener"]).succeeds().out("nothing was left to do");
+    assert_eq!(repo.read("new.txt"), "mine\n");
 }

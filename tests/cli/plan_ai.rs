@@ -108,7 +108,7 @@ fn an_agent_that_fails_is_not_asked_again() {
     repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .exits(1)
         .silent()
-        .err("error: 'robot' did not make a plan: it exited with code 3: no credit left");
+        .err("error: 'robot' did not make a plan: the agent exited with code 3: no credit left");
     assert_eq!(repo.calls(), 1);
     assert!(!repo.path("tree.json").exists());
 }

@@ -25,7 +25,7 @@ fn an_agent_that_changes_nothing_fails_and_is_told_so() {
         repo.arborist(["gardener"].iter().chain(place)).succeeds();
         assert_eq!(repo.calls(), 3, "nothing was reviewed after the first attempt");
         let told = repo.prompt(1);
-        assert!(told.contains("no file was changed for this task") && told.contains("all done"), "{told}");
+        assert!(told.contains("the agent changed no file") && told.contains("all done"), "{told}");
         assert!(repo.prompt(0).contains("NOTHING TO DO:"));
     }
 }

@@ -116,7 +116,7 @@ fn one_that_is_red_in_any_repository_of_a_task_keeps_it_from_landing() {
     ] {
         let workspace = workspace_of_both(repos, command, when);
         let said = workspace.arborist(["gardener", "--jobs", "2"]).exits(1);
-        said.out("the gate 'check' is red");
+        said.out("the gate 'check' failed");
         assert_eq!(asked(&workspace), wanted, "{repos} {when}");
         let landed = format!("{}:src/caller.txt", workspace.session_branch("repo"));
         assert_ne!(workspace.git(["cat-file", "-e", &landed]).code(), 0, "{repos} {when}");
@@ -141,10 +141,11 @@ fn workspace_that_was_red() -> TestWorkspace {
 fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
     let workspace = workspace_that_was_red();
     let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2);
-    said.out("1 completed (T002)").out("the gate 'check' was red before in 'backend'");
+    said.out("1 completed (T002)").out("the gate 'check' failed before in 'backend'");
     let scope = workspace.session_branch("repo");
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(2);
-    said.err("T001 is waiting: the gate 'check' was red in 'backend' before it").out("1 red before (T001)");
+    said.err("T001 is waiting: the gate 'check' failed in 'backend' before it")
+        .out("1 waiting for a gate that fails on the target too (T001)");
     workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds();
     said.err("T001 is not held back by gates that are red without it too: check in 'backend'")
@@ -158,7 +159,7 @@ fn one_that_is_red_there_keeps_only_its_task_from_landing() {
     let workspace = workspace("test ! -e T001.txt");
     workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
-    said.out("1 completed (T002)").out("the gate 'check' is red:");
+    said.out("1 completed (T002)").out("the gate 'check' failed:");
 }
 
 /// Two tasks that are done in backend, one after the other, and are in the queue; and the run's branch.
@@ -208,7 +209,7 @@ fn only_the_task_that_makes_it_red_there_is_kept_from_landing_whichever_is_tried
             turn_round(&workspace, &scope);
         }
         let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(1);
-        said.err("T001 is red: ").never("T002 is red: ").err("T002 landed as");
+        said.err("T001 did not land: the gate").never("T002 did not land: the gate").err("T002 landed as");
     }
 }
 

@@ -73,7 +73,7 @@ fn one_that_is_red_for_a_phase_keeps_its_last_task_from_landing() {
     let workspace = workspace(plan);
     workspace.section("backend", "tools = { check = \"test ! -e T1.txt\" }\n");
     let said = workspace.arborist(["gardener", "--yes", "--isolate"]).exits(1);
-    said.out("the gate 'integration of P1' is red");
+    said.out("the gate 'integration of P1' failed");
     assert!(!workspace.git(["log", "--branches", "--format=%s"]).answer().contains("@T1@merge"));
 }
 

@@ -11,15 +11,15 @@ use crate::roff::{MARKER, entry, plain, title};
 const FRAME: &str = include_str!("git-arborist.1.in");
 
 const EXITS: [(Exit, &str); 6] = [
-    (Exit::Done, "Done, or the answer is yes."),
+    (Exit::Done, "Success, or the answer is yes."),
     (Exit::No, "The answer is no, or a task failed, or work remains."),
     (
         Exit::Person,
-        "A person is needed: a task has a conflict, or your changes in a checkout are in the way of a landing.",
+        "You must act: for example, a task has a conflict, or your changes in a checkout are in the way of a landing.",
     ),
     (Exit::Locked, "Another run holds the lock."),
-    (Exit::Fatal, "git or the machine failed."),
-    (Exit::Usage, "The command was typed wrongly."),
+    (Exit::Fatal, "An error of git or of the system."),
+    (Exit::Usage, "Wrong options or arguments."),
 ];
 
 pub(crate) fn page() -> String {

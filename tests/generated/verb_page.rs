@@ -16,8 +16,8 @@ const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 const EXIT_STATUS: &str = "EXIT STATUS";
 const COMMON_EXITS: &str = "\
 .PP
-As for every command: 0 if it was done or the answer is yes, 1 if the answer is no, 128 if git or the machine failed,
-129 if the command was typed wrongly.
+As for every command: 0 for success, 1 for no or for work that remains, 128 for errors of git or the system,
+129 for wrong options.
 See
 .BR git\\-arborist (1)
 for the whole table.

@@ -5,10 +5,11 @@ mod task_lines;
 mod view;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
     event::{EventKind, NoteLevel, RunEvent},
+    name::TaskId,
     run::{EndedRun, RunListener},
 };
 
@@ -43,6 +44,8 @@ pub(crate) struct Reporter<'u> {
     task_lines: TaskLines,
     /// Hints about remotes that were printed already.
     hinted: BTreeSet<String>,
+    /// The last note about each task: a landing that is tried again may fail for the same reason.
+    noted: BTreeMap<TaskId, String>,
 }
 
 impl<'u> Reporter<'u> {
@@ -64,6 +67,7 @@ impl<'u> Reporter<'u> {
             live: None,
             task_lines: TaskLines::default(),
             hinted: BTreeSet::new(),
+            noted: BTreeMap::new(),
         }
     }
 
@@ -126,6 +130,12 @@ impl RunListener for Reporter<'_> {
         // Several remotes may cause the same hint.
         if let EventKind::Note { words, once: true, .. } = &event.kind
             && !self.hinted.insert(words.clone())
+        {
+            return;
+        }
+        if let (EventKind::Note { words, .. }, Some(task)) = (&event.kind, &event.task)
+            && self.manner != Manner::Events
+            && self.noted.insert(task.clone(), words.clone()).as_ref() == Some(words)
         {
             return;
         }

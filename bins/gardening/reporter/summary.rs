@@ -43,12 +43,15 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     lines.extend(some("unlanded", &account.unlanded, unlanded_words));
     lines.extend(some("resolved", &account.resolved, resolved_words));
     lines.extend(some("left", &account.left, left_words));
-    if account.parked.is_some() {
-        lines.push(entry(
-            "parked",
-            "landings are waiting for your checkout: stash your changes there, or commit them and run \
-             'git arborist merge run'",
-        ));
+    if let Some(command) = &account.parked {
+        let words = match command.contains("stash") {
+            true => {
+                "landings are waiting, because your changed files are in the way: stash them (see 'next'), \
+                 or commit them and run 'git arborist merge run'"
+            }
+            false => "landings are waiting for your checkout (see 'next')",
+        };
+        lines.push(entry("parked", words));
     }
     lines.extend(unpushed_line(account));
     lines.extend(lines_on_others(account));
@@ -118,10 +121,10 @@ fn list(ids: &[&str]) -> String {
 }
 
 fn some<T>(word: &str, all: &[T], words: impl Fn(&T) -> String) -> Vec<String> {
-    let mut lines: Vec<String> = all.iter().take(MOST_LINES).map(|one| entry(word, &words(one))).collect();
-    lines.extend(
-        (all.len() > MOST_LINES).then(|| entry(word, &format!("and {} more", all.len() - MOST_LINES))),
-    );
+    // A line for one more task has room for the task itself.
+    let most = if all.len() == MOST_LINES + 1 { all.len() } else { MOST_LINES };
+    let mut lines: Vec<String> = all.iter().take(most).map(|one| entry(word, &words(one))).collect();
+    lines.extend((all.len() > most).then(|| entry(word, &format!("and {} more", all.len() - most))));
     lines
 }
 
@@ -137,7 +140,7 @@ fn failed_words(failed: &FailedTask) -> String {
 
 fn remaining_words(FailedTask { task, drop, .. }: &FailedTask, branch: &str) -> String {
     let command = drop.as_deref().unwrap_or_default();
-    format!("the changes of {task} are still on {branch}; to remove them: {command}")
+    format!("changes of {task}, on {branch}; remove them with: {command}")
 }
 
 fn unlanded_words(unlanded: &UnlandedTask) -> String {
@@ -152,6 +155,7 @@ fn resolved_words(resolved: &ResolvedConflict) -> String {
 fn left_words(left: &LeftTask) -> String {
     let LeftTask { task, name, words, waits_for, .. } = left;
     let why = match waits_for.as_slice() {
+        [] if words == "ready" => "ready, not started".to_owned(),
         [] => words.clone(),
         needs => format!("waits for {}", list(&needs.iter().map(String::as_str).collect::<Vec<_>>())),
     };
@@ -160,12 +164,13 @@ fn left_words(left: &LeftTask) -> String {
 
 fn run_words(account: &RunAccount) -> String {
     let RunAccount { branch, done, total, attempts, seconds, .. } = account;
+    let parked = if account.parked.is_some() { " (parked landings do not count)" } else { "" };
     let attempts = counted(*attempts, "attempt");
     let spent = match account.offline {
         true => ", offline: no model was called".to_owned(),
         false => spent_words(&account.spent),
     };
-    format!("{branch}, {done} of {total} done, {attempts} in {}{spent}", duration(*seconds))
+    format!("{branch}, {done} of {total} done{parked}, {attempts} in {}{spent}", duration(*seconds))
 }
 
 fn spent_words(spent: &RunTotals) -> String {

@@ -89,14 +89,14 @@ impl TaskLines {
         if status == Status::ImplementPass {
             return format!("{shown}: {}", one_line(why));
         }
+        let why = one_line(why);
+        let why = words::without_status(status, &why);
         let what = match status {
-            Status::ImplementFail => "implement failed",
-            Status::TestFail => "tests failed",
+            // The reason says which program failed.
+            Status::ImplementFail | Status::TestFail => return format!("{shown} attempt {attempt}: {why}"),
             Status::ReviewRejected => "review rejected",
             _ => status.as_str(),
         };
-        let why = one_line(why);
-        let why = words::without_status(status, &why);
         let what = brush.paint(Tone::Bad, what);
         format!("{shown} attempt {attempt}: {what}: {why}")
     }

@@ -14,11 +14,11 @@ pub enum ProcessEnd {
 }
 
 impl ProcessEnd {
-    /// A short description, with `it` for the program.
+    /// A short description.
     pub(super) fn words(&self) -> String {
         match self {
-            Self::Code(code) => format!("it exited with code {code}"),
-            Self::Signal(signal) => format!("it was ended by signal {signal}"),
+            Self::Code(code) => format!("the agent exited with code {code}"),
+            Self::Signal(signal) => format!("the agent was ended by signal {signal}"),
             Self::Stopped(why) => why.clone(),
         }
     }

@@ -138,9 +138,7 @@ impl Probe<'_> {
         let counts = observed.counts.filter(|counts| counts.failed > 0);
         let counts = counts
             .map_or(String::new(), |counts| format!(" ({} failed, {} passed)", counts.failed, counts.passed));
-        let is_missing = matches!(ended.ending, Ending::Exited(126 | 127) | Ending::NotStarted(_));
-        let missing = if is_missing { ": does the command exist?" } else { "" };
-        Baseline::Red { why: format!("'{command}' {}{counts}{missing}", ended.ending), observed }
+        Baseline::Red { why: format!("'{command}' {}{counts}", ended.ending), observed }
     }
 }
 

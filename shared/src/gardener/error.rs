@@ -7,6 +7,7 @@ use crate::{
     failure::{Exit, Explain},
     git::GitError,
     history::{HistoryError, RevertedMerge, Run, State, TaskHistory},
+    message::nearest,
     name::{BranchName, Oid, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
@@ -68,8 +69,8 @@ pub enum GardenerError {
     LaneGone { task: TaskId, path: String },
     #[error("there is no worktree to work in")]
     NoPlace,
-    #[error("there are uncommitted changes: {0}")]
-    Dirty(String),
+    #[error("there are uncommitted changes: {files}")]
+    Dirty { files: String, has_done: bool },
     #[error("these files cannot be removed, because they have uncommitted changes: {0}")]
     Overlap(String),
     #[error("the changes of {0} cannot be removed: later commits have changed the same lines: {1}")]
@@ -78,8 +79,8 @@ pub enum GardenerError {
     OperationInProgress(&'static str),
     #[error("no plan was found")]
     NoPlan,
-    #[error("there is no task '{0}' in the plan")]
-    NoTask(TaskId),
+    #[error("the plan has no task or phase '{task}'")]
+    NoTask { task: TaskId, meant: Option<String> },
     #[error("task '{0}' is not ready: waiting for {1}")]
     NotReady(TaskId, String),
     #[error("task '{0}' has failed, and its attempts are used up")]
@@ -97,7 +98,7 @@ pub enum GardenerError {
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}, see {log}")]
-    RedBaseline { why: String, log: String, is_elsewhere: bool },
+    RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool },
     #[error("the tests fail before '{task}' starts, because of the changes of '{other}': {why}, see {log}")]
     RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
     #[error("the test command changed files or refs of the run before the first task: {why}")]
@@ -128,6 +129,12 @@ impl GardenerError {
         } else {
             Self::BegunApart { task, branch, command }
         }
+    }
+
+    /// The error for a name that the plan does not have. `known` are the names that could be meant.
+    pub fn no_task<'a>(task: &TaskId, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let meant = nearest(task.as_str(), known).map(str::to_owned);
+        Self::NoTask { task: task.clone(), meant }
     }
 
     /// The option whose limit is used up, and a value with which the run can continue.
@@ -169,7 +176,7 @@ impl Explain for GardenerError {
             | Self::NoPlace
             | Self::Log { .. } => Exit::Fatal,
             Self::NoPlan
-            | Self::NoTask(_)
+            | Self::NoTask { .. }
             | Self::NotReady(..)
             | Self::NoAttemptLeft(_)
             | Self::PhaseFailed(_)
@@ -178,7 +185,7 @@ impl Explain for GardenerError {
             | Self::MeddlingTests { .. }
             | Self::RedWithoutTest(_) => Exit::No,
             Self::LaneGone { .. }
-            | Self::Dirty(_)
+            | Self::Dirty { .. }
             | Self::Overlap(_)
             | Self::Contested(..)
             | Self::OperationInProgress(_)
@@ -208,27 +215,42 @@ impl Explain for GardenerError {
             Self::Session(error) => return error.hint(),
             Self::Coordination(error) => return error.hint(),
             Self::Locked { source, .. } => {
-                return source.advice("wait for it to end, or stop it");
+                return source.advice_to_stop();
             }
-            Self::Detached => "switch to the run's branch, or create one: git switch [-c] <branch>\nor give the run its own branch: --session-branch".into(),
+            Self::Detached => {
+                "create a branch: git switch -c <branch>\nor give the run its own branch: --session-branch"
+                    .into()
+            }
             Self::Unborn(_) | Self::NoCommit => {
                 "make a first commit: git commit --allow-empty -m 'first commit'".into()
             }
             Self::Bare => "clone it, and run this in the clone".into(),
-            Self::Dirty(_) => {
-                "commit or stash them, or start anyway with --allow-dirty, which keeps them as they are\nor give the run its own branch: --session-branch".into()
+            Self::Dirty { has_done, .. } => {
+                let own = if *has_done { "" } else { "\nor give the run its own branch: --session-branch" };
+                format!(
+                    "commit or stash them, or start anyway with --allow-dirty, which keeps them as they are{own}"
+                )
             }
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),
             Self::Contested(task, _) => {
                 format!("to keep the files and run the task again: git arborist reset {task}")
             }
-            Self::OperationInProgress(_) => "finish or cancel it, as 'git status' says\nor give the run its own branch: --session-branch".into(),
-            Self::NoPlan => {
-                "name one with --tree, or run a single task with: git arborist garden -m \"what to do\"".into()
+            Self::OperationInProgress(_) => {
+                "finish or cancel it, as 'git status' says\nor give the run its own branch: --session-branch"
+                    .into()
             }
-            Self::NoTask(_) => "see all tasks with: git arborist state".into(),
-            Self::NoAttemptLeft(task) => format!("to try it again, run: git arborist garden {task} --retry-failed"),
-            Self::NotReady(..) => "run these first, or run all tasks in order with: git arborist gardener".into(),
+            Self::NoPlan => {
+                "name one with --tree, or run a single task with: git arborist garden -m \"what to do\""
+                    .into()
+            }
+            Self::NoTask { meant: Some(meant), .. } => format!("did you mean '{meant}'?"),
+            Self::NoTask { .. } => "see all tasks with: git arborist state".into(),
+            Self::NoAttemptLeft(task) => {
+                format!("to try it again, run: git arborist garden {task} --retry-failed")
+            }
+            Self::NotReady(..) => {
+                "run these first, or run all tasks in order with: git arborist gardener".into()
+            }
             Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => {
                 let drift = drift.as_ref().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
                 format!("{drift}accept the change with --accept-changes, or start a new run with --new-run")
@@ -243,10 +265,16 @@ impl Explain for GardenerError {
                 "its commits are on its branch: run the same command again to continue from there".into()
             }
             Self::NoPlace | Self::Log { .. } => return None,
-            Self::RedBaseline { is_elsewhere, .. } => {
+            Self::RedBaseline { is_elsewhere, names_tests, .. } => {
                 let place = "if they pass in your checkout, the worktree lacks something: install it with worktree.setup, or copy it with worktree.copy\n";
                 let place = if *is_elsewhere { place } else { "" };
-                format!("{place}fix the tests or the command first, or start with --allow-red: then only newly red tests count")
+                let allow = match names_tests {
+                    true => "--allow-red starts anyway, and counts only tests that passed before",
+                    false => {
+                        "--allow-red starts anyway, but their output names no tests: a task passes only if the whole command does"
+                    }
+                };
+                format!("{place}fix the tests or the command first\n{allow}")
             }
             Self::RedLeftovers { other, .. } => {
                 format!("to remove its changes, run: git arborist reset --drop {other}")
@@ -260,10 +288,10 @@ impl Explain for GardenerError {
             Self::BegunApart { command, .. } => format!("to continue it there, run: {command}"),
             Self::NotLanded { task, .. } => format!("land it with: git arborist merge {task}"),
             Self::Merged { path, .. } => format!(
-                "to leave out what is done, tick the boxes and commit that: git arborist plan --tick {path}\nto do all tasks again, use --new-run"
+                "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
             ),
             Self::Parked(branch) => format!(
-                "to update the checkout, run: git merge --ff-only --no-overwrite-ignore {}\nor, if you have committed meanwhile: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate",
+                "stash your changes and update the checkout: git stash -u && git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate",
                 branch.landing_ref()
             ),
             Self::PhaseFailed(_) => {

@@ -17,16 +17,16 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, bool) {
             (format!("it conflicts in {}", paths.join(", ")), true)
         }
         TicketOutcome::Red { failing, with } if with.is_empty() => {
-            (format!("the gate '{}' is red: {}", failing.gate.name, failing.why), false)
+            (format!("the gate '{}' failed: {}", failing.gate.name, failing.why), false)
         }
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             let gate = &failing.gate.name;
-            (format!("the gate '{gate}' is red together with {}", with.join(", ")), false)
+            (format!("the gate '{gate}' fails together with {}", with.join(", ")), false)
         }
         TicketOutcome::RedBefore { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
-            (format!("the gate '{}' was red before{place}", failing.gate.name), true)
+            (format!("the gate '{}' failed before{place}", failing.gate.name), true)
         }
         TicketOutcome::Broken { failing } => {
             (format!("the gate '{}' could not run: {}", failing.gate.name, failing.why), true)

@@ -62,13 +62,13 @@ pub enum GitError {
     #[error("the current directory cannot be read, it may have been deleted: {0}")]
     NoCurrentDir(#[source] std::io::Error),
     /// Another git holds the lock of the index, or was killed.
-    #[error("'{}' exists: another git is running in this checkout, or was killed", path.display())]
+    #[error("'{}' exists: another git process is running in this checkout, or was killed", path.display())]
     IndexHeld {
         /// The lock file.
         path: PathBuf,
     },
     /// A file that git must write is locked.
-    #[error("'{}' has existed for {} s: another git is running here, or was killed", path.display(), age.as_secs())]
+    #[error("'{}' has existed for {} s: another git process is running here, or was killed", path.display(), age.as_secs())]
     LockHeld {
         /// The lock file.
         path: PathBuf,
@@ -152,12 +152,10 @@ impl Explain for GitError {
                 Some("run this inside a repository, or name one with: git -C <path> arborist …".into())
             }
             Self::Lock(error) => error.hint(),
-            Self::IndexHeld { .. } => Some(
-                "wait for it to end, or remove that file if no git is running here; then run the same command again".into(),
-            ),
-            Self::LockHeld { path, .. } => {
-                Some(format!("wait for it to end; if no git is running in this repository, run: rm '{}'", path.display()))
-            }
+            Self::IndexHeld { path } | Self::LockHeld { path, .. } => Some(format!(
+                "wait for it to end; if no git is running in this repository, run: rm '{}'",
+                path.display()
+            )),
             Self::Orphan { pid } => Some(format!("wait for it to end, or stop it with: kill {pid}")),
             Self::Corrupt(..) => {
                 Some("see what is damaged with: git fsck; then fetch the object from another clone".into())
@@ -179,7 +177,8 @@ impl Explain for GitError {
                 path.display()
             )),
             Self::NoAuthor => Some(
-                "git config --global user.name 'Your Name'\ngit config --global user.email you@example.com".into(),
+                "git config --global user.name 'Your Name'\ngit config --global user.email you@example.com"
+                    .into(),
             ),
             Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),
             Self::NoCurrentDir(_) => Some("change to a folder that exists: cd <folder>".into()),

@@ -1,17 +1,24 @@
 //! "Did you mean": the known word that is closest to a mistyped one.
 
-/// The candidate with the fewest edits from `word`, if it is close enough.
+/// The candidate with the fewest edits from `word`, if it is close enough and no other one is as close: `T009` could be
+/// any of `T001` to `T004`.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = word.to_lowercase();
     let limit = (word.chars().count() / 3).clamp(1, 4);
-    candidates
+    let mut close: Vec<(usize, &str)> = candidates
         .into_iter()
         .map(|candidate| (edits(&folded, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| {
             *distance <= limit || (folded.len() >= 3 && candidate.to_lowercase().starts_with(&folded))
         })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .collect();
+    close.sort_by_key(|(distance, _)| *distance);
+    close.dedup();
+    match close.as_slice() {
+        [(first, _), (second, _), ..] if first == second => None,
+        [(_, candidate), ..] => Some(candidate),
+        [] => None,
+    }
 }
 
 /// The candidate that a key of a file probably means: equal except for case, `_` and `-`, or one or two typing errors.
@@ -58,6 +65,14 @@ mod tests {
         ] {
             assert_eq!(nearest(typed, verbs), meant, "{typed}");
         }
+    }
+
+    #[test]
+    fn of_several_words_that_are_as_close_none_is_proposed() {
+        let tasks = ["T001", "T002", "T003"];
+        assert_eq!(nearest("T009", tasks), None);
+        assert_eq!(nearest("T01", tasks), Some("T001"));
+        assert_eq!(nearest("T0003", tasks), Some("T003"));
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! What is wrong with a plan: always with a place, and with what would fix it.
 
-use std::fmt;
+use std::{fmt, io, path::Path};
 
-use crate::failure::{Exit, Explain};
+use crate::{
+    failure::{Exit, Explain},
+    message::nearest,
+};
 
 /// One thing that is wrong or doubtful.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +40,14 @@ pub enum PlanError {
         /// What the system said.
         why: String,
     },
+    /// There is no such file.
+    #[error("there is no file '{file}'")]
+    Missing {
+        /// The file, as it was named.
+        file: String,
+        /// A file beside it that was probably meant.
+        meant: Option<String>,
+    },
     /// It was read and makes no sense. There is at least one problem, in the order of the file.
     #[error("{}", lines(.problems))]
     Wrong {
@@ -54,11 +65,28 @@ impl PlanError {
         Self::Wrong { problems, warnings: Vec::new() }
     }
 
+    /// The error for a file that could not be opened. `file` is how it was named, and `path` leads to it.
+    #[must_use]
+    pub fn unreadable(file: &str, path: &Path, error: &io::Error) -> Self {
+        if error.kind() != io::ErrorKind::NotFound {
+            return Self::Unreadable { file: file.to_owned(), why: error.to_string() };
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let beside = folder.read_dir().into_iter().flatten().flatten();
+        let names: Vec<String> =
+            beside.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let meant = nearest(&name, names.iter().map(String::as_str));
+        // The name, with the folder as it was typed.
+        let meant = meant.map(|meant| file.strip_suffix(&*name).unwrap_or_default().to_owned() + meant);
+        Self::Missing { file: file.to_owned(), meant }
+    }
+
     /// What is wrong, place by place.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {
-            Self::Unreadable { .. } => &[],
+            Self::Unreadable { .. } | Self::Missing { .. } => &[],
             Self::Wrong { problems, .. } => problems,
         }
     }
@@ -74,6 +102,9 @@ impl Explain for PlanError {
     }
 
     fn hint(&self) -> Option<String> {
+        if let Self::Missing { meant, .. } = self {
+            return meant.as_ref().map(|meant| format!("did you mean '{meant}'?"));
+        }
         self.problems().first().map(|problem| problem.fix.clone()).filter(|fix| !fix.is_empty())
     }
 }

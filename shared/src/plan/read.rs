@@ -93,7 +93,8 @@ fn forget_boxes<'l>(plan: &mut Plan, labels: impl Iterator<Item = &'l str>) {
 }
 
 fn without_tasks(files: &[SpecFile<'_>], has_tasks: impl Fn(usize) -> bool) -> Vec<Problem> {
-    let what = "no task was found: there is no box, no id, no numbered step and no list below a heading such as 'Tasks'";
+    let what =
+        "no tasks were found: no checkboxes, ids, numbered steps or list below a heading such as 'Tasks'";
     let fix = "write each task as '- [ ] text' or '- [ ] T001 text'";
     let empty = files.iter().enumerate().filter(|(at, _)| !has_tasks(*at));
     empty.map(|(_, file)| file.problem(0, what, fix)).collect()

@@ -55,6 +55,9 @@ impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited(0) => f.write_str("succeeded"),
+            // The codes of every shell.
+            Self::Exited(126) => f.write_str("failed with exit code 126 (command not executable)"),
+            Self::Exited(127) => f.write_str("failed with exit code 127 (command not found)"),
             Self::Exited(code) => write!(f, "failed with exit code {code}"),
             Self::Signalled(number) => match signal_hook::low_level::signal_name(*number) {
                 Some(name) => write!(f, "was ended by signal {number} ({name})"),

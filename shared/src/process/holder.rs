@@ -53,6 +53,24 @@ impl Holder {
         }
     }
 
+    /// Whether its process is running on this machine.
+    pub(super) fn is_here(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.is_of_this_machine() && process.is_here())
+    }
+
+    /// The process: "process 12 on host, since …".
+    #[must_use]
+    pub fn process_words(&self) -> String {
+        if self.pid == 0 {
+            return "another process".to_owned();
+        }
+        let shown = |text: &str| text.chars().filter(|c| !c.is_control()).take(200).collect::<String>();
+        let parts = [(" on ", shown(&self.host)), (", since ", shown(&self.since))];
+        let parts = parts.iter().filter(|(_, text)| !text.is_empty());
+        let parts: String = parts.map(|(before, text)| format!("{before}{text}")).collect();
+        format!("process {}{parts}", self.pid)
+    }
+
     /// Whether its process was on this machine and has died, or is dying.
     pub(super) fn is_gone(&self) -> bool {
         let was_here = |process: &ProcessId| {

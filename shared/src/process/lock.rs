@@ -41,8 +41,19 @@ impl LockError {
     #[must_use]
     pub fn sentence(&self, held: &str) -> String {
         match self {
-            Self::Held { .. } => format!("{held}: {self}"),
+            Self::Held { holder, .. } => format!("{held}: {}", holder.process_words()),
             Self::Failed { .. } => self.to_string(),
+        }
+    }
+
+    /// A hint: how to stop the process that holds it.
+    #[must_use]
+    pub fn advice_to_stop(&self) -> Option<String> {
+        match self {
+            Self::Held { holder, .. } if holder.is_here() => {
+                self.advice(&format!("wait for it to end, or stop it with: kill -INT {}", holder.pid))
+            }
+            _ => self.advice("wait for it to end, or stop it"),
         }
     }
 

@@ -35,6 +35,7 @@ impl TicketState {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Conflict { .. } => "conflict",
+            Self::Red { .. } => "gate failed",
             state => state.as_str(),
         }
     }
@@ -74,11 +75,11 @@ impl Ticket {
             TicketState::Parked { .. } => Some(self.reason_parked(None)),
             TicketState::Conflict { conflicts, .. } => Some(describe_conflicts(conflicts)),
             TicketState::Red { gate, log, with, .. } if with.is_empty() => {
-                Some(format!("the gate '{gate}' was red, see {log}"))
+                Some(format!("the gate '{gate}' failed, see {log}"))
             }
             TicketState::Red { gate, with, .. } => {
                 let with: Vec<String> = with.iter().map(ToString::to_string).collect();
-                Some(format!("the gate '{gate}' was red together with {}", with.join(", ")))
+                Some(format!("the gate '{gate}' failed together with {}", with.join(", ")))
             }
             TicketState::Withheld { why } => Some(why.clone()),
             TicketState::Lost | TicketState::Reverted(_) => self.trouble(),

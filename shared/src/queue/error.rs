@@ -93,7 +93,9 @@ impl Explain for QueueError {
             | Self::Changing(_)
             | Self::Overtaken(_)
             | Self::LandedElsewhere(_) => Exit::Locked,
-            Self::NotQueued { .. } | Self::NoConflict { .. } | Self::Resolver(_) => Exit::No,
+            Self::NotQueued { .. } | Self::NoConflict { .. } | Self::NoTarget(_) | Self::Resolver(_) => {
+                Exit::No
+            }
             Self::Coordination(error) => error.exit(),
             Self::Diverged { .. }
             | Self::Unproved { .. }
@@ -103,7 +105,6 @@ impl Explain for QueueError {
             | Self::Unfinished { .. }
             | Self::ConflictElsewhere { .. } => Exit::Person,
             Self::Locked { .. }
-            | Self::NoTarget(_)
             | Self::Unreadable { .. }
             | Self::Unsound { .. }
             | Self::Changed { .. }

@@ -69,6 +69,12 @@ impl fmt::Display for ParkingObstacle {
     }
 }
 
+/// Whether a merge or another operation is not finished in a checkout.
+fn is_in_operation(place: &Path) -> bool {
+    Repository::open_at(place)
+        .is_ok_and(|checkout| OperationInProgress::find_operation(&checkout.git_dir).is_some())
+}
+
 /// How often a move is tried if the checkouts of the branch change meanwhile.
 const MAX_TRIES: usize = 5;
 
@@ -229,7 +235,11 @@ impl<'a> Target<'a> {
             Some(_) => format!("git{at} merge --ff-only --no-overwrite-ignore {}", self.into.landing_ref()),
             None => "git arborist merge run".into(),
         };
-        Parking { why, command }
+        // Untracked files can be in the way too. An unfinished merge cannot be stashed.
+        let is_merging = place.is_some_and(is_in_operation);
+        let stash =
+            if place.is_some() && !is_merging { format!("git{at} stash -u && ") } else { String::new() };
+        Parking { why, command: format!("{stash}{command}") }
     }
 
     /// Parks `to` for the branch.

@@ -70,17 +70,17 @@ impl OpenRun {
             Baseline::Trespass(why) => return Err(GardenerError::MeddlingTests { why, log }.into()),
             Baseline::Red { why, observed } => (why, observed),
         };
+        let known = KnownRed::of(&observed);
+        let names_tests = known.count() > 0;
         if !self.options.allow_red {
             let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
-            return Err(GardenerError::RedBaseline { why, log, is_elsewhere }.into());
+            return Err(GardenerError::RedBaseline { why, log, is_elsewhere, names_tests }.into());
         }
-        let known = KnownRed::of(&observed);
-        let rule = match known.count() {
-            0 => "its output names no tests, so its exit code decides",
-            _ => "only newly red tests count",
+        let rule = match names_tests {
+            true => "only tests that passed before count as failures",
+            false => "its output names no tests, so a task passes only if the whole command does",
         };
-        listener
-            .warn(&plain_text(&format!("the tests are red before the first task: {why}; {rule}, see {log}")));
+        listener.warn(&plain_text(&format!("the tests already fail: {why}, see {log}\n{rule}")));
         let red = if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) };
         Ok(red.followed_by(counted))
     }

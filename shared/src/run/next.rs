@@ -1,18 +1,29 @@
 //! The command that continues a task. The state of a task, the summary of a run and hints all print it.
 
+use std::{cell::OnceCell, collections::BTreeSet};
+
+use super::request::{TEST, option_approvals, test_approval, typed};
 use crate::{
+    consent,
     gardener::continue_apart,
     git::Repository,
     history::{Run, State},
     name::{BranchName, SessionId},
     progress::NodeProgress,
     queue::{LandingCommand, Ticket},
+    session::{Asked, SessionReader},
 };
+
+/// Recorded options that select worktrees; the command has its own.
+const LANES: [&str; 4] = ["jobs", "isolate", "policy", "keep-going"];
 
 /// How the run of a task is continued from the current checkout.
 #[derive(Debug)]
 pub struct Continuation<'a> {
+    repository: &'a Repository,
     run: &'a Run,
+    /// The options of the run, as they are typed. They are read only if they are needed.
+    options: OnceCell<String>,
     /// The run's branch, if another one is checked out.
     elsewhere: Option<&'a BranchName>,
     /// The session, if that branch was created for it.
@@ -22,12 +33,12 @@ pub struct Continuation<'a> {
 impl<'a> Continuation<'a> {
     /// How to continue `run` from the checkout of `repository`.
     #[must_use]
-    pub fn of(repository: &Repository, run: &'a Run) -> Self {
+    pub fn of(repository: &'a Repository, run: &'a Run) -> Self {
         let branch = &run.scope.branch;
         let elsewhere = Some(branch).filter(|branch| repository.head.branch.as_ref() != Some(*branch));
         let session = run.start.as_ref().map(|start| &start.session);
         let session = session.filter(|_| elsewhere.is_some() && run.has_session_branch());
-        Self { run, elsewhere, session }
+        Self { repository, run, options: OnceCell::new(), elsewhere, session }
     }
 
     /// The command for a task on which no run is working; `None` if nothing is left to do, or it waits for other tasks.
@@ -64,6 +75,24 @@ impl<'a> Continuation<'a> {
             false => format!("git arborist garden {task}"),
         };
         let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
-        format!("{switch}{command}{retry}")
+        let options = self.options.get_or_init(|| self.find_given_options().unwrap_or_default());
+        format!("{switch}{command}{retry}{options}")
+    }
+
+    /// The options of the run that the user gave in this repository. Any process can write the record of a session, so
+    /// others are not proposed.
+    fn find_given_options(&self) -> Option<String> {
+        let session_reader = SessionReader::new(self.repository);
+        let newest = session_reader.newest(&self.run.start.as_ref()?.session).ok()??;
+        let mut asked: Asked = session_reader.asked_of(&newest).ok()?;
+        asked.options.retain(|name, value| {
+            let approvals = match name.as_str() {
+                TEST => BTreeSet::from([test_approval(self.repository, value)]),
+                _ => option_approvals([(name, &*value)].into_iter()),
+            };
+            let is_given = consent::unseen(&self.repository.common_dir, &approvals).is_empty();
+            is_given && !LANES.contains(&name.as_str())
+        });
+        Some(typed(&asked))
     }
 }

@@ -179,7 +179,7 @@ impl OpenRun {
         }
         let mut orphan_lock = self.end_orphans(monitor)?;
         let mut recorder = self.record_interrupted(planned, &run, lanes, monitor)?;
-        self.prepare_workplace(planned, &recorder, lanes, monitor)?;
+        self.prepare_workplace((planned, &run), &recorder, lanes, monitor)?;
         self.watch_others(&recorder.identity().session)?;
         self.config_guard.protect(&self.options.runners.protected(&planned.plan)?, &self.repository);
         let place = (&recorder, lanes, &mut orphan_lock);

@@ -10,7 +10,7 @@ use crate::{
     history::{Run, RunScope},
     message::PlanRef,
     name::{PipelineName, digest},
-    plan::{Plan, Task, find_plans},
+    plan::{Plan, PlanError, Task, find_plans},
     progress::{MergedRun, tasks_done_by},
     safe_files,
     settings::Settings,
@@ -207,7 +207,8 @@ impl OpenRun {
             // The user's checkout need not have the plan of a run that works in another worktree.
             Err(_) if !is_named && self.pending_move.is_some() => Ok(None),
             Err(error) => {
-                let failure = Failure::new(Exit::No, format!("could not read the plan '{path}': {error}"));
+                let file = self.repository.top().join(&path);
+                let failure = Failure::from(PlanError::unreadable(&path, &file, &error));
                 Err(if self.request.new_run { failure } else { self.with_way_back(failure, run, &path) })
             }
         }

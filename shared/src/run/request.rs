@@ -145,7 +145,7 @@ impl LaneRequest {
             "auto" => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             number => number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
                 Failure::new(Exit::Usage, format!("'{number}' is not a number of jobs"))
-                    .hint("give a number from 1, or auto for one per core")
+                    .hint("give 1 or more, or 'auto' for one job per core")
             })?,
         };
         Ok((count > 1 || self.isolate).then_some(count))
@@ -260,8 +260,11 @@ fn fill<T>(limit: &mut Option<T>, value: Option<T>) -> bool {
 
 /// Parses a sum of US dollars.
 pub fn dollars(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| "not a sum of US dollars above 0, such as 2.50".to_owned())
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        Ok(number) if number.is_finite() => Err("must be more than 0".to_owned()),
+        _ => Err("must be an amount in US dollars, such as 2.50".to_owned()),
+    }
 }
 
 /// Secrets of the environment, which must not be recorded.

@@ -7,7 +7,7 @@ use crate::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Lanes, LeftMarks, Proofs, VisitedLanes},
     git::{OperationInProgress, Repository, TreeChange},
-    history::Run,
+    history::{Run, State},
     message::plain_text,
     queue::{Queue, QueueEvent, QueueOptions, Target},
     record::RunRecorder,
@@ -79,7 +79,7 @@ impl OpenRun {
     /// Copies the plan to where the run works, and refuses to mix agents' work with uncommitted changes of the user.
     pub(super) fn prepare_workplace(
         &self,
-        planned: &Planned,
+        (planned, run): (&Planned, &Run),
         recorder: &RunRecorder<'_>,
         lanes: Option<&Lanes<'_>>,
         monitor: &mut RunMonitor<'_>,
@@ -88,7 +88,7 @@ impl OpenRun {
         self.bring_plan(planned)?;
         self.hide_logs()?;
         match lanes {
-            None => self.refuse_uncommitted(recorder, planned),
+            None => self.refuse_uncommitted(recorder, planned, run),
             Some(lanes) => self.prepare_lanes(lanes, monitor.listener()),
         }
     }
@@ -146,11 +146,17 @@ impl OpenRun {
 
     /// Refuses uncommitted changes, which could be lost or mixed into commits. The plan and the configuration are
     /// committed with the start of the run.
-    fn refuse_uncommitted(&self, recorder: &RunRecorder<'_>, planned: &Planned) -> Result<(), Failure> {
+    fn refuse_uncommitted(
+        &self,
+        recorder: &RunRecorder<'_>,
+        planned: &Planned,
+        run: &Run,
+    ) -> Result<(), Failure> {
         if let Some(going_on) = OperationInProgress::find_operation(&self.repository.git_dir) {
             return Err(GardenerError::OperationInProgress(going_on.what).into());
         }
-        if self.request.allow_dirty || self.settings.switch("allow-dirty") == Some(true) {
+        // If nothing is left to do, no agent can touch the changes.
+        if self.request.allow_dirty || self.is_idle || self.settings.switch("allow-dirty") == Some(true) {
             return Ok(());
         }
         let changes = self.repository.changes(recorder.tree(), self.repository.snapshot()?)?;
@@ -163,7 +169,12 @@ impl OpenRun {
             .map(TreeChange::shown)
             .filter(|path| Some(path.as_str()) != plan && !TRACKED_FILES.contains(&path.as_str()))
             .collect();
-        if uncommitted.is_empty() { Ok(()) } else { Err(GardenerError::Dirty(uncommitted.join(", ")).into()) }
+        if uncommitted.is_empty() {
+            return Ok(());
+        }
+        // A session branch that starts here would have the tasks that are done here.
+        let has_done = run.tasks.iter().any(|task| task.state.state == State::Complete);
+        Err(GardenerError::Dirty { files: uncommitted.join(", "), has_done }.into())
     }
 
     /// Ends what a crashed run left running in lanes, and warns about uncommitted changes, which lanes do not see.

@@ -21,9 +21,10 @@ pub(super) struct SettingLine {
 pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, SettingsError> {
     let place =
         |offset: usize| format!("{label}:{}", 1 + text[..offset.min(text.len())].matches('\n').count());
-    let table = DeTable::parse(text).map_err(|error| SettingsError::Syntax {
-        place: place(error.span().map_or(0, |span| span.start)),
-        what: error.message().to_owned(),
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let what = find_key_without_value(text, at).unwrap_or_else(|| error.message().to_owned());
+        SettingsError::Syntax { place: place(at), what }
     })?;
     let mut lines = Vec::new();
     let mut open = vec![(String::new(), table.into_inner())];
@@ -48,6 +49,15 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
         }
     }
     Ok(lines)
+}
+
+/// That a line ends after its `=`. The parser takes that for a string without quotes.
+fn find_key_without_value(text: &str, at: usize) -> Option<String> {
+    let at = at.min(text.len());
+    let begin = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(begin..)?.lines().next()?;
+    let key = line.split('#').next()?.trim().strip_suffix('=')?.trim();
+    Some(format!("'{key}' has no value"))
 }
 
 /// A list of tables is treated as tables named by their `name`, or by their numbers.

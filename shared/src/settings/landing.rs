@@ -58,7 +58,7 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "hold or land",
         default: "hold",
-        about: "What happens to tasks if a gate is red on the target too: hold lands nothing, land ignores that gate.",
+        about: "What happens to tasks if a gate fails on the target too: hold lands nothing, land ignores that gate.",
     },
     Setting {
         key: "merge.assist",

@@ -18,7 +18,7 @@ pub(super) const SESSION: &[Setting] = &[
         kind: ValueKind::Choice(&["local", "push", "off"]),
         expected: "local, push or off",
         default: "local",
-        about: "Whether the words of agents and the output of their tools are recorded with the session, redacted: only in this repository (local), also at its remote (push), or not at all (off).",
+        about: "Whether the replies of agents and the output of their tools are recorded with the session, redacted: only in this repository (local), also at its remote (push), or not at all (off).",
     },
     Setting {
         key: "session.commit-message",

@@ -41,6 +41,8 @@ pub enum WorktreeError {
     Nested { base: PathBuf, inside: PathBuf },
     #[error("'{0}' has no worktree")]
     Absent(String),
+    #[error("'{0}' has no worktree: there is nothing to remove")]
+    NothingToRemove(String),
     #[error("there is no branch '{0}'")]
     NoBranch(BranchName),
     #[error("'{0}' has no lane: only worktrees that a run has made are lanes")]
@@ -78,6 +80,7 @@ impl Explain for WorktreeError {
             Self::Occupant { .. } => Exit::Locked,
             Self::Limit { .. }
             | Self::Absent(_)
+            | Self::NothingToRemove(_)
             | Self::NoLane(_)
             | Self::NoBranch(_)
             | Self::NothingSaved(_)
@@ -117,6 +120,7 @@ impl Explain for WorktreeError {
             Self::Nested { .. } => "choose another folder with worktree.base".into(),
             Self::NoBranch(_) => "see all with: git arborist worktree list --branches".into(),
             Self::NoLane(_) => "see the lanes with: git arborist worktree list".into(),
+            Self::NothingToRemove(_) => "see all worktrees with: git arborist worktree list".into(),
             Self::Absent(name) => format!("make one with: git arborist worktree add {name}"),
             Self::Missing(name, _) => {
                 format!(

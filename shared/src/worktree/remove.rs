@@ -39,7 +39,7 @@ impl Pool {
     ) -> Result<(WorktreeStatusRow, Vec<WorktreeNote>), WorktreeError> {
         let _gate = self.gate()?;
         let found = self.find(name)?.filter(|row| row.kind != WorktreeKind::Foreign);
-        let row = found.ok_or_else(|| WorktreeError::Absent(name.to_string()))?;
+        let row = found.ok_or_else(|| WorktreeError::NothingToRemove(name.to_string()))?;
         let _lock = self.lock_place(&row.path, name)?;
         let _run = self.lock_run_of(&row, name)?;
         let mut notes = Vec::new();

@@ -204,7 +204,7 @@ fn the_exit_code_alone_is_not_believed() {
         assert_eq!(message, "ended without a result: it was ended by signal 9");
         assert_eq!(
             failed(format, &whole, &ProcessEnd::Code(3)),
-            "it reported success, but it exited with code 3"
+            "success was reported, but the agent exited with code 3"
         );
         let hung = outcome(format, &whole, &ProcessEnd::Stopped("no output for 300 s".into()));
         assert!(matches!(hung, CallOutcome::Success { .. }), "{format} hung behind its result");
@@ -224,7 +224,7 @@ fn a_plain_text_runner_fails_by_its_exit_code_only() {
     assert_eq!((words.as_str(), usage, session), ("thinking\nError: 429\nAPPROVED", None, None));
     let found = outcome(EventFormat::Text, text, &ProcessEnd::Code(2));
     assert!(
-        matches!(found, CallOutcome::Failed { kind: FailureKind::Other, ref message, .. } if message == "it exited with code 2")
+        matches!(found, CallOutcome::Failed { kind: FailureKind::Other, ref message, .. } if message == "the agent exited with code 2")
     );
 }
 

@@ -398,7 +398,7 @@ impl TaskRun<'_, '_, '_> {
             && beside.iter().all(|(repo_attempt, work)| repo_attempt.adds_nothing(work))
         {
             return Ok(Some(format!(
-                "no file was changed for this task, and the agent did not explain it ({NOTHING_TO_DO_PREFIX} reason)"
+                "the agent changed no file and gave no reason (an agent gives one with a last line '{NOTHING_TO_DO_PREFIX} …')"
             )));
         }
         if beside.iter().any(|(repo_attempt, work)| !repo_attempt.is_untouched(work)) {

@@ -279,7 +279,7 @@ fn several_files_make_one_plan() {
     .unwrap();
     assert_eq!(leaves(&plan), "T1 T2");
     assert_eq!(task(&plan, "T2").source.as_ref().unwrap().file, "b.md");
-    assert!(plan.warnings[0].to_string().starts_with("c.md:1:1: no task was found"));
+    assert!(plan.warnings[0].to_string().starts_with("c.md:1:1: no tasks were found"));
     let twice = Plan::read_all(&[("a.md", b"- [ ] T1 a\n"), ("b.md", b"- [ ] T1 b\n")]).unwrap_err();
     assert_eq!(twice.to_string(), "b.md:1:3: the id 'T1' is already used, at a.md:1");
 }

@@ -183,7 +183,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Discards a resolution that fails a gate. The conflict is back, and the next try is told why.
     fn forget_resolution(&mut self, ticket: &Ticket, failing: &Failing) -> Result<(), QueueError> {
         let mut ticket = Ticket { resolved: None, ..ticket.clone() };
-        let why = format!("the gate '{}' is red: {}\n{}", failing.gate.name, failing.why, failing.tail);
+        let why = format!("the gate '{}' failed: {}\n{}", failing.gate.name, failing.why, failing.tail);
         match ticket.tries.last_mut() {
             Some(last) => *last = why,
             None => ticket.tries.push(why),
@@ -196,7 +196,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 
 /// Why a ticket waits whose gate fails on the target too.
 pub(super) fn red_before(failing: &Failing) -> String {
-    format!("the gate '{}' is red on the target too", failing.gate.name)
+    format!("the gate '{}' fails on the target too", failing.gate.name)
 }
 
 fn red(failing: &Failing, with: &[TaskId]) -> TicketState {

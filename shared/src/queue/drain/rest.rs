@@ -80,10 +80,10 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
         TicketState::Waiting if needs.is_empty() => TicketOutcome::Waiting { reason: "its turn".into() },
         TicketState::Waiting => TicketOutcome::Waiting { reason: needs.to_owned() },
         TicketState::Red { gate, with, .. } if with.is_empty() => {
-            TicketOutcome::Waiting { reason: format!("a fix: the gate '{gate}' was red") }
+            TicketOutcome::Waiting { reason: format!("a fix: the gate '{gate}' failed") }
         }
         TicketState::Red { gate, .. } => TicketOutcome::Waiting {
-            reason: format!("a fix: the gate '{gate}' was red together with other tasks"),
+            reason: format!("a fix: the gate '{gate}' failed together with other tasks"),
         },
         TicketState::Lost => TicketOutcome::Lost,
         TicketState::Reverted(reverted) => TicketOutcome::Reverted(*reverted),

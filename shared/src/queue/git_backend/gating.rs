@@ -301,7 +301,7 @@ fn judge(gate: &Gate, ended: &SupervisedEnd) -> (Answer, String) {
     let output = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
     match ended.ending {
         _ if !ended.survivors.is_empty() => (Answer::Broken, format!("{why}, and left processes behind")),
-        Ending::Exited(126 | 127) => (Answer::Broken, format!("{why}: does the command exist?")),
+        Ending::Exited(126 | 127) => (Answer::Broken, why),
         Ending::Exited(0) if gate.is_test => (Answer::Green, why),
         Ending::Exited(_) if gate.known_red.excuses(&Observed::of(ended)) => {
             (Answer::Green, format!("{why}, but only because of tests that are known to fail"))

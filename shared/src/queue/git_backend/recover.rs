@@ -173,7 +173,10 @@ impl GitQueue<'_> {
     pub(in crate::queue) fn bring_up(&mut self) -> Result<Option<Parking>, QueueError> {
         let position = self.target().require()?;
         if let Some(under) = self.target().clear_stale(&position)? {
-            let words = format!("the parked landing of '{}' is not used: it is kept as {under}", self.into);
+            let words = format!(
+                "'{}' has moved: the parked tasks land again (the old landing is saved as {under})",
+                self.into
+            );
             (self.on_event)(QueueEvent::Note { words });
         }
         let position = self.checked(position)?;
