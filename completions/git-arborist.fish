@@ -24,7 +24,7 @@ end
 
 function __git_arborist_verbs
     set -l known \
-        plan\t'Turn a spec into a tree of tasks, check it and show its order' \
+        plan\t'Read a plan, check it and show the order of its tasks' \
         gardener\t'Run all tasks that are ready, in order' \
         garden\t'Run one task' \
         work\t'Work on a plan together with other machines, through a remote' \
@@ -32,13 +32,13 @@ function __git_arborist_verbs
         reset\t'Let a task start over' \
         demo\t'Show a whole run in a temporary repository' \
         worktree\t'Give each task its own worktree and branch' \
-        workspace\t'Clone, fetch and push the repositories of a plan, or run a command in each' \
-        tools\t'Offer files and commands of a task\'s worktree to agents, over MCP' \
+        workspace\t'Sync (clone and fetch) and push the repositories of a plan, or run a command in each' \
+        tools\t'Serve the files and commands of a task\'s worktree to agents (MCP)' \
         cleanup\t'Remove old worktrees, branches, sessions and logs; unmerged work is kept' \
         state\t'Show which tasks are done, running, ready or failed' \
         logs\t'Read what agents said and what tests printed' \
         session\t'Show, resume or replay what agents did, turn by turn' \
-        verify\t'Check that finished tasks went through their steps' \
+        verify\t'Check that finished tasks were implemented, tested and reviewed' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
         sandbox\t'Check what agents and tests can do on this machine' \
@@ -83,15 +83,15 @@ complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what 
 
 # gardener
 complete -c git-arborist -n '__git_arborist_in gardener' -f
-complete -c git-arborist -n '__git_arborist_in gardener' -l tree -r -F -d 'The plan: a tree file or a task list in Markdown'
-complete -c git-arborist -n '__git_arborist_in gardener' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. It wins over what the plan says, and the plan over the configuration'
+complete -c git-arborist -n '__git_arborist_in gardener' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
+complete -c git-arborist -n '__git_arborist_in gardener' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_in gardener' -l model -x -d 'The model that the agent uses'
 complete -c git-arborist -n '__git_arborist_in gardener' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l implement-model -x -d 'The model that implements'
 complete -c git-arborist -n '__git_arborist_in gardener' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l review-model -x -d 'The model that reviews'
-complete -c git-arborist -n '__git_arborist_in gardener' -l fallback -x -d 'The agent program to use instead if one is not installed, is refused by its provider or has used up its limit; if given several times, they are tried in this order'
-complete -c git-arborist -n '__git_arborist_in gardener' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; with more than one repository, they always have them'
+complete -c git-arborist -n '__git_arborist_in gardener' -l fallback -x -d 'The agent program to call if the first one is not installed, not accepted by its provider (such as a wrong login) or at its limit. Can be repeated: the programs are tried in order'
+complete -c git-arborist -n '__git_arborist_in gardener' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; in a workspace, agents always get these tools'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-tokens -x -d 'The most tokens that the run may use'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-time -x -d 'The total time that agents may work in this run'
@@ -100,10 +100,10 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-tokens -x -
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-time -x -d 'The total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if the tests fail before the first task; only newly red tests count'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Allow tasks to change this protected path; fewer-tests allows them to run fewer tests'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if tests fail before the first task; then only tests that passed before count as failures'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Allow tasks to change this protected path; the word fewer-tests instead of a path allows fewer tests'
 complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
-complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'How agents and tests are kept from changing files outside their worktree'
+complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto is bwrap if it works, else landlock; off is none [default: auto]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
@@ -119,7 +119,7 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l only -x -a '(__git_a
 complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Stop after this task or phase, in the order of the plan'
 complete -c git-arborist -n '__git_arborist_in gardener' -l jobs -x -d 'How many tasks to run at once, each in its own worktree: a number, or auto'
 complete -c git-arborist -n '__git_arborist_in gardener' -l isolate -d 'Use worktrees even for one task at a time, and leave the checkout alone'
-complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'Which parallel tasks land: keep-clean (all that can), all-or-nothing, first, or a number'
+complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'Which parallel tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many'
 complete -c git-arborist -n '__git_arborist_in gardener' -l keep-going -d 'Continue with other tasks when one fails'
 complete -c git-arborist -n '__git_arborist_in gardener' -l retry-failed -d 'Try failed tasks again, and continue tasks that were interrupted too often'
 complete -c git-arborist -n '__git_arborist_in gardener' -s h -l help -d 'Show what it does and takes'
@@ -128,15 +128,15 @@ complete -c git-arborist -n '__git_arborist_in gardener' -s h -l help -d 'Show w
 complete -c git-arborist -n '__git_arborist_in garden' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in garden' -s m -l message -x -d 'Run one task described in these words, without a plan'
 complete -c git-arborist -n '__git_arborist_in garden' -l retry-failed -d 'Run it even if it has failed, or was interrupted too often'
-complete -c git-arborist -n '__git_arborist_in garden' -l tree -r -F -d 'The plan: a tree file or a task list in Markdown'
-complete -c git-arborist -n '__git_arborist_in garden' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. It wins over what the plan says, and the plan over the configuration'
+complete -c git-arborist -n '__git_arborist_in garden' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
+complete -c git-arborist -n '__git_arborist_in garden' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_in garden' -l model -x -d 'The model that the agent uses'
 complete -c git-arborist -n '__git_arborist_in garden' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in garden' -l implement-model -x -d 'The model that implements'
 complete -c git-arborist -n '__git_arborist_in garden' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in garden' -l review-model -x -d 'The model that reviews'
-complete -c git-arborist -n '__git_arborist_in garden' -l fallback -x -d 'The agent program to use instead if one is not installed, is refused by its provider or has used up its limit; if given several times, they are tried in this order'
-complete -c git-arborist -n '__git_arborist_in garden' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; with more than one repository, they always have them'
+complete -c git-arborist -n '__git_arborist_in garden' -l fallback -x -d 'The agent program to call if the first one is not installed, not accepted by its provider (such as a wrong login) or at its limit. Can be repeated: the programs are tried in order'
+complete -c git-arborist -n '__git_arborist_in garden' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; in a workspace, agents always get these tools'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-tokens -x -d 'The most tokens that the run may use'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-time -x -d 'The total time that agents may work in this run'
@@ -145,10 +145,10 @@ complete -c git-arborist -n '__git_arborist_in garden' -l max-task-tokens -x -d 
 complete -c git-arborist -n '__git_arborist_in garden' -l max-task-time -x -d 'The total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if the tests fail before the first task; only newly red tests count'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Allow tasks to change this protected path; fewer-tests allows them to run fewer tests'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if tests fail before the first task; then only tests that passed before count as failures'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Allow tasks to change this protected path; the word fewer-tests instead of a path allows fewer tests'
 complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
-complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'How agents and tests are kept from changing files outside their worktree'
+complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto is bwrap if it works, else landlock; off is none [default: auto]'
 complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
@@ -216,21 +216,21 @@ complete -c git-arborist -n '__git_arborist_in work drain' -s h -l help -d 'Show
 # merge
 complete -c git-arborist -n '__git_arborist_at merge' -f -a add -d 'Queue the branches of finished tasks'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a list -d 'List queued tasks, in the order in which they will be tried'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Show the state of the queue or of one task; exit 1 if a gate failed or a task waits too long, 2 if a person is needed'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Show the state of the queue or of one task'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all tasks that can land'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Remove a task from the queue and keep its branch'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Try again to land a task that was set aside'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Try again to land a task that has a conflict or a failed gate'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree to resolve a task\'s conflict, or land the resolution'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show the log of the queue'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_at merge' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
 complete -c git-arborist -n '__git_arborist_at merge' -l priority -x -d 'Priority from 0 (first) to 9 (last)'
-complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Queue them even if they are not complete'
-complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Queue tasks even if they are not complete'
+complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_at merge' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands in tracked files; with resolve, also changes to files without conflicts'
+complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands in tracked files. With resolve: also accept edits of files that had no conflict'
 complete -c git-arborist -n '__git_arborist_at merge' -l test-command -x -d 'Test landings with this command if no gates are configured'
-complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first, or a number'
+complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many'
 complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_at merge' -s h -l help -d 'Show what it does and takes'
 
@@ -238,20 +238,20 @@ complete -c git-arborist -n '__git_arborist_at merge' -s h -l help -d 'Show what
 complete -c git-arborist -n '__git_arborist_in merge add' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in merge add' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
 complete -c git-arborist -n '__git_arborist_in merge add' -l priority -x -d 'Priority from 0 (first) to 9 (last)'
-complete -c git-arborist -n '__git_arborist_in merge add' -l force -d 'Queue them even if they are not complete'
-complete -c git-arborist -n '__git_arborist_in merge add' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge add' -l force -d 'Queue tasks even if they are not complete'
+complete -c git-arborist -n '__git_arborist_in merge add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge add' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge add' -s h -l help -d 'Show what it does and takes'
 
 # merge list
 complete -c git-arborist -n '__git_arborist_in merge list' -f
-complete -c git-arborist -n '__git_arborist_in merge list' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge list' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge list' -s h -l help -d 'Show what it does and takes'
 
 # merge status
 complete -c git-arborist -n '__git_arborist_in merge status' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge status' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge status' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge status' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Show what it does and takes'
 
@@ -259,48 +259,48 @@ complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Sh
 complete -c git-arborist -n '__git_arborist_in merge run' -f
 complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_arborist_branches)' -d 'Land tasks that were queued for this branch [default: the branch of the run]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Check for more tasks every so many seconds, until Ctrl-C'
-complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands in tracked files; with resolve, also changes to files without conflicts'
+complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands in tracked files. With resolve: also accept edits of files that had no conflict'
 complete -c git-arborist -n '__git_arborist_in merge run' -l test-command -x -d 'Test landings with this command if no gates are configured'
-complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first, or a number'
+complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many'
 complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge run' -s h -l help -d 'Show what it does and takes'
 
 # merge drop
 complete -c git-arborist -n '__git_arborist_in merge drop' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge drop' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge drop' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge drop' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge drop' -s h -l help -d 'Show what it does and takes'
 
 # merge retry
 complete -c git-arborist -n '__git_arborist_in merge retry' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge retry' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge retry' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge retry' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge retry' -s h -l help -d 'Show what it does and takes'
 
 # merge resolve
 complete -c git-arborist -n '__git_arborist_in merge resolve' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l into -x -a '(__git_arborist_branches)' -d 'The branch that the task was queued for [default: the branch of its run]'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands in tracked files; with resolve, also changes to files without conflicts'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands in tracked files. With resolve: also accept edits of files that had no conflict'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l test-command -x -d 'Test landings with this command if no gates are configured'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first, or a number'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s h -l help -d 'Show what it does and takes'
 
 # merge log
 complete -c git-arborist -n '__git_arborist_in merge log' -f
 complete -c git-arborist -n '__git_arborist_in merge log' -s n -l max-count -x -d 'The largest number of entries'
-complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge log' -s h -l help -d 'Show what it does and takes'
 
 # reset
 complete -c git-arborist -n '__git_arborist_in reset' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in reset' -l drop -d 'Also remove the changes of the tasks from the tree; they are saved under a ref'
-complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in reset' -s h -l help -d 'Show what it does and takes'
 
 # demo
@@ -331,7 +331,7 @@ complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Ac
 complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not fetch from the remote of the run\'s branch'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Do not warn about uncommitted changes in the checkout'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve the commands in files of the repository'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree add' -s h -l help -d 'Show what it does and takes'
 
 # worktree list
@@ -339,55 +339,55 @@ complete -c git-arborist -n '__git_arborist_in worktree list' -f
 complete -c git-arborist -n '__git_arborist_in worktree list' -s l -l long -d 'Also count uncommitted paths and measure sizes'
 complete -c git-arborist -n '__git_arborist_in worktree list' -s b -l branches -d 'Also list branches of tasks without a worktree'
 complete -c git-arborist -n '__git_arborist_in worktree list' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in worktree list' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree list' -s h -l help -d 'Show what it does and takes'
 
 # worktree show
 complete -c git-arborist -n '__git_arborist_in worktree show' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree show' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in worktree show' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree show' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree show' -s h -l help -d 'Show what it does and takes'
 
 # worktree path
 complete -c git-arborist -n '__git_arborist_in worktree path' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree path' -s h -l help -d 'Show what it does and takes'
 
 # worktree run
 complete -c git-arborist -n '__git_arborist_in worktree run' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree run' -s h -l help -d 'Show what it does and takes'
 
 # worktree restore
 complete -c git-arborist -n '__git_arborist_in worktree restore' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree restore' -s h -l help -d 'Show what it does and takes'
 
 # worktree sync
 complete -c git-arborist -n '__git_arborist_in worktree sync' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -l offline -d 'Do not fetch from the remote of the run\'s branch'
-complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -s h -l help -d 'Show what it does and takes'
 
 # worktree remove
 complete -c git-arborist -n '__git_arborist_in worktree remove' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree remove' -s f -l force -d 'Remove it even if it has uncommitted files; they are saved under a ref first'
-complete -c git-arborist -n '__git_arborist_in worktree remove' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree remove' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree remove' -s h -l help -d 'Show what it does and takes'
 
 # worktree recycle
 complete -c git-arborist -n '__git_arborist_in worktree recycle' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree recycle' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree recycle' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree recycle' -s h -l help -d 'Show what it does and takes'
 
 # worktree prune
 complete -c git-arborist -n '__git_arborist_in worktree prune' -f
-complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree prune' -s h -l help -d 'Show what it does and takes'
 
 # worktree repair
 complete -c git-arborist -n '__git_arborist_in worktree repair' -f
-complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree repair' -s h -l help -d 'Show what it does and takes'
 
 # workspace
@@ -460,7 +460,7 @@ complete -c git-arborist -n '__git_arborist_in cleanup restore' -s h -l help -d 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in state' -l tree -r -F -d 'Read the plan from this file [default: the frozen plan of the run]'
-complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in state' -l history -d 'Also show the commits of each task'
 complete -c git-arborist -n '__git_arborist_in state' -l ready -d 'Only tasks that can start now'
 complete -c git-arborist -n '__git_arborist_in state' -l json -d 'Print one JSON document'

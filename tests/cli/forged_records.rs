@@ -55,7 +55,7 @@ fn the_tests_of_a_phase_that_a_ticket_names_are_those_of_the_frozen_plan() {
     queue_repo.merge(&["add", "T1"]).succeeds();
     forge_ticket(&queue_repo, "T1", |ticket| ticket["phases"] = serde_json::json!(["P1"]));
     queue_repo.merge(&["run"]).exits(2).err("test -f needed");
-    queue_repo.merge(&["run", "--yes"]).exits(1).out("1 red (T1)");
+    queue_repo.merge(&["run", "--yes"]).exits(1).out("1 failed a gate (T1)");
     assert!(queue_repo.subjects("main").is_empty());
 }
 
@@ -71,7 +71,7 @@ fn the_last_task_of_a_phase_has_to_pass_its_tests_whatever_its_ticket_says() {
     queue_repo.merge(&["T1"]).succeeds().out("1 landed (T1)");
     queue_repo.merge(&["add", "T2"]).succeeds();
     forge_ticket(&queue_repo, "T2", |ticket| ticket["phases"] = serde_json::json!([]));
-    queue_repo.merge(&["run", "--yes"]).exits(1).out("1 red (T2)");
+    queue_repo.merge(&["run", "--yes"]).exits(1).out("1 failed a gate (T2)");
     assert!(queue_repo.subjects("main").iter().all(|subject| !subject.contains("@T2@merge")));
 }
 
@@ -237,7 +237,7 @@ fn forge_resolved_ticket(queue_repo: &QueueRepo, tree: &str) -> String {
 fn a_green_result_that_somebody_wrote_into_a_ref_skips_no_gate() {
     let queue_repo = QueueRepo::with_finished(&["T1"]);
     queue_repo.git(["config", "arborist.merge.gates.check.command", "! test -e T1.txt"]).succeeds();
-    queue_repo.merge(&["T1"]).exits(1).out("1 red (T1)");
+    queue_repo.merge(&["T1"]).exits(1).out("1 failed a gate (T1)");
     let names = queue_repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/gates"]).answer();
     for name in names.lines() {
         let message = queue_repo.git(["log", "-1", "--format=%B", name]).answer();
@@ -247,7 +247,7 @@ fn a_green_result_that_somebody_wrote_into_a_ref_skips_no_gate() {
         queue_repo.git(["update-ref", name, &commit]).succeeds();
     }
     forge_ticket(&queue_repo, "T1", |ticket| ticket["standing"] = serde_json::json!({"is": "waiting"}));
-    queue_repo.merge(&["run"]).exits(1).out("1 red (T1)");
+    queue_repo.merge(&["run"]).exits(1).out("1 failed a gate (T1)");
     assert!(queue_repo.subjects("main").is_empty());
 }
 

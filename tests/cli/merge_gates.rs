@@ -125,7 +125,7 @@ fn a_gate_that_cannot_answer_lands_nothing_and_blames_nobody() {
     ] {
         let repo = gated(&["T1", "T2"], gate);
         let main = repo.git(["rev-parse", "main"]).answer();
-        repo.merge(&["T1", "T2"]).exits(2).out("2 broken (T1, T2); 1 gate run").err(why);
+        repo.merge(&["T1", "T2"]).exits(2).out("2 waiting for a gate that could not run (T1, T2); 1 gate run").err(why);
         assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
         repo.merge(&["list"]).succeeds().shows();
     }
@@ -228,7 +228,7 @@ fn a_task_that_is_red_only_with_one_that_landed_just_before_is_an_interaction() 
     for landed in ["T1", "T2", "T3"] {
         repo.merge(&[landed]).succeeds();
     }
-    repo.merge(&["T4"]).exits(1).err("T4 is good, but red together with T2");
+    repo.merge(&["T4"]).exits(1).err("T4 passes alone, but fails together with T2");
     repo.merge(&["status", "T4"]).exits(1).shows();
 }
 

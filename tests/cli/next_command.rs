@@ -59,7 +59,7 @@ fn a_conflict_is_resolved_with_what_is_printed() {
     let said = repo.arborist(["merge", task]).exits(2);
     said.err("has a conflict that you have to resolve").out("1 in conflict");
     let resolving = type_next(&repo, task);
-    assert!(resolving.stderr().contains("conflict markers"), "{}", resolving.report());
+    assert!(resolving.stderr().contains("the conflict of"), "{}", resolving.report());
 }
 
 #[test]
