@@ -19,7 +19,7 @@ impl ProcessEnd {
         match self {
             Self::Code(code) => format!("the agent exited with code {code}"),
             Self::Signal(signal) => format!("the agent was ended by signal {signal}"),
-            Self::Stopped(why) => why.clone(),
+            Self::Stopped(why) => format!("the agent {why}"),
         }
     }
 }

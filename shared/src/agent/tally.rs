@@ -191,7 +191,7 @@ impl Tally {
         let kind = self.kind_of_code(end).unwrap_or(FailureKind::Other);
         let message = match end {
             ProcessEnd::Code(0) => "ended without a result".to_owned(),
-            end => format!("ended without a result: {}", end.words()),
+            end => format!("no result was reported: {}", end.words()),
         };
         self.gave_up(kind, message, RetryWait::Unknown)
     }

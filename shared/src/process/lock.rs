@@ -41,6 +41,7 @@ impl LockError {
     #[must_use]
     pub fn sentence(&self, held: &str) -> String {
         match self {
+            Self::Held { holder, .. } if holder.pid == 0 => held.to_owned(),
             Self::Held { holder, .. } => format!("{held}: {}", holder.process_words()),
             Self::Failed { .. } => self.to_string(),
         }
