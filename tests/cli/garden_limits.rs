@@ -43,7 +43,7 @@ fn a_reviewer_that_crashes_is_asked_again_and_has_rejected_nothing() {
     let repo = repo("work", "once crash && kill -9 $$; say APPROVED", "");
     repo.arborist(["garden"])
         .succeeds()
-        .err("T1: the reviewer failed, and is called again (2 of 3): ended without a result");
+        .err("T1: the reviewer failed, and is called again (2 of 3): the agent ended without a result");
     assert_eq!(statuses(&repo, "T1"), DONE);
     assert_eq!(repo.calls(), 3);
 }
@@ -53,7 +53,7 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
     let repo = repo("work", "[ -e \"$ROOT/well\" ] && say APPROVED; echo APPROVED; exit 3", "");
     repo.arborist(["garden", "--max-retries", "1"])
         .exits(2)
-        .err("error: the reviewer of 'T1' failed 3 times: ended without a result")
+        .err("error: the reviewer of 'T1' failed 3 times: the agent ended without a result")
         .err("see spec/logs/T1_review_")
         .err("hint: fix it, or name another reviewer");
     repo.arborist(["state", "T1"]).succeeds().out("paused: tests passed, the review is next");

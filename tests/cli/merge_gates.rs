@@ -125,7 +125,10 @@ fn a_gate_that_cannot_answer_lands_nothing_and_blames_nobody() {
     ] {
         let repo = gated(&["T1", "T2"], gate);
         let main = repo.git(["rev-parse", "main"]).answer();
-        repo.merge(&["T1", "T2"]).exits(2).out("2 waiting for a gate that could not run (T1, T2); 1 gate run").err(why);
+        repo.merge(&["T1", "T2"])
+            .exits(2)
+            .out("2 waiting for a gate that could not run (T1, T2); 1 gate run")
+            .err(why);
         assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
         repo.merge(&["list"]).succeeds().shows();
     }

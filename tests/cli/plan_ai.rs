@@ -141,7 +141,7 @@ fn a_signal_stops_the_agent_and_nothing_is_written() {
         while [ ! -e "$1/begun" ]; do sleep 0.05; done
         kill -TERM $plan; wait $plan"#;
     let mut command = repo.command("sh", &repo.path(""));
-    Run::of(command.args(["-c", script, "sh"]).arg(repo.root()), b"").exits(143).err("error: stopped");
+    Run::of(command.args(["-c", script, "sh"]).arg(repo.root()), b"").exits(143).err("stopped");
     assert_eq!(repo.calls(), 1);
     assert!(!repo.path("tree.json").exists());
 }

@@ -190,8 +190,8 @@ impl Tally {
         }
         let kind = self.kind_of_code(end).unwrap_or(FailureKind::Other);
         let message = match end {
-            ProcessEnd::Code(0) => "ended without a result".to_owned(),
-            end => format!("no result was reported: {}", end.words()),
+            ProcessEnd::Code(0) => "the agent ended without a result".to_owned(),
+            end => format!("{} without a result", end.words()),
         };
         self.gave_up(kind, message, RetryWait::Unknown)
     }

@@ -196,12 +196,12 @@ fn the_exit_code_alone_is_not_believed() {
         for cut in [0, last + 1, last + 20] {
             assert_eq!(
                 failed(format, &whole[..cut], &ProcessEnd::Code(0)),
-                "ended without a result",
+                "the agent ended without a result",
                 "{format} {cut}"
             );
         }
         let message = failed(format, &whole[..last], &ProcessEnd::Signal(9));
-        assert_eq!(message, "ended without a result: it was ended by signal 9");
+        assert_eq!(message, "the agent was ended by signal 9 without a result");
         assert_eq!(
             failed(format, &whole, &ProcessEnd::Code(3)),
             "success was reported, but the agent exited with code 3"
@@ -245,7 +245,7 @@ fn a_result_does_not_count_for_work_that_began_after_it() {
         let whole = recorded(format, "implement");
         let again = [&whole[..], &whole[..whole.len() / 2]].concat();
         let found = outcome(format, &again, &ProcessEnd::Stopped("timed out after 600 s".into()));
-        let message = "ended without a result: timed out after 600 s";
+        let message = "the agent timed out after 600 s without a result";
         assert!(
             matches!(&found, CallOutcome::Failed { message: why, .. } if why == message),
             "{format}: {found:?}"
