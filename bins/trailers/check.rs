@@ -43,7 +43,7 @@ pub(super) fn run(args: &CheckArgs, ui: &mut Ui) -> Outcome {
     let mut tally = Tally::default();
     match MessageSource::resolve(args.source.as_deref(), args.file.as_deref())? {
         MessageSource::Text { label, message } if message.trim_ascii().is_empty() => {
-            return Err(Failure::new(Exit::Usage, format!("there is no message on {label}"))
+            return Err(Failure::new(Exit::Usage, format!("{label} is empty: there is no message to check"))
                 .hint("name a range to check: git arborist trailers check main..HEAD"));
         }
         MessageSource::Text { label, message } => tally.check(ui, &label, &message),

@@ -56,7 +56,7 @@ main: 1 of 3 done, 1 paused
 [########----------------] 33%
 session s1, plan task-tree.json
 
-> P1 Phase 1: Setup  implementing
+. P1 Phase 1: Setup  started
   x T001 Create the schema   complete      2h ago
   > T002 Add the login form  paused        the tests failed in attempt 2, 2h ago
 . T010 Write the manual      pending       waits for P1";
