@@ -65,6 +65,7 @@ fn next_name() -> String {
 pub fn steady(text: &str) -> String {
     let without_ids = HEX.replace_all(text, "[id]");
     let without_host = without_ids.replace(HOST.as_str(), " on [host] ");
+    let without_host = without_host.replace(&format!("{},", HOST.trim_end()), " on [host],");
     PLACEHOLDERS
         .iter()
         .fold(without_host, |text, (pattern, shown)| pattern.replace_all(&text, *shown).into_owned())
