@@ -15,6 +15,7 @@ fn arguments(verb: &str) -> &'static [&'static str] {
         "reset" => &["reset", "T001"],
         "demo" => &["demo"],
         "worktree" => &["worktree", "list"],
+        "work" => &["work"],
         "workspace" => &["workspace", "status"],
         "tools" => &["tools"],
         "cleanup" => &["cleanup"],

@@ -43,7 +43,7 @@ fn a_reviewer_that_crashes_is_asked_again_and_has_rejected_nothing() {
     let repo = repo("work", "once crash && kill -9 $$; say APPROVED", "");
     repo.arborist(["garden"])
         .succeeds()
-        .err("T1: the reviewer failed, and is called again (2 of 3): the agent ended without a result");
+        .err("T1: the reviewer failed, and is called again (2 of 3): the agent was ended by signal 9 without a result");
     assert_eq!(statuses(&repo, "T1"), DONE);
     assert_eq!(repo.calls(), 3);
 }
@@ -53,7 +53,7 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
     let repo = repo("work", "[ -e \"$ROOT/well\" ] && say APPROVED; echo APPROVED; exit 3", "");
     repo.arborist(["garden", "--max-retries", "1"])
         .exits(2)
-        .err("error: the reviewer of 'T1' failed 3 times: the agent ended without a result")
+        .err("error: the reviewer of 'T1' failed 3 times: the agent exited with code 3 without a result")
         .err("see spec/logs/T1_review_")
         .err("hint: fix it, or name another reviewer");
     repo.arborist(["state", "T1"]).succeeds().out("paused: tests passed, the review is next");
@@ -247,7 +247,7 @@ fn a_long_change_is_cut_for_the_reviewer() {
 #[test]
 fn a_budget_that_is_none_is_refused() {
     let repo = repo("work", "say APPROVED", "");
-    repo.arborist(["garden", "--max-cost=-1"]).exits(129).err("not a sum of US dollars");
+    repo.arborist(["garden", "--max-cost=-1"]).exits(129).err("must be more than 0");
     repo.git(["config", "arborist.budget.cost", "much"]).succeeds();
     repo.arborist(["garden"]).exits(1).err("'budget.cost' must be US dollars");
 }

@@ -282,7 +282,7 @@ fn a_checkout_that_another_git_holds_is_told_before_an_agent_is_asked() {
         .arborist(["garden", "T001"])
         .exits(128)
         .err("index.lock' exists: another git process is running in this checkout, or was killed")
-        .err("hint: wait for it to end, or remove that file");
+        .err("hint: wait for it to end; if no git is running in this repository, run: rm '");
     assert!(!test_repo.root().join("once").exists(), "no agent was asked");
     assert!(lock.exists(), "the lock of somebody else is left alone");
     fs::remove_file(lock).unwrap();

@@ -297,7 +297,7 @@ fn it_works_without_a_repository_when_files_are_named() {
     std::fs::write(place.join("my tasks é.md"), "- [ ] T001 x\n").expect("a file");
     repo.arborist_in(&place, ["plan", "my tasks é.md"]).succeeds().out("[ ] T001 x");
     repo.arborist_in(&place, ["plan"]).exits(128).err("not a git repository");
-    repo.arborist_in(&place, ["plan", "missing.md"]).exits(1).err("could not read 'missing.md'");
+    repo.arborist_in(&place, ["plan", "missing.md"]).exits(1).err("there is no file 'missing.md'");
 }
 
 #[test]

@@ -217,6 +217,7 @@ mod tests {
                 "budget.task-cost",
                 "budget.task-tokens",
                 "budget.task-time",
+                "work.ttl",
                 "cleanup.older-than",
                 "cleanup.keep-saved",
                 "cleanup.keep-records",

@@ -54,6 +54,7 @@ fn value_of(key: Key) -> String {
         Key::TestFailed => "0".into(),
         Key::Base | Key::Source => "0123456789".repeat(4),
         Key::Plan => format!("spec/t@sks.md@{}", "0123456789".repeat(4)),
+        Key::LandedIn => format!("api@{0}, web@{0}", "0123456789".repeat(4)),
         Key::Session | Key::Replays => "s-1".into(),
         Key::ResolvedBy => "agent claude".into(),
         Key::Report | Key::TestLog | Key::ReviewLog => "spec/logs/ä b.log".into(),
