@@ -128,7 +128,7 @@ fn a_task_whose_gate_is_red_lands_in_no_repository() {
     workspace.agent(WORKER);
     workspace.git(["config", "arborist.merge.gates.check.command", "test ! -e T001.txt"]).succeeds();
     let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
-    said.out("1 completed (T002)").out("the gate 'check' is red");
+    said.out("1 completed (T002)").out("the gate 'check' failed");
     assert!(!has_landed(&workspace, "T001") && has_landed(&workspace, "T002"));
     let found = names(&workspace, "backend");
     assert!(found.contains("T002.txt") && !found.contains("T001.txt"), "{found}");

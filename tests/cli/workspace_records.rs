@@ -112,7 +112,7 @@ fn a_commit_is_asked_about_in_any_repository() {
     let told: Value =
         serde_json::from_str(&workspace.arborist(["session", "which", &turn, "--json"]).answer()).unwrap();
     assert_eq!((&told["repository"], &told["proven"]), (&"backend".into(), &true.into()));
-    workspace.arborist(["session", "which", "nothing"]).exits(128).shows();
+    workspace.arborist(["session", "which", "nothing"]).exits(1).shows();
     // Where nobody knows of the plan, the commit's own word is all that there is.
     let copy = workspace.root().join("copy");
     workspace

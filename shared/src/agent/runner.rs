@@ -121,10 +121,7 @@ impl Runner {
             }
             None => path.eq_ignore_ascii_case(name),
         };
-        Preset::ALL
-            .iter()
-            .filter(is_called)
-            .any(|preset| preset.project_settings.iter().any(|name| is_setting(&name)))
+        Preset::ALL.iter().filter(is_called).any(|preset| preset.project_settings.iter().any(&is_setting))
     }
 
     /// How to log in at the program's provider, if we know.

@@ -314,7 +314,7 @@ impl<'a> Gardener<'a> {
                 return false;
             }
         }
-        let adopted = self.look(course).then(|| self.adopt(course)).unwrap_or(Ok(()));
+        let adopted = if self.look(course) { self.adopt(course) } else { Ok(()) };
         if let Err(error) = adopted {
             self.bear(course, error);
         }

@@ -130,7 +130,7 @@ impl Repository {
     /// them were: then it is not new.
     fn find_untracked_part(&self, folder: &Path, inner: &Path) -> Result<Option<&'static str>, GitError> {
         let is_there = |name: &&str| folder.join(name).symlink_metadata().is_ok();
-        let Some(names) = BARE.into_iter().find(|names| names.iter().all(|name| is_there(name))) else {
+        let Some(names) = BARE.into_iter().find(|names| names.iter().all(&is_there)) else {
             return Ok(None);
         };
         for name in names {

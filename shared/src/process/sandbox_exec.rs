@@ -3,13 +3,7 @@
 //!
 //! This has not been tried on macOS; the tests only check the profile. It is used only if a trial works.
 
-use std::{
-    ffi::OsString,
-    io,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::OnceLock,
-};
+use std::{ffi::OsString, io, path::Path, process::Command, sync::OnceLock};
 
 use super::{
     Program,
@@ -75,7 +69,7 @@ fn profile(mounts: &Mounts) -> io::Result<String> {
 }
 
 /// A path as a string of the profile's language.
-fn quote(path: &PathBuf) -> io::Result<String> {
+fn quote(path: &Path) -> io::Result<String> {
     let text = path.to_str().filter(|text| !text.contains(['\n', '\0']));
     let text = text.ok_or_else(|| io::Error::other(format!("the sandbox cannot name {}", path.display())))?;
     Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
@@ -83,6 +77,8 @@ fn quote(path: &PathBuf) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn mounts(paths: &[(&str, MountKind)]) -> Mounts {
