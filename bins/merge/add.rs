@@ -177,8 +177,7 @@ impl TicketMaker<'_> {
             return Failure::new(Exit::No, words).hint(format!("run it first: {next}"));
         }
         let failure = Failure::new(Exit::No, format!("there is no task '{task}'"));
-        let planned =
-            self.plan.into_iter().flat_map(arborist_core::plan::Plan::leaves).map(|leaf| leaf.id.as_str());
+        let planned = self.plan.into_iter().flat_map(Plan::leaves).map(|leaf| leaf.id.as_str());
         let known = planned.chain(self.run.tasks.iter().map(|history| history.id.as_str()));
         failure.hint(match nearest(task.as_str(), known) {
             Some(meant) => format!("did you mean '{meant}'?"),
