@@ -77,7 +77,7 @@ pub(super) fn run(remote: &str, json: bool, ui: &mut Ui) -> Outcome {
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let shared = SharedWork::find(&repository, &settings, Some(remote), clock::now)?;
+    let shared = SharedWork::find(&repository, &settings, remote, clock::now)?;
     let view = shared.view()?;
     let scope = RunScope { branch: shared.run().clone(), tip: view.target };
     let run = Run::scan_listed(&repository, scope, None, Vec::new())?;

@@ -80,7 +80,7 @@ EXAMPLES
 pub struct WorkArgs {
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// The plan: a tree file or a task list in Markdown
+    /// The plan: a task list in Markdown, or a task-tree.json
     #[arg(value_name = "PLAN", conflicts_with = "tree")]
     plan: Option<PathBuf>,
     /// The remote through which the plan is shared
@@ -146,7 +146,7 @@ fn ask(request: WorkRequest, args: &RequestArgs, ui: &mut Ui) -> Outcome {
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let shared = SharedWork::find(&repository, &settings, Some(&args.remote), clock::now)?;
+    let shared = SharedWork::find(&repository, &settings, &args.remote, clock::now)?;
     shared.ask(request, args.worker.as_ref())?;
     let whom = args
         .worker
@@ -194,7 +194,7 @@ fn try_work(
     ui: &mut Ui,
 ) -> Result<Option<Exit>, Failure> {
     let mut opened = open(request, cancel, ui)?;
-    let shared = SharedWork::find(&opened.repository, &opened.settings, Some(&args.remote), clock::now)?;
+    let shared = SharedWork::find(&opened.repository, &opened.settings, &args.remote, clock::now)?;
     if opened.branch != *shared.run() {
         let words =
             "workers share the branch that is checked out, but the configuration asks for a session branch";

@@ -1,8 +1,8 @@
 //! `git arborist work`: workers in several clones share a plan through a remote.
 
-use std::{fs, process::Child, thread};
+use std::{fs, process::Child};
 
-use crate::shared_plan::{CLAIMS, SharedPlan, WORKER, ended, signal};
+use crate::shared_plan::{CLAIMS, SharedPlan, WORKER, ended, read_until, signal};
 use arborist_testkit::Run;
 
 /// Waits in the task that `held` names, in the clone that started it first, until `go` is there.
@@ -13,6 +13,16 @@ case "$prompt" in
      if mkdir "$ROOT/held-$ARBORIST_TASK" 2>/dev/null; then
        until [ -e "$ROOT/go" ]; do sleep 0.05; done
      fi
+     echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
+esac
+"#;
+
+/// Waits at its first task until another worker has begun one too.
+const MEETING: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) pwd >> "$ROOT/did-$ARBORIST_TASK"
+     until [ "$(ls "$ROOT" | grep -c '^did-')" -ge 2 ]; do sleep 0.05; done
      echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
 esac
 "#;
@@ -36,7 +46,7 @@ fn one_worker_does_a_whole_plan_and_lands_it_at_the_remote() {
 
 #[test]
 fn two_clones_share_a_plan_by_running_the_same_command() {
-    let shared = SharedPlan::new(6, 2, WORKER);
+    let shared = SharedPlan::new(6, 2, MEETING);
     shared.set_ttl(30);
     let workers: Vec<Child> = (0..2).map(|number| shared.start(number, &[])).collect();
     for worker in workers {
@@ -203,15 +213,14 @@ fn a_server_without_atomic_pushes_is_refused() {
 fn workers_end_when_they_are_asked_to() {
     let shared = SharedPlan::new(2, 2, HELD);
     shared.set_ttl(30);
-    let drained = shared.start(0, &[]);
+    let mut drained = shared.start(0, &[]);
     SharedPlan::until("the first task", || shared.exists("held-T001"));
     shared
         .repo
         .arborist_in(&shared.clone(1), ["work", "drain"])
         .succeeds()
         .out("asked all workers of 'main' to drain");
-    // It sees the request while the task waits.
-    thread::sleep(std::time::Duration::from_secs(6));
+    let _open = read_until(&mut drained, "asked to drain");
     shared.touch("go");
     let (code, said) = ended(drained);
     assert_eq!((code, shared.landings()), (Some(1), vec!["T001".to_owned()]), "{said}");
@@ -298,15 +307,15 @@ fn a_server_whose_rules_refuse_claims_is_named() {
 #[test]
 fn a_worker_waits_for_a_remote_that_is_out_of_reach_for_a_while() {
     let shared = SharedPlan::new(1, 1, HELD);
-    let worker = shared.start(0, &[]);
+    let mut worker = shared.start(0, &[]);
     SharedPlan::until("the task", || shared.exists("held-T001"));
     let away = shared.repo.root().join("away.git");
     fs::rename(shared.origin(), &away).unwrap();
     shared.touch("go");
-    thread::sleep(std::time::Duration::from_secs(3));
+    let (line, _open) = read_until(&mut worker, "could not be reached");
+    assert!(line.contains("trying again"), "{line}");
     fs::rename(&away, shared.origin()).unwrap();
     let (code, said) = ended(worker);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("could not be reached") && said.contains("trying again"), "{said}");
     assert_eq!((shared.landings(), shared.left()), (vec!["T001".to_owned()], String::new()));
 }

@@ -234,7 +234,7 @@ fn folder_id(folder: &std::path::Path) -> String {
 }
 
 /// A value that no other process gets.
-fn nonce() -> String {
+pub(super) fn nonce() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();

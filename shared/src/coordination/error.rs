@@ -44,12 +44,15 @@ impl Explain for CoordinationError {
                 Some("use a git server that does, or one machine: git arborist gardener --jobs N".into())
             }
             Self::NoTarget { remote, branch } => Some(format!("push it first: git push {remote} {branch}")),
-            Self::Refused { .. } => None,
+            Self::Refused { .. } => Some(
+                "workers must be allowed to push to the branch, to refs/heads/arborist/ and to refs/arborist/"
+                    .into(),
+            ),
             Self::Ahead { remote, branch } => Some(format!(
                 "look at them: git log {remote}/{branch}..{branch}\nthen push or remove them: git push {remote} {branch}"
             )),
             Self::MovedAtStart { remote, branch } => Some(format!(
-                "nothing was done yet; take over the new commits: git fetch {remote} && git reset --keep {remote}/{branch}"
+                "no task was started; move to the new commits: git fetch {remote} && git reset --keep {remote}/{branch}"
             )),
         }
     }

@@ -82,8 +82,10 @@ pub enum Release {
 
 /// Decides who works on what.
 pub trait Coordinator: fmt::Debug + Send + Sync {
-    /// How often to look at what others do; `None` if nobody else works on the plan.
+    /// How often to look at what others do; `None` on one machine.
     fn interval(&self) -> Option<Duration>;
+    /// The remote through which the plan is shared, without secrets; `None` on one machine.
+    fn shown_remote(&self) -> Option<String>;
     /// What others have done.
     fn look(&self) -> Result<Outlook, CoordinationError>;
     /// Claims a task.
@@ -108,6 +110,10 @@ pub struct Alone;
 
 impl Coordinator for Alone {
     fn interval(&self) -> Option<Duration> {
+        None
+    }
+
+    fn shown_remote(&self) -> Option<String> {
         None
     }
 

@@ -1,12 +1,9 @@
 //! Requests to workers: refs that they see when they look at the remote.
 
-use serde::{Deserialize, Serialize};
-
 use crate::git::RawCommit;
 
 /// What workers are asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkRequest {
     /// Interrupt the agents and end.
     Stop,

@@ -58,7 +58,7 @@ pub(super) struct RunProgress<'scope, 'a, 'w> {
 pub(super) enum Stop {
     /// A task failed.
     Failure,
-    /// Somebody asked this worker to take no more tasks.
+    /// This worker was asked to take no more tasks.
     Asked,
     /// The run cannot continue.
     Error(GardenerError),

@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
-    gardener::GardenerError,
-    git::{HiddenMarks, NewCommit, RefMove, Repository, Signing},
+    gardener::{GardenerError, recover::save_branch},
+    git::{HiddenMarks, NewCommit, Repository, Signing},
     history::Event,
     name::{Oid, SessionId, TaskId},
     process::{FileLock, OrphanLock},
@@ -205,12 +205,7 @@ fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerErr
         repository
             .write_commit(NewCommit { tree, parent: head, message: &message, author: None }, Signing::No)?
     };
-    let folder = lease.branch.component();
-    let name = format!("refs/arborist/saved/{folder}/{}", saved.short());
-    if repository.list_refs(&[&name])?.is_empty() {
-        let kept = RefMove { name: &name, new: Some(saved), old: None };
-        repository.move_refs(&[kept], "arborist: started over")?;
-    }
+    save_branch(repository, &lease.branch, saved)?;
     repository.reset_hard(&lease.branch, base)?;
     repository.change("clean").args(["-q", "-f", "-d"]).stdout()?;
     Ok(())

@@ -288,8 +288,16 @@ pub fn save_own_branch(
     if repository.is_ancestor(own, tip)? {
         return Ok(None);
     }
-    let name = format!("refs/arborist/saved/{}/{}", branch.component(), own.short());
-    save(repository, &name, own).map(Some)
+    save_branch(repository, &branch, own).map(Some)
+}
+
+/// Saves a commit of a branch that is about to be moved or deleted. Returns the saved ref.
+pub(super) fn save_branch(
+    repository: &Repository,
+    branch: &BranchName,
+    commit: Oid,
+) -> Result<String, GardenerError> {
+    save(repository, &format!("refs/arborist/saved/{}/{}", branch.component(), commit.short()), commit)
 }
 
 fn save(repository: &Repository, name: &str, commit: Oid) -> Result<String, GardenerError> {

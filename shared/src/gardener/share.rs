@@ -10,6 +10,7 @@ use super::{
     Gardener, GardenerError,
     course::{RunProgress, Stop},
     land::CompletedTask,
+    recover::save_branch,
 };
 use crate::{
     coordination::{Claiming, CoordinationError, Coordinator, Outlook, Publication, Release, WorkRequest},
@@ -84,22 +85,25 @@ impl<'a> Gardener<'a> {
                 course.shared.failures = 0;
                 true
             }
-            Err(error) => self.bear(course, error),
+            Err(error) => self.tolerate(course, error),
         }
     }
 
     /// Applies what others have done.
     fn apply(&mut self, course: &mut RunProgress<'_, 'a, '_>, outlook: Outlook) -> Result<(), GardenerError> {
         for remark in &outlook.remarks {
-            if course.shared.told.insert(remark.clone()) {
-                (self.on_event)(RunEvent::of_run(EventKind::note(format!(
-                    "warning: at the remote: {remark}"
-                ))));
-            }
+            self.note_once(course, format!("warning: at the remote: {remark}"));
         }
         match outlook.request {
-            Some(WorkRequest::Stop) => self.tools.context.cancel.cancel(),
-            Some(WorkRequest::Drain) => course.halt(Stop::Asked),
+            Some(WorkRequest::Stop) => {
+                self.note_once(course, "this worker was asked to stop".to_owned());
+                self.tools.context.cancel.cancel();
+            }
+            Some(WorkRequest::Drain) => {
+                let words = "this worker was asked to drain: it finishes its tasks and starts no new ones";
+                self.note_once(course, words.to_owned());
+                course.halt(Stop::Asked);
+            }
             None => {}
         }
         let target = outlook.target;
@@ -117,6 +121,12 @@ impl<'a> Gardener<'a> {
             self.publish(course, finished);
         }
         Ok(())
+    }
+
+    fn note_once(&mut self, course: &mut RunProgress<'_, 'a, '_>, words: String) {
+        if course.shared.told.insert(words.clone()) {
+            (self.on_event)(RunEvent::of_run(EventKind::note(words)));
+        }
     }
 
     /// Moves the run's branch to where others have moved it.
@@ -180,7 +190,7 @@ impl<'a> Gardener<'a> {
                 return false;
             }
             Err(error) => {
-                self.bear(course, error.into());
+                self.tolerate(course, error.into());
                 course.shared.outlook.taken.insert(task.id.clone());
                 return false;
             }
@@ -235,7 +245,7 @@ impl<'a> Gardener<'a> {
             }
             Err(error) => {
                 course.shared.unpublished.push(finished);
-                self.bear(course, error.into());
+                self.tolerate(course, error.into());
             }
         }
     }
@@ -248,12 +258,7 @@ impl<'a> Gardener<'a> {
     ) -> Result<(), GardenerError> {
         let CompletedTask { task, site, source, .. } = finished;
         let branch = self.tools.context.identity.run.task_branch(&task);
-        let (name, saved) =
-            (branch.to_ref(), format!("refs/arborist/saved/{}/{}", branch.component(), source.short()));
-        if self.repository.find_ref(&saved)?.is_none() {
-            let save = RefMove { name: &saved, new: Some(source), old: None };
-            self.repository.move_refs(&[save], "arborist: taken over by another worker")?;
-        }
+        let (name, saved) = (branch.to_ref(), save_branch(self.repository, &branch, source)?);
         if let Some(lease) = site.and_then(|site| site.lease) {
             lease.recycle()?;
         }
@@ -287,7 +292,7 @@ impl<'a> Gardener<'a> {
                     }
                 }
                 Err(error) => {
-                    self.bear(course, error.into());
+                    self.tolerate(course, error.into());
                 }
             }
         }
@@ -310,13 +315,13 @@ impl<'a> Gardener<'a> {
                 return false;
             }
             Err(error) => {
-                self.bear(course, error.into());
+                self.tolerate(course, error.into());
                 return false;
             }
         }
         let adopted = if self.look(course) { self.adopt(course) } else { Ok(()) };
         if let Err(error) = adopted {
-            self.bear(course, error);
+            self.tolerate(course, error);
         }
         if course.finished.iter().any(|finished| !finished.is_queued) {
             return true;
@@ -340,7 +345,7 @@ impl<'a> Gardener<'a> {
     pub(super) fn end_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
         let ended = self.shared().map(|(coordinator, _)| coordinator.end_landing());
         if let Some(Err(error)) = ended {
-            self.bear(course, error.into());
+            self.tolerate(course, error.into());
         }
     }
 
@@ -376,15 +381,11 @@ impl<'a> Gardener<'a> {
                 continue;
             }
             let name = branch.to_ref();
-            let saved =
-                old.map(|old| (format!("refs/arborist/saved/{}/{}", branch.component(), old.short()), old));
-            let mut moves = vec![RefMove { name: &name, new: Some(*source), old }];
-            if let Some((saved, old)) = &saved
-                && self.repository.find_ref(saved)?.is_none()
-            {
-                moves.push(RefMove { name: saved, new: Some(*old), old: None });
+            if let Some(old) = old {
+                save_branch(self.repository, &branch, old)?;
             }
-            self.repository.move_refs(&moves, "arborist: finished by another worker")?;
+            let moved = RefMove { name: &name, new: Some(*source), old };
+            self.repository.move_refs(&[moved], "arborist: finished by another worker")?;
             lanes.queue.distrusted.take(task);
         }
         self.read_again()?;
@@ -414,8 +415,8 @@ impl<'a> Gardener<'a> {
         course.wanted.iter().filter(is_left).any(is_elsewhere) || self.next_job(course).is_some()
     }
 
-    /// Bears with a remote that is out of reach, for a while. Other errors end the run. Returns false.
-    fn bear(&mut self, course: &mut RunProgress<'_, 'a, '_>, error: GardenerError) -> bool {
+    /// Lets the run continue for a while if the remote is out of reach. Other errors end it. Returns false.
+    fn tolerate(&mut self, course: &mut RunProgress<'_, 'a, '_>, error: GardenerError) -> bool {
         if !is_unreached(&error) {
             course.halt(Stop::Error(error));
             return false;

@@ -1,6 +1,6 @@
 //! Atomic pushes with leases: either all refs are moved, each from the value that is expected, or none is.
 
-use super::{GitError, Network, Pushed, RawCommit, RemoteError, Repository, command::checked};
+use super::{Network, Pushed, RemoteError, Repository};
 use crate::name::Oid;
 
 /// One ref of an atomic push.
@@ -32,27 +32,5 @@ impl Repository {
         let mut rows = self.push((remote, &options, refspecs), network)?;
         rows.retain(|row| row.refused.is_some());
         Ok(rows)
-    }
-
-    /// Those of these objects that are commits of at most `most` bytes; `None` for all others. Nothing else is read, so
-    /// objects that somebody else has written cost no memory.
-    pub fn find_small_commits(&self, ids: &[Oid], most: u64) -> Result<Vec<Option<RawCommit>>, GitError> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
-        let command = self.git("cat-file").arg("--batch-check=%(objecttype) %(objectsize)");
-        let printed = checked("cat-file", command.finish_with(&input.into_bytes())?)?;
-        let text = String::from_utf8_lossy(&printed);
-        let is_small = |line: &str| {
-            let size = line.strip_prefix("commit ").and_then(|size| size.parse::<u64>().ok());
-            size.is_some_and(|size| size <= most)
-        };
-        let mut found = Vec::new();
-        for (id, line) in ids.iter().zip(text.lines()) {
-            let commit = if is_small(line) { self.load_commits(&[*id])?.pop() } else { None };
-            found.push(commit);
-        }
-        Ok(found)
     }
 }

@@ -25,6 +25,28 @@ impl Repository {
         }
     }
 
+    /// Those of these objects that are commits of at most `most` bytes; `None` for all others. The size is asked
+    /// for first, so that a large object from a remote is never loaded.
+    pub fn find_small_commits(&self, ids: &[Oid], most: u64) -> Result<Vec<Option<RawCommit>>, GitError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        let command = self.git("cat-file").arg("--batch-check=%(objecttype) %(objectsize)");
+        let printed = checked("cat-file", command.finish_with(&input.into_bytes())?)?;
+        let text = String::from_utf8_lossy(&printed);
+        let is_small = |line: &str| {
+            let size = line.strip_prefix("commit ").and_then(|size| size.parse::<u64>().ok());
+            size.is_some_and(|size| size <= most)
+        };
+        let mut found = Vec::new();
+        for (id, line) in ids.iter().zip(text.lines()) {
+            let commit = if is_small(line) { self.load_commits(&[*id])?.pop() } else { None };
+            found.push(commit);
+        }
+        Ok(found)
+    }
+
     fn load_commit(&self, id: Oid) -> Result<RawCommit, GitError> {
         let content = self.read_object(ObjectKind::Commit, id)?;
         content

@@ -35,17 +35,22 @@ impl SharedWork {
     pub fn find(
         repository: &Repository,
         settings: &Settings,
-        remote: Option<&str>,
+        remote: &str,
         clock: fn() -> i64,
     ) -> Result<Self, Failure> {
         let run = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
-        let remote = remote.unwrap_or("origin").to_owned();
-        if repository.find_remote(&remote)?.is_none() {
-            let words = format!("there is no remote '{}'", visible(&remote));
+        if repository.find_remote(remote)?.is_none() {
+            let words = format!("there is no remote '{}'", visible(remote));
             return Err(Failure::new(Exit::Usage, words).hint("see the remotes with: git remote -v"));
         }
         // A separate token: claims are given back after Ctrl-C.
-        let network = Workspace::load(repository, settings, &Cancel::new())?.network;
+        let Workspace { sections, network, .. } = Workspace::load(repository, settings, &Cancel::new())?;
+        if sections.len() > 1 {
+            let words = "workers cannot share the plan of a workspace with several repositories";
+            return Err(Failure::new(Exit::No, words)
+                .hint("work on it from one machine: git arborist gardener --jobs auto"));
+        }
+        let remote = remote.to_owned();
         let ttl = Duration::from_secs(settings.count("work.ttl").unwrap_or(TTL).clamp(1, 86_400));
         Ok(Self { repository: repository.clone(), options: WorkOptions { remote, run, ttl, clock }, network })
     }
@@ -114,9 +119,7 @@ impl OpenRun {
 
     /// Publishes the commit that starts the run, or another one that was recorded before the first task.
     pub(super) fn publish_start(&self, head: crate::name::Oid) -> Result<(), Failure> {
-        if self.coordinator.interval().is_none() {
-            return Ok(());
-        }
+        let Some(remote) = self.coordinator.shown_remote() else { return Ok(()) };
         let landed = if head == self.head {
             SharedLanding::Done
         } else {
@@ -126,11 +129,9 @@ impl OpenRun {
         self.coordinator.end_landing()?;
         match landed {
             SharedLanding::Done => Ok(()),
-            SharedLanding::Moved(_) | SharedLanding::Overtaken => Err(CoordinationError::MovedAtStart {
-                remote: "the remote".into(),
-                branch: self.branch.clone(),
+            SharedLanding::Moved(_) | SharedLanding::Overtaken => {
+                Err(CoordinationError::MovedAtStart { remote, branch: self.branch.clone() }.into())
             }
-            .into()),
         }
     }
 }

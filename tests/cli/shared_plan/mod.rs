@@ -2,8 +2,9 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     path::PathBuf,
-    process::{Child, Stdio},
+    process::{Child, ChildStderr, Stdio},
     time::{Duration, Instant},
 };
 
@@ -110,6 +111,17 @@ impl SharedPlan {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// Reads what a worker writes to standard error up to a line with these words. The pipe must stay open while it works.
+pub(crate) fn read_until(child: &mut Child, words: &str) -> (String, BufReader<ChildStderr>) {
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(words) {
+        line.clear();
+        assert_ne!(errors.read_line(&mut line).unwrap(), 0, "the worker ended without '{words}'");
+    }
+    (line, errors)
 }
 
 /// The exit code and everything that a worker said.

@@ -17,6 +17,10 @@ impl Coordinator for RemoteWork {
         Some((self.options.ttl / 20).clamp(INTERVALS.0, INTERVALS.1))
     }
 
+    fn shown_remote(&self) -> Option<String> {
+        Some(self.remote())
+    }
+
     fn look(&self) -> Result<Outlook, CoordinationError> {
         let mut known = self.known();
         self.refresh(&mut known)?;

@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     ClaimState, CoordinationError, RemoteClaim, RemoteView, TaskClaim, WorkRequest, WorkerName,
-    claim::{ClaimRefs, OwnIdentity, UNREADABLE_TIME_TO_LIVE},
+    claim::{ClaimRefs, OwnIdentity, UNREADABLE_TIME_TO_LIVE, nonce},
     listing::KnownCommits,
     request::ALL,
 };
@@ -107,8 +107,7 @@ impl RemoteWork {
     }
 
     /// The remote, without secrets.
-    #[must_use]
-    pub fn remote(&self) -> String {
+    fn remote(&self) -> String {
         shown_url(&self.options.remote)
     }
 
@@ -120,9 +119,8 @@ impl RemoteWork {
     ) -> Result<(), CoordinationError> {
         let refs = ClaimRefs::new(&options.run);
         let name = format!("{}{}", refs.requests, worker.map_or(ALL, WorkerName::as_str));
-        let nonce = format!("{} {:?}", (options.clock)(), std::time::SystemTime::now());
         let tree = repository.empty_tree()?;
-        let new = repository.write_commit_with_parents(tree, &[], &request.message(&nonce), Signing::No)?;
+        let new = repository.write_commit_with_parents(tree, &[], &request.message(&nonce()), Signing::No)?;
         for _ in 0..TRIES {
             let listed = repository.list_remote_refs((&options.remote, &[&name]), network)?;
             let old = listed.into_iter().find(|(found, _)| *found == name).map(|(_, commit)| commit);
