@@ -203,3 +203,14 @@ fn a_run_that_goes_on_with_another_test_command_has_a_new_baseline() {
         repo.arborist(place.iter().chain(&["--test-command", &first])).succeeds();
     }
 }
+
+#[test]
+fn a_new_run_with_another_test_command_has_a_baseline_too() {
+    let repo = repo();
+    let first = counted(&repo, "true");
+    repo.arborist(["gardener", "--test-command", &first]).succeeds();
+    let (calls, before) = (repo.calls(), runs(&repo));
+    let other = counted(&repo, "exit 7");
+    repo.arborist(["gardener", "--new-run", "--test-command", &other]).exits(1);
+    assert_eq!((repo.calls(), runs(&repo)), (calls, before + 1), "no agent is called");
+}

@@ -262,3 +262,31 @@ fn no_key_is_forgotten() {
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
     assert_eq!(keys, tested);
 }
+
+#[test]
+fn a_folder_of_reports_or_logs_never_replaces_a_file() {
+    for (option, folder) in
+        [("--report-dir", "notes/x"), ("--log-dir", "notes/x"), ("--report-dir", "tasks.md/x")]
+    {
+        let repo = with("");
+        repo.write("notes", "precious");
+        let before = repo.git(["rev-parse", "HEAD"]).answer();
+        repo.arborist(["garden", "--allow-dirty", option, folder]).exits(1).shows();
+        assert_eq!(std::fs::read_to_string(repo.path("notes")).unwrap(), "precious", "{option}");
+        assert_eq!(
+            (repo.git(["rev-parse", "HEAD"]).answer(), repo.calls()),
+            (before, 0),
+            "no run is started"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_an_agent_made_where_reports_belong_is_not_replaced() {
+    let repo = with("");
+    repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) rm -rf spec; echo mine > spec ;; esac");
+    repo.write(".arborist/config.toml", "log-dir = \"l\"\n");
+    repo.commit("logs\n");
+    repo.arborist(["garden"]).exits(128);
+    assert_eq!(repo.git(["show", "HEAD:spec"]).answer(), "mine");
+}

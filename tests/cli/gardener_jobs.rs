@@ -309,3 +309,33 @@ fn a_configured_number_of_worktrees_limits_the_jobs_and_that_is_said() {
     let lanes = repo.git(["worktree", "list"]).answer().lines().filter(|line| line.contains("lane-")).count();
     assert_eq!(lanes, 1);
 }
+
+#[test]
+fn commits_that_a_person_made_on_a_task_branch_before_the_run_land_with_the_task() {
+    let repo = repo(WORKER);
+    let path = repo.arborist(["worktree", "add", "T001"]).answer();
+    let lane = std::path::Path::new(&path);
+    fs::write(lane.join("by-hand"), "x").unwrap();
+    repo.git_in(lane, ["add", "by-hand"]).succeeds();
+    repo.git_in(lane, ["commit", "-qm", "a start"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    assert_eq!(tracked(&repo), "T001.txt T002.txt T003.txt T004.txt T005.txt");
+    repo.git(["cat-file", "-e", "main:by-hand"]).succeeds();
+    repo.arborist(["verify"]).succeeds();
+}
+
+#[test]
+fn commits_from_before_the_run_that_conflict_with_it_are_left_to_the_user() {
+    let repo = repo(WORKER);
+    let path = repo.arborist(["worktree", "add", "T001"]).answer();
+    let lane = std::path::Path::new(&path);
+    let top = repo.path("");
+    for place in [lane, top.as_path()] {
+        fs::write(place.join("contested"), place.display().to_string()).unwrap();
+        repo.git_in(place, ["add", "contested"]).succeeds();
+        repo.git_in(place, ["commit", "-qm", "contested"]).succeeds();
+    }
+    let before = repo.git(["rev-parse", "arborist/task/main/T001"]).answer();
+    repo.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2).shows();
+    assert_eq!(repo.git(["rev-parse", "arborist/task/main/T001"]).answer(), before);
+}

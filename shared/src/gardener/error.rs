@@ -67,6 +67,8 @@ pub enum GardenerError {
     Bare,
     #[error("the worktree of task '{task}' is gone: {path}")]
     LaneGone { task: TaskId, path: String },
+    #[error("'{branch}' has commits from before the run, which could not be merged with it: {why}")]
+    BegunBefore { branch: BranchName, path: String, run: Oid, why: String },
     #[error("there is no worktree to work in")]
     NoPlace,
     #[error("there are uncommitted changes: {files}")]
@@ -148,7 +150,7 @@ impl GardenerError {
 
     /// Whether other tasks can continue.
     pub(super) fn concerns_only_the_task(&self) -> bool {
-        matches!(self, Self::LaneGone { .. } | Self::RedLeftovers { .. })
+        matches!(self, Self::LaneGone { .. } | Self::BegunBefore { .. } | Self::RedLeftovers { .. })
             || matches!(self, Self::Pipeline(error) if error.concerns_only_the_task())
     }
 }
@@ -185,6 +187,7 @@ impl Explain for GardenerError {
             | Self::MeddlingTests { .. }
             | Self::RedWithoutTest(_) => Exit::No,
             Self::LaneGone { .. }
+            | Self::BegunBefore { .. }
             | Self::Dirty { .. }
             | Self::Overlap(_)
             | Self::Contested(..)
@@ -263,6 +266,9 @@ impl Explain for GardenerError {
             }
             Self::LaneGone { .. } => {
                 "its commits are on its branch: run the same command again to continue from there".into()
+            }
+            Self::BegunBefore { path, run, .. } => {
+                format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
             }
             Self::NoPlace | Self::Log { .. } => return None,
             Self::RedBaseline { is_elsewhere, names_tests, .. } => {

@@ -123,6 +123,7 @@ impl<'a> Gardener<'a> {
         let newest = history.filter(|history| history.is_landed).and_then(|history| history.last());
         Ok(LaneStart {
             base: self.newest()?,
+            run_start: self.run.start.as_ref().map(|start| start.commit),
             newest: newest.map(|event| event.commit),
             session: self.tools.context.identity.session.clone(),
         })

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     gardener::{GardenerError, recover::save_branch},
-    git::{HiddenMarks, NewCommit, Repository, Signing},
+    git::{FastForward, HiddenMarks, Merge, NewCommit, Repository, Signing},
     history::Event,
     name::{Oid, SessionId, TaskId},
     process::{FileLock, OrphanLock},
@@ -60,6 +60,8 @@ pub struct LeftMarks(Mutex<Option<HashSet<String>>>);
 pub(super) struct LaneStart {
     /// The newest commit of the run.
     pub(super) base: Oid,
+    /// The commit with which the run started, if it is in this repository.
+    pub(super) run_start: Option<Oid>,
     /// The task's newest commit on the run's own branch, if that is newer than its task branch.
     pub(super) newest: Option<Oid>,
     /// The run's session.
@@ -166,8 +168,35 @@ pub(super) fn begin_lane(
     if is_reset {
         save_and_reset(lease, head, start.base)?;
     }
-    let head = if is_reset { start.base } else { head };
+    let head = if is_reset { start.base } else { join_run(lease, head, start)? };
     Ok((Tip::new(&lease.repository, lease.branch.clone(), head)?, is_reset))
+}
+
+/// Merges the run's commits into a branch on which somebody committed before the run started: only branches that contain
+/// the start of the run count. Returns the new tip.
+fn join_run(lease: &Lease, head: Oid, start: &LaneStart) -> Result<Oid, GardenerError> {
+    let repository = &lease.repository;
+    let Some(run_start) = start.run_start else { return Ok(head) };
+    if repository.is_ancestor(run_start, head)? {
+        return Ok(head);
+    }
+    let conflict = |why: String| GardenerError::BegunBefore {
+        branch: lease.branch.clone(),
+        path: lease.path.display().to_string(),
+        run: start.base,
+        why,
+    };
+    let Merge::Clean(tree) = repository.merge(head, start.base)? else {
+        return Err(conflict("they conflict with it".into()));
+    };
+    let message = format!("Merge the run into {}\n", lease.branch);
+    let parents = [head, start.base];
+    let merged = repository.write_commit_with_parents(tree, &parents, &message, Signing::AsConfigured)?;
+    match repository.fast_forward(&lease.path, &lease.branch, (head, merged))? {
+        FastForward::Done => Ok(merged),
+        FastForward::Refused(why) => Err(conflict(why)),
+        FastForward::Overtaken => Err(conflict("the branch has just moved".into())),
+    }
 }
 
 fn tip_of(lease: &Lease) -> Result<Oid, GardenerError> {

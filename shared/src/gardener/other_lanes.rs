@@ -116,7 +116,7 @@ impl OtherLanes {
         if !Unfinished::find_all(&lease.repository, &lease.branch)?.is_empty() {
             recovered = self.record_left(&lease, task, tools)?;
         }
-        let start = LaneStart { base, newest: None, session: self.identity.session.clone() };
+        let start = LaneStart { base, run_start: None, newest: None, session: self.identity.session.clone() };
         let (tip, _) = begin_lane(&lease, &start, starts_over)?;
         let ignored = IgnoredFiles::default();
         ignored.begin(&lease.repository, tip.tree, &tools.context.options.log_dir)?;

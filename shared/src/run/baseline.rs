@@ -109,7 +109,7 @@ impl OpenRun {
             return Ok(None);
         }
         let is_start = self.is_start(run);
-        let is_other = !is_start && self.is_other_command(run, command)?;
+        let is_other = self.is_other_command(run, command)?;
         if !is_start && !is_other && (!self.request.accept_changes && self.is_ours(run, tip)?) {
             return Ok(None);
         }
@@ -124,11 +124,11 @@ impl OpenRun {
         Ok(Some(command).filter(|_| !is_known))
     }
 
-    /// Whether the run used another test command before. Results of that one say nothing about this one.
+    /// Whether the latest run of this branch did not use this test command. Results of another one say nothing about it.
     fn is_other_command(&self, run: &Run, command: &str) -> Result<bool, Failure> {
-        let Some(start) = &run.start else { return Ok(false) };
+        let Some(start) = &run.start else { return Ok(true) };
         let session_reader = SessionReader::new(&self.repository);
-        let Some(newest) = session_reader.newest(&start.session)? else { return Ok(false) };
+        let Some(newest) = session_reader.newest(&start.session)? else { return Ok(true) };
         let before = session_reader.asked_of(&newest)?;
         // A command that holds a secret was not recorded, so it counts as different.
         let is_withheld = before.withheld.iter().any(|name| name == TEST);
@@ -142,7 +142,8 @@ impl OpenRun {
         let main = self.workspace.main().name.as_str();
         let is_tested_here = |task: &&Task| {
             let is_here = task.repos.first().is_none_or(|repo| repo == main);
-            let is_left = progress.find(&task.id).is_some_and(|standing| !standing.state.is_settled());
+            let is_left = self.request.new_run
+                || progress.find(&task.id).is_some_and(|standing| !standing.state.is_settled());
             task.test_commands.is_empty() && is_here && is_left
         };
         planned.plan.leaves().any(|task| is_tested_here(&task))

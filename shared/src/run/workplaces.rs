@@ -9,6 +9,7 @@ use crate::{
     git::{OperationInProgress, Repository, TreeChange},
     history::{Run, State},
     message::plain_text,
+    pipeline::RunOptions,
     queue::{Queue, QueueEvent, QueueOptions, Target},
     record::RunRecorder,
     safe_files::{self, FileKind},
@@ -88,9 +89,10 @@ impl OpenRun {
         self.bring_plan(planned)?;
         self.hide_logs()?;
         match lanes {
-            None => self.refuse_uncommitted(recorder, planned, run),
-            Some(lanes) => self.prepare_lanes(lanes, monitor.listener()),
+            None => self.refuse_uncommitted(recorder, planned, run)?,
+            Some(lanes) => self.prepare_lanes(lanes, monitor.listener())?,
         }
+        self.prepare_folders()
     }
 
     /// Saves uncommitted work of the user's checkout if the run began in a session's worktree.
@@ -123,6 +125,28 @@ impl OpenRun {
         // The user may keep logs on another disk behind a link. A link that an agent makes later is not allowed.
         safe_files::allow_linked(&self.repository.top().join(&self.options.log_dir));
         Ok(self.repository.exclude_logs(&self.options.log_dir)?)
+    }
+
+    /// Creates the folder of logs, and refuses a folder of logs or reports that would replace a file. This is found before
+    /// the run starts, not by its first task.
+    fn prepare_folders(&self) -> Result<(), Failure> {
+        if self.is_idle {
+            return Ok(());
+        }
+        let RunOptions { log_dir, report_dir, .. } = &self.options;
+        for (key, top, folder) in
+            [("log-dir", self.home.as_path(), log_dir), ("report-dir", self.repository.top(), report_dir)]
+        {
+            if let Some(file) = safe_files::find_file_in_way(top, Path::new(folder.trim_end_matches('/'))) {
+                let what = format!("'{folder}' cannot be the {key}: '{}' is a file", file.display());
+                return Err(Failure::new(Exit::No, what).hint(format!("choose another folder with --{key}")));
+            }
+        }
+        let logs = self.home.join(log_dir);
+        safe_files::make_folders(&logs).map_err(|error| {
+            let what = format!("logs cannot be written to '{}': {error}", logs.display());
+            Failure::new(Exit::No, what).hint("choose another folder with --log-dir")
+        })
     }
 
     /// A link made by the user may lead to another disk. A tracked link was chosen by whoever committed it, so it must

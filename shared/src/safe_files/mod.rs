@@ -30,7 +30,7 @@ pub use folder::{Enclosure, EnclosureError};
 pub use journal::Journal;
 pub use path::InnerPath;
 pub use tree::{
-    ChangeStamp, Facts, FileKind, OpenedFolder, StampedName, kind_of, list, list_kinds, list_stamps, look_at,
-    remove_all, visit_facts, visit_kinds, visit_stamps,
+    ChangeStamp, Facts, FileKind, OpenedFolder, StampedName, find_file_in_way, kind_of, list, list_kinds,
+    list_stamps, look_at, remove_all, visit_facts, visit_kinds, visit_stamps,
 };
 pub use walk::{allow_linked, find_link_out, open_folder, open_place, plain_folders, resolved};

@@ -8,7 +8,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::{ffi::OsStrExt, fs::MetadataExt},
     },
-    path::Path,
+    path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -61,6 +61,16 @@ pub fn kind_of(path: &Path) -> Option<FileKind> {
     let (folder, name) = parent_of(path, MissingParent::Fail).ok()?;
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileKind::of_type(FileType::from_raw_mode(found.st_mode)))
+}
+
+/// The first folder on the way from `top` to `path` that is a file instead, if there is one.
+#[must_use]
+pub fn find_file_in_way(top: &Path, path: &Path) -> Option<PathBuf> {
+    let mut folders: Vec<&Path> = path.ancestors().filter(|folder| !folder.as_os_str().is_empty()).collect();
+    folders.reverse();
+    let is_file =
+        |folder: &&&Path| matches!(kind_of(&top.join(folder)), Some(FileKind::File | FileKind::Special));
+    folders.iter().find(is_file).map(|found| found.to_path_buf())
 }
 
 /// Identifies one state of a file or folder. Programs cannot set the change time.

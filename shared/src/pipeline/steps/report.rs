@@ -1,5 +1,7 @@
 //! The report of a completed task, which is part of the commit that completes it.
 
+use std::{io, path::Path};
+
 use crate::{
     agent::limits::Spent,
     git::TreeChange,
@@ -8,6 +10,7 @@ use crate::{
     name::Attempt,
     pipeline::{Expense, IgnoredFiles, PipelineError, TaskRun},
     record::StagedCommit,
+    safe_files::find_file_in_way,
 };
 
 /// How many different names the reports of a task can have within one second.
@@ -18,6 +21,10 @@ impl TaskRun<'_, '_, '_> {
         let path = self.free_path();
         let report = self.report(attempt);
         let repository = self.recorder.repository();
+        if let Some(file) = find_file_in_way(repository.top(), Path::new(&path)) {
+            let source = io::Error::other(format!("'{}' is a file", file.display()));
+            return Err(PipelineError::File { path, source });
+        }
         let blob = repository.write_blob(report.as_bytes())?;
         let change =
             TreeChange { path: path.clone().into_bytes(), before: None, after: Some((0o100_644, blob)) };
