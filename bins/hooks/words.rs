@@ -58,8 +58,8 @@ EXAMPLES
        git arborist hooks install --agent claude
 
 EXIT STATUS
-   2 if git takes hooks from outside the repository, or if ours was edited;
-   nothing is changed then";
+   2  git takes hooks from outside the repository, or our hook was edited;
+      nothing was changed.";
 
 pub(super) const UNINSTALL_EXAMPLES: &str = "\
 EXAMPLES
@@ -73,7 +73,7 @@ EXAMPLES
        git arborist hooks uninstall --agent claude
 
 EXIT STATUS
-   2 if a hook was edited and was therefore kept";
+   2  A hook was edited, and was therefore kept.";
 
 pub(super) const STATUS_EXAMPLES: &str = "\
 EXAMPLES
@@ -92,7 +92,9 @@ EXAMPLES
        git arborist hooks test commit-msg
 
 EXIT STATUS
-   1 if one of them does not fire. Other hooks of the same name run as well.";
+   1  A hook does not fire.
+
+   Other hooks of the same name run as well.";
 
 pub(super) const RUN_EXAMPLES: &str = "\
 EXAMPLES

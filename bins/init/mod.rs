@@ -33,7 +33,7 @@ EXAMPLES
        git arborist init --dry-run
 
 EXIT STATUS
-   1 if there is a configuration already.";
+   1  There is a configuration already.";
 
 const LONG_ABOUT: &str = "\
 Write a configuration for this repository: .arborist/config.toml.

@@ -59,7 +59,7 @@ NOTES
        git arborist session show SESSION --turn 1 --transcript
 
 EXIT STATUS
-   1 if there is no such log.";
+   1  There is no such log.";
 
 /// How often a log is read again while a step is running.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -86,8 +86,8 @@ EXAMPLES
        git arborist plan --tick
 
 EXIT STATUS
-   1 if there is no plan, or if --check finds errors (with --strict, also
-   warnings).";
+   1  There is no plan, or --check found errors (with --strict, also
+      warnings).";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-plan", bin_name = "git arborist plan", about = catalog::about("plan"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -32,7 +32,8 @@ EXAMPLES
        git arborist reset T003 --scope arborist/tasks/3f9a2c1b
 
 EXIT STATUS
-   1 if the run has no commit of the task, 3 if a run is at work on the branch.";
+   1  The run has no commit of the task.
+   3  A run is using the branch.";
 
 const LONG_ABOUT: &str = "\
 Let a task start over, with the full number of attempts.

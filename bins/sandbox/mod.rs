@@ -50,7 +50,7 @@ EXAMPLES
        git arborist sandbox check --json
 
 EXIT STATUS
-   1 if a rule is not enforced as configured.";
+   1  A rule is not enforced as configured.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-sandbox", bin_name = "git arborist sandbox", about = catalog::about("sandbox"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -39,10 +39,10 @@ pub(super) struct ResumeArgs {
     /// The session: its id, or a unique prefix [default: the only unfinished one]
     #[arg(value_name = "SESSION")]
     id: Option<String>,
-    /// Continue from this turn: a commit restores its tree, and later turns stay in history
+    /// Put the files back as they were after this turn, and continue from there; later turns stay in history
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u32>)]
     turn: Option<u32>,
-    /// Go on although the plan has changed since (also --accept-changes)
+    /// Continue although the plan has changed since (also --accept-changes)
     #[arg(long, alias = "accept-changes")]
     plan_changed: bool,
     #[command(flatten)]

@@ -54,8 +54,8 @@ EXAMPLES
        git arborist state --scope feature/login
 
 EXIT STATUS
-   With --exit-code, 1 unless every task that was asked for is complete and has
-   landed, or is skipped.";
+   1  With --exit-code: a task that you asked for is neither skipped, nor
+      complete and landed.";
 
 const LONG_ABOUT: &str = "\
 Show which tasks are done, running, ready or failed.

@@ -83,8 +83,8 @@ CHECKS
    every record that was used.
 
 EXIT STATUS
-   0 if there is no problem, 1 if there is one. With --strict, 1 also if something
-   could not be checked.";
+   0  There is no problem.
+   1  There is a problem, or with --strict, something could not be checked.";
 
 /// How many commits that were made outside of a run are shown.
 const MOST_OUTSIDE: usize = 10;

@@ -45,8 +45,9 @@ EXAMPLES
        git arborist workspace foreach git log -1 --oneline
 
 EXIT STATUS
-   2 if remotes and paths have not been approved. 'foreach' exits with the code
-   of the command that failed.";
+   2  Remotes and paths have not been approved.
+
+   'workspace foreach' exits with the code of the command that failed.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-workspace", bin_name = "git arborist workspace", about = catalog::about("workspace"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

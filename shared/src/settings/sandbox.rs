@@ -80,7 +80,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Choice(MODES),
         expected: MODE,
-        default: "sandbox.mode",
+        default: "the value of 'sandbox.mode'",
         about: "The sandbox of one runner.",
     },
     Setting {
@@ -88,7 +88,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Folders,
         expected: PATHS,
-        default: "sandbox.deny-read",
+        default: "the value of 'sandbox.deny-read'",
         about: "Folders and files that look empty in the sandbox of one runner.",
     },
     Setting {
@@ -96,7 +96,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Choice(NETWORKS),
         expected: NETWORK,
-        default: "sandbox.network",
+        default: "the value of 'sandbox.network'",
         about: "Whether one runner can use the network.",
     },
     Setting {

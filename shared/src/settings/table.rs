@@ -68,7 +68,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: RUNNERS,
         default: "none",
-        about: "The runners to use instead, in this order, if a runner is not installed, is not accepted by its provider (such as a wrong login) or is at its limit.",
+        about: "The runners to use instead, in this order, if a runner is not installed, cannot log in or has reached its limit.",
     },
     Setting {
         key: "tools",
@@ -76,7 +76,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "true where a task has more than one repository, else false",
-        about: "Whether agents that speak MCP are given the tools of 'git arborist tools'.",
+        about: "Whether agents that support MCP get tools to read and write the task's files and to run commands that you name; see git-arborist-tools(1).",
     },
     Setting {
         key: "resume",
@@ -147,7 +147,7 @@ const GENERAL: &[Setting] = &[
         variable: None,
         kind: ValueKind::Text,
         expected: "the name of a runner, in quotes",
-        default: "runner",
+        default: "the value of 'runner'",
         about: "The runner for one step: implement, review, plan, resolve or commit-message.",
     },
     Setting {
@@ -155,7 +155,7 @@ const GENERAL: &[Setting] = &[
         variable: None,
         kind: ValueKind::Text,
         expected: "the name of a model, in quotes",
-        default: "model",
+        default: "the value of 'model'",
         about: "The model for one step.",
     },
     Setting {
@@ -163,7 +163,7 @@ const GENERAL: &[Setting] = &[
         variable: None,
         kind: ValueKind::Words,
         expected: RUNNERS,
-        default: "fallback",
+        default: "the value of 'fallback'",
         about: "The runners to use instead in one step: implement or review.",
     },
     Setting {
@@ -203,7 +203,7 @@ const GENERAL: &[Setting] = &[
         variable: None,
         kind: ValueKind::Switch,
         expected: "true or false",
-        default: "tools",
+        default: "the value of 'tools'",
         about: "Whether this runner is given tools.",
     },
     Setting {
