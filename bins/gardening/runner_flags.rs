@@ -33,7 +33,7 @@ pub(super) struct RunnerArgs {
     #[arg(long, value_name = "NAME[:MODEL]")]
     fallback: Vec<Choice>,
     /// Give agents that support MCP tools to read and write the task's files and to run commands that you name; see
-    /// git-arborist-tools(1). Always on for a task that works in several repositories
+    /// git-arborist-tools(1). On by default for a task that works in several repositories
     #[arg(long)]
     tools: bool,
 }

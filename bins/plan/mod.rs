@@ -37,8 +37,8 @@ complete. Within a phase, a task waits for the tasks above it. The mark [P]
 '(depends on T001)' names tasks that a task waits for in addition. Two tasks
 that name the same file do not run at once.
 
-Tasks that can run at once are a wave. --waves shows them, and --explain shows
-why a task waits, with the line of the plan that says so. --check looks for
+A wave is a group of tasks that can run at the same time. --waves lists the
+waves. --explain shows why a task waits, with the line of the plan that says so. --check looks for
 mistakes.
 
 A run uses the plan as it was when the run began. If you change the file later,

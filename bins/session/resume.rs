@@ -153,8 +153,9 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
         return Ok(opened.session_list.require(id)?);
     }
     match left(opened).as_slice() {
-        [] => Err(Failure::new(Exit::No, "there is no session to continue")
-            .hint("see all of them: git arborist session list")),
+        [] => Err(Failure::new(Exit::No, "no session is unfinished")
+            .hint("see all sessions: git arborist session list")
+            .hint("to go back to a turn of one: git arborist session resume <session> --turn <number>")),
         [only] => refuse_busy(opened, only, known).map(|()| *only),
         several => {
             let lines: Vec<String> = several

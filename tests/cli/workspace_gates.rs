@@ -151,7 +151,7 @@ fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
     said.err("T001 is not held back by gates that are red without it too: check in 'backend'")
         .out("1 landed (T001)");
     let body = workspace.git(["log", "--branches", "--format=%B", "--grep=@T001@merge"]).answer();
-    assert!(body.contains("Gates that were red before:\n> check"), "{body}");
+    assert!(body.contains("Gates that failed before:\n> check"), "{body}");
 }
 
 #[test]

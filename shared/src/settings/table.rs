@@ -130,7 +130,7 @@ const GENERAL: &[Setting] = &[
         key: "log-limit",
         variable: Some("ARBORIST_LOG_LIMIT"),
         kind: ValueKind::Positive,
-        expected: "a number of megabytes, from 1",
+        expected: "a number of megabytes, 1 or more",
         default: "100",
         about: "The largest size of a log. The rest of the output is left out, and the log and the run say so.",
     },

@@ -52,7 +52,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
         key: "workspace.repos.*.clone-depth",
         variable: None,
         kind: ValueKind::Count,
-        expected: "a number of commits, from 1",
+        expected: "a number of commits, 1 or more",
         default: "everything",
         about: "How much history is cloned. It is deepened only if a merge needs more.",
     },
