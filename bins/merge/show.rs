@@ -352,10 +352,12 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The outcome for people. Records and JSON tell a conflict that an agent may resolve from one that needs a person.
+/// The outcome for people, in the words of `merge status`. Records and JSON tell a conflict that an agent may resolve
+/// from one that needs a person.
 fn outcome_word(entry: &LogEntry) -> &str {
     match entry.outcome.as_str() {
         "escalated" => "conflict",
+        "red" => "gate failed",
         outcome => outcome,
     }
 }

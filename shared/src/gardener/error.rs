@@ -105,7 +105,7 @@ pub enum GardenerError {
     MeddlingTests { why: String, log: String },
     #[error("could not write '{path}': {why}")]
     Log { path: String, why: String },
-    #[error("task '{0}' is marked red, but there is no test command that could fail")]
+    #[error("task '{0}' is marked [red], but there is no test command that could fail")]
     RedWithoutTest(TaskId),
     #[error("task '{task}' was started on its own branch, '{branch}'")]
     BegunApart { task: TaskId, branch: BranchName, command: String },
