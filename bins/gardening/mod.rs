@@ -53,7 +53,7 @@ pub(crate) struct GardeningArgs {
     /// Start even if tests fail before the first task; then a task fails only if a test fails that passed before
     #[arg(long)]
     allow_red: bool,
-    /// Allow tasks to change this protected path; fewer-tests allows them to reduce the number of tests that run
+    /// Allow tasks to change this protected path; 'fewer-tests' lets them reduce the number of tests that run
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// How many characters of the diff the reviewer's prompt shows

@@ -60,7 +60,7 @@ pub(super) struct QueueRunArgs {
     /// Land tasks that were queued for this branch [default: the branch of the run]
     #[arg(long, value_name = "BRANCH")]
     into: Option<BranchName>,
-    /// Check for more tasks every so many seconds, until Ctrl-C
+    /// Check for more tasks at this interval, until Ctrl-C
     #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::positive::<u64>)]
     watch: Option<u64>,
     #[command(flatten)]

@@ -105,7 +105,7 @@ pub struct PlanArgs {
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
-    /// Show which tasks can run at once
+    /// Show the waves: groups of tasks that can run at the same time
     #[arg(long, conflicts_with_all = ["output", "tick", "assign_ids"])]
     waves: bool,
     /// Show why a task waits, with the file and line of each reason

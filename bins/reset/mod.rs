@@ -60,7 +60,7 @@ pub struct ResetArgs {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
-    /// Also remove the changes of the tasks from the tree; they are saved under a ref
+    /// Also undo the changes of the tasks; they are saved under a ref first
     #[arg(long)]
     drop: bool,
     /// Use the run of this branch [default: the branch that is checked out]

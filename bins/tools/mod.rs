@@ -10,9 +10,10 @@ use crate::catalog;
 const LONG_ABOUT: &str = "\
 Serve a task's files, and commands that you name, to agents (an MCP server).
 
-Agents use the tools of other programs through MCP (Model Context Protocol). This command is an MCP server on standard input and output. Through it
-an agent reads, writes, edits and searches the files of its task, and runs the
-commands that you have named in the configuration.
+Agents use the tools of other programs through MCP (Model Context Protocol). This
+command is an MCP server on standard input and output. Through it an agent reads,
+writes, edits and searches the files of its task, and runs the commands that you
+have named in the configuration.
 
 The name of a tool begins with the name of a repository, as in
 backend__read_file, so an agent can work in several repositories at once. The
