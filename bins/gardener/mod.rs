@@ -27,8 +27,8 @@ rejects it. If a step fails, the next attempt gets the feedback in its prompt.
 --max-retries is the number of attempts; after the last one the task has failed,
 and the run ends unless --keep-going is given. Each step is committed before the
 next one starts. After a crash, run the same command to continue; it does nothing
-if all tasks are done. A continued run keeps the test command and the budgets of its session
-unless you give new ones.
+if all tasks are done. A continued run keeps the test command and the budgets of
+its session unless you give new ones.
 
 The plan and the configuration are frozen when the run starts: the copies in its
 first commit are used, even if an agent edits the files. If the files differ

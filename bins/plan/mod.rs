@@ -38,8 +38,8 @@ complete. Within a phase, a task waits for the tasks above it. The mark [P]
 that name the same file do not run at once.
 
 A wave is a group of tasks that can run at the same time. --waves lists the
-waves. --explain shows why a task waits, with the line of the plan that says so. --check looks for
-mistakes.
+waves. --explain shows why a task waits, with the line of the plan that says so.
+--check looks for mistakes.
 
 A run uses the plan as it was when the run began. If you change the file later,
 'git arborist gardener' shows the difference and stops, until you accept it with

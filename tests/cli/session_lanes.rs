@@ -70,7 +70,7 @@ fn a_turn_of_a_lane_comes_back_and_what_is_not_in_its_tree_begins_anew() {
     let other = if node == "T001" { "T002" } else { "T001" };
     let before = repo.git(["rev-parse", "main"]).answer();
     let said = repo.arborist(["session", "resume", &id, "--turn", number]).succeeds();
-    said.err("restored the files of turn 1")
+    said.err("restored the files as they were after turn 1")
         .err(&format!("{node} implementing"))
         .err(&format!("{other} pending"));
     let tree = |commit: &str| repo.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();

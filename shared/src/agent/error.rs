@@ -169,7 +169,7 @@ impl Explain for AgentError {
                     let words: Vec<String> =
                         program.split_whitespace().map(|word| format!("\"{word}\"")).collect();
                     format!(
-                        "each word of a command is a value of its own: command = [{}] in a config.toml, or one line for each word in git config",
+                        "write each word of a command as a separate value: command = [{}] in a config.toml, or one line for each word in git config",
                         words.join(", ")
                     )
                 }

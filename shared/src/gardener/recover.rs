@@ -57,7 +57,7 @@ impl Recovered {
             _ => format!("the files that it left are now committed: {}", named(&self.files)),
         };
         if !self.staged.is_empty() {
-            words += &format!("; staged were: {}", named(&self.staged));
+            words += &format!("; these were staged: {}", named(&self.staged));
         }
         if !self.inner.is_empty() {
             words +=
