@@ -33,8 +33,8 @@ configuration forbids it.
 Linux offers two sandboxes. bubblewrap (bwrap) can also hide files and close the
 network. Landlock only protects files against changes. The mode 'auto' uses bwrap
 if it works, or else Landlock; the modes 'bwrap' and 'landlock' refuse to run
-without it; 'off' sets no limits. On macOS, 'auto' uses sandbox-exec. What works depends on the kernel and on the
-installed programs.
+without it; 'off' sets no limits. On macOS, 'auto' uses sandbox-exec. What works
+depends on the kernel and on the installed programs.
 
 'sandbox check' starts a program in the sandbox, lets it try each rule, and
 prints what it could do.";

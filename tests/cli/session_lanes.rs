@@ -131,7 +131,7 @@ fn what_had_landed_before_a_turn_of_another_lane_stays() {
         assert_eq!(repo.git(["show", &format!("{branch}:{file}")]).answer(), repo.read(file).trim_end());
     }
     let said = repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
-    said.err("state of the tasks: T002 implementing\n").out("1 completed (T002)");
+    said.err("states of the tasks: T002 implementing\n").out("1 completed (T002)");
     assert_eq!((repo.read("T001.txt"), repo.calls()), (work, calls + 2));
     repo.arborist(["state", "--exit-code"]).succeeds();
     repo.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
