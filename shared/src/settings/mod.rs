@@ -131,7 +131,7 @@ impl Explain for SettingsError {
             Self::FalseBare { .. } => {
                 return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
             }
-            Self::Syntax { .. } => {
+            Self::Syntax { what, .. } if !what.starts_with("duplicate") => {
                 return Some(
                     "write a setting as: runner = \"claude\"; text is in quotes, numbers are not".into(),
                 );
