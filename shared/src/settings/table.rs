@@ -180,7 +180,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: "a list of words in quotes",
         default: "that of the built-in runner of this name",
-        about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them, and {tools}, {tools-file} or {tools-toml} where it takes a list of MCP servers as JSON, the file that holds one, or one server for TOML. Without a prompt among them it goes to standard input.",
+        about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them, and {tools}, {tools-file} or {tools-toml} where it takes a list of MCP servers as JSON, the file that holds one, or one server for TOML. If no argument has {prompt} or {prompt-file}, the prompt is passed on standard input.",
     },
     Setting {
         key: "runners.*.resume",
@@ -244,7 +244,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, only newly failing ones fail a task; otherwise the exit code decides.",
+        about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, a task then fails only if a test fails that passed before; otherwise every task fails until the command succeeds.",
     },
     Setting {
         key: "test.clean",
@@ -276,7 +276,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Choice(&["warn", "refuse", "off"]),
         expected: "warn, refuse or off",
         default: "warn",
-        about: "What happens if an agent writes the value of a secret variable of the environment into a file that is committed: the run warns with the names of the file and the variable; or the file is put back and the attempt fails; or files are not searched.",
+        about: "What happens if an agent writes the value of a secret variable of the environment into a file that is committed. warn: the run names the file and the variable. refuse: the file is put back, and the attempt fails. off: files are not searched.",
     },
     Setting {
         key: "jobs",
