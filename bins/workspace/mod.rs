@@ -15,7 +15,7 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 const LONG_ABOUT: &str = "\
 Clone, fetch and push the repositories of a plan, or run a command in each.
 
-A workspace is the list of repositories that one plan works in. The repository
+A workspace is the list of repositories that one plan works on. The repository
 that has the plan also has the list, in its configuration. A task says in which
 repository it works: '[repo:backend]' in Markdown, \"repo\" in JSON.
 
