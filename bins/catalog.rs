@@ -17,32 +17,28 @@ pub struct Verb {
 
 const PLAN: &str = "plan the work";
 const RUN: &str = "run tasks";
+const MANAGE: &str = "manage worktrees and repositories";
 const LOOK: &str = "look at a run";
 const SET_UP: &str = "set up";
 
 /// Every command of the suite, by topic.
 pub const VERBS: &[Verb] = &[
     Verb { name: "plan", topic: PLAN, about: "Read a plan, check it and show the order of its tasks" },
-    Verb { name: "gardener", topic: RUN, about: "Run all tasks that are ready, in order" },
+    Verb { name: "gardener", topic: RUN, about: "Run all tasks of the plan, in order" },
     Verb { name: "garden", topic: RUN, about: "Run one task" },
     Verb { name: "work", topic: RUN, about: "Work on a plan together with other machines, through a remote" },
     Verb { name: "merge", topic: RUN, about: "Merge finished tasks into their target, each tested first" },
     Verb { name: "reset", topic: RUN, about: "Let a task start over" },
     Verb { name: "demo", topic: RUN, about: "Show a whole run in a temporary repository" },
-    Verb { name: "worktree", topic: RUN, about: "Give each task its own worktree and branch" },
+    Verb { name: "worktree", topic: MANAGE, about: "Give each task its own worktree and branch" },
     Verb {
         name: "workspace",
-        topic: RUN,
-        about: "Sync (clone and fetch) and push the repositories of a plan, or run a command in each",
-    },
-    Verb {
-        name: "tools",
-        topic: RUN,
-        about: "Serve the files and commands of a task's worktree to agents (MCP)",
+        topic: MANAGE,
+        about: "Clone, fetch and push the repositories of a plan, or run a command in each",
     },
     Verb {
         name: "cleanup",
-        topic: RUN,
+        topic: MANAGE,
         about: "Remove old worktrees, branches, sessions and logs; unmerged work is kept",
     },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, running, ready or failed" },
@@ -57,10 +53,15 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "init",
         topic: SET_UP,
-        about: "Write a configuration with the agents and the tests found here",
+        about: "Write a configuration with the agents and the test command found here",
     },
     Verb { name: "sandbox", topic: SET_UP, about: "Check what agents and tests can do on this machine" },
     Verb { name: "hooks", topic: SET_UP, about: "Install git hooks that check task commits and pushes" },
+    Verb {
+        name: "tools",
+        topic: SET_UP,
+        about: "Serve a task's files, and commands that you name, to agents (an MCP server)",
+    },
     Verb { name: "install-assets", topic: SET_UP, about: "Install manual pages and shell completions" },
 ];
 

@@ -4,13 +4,18 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
     history::{CommitSource, Run, RunScope},
+    message::nearest,
 };
 
 /// The error if there is neither the branch nor a run of it.
-pub(crate) fn unknown(run: &Run) -> Failure {
+pub(crate) fn unknown(repository: &Repository, run: &Run) -> Failure {
     let branch = &run.scope.branch;
-    let failure =
-        Failure::new(Exit::No, format!("there is no branch '{branch}', and no run of it in this history"));
+    let failure = Failure::new(Exit::No, format!("there is no branch '{branch}', and no run with that name"));
+    let branches = repository.list_refs(&["refs/heads/"]).unwrap_or_default();
+    let names = branches.iter().filter_map(|found| found.name.strip_prefix("refs/heads/"));
+    if let Some(meant) = nearest(branch.as_str(), names) {
+        return failure.hint(format!("did you mean '{meant}'?"));
+    }
     match run.others.first() {
         Some(other) => failure.hint(format!("this history has a run of '{other}': --scope {other}")),
         None => failure.hint("see the branches with: git branch"),
@@ -25,5 +30,5 @@ pub(crate) fn require(repository: &Repository, scope: &RunScope) -> Result<(), F
         return Ok(());
     }
     let run = Run::scan(repository, scope.clone(), CommitSource::Cached)?;
-    if run.start.is_none() && run.tasks.is_empty() { Err(unknown(&run)) } else { Ok(()) }
+    if run.start.is_none() && run.tasks.is_empty() { Err(unknown(repository, &run)) } else { Ok(()) }
 }

@@ -17,7 +17,6 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::demo::DemoArgs::command(),
         crate::worktree::WorktreeArgs::command(),
         crate::workspace::WorkspaceArgs::command(),
-        crate::tools::ToolsArgs::command(),
         crate::cleanup::CleanupArgs::command(),
         crate::state::StateArgs::command(),
         crate::logs::LogsArgs::command(),
@@ -27,6 +26,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::init::InitArgs::command(),
         crate::sandbox::SandboxArgs::command(),
         crate::hooks::HooksArgs::command(),
+        crate::tools::ToolsArgs::command(),
         crate::install_assets::InstallAssetsArgs::command(),
     ]
 }

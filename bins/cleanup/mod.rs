@@ -81,7 +81,7 @@ SAVED WORK
    way. Ignored files are not saved.
 
 EXIT STATUS
-   1 if an item could not be removed.";
+   1  An item could not be removed.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-cleanup", bin_name = "git arborist cleanup", about = catalog::about("cleanup"), long_about = LONG_ABOUT, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]

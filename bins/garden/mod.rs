@@ -28,8 +28,7 @@ A task has three steps. In the first, an agent implements it; then the test
 command runs; then a reviewer, usually another agent, approves or rejects the
 change. If a step fails, the next attempt begins with the first step again, and
 its prompt has the output of the tests or the reasons of the reviewer. Each step
-is one commit on this branch. git-arborist-gardener(1) describes what agents are
-told.
+is one commit on this branch. git-arborist-gardener(1) describes the prompts.
 
 The task becomes part of the run of this branch, and a later 'git arborist
 gardener' builds on it. A task that waits for another one cannot be run:
@@ -38,8 +37,10 @@ tries it again.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1 if the task failed or is not ready, 2 if you must act, 3 if another
-   run is using this branch, 130 or 143 if it was stopped.
+   1           The task failed or is not ready.
+   2           You must act; git-arborist-gardener(1) has examples.
+   3           A run is using this branch already.
+   130 or 143  This command was stopped by Ctrl-C or another signal.
 
 EXAMPLES
    Run the next task that is ready

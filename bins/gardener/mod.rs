@@ -1,4 +1,4 @@
-//! `git arborist gardener`: runs all tasks that can be run, in order.
+//! `git arborist gardener`: runs all tasks of the plan, in order.
 
 use arborist_core::{
     failure::Exit,
@@ -20,15 +20,15 @@ use crate::{
 };
 
 const LONG_ABOUT: &str = "\
-Run all tasks of the plan that are ready, in order.
+Run all tasks of the plan, in order.
 
 For each task: an agent implements it, the tests run, and a reviewer approves or
 rejects it. If a step fails, the next attempt gets the feedback in its prompt.
 --max-retries is the number of attempts; after the last one the task has failed,
-and the run ends unless --keep-going is given. Each step is committed before the next one starts.
-After a crash, run the same command to continue; it does nothing if all tasks
-are done. A continued run keeps the test command and the budgets of its session
-unless you give new ones.
+and the run ends unless --keep-going is given. Each step is committed before the
+next one starts. After a crash, run the same command to continue; it does nothing
+if all tasks are done. A continued run keeps the test command and the budgets of
+its session unless you give new ones.
 
 The plan and the configuration are frozen when the run starts: the copies in its
 first commit are used, even if an agent edits the files. If the files differ
@@ -36,8 +36,9 @@ from the copies, the run prints the difference and stops; --accept-changes
 accepts the new files.
 
 Phases run in order. So do the tasks in a phase, with one exception: adjacent
-tasks that are all marked [P] (parallel) may run at the same time. A task is ready when everything that it waits for is complete and has landed;
-'git arborist plan --explain TASK' shows why it waits.
+tasks that are all marked [P] (parallel) may run at the same time. A task is
+ready when everything that it waits for is complete and has landed; 'git arborist
+plan --explain TASK' shows why it waits.
 
 With one job, the agent works in this checkout. With --jobs or --isolate, each
 task has its own worktree and branch. A worktree that is reused for the next
@@ -48,8 +49,9 @@ parked: later tasks build on it, but your branch does not move until you run the
 command that the summary prints.
 
 With --session-branch, the run has its own branch, arborist/<plan>/<session>, in
-a worktree beside this checkout. The setting session.branch does the same, and it
-is on by default in a workspace. Your checkout and its branch are not touched.
+a worktree beside this checkout. The setting session.branch does the same. It is
+on by default in a workspace, which is a plan for several repositories (see
+git-arborist-workspace(1)). Your checkout and its branch are not touched.
 The branch stays when the run ends; use 'git merge' to bring the work into your
 branch. The same command continues the newest session of the plan; --new-run
 starts another.
@@ -65,11 +67,11 @@ WHAT AGENTS ARE TOLD
    A prompt names the task and the goal of its phase, then the tasks that it
    depends on and what they changed. It lists documents to read: the plan,
    spec-kit's documents beside it (spec.md, plan.md, constitution.md) and the
-   files of the setting 'context'. After a failure it also has the feedback of
-   all earlier attempts of the run, newest first: failed tests with their
-   messages, the command, its exit code and its log. Templates
-   in .arborist/prompts/implement.md and review.md replace the built-in prompts
-   once you have approved them; see prompts.* in git-arborist(1). --dry-run -v
+   files of the setting 'context'. After a failure it also has the feedback on
+   all earlier attempts at this task in this run, newest first: failed tests with
+   their messages, the command, its exit code and its log. Templates in
+   .arborist/prompts/implement.md and review.md replace the built-in prompts once
+   you have approved them; see prompts.* in git-arborist(1). --dry-run -v
    prints the prompts.
 
    The runner decides how an agent gets its prompt: as an argument, on standard
@@ -88,10 +90,13 @@ PROTECTED TESTS
    'protect' and 'test.allow-fewer' in git-arborist(1).
 
 EXIT STATUS
-   1 if a selected task failed or could not run, 2 if you must act (a conflict, a
-   parked landing, a task with different commits on two branches, a failing
-   reviewer, uncommitted changes, commands to approve), 3 if another run is using
-   this branch, 130 or 143 if it was stopped.
+   1           A selected task failed or could not run.
+   2           You must act: for example, there is a conflict, a parked landing, a
+               task that was done differently on two branches, a reviewer that
+               fails, a task that was interrupted three times, a changed plan or
+               configuration, uncommitted changes, or commands to approve.
+   3           A run is using this branch already.
+   130 or 143  This command was stopped by Ctrl-C or another signal.
 
 EXAMPLES
    Run the plan of this repository, or continue it after a crash
@@ -131,7 +136,8 @@ pub struct GardenerArgs {
     /// Use worktrees even for one task at a time, and leave the checkout alone
     #[arg(long)]
     isolate: bool,
-    /// Which parallel tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many
+    /// Which parallel tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a
+    /// number (that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
     /// Continue with other tasks when one fails

@@ -50,10 +50,10 @@ pub(crate) struct GardeningArgs {
     /// Test command for tasks without their own test commands
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Start even if tests fail before the first task; then only tests that passed before count as failures
+    /// Start even if tests fail before the first task; then a task fails only if a test fails that passed before
     #[arg(long)]
     allow_red: bool,
-    /// Allow tasks to change this protected path; the word fewer-tests instead of a path allows fewer tests
+    /// Allow tasks to change this protected path; 'fewer-tests' lets them reduce the number of tests that run
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// How many characters of the diff the reviewer's prompt shows

@@ -9,8 +9,8 @@ use clap::Args;
 /// Who does a step.
 #[derive(Debug, Args)]
 pub(super) struct RunnerArgs {
-    /// The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. Overrides
-    /// the plan, which overrides the configuration
+    /// The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the task's own
+    /// command); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration
     #[arg(long, value_name = "NAME")]
     runner: Option<String>,
     /// The model that the agent uses
@@ -28,11 +28,12 @@ pub(super) struct RunnerArgs {
     /// The model that reviews
     #[arg(long, value_name = "MODEL")]
     review_model: Option<String>,
-    /// The agent program to call if the first one is not installed, not accepted by its provider (such as a wrong login)
-    /// or at its limit. Can be repeated: the programs are tried in order
+    /// The agent program to call if the first one is not installed, cannot log in or has reached its limit. Can be
+    /// repeated: the programs are tried in order
     #[arg(long, value_name = "NAME[:MODEL]")]
     fallback: Vec<Choice>,
-    /// Give agents that speak MCP the tools of 'git arborist tools'; in a workspace, agents always get these tools
+    /// Give agents that support MCP tools to read and write the task's files and to run commands that you name; see
+    /// git-arborist-tools(1). On by default for a task that works in several repositories
     #[arg(long)]
     tools: bool,
 }

@@ -8,25 +8,30 @@ use crate::ui::{Tone, Ui};
 pub(super) const LONG_ABOUT: &str = "\
 Install git hooks that check task commits and pushes.
 
-The state of tasks is in commits, so a malformed commit or a lost one would change
-it. commit-msg refuses a message that looks like that of a task but is not valid. It
-does not touch other messages. pre-push, and pre-receive on the server, refuse pushes
-that publish such commits, delete or rewind a branch of git arborist, or drop commits
-that record the state of a task. pre-receive sees all refs of a push together;
-installing it removes the update hook that earlier versions installed.
+The state of tasks is in commits, so a malformed or a lost commit would change
+the state. commit-msg refuses a message that looks like that of a task commit but
+is not valid; it does not touch other messages. pre-push, and pre-receive on the
+server, refuse pushes that publish such commits, delete or rewind a branch of git
+arborist, or drop commits that record the state of a task. pre-receive sees all
+refs of a push together; installing it removes the update hook that earlier
+versions installed.
 
-Existing hooks are kept. With git 2.54 or newer, ours are added to the repository's configuration
-(hook.arborist-<hook>.command). With older versions, an existing hook file is renamed to
-<hook>.pre-arborist and called first, with the same arguments and input; if it refuses, ours does not run.
-A core.hooksPath inside the repository is respected. Nothing is written to one outside it; the line to
-add by hand is printed. husky's files get a marked block. Hooks of lefthook and pre-commit are called
-first, and the lines to add to their own configuration are printed.
+Existing hooks are kept. With git 2.54 or newer, our hooks are added to the
+repository's configuration (hook.arborist-<hook>.command). With older versions,
+an existing hook file is renamed to <hook>.pre-arborist and called first, with
+the same arguments and input; if it refuses, our hook does not run. If
+core.hooksPath is a folder inside the repository, hooks are installed there. If
+it is a folder outside the repository, nothing is written to it; the line to add
+by hand is printed. husky's files get a marked block. Hooks of lefthook and
+pre-commit are called first, and the lines to add to their own configuration are
+printed.
 
-A hook calls git-arborist-hooks at the path where it was when the hook was installed, or else on PATH. If
-the program is missing, only messages that may be those of a task and pushes to our refs are refused.
+A hook calls git-arborist-hooks at the path where the program was when the hook
+was installed, or else the one on PATH. If the program is missing, the hook
+refuses only messages that may be those of a task, and pushes to our refs.
 
-Hooks can be skipped by --no-verify, by cherry-pick and by other programs: 'git arborist trailers check'
-checks the history itself.";
+Hooks can be skipped by --no-verify, by cherry-pick and by other programs.
+'git arborist trailers check' checks the history itself.";
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
@@ -58,8 +63,8 @@ EXAMPLES
        git arborist hooks install --agent claude
 
 EXIT STATUS
-   2 if git takes hooks from outside the repository, or if ours was edited;
-   nothing is changed then";
+   2  git takes hooks from outside the repository, or our hook was edited;
+      nothing was changed.";
 
 pub(super) const UNINSTALL_EXAMPLES: &str = "\
 EXAMPLES
@@ -73,7 +78,7 @@ EXAMPLES
        git arborist hooks uninstall --agent claude
 
 EXIT STATUS
-   2 if a hook was edited and was therefore kept";
+   2  A hook was edited, and was therefore kept.";
 
 pub(super) const STATUS_EXAMPLES: &str = "\
 EXAMPLES
@@ -92,7 +97,9 @@ EXAMPLES
        git arborist hooks test commit-msg
 
 EXIT STATUS
-   1 if one of them does not fire. Other hooks of the same name run as well.";
+   1  A hook does not fire.
+
+   Other hooks of the same name run as well.";
 
 pub(super) const RUN_EXAMPLES: &str = "\
 EXAMPLES

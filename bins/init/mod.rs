@@ -33,7 +33,7 @@ EXAMPLES
        git arborist init --dry-run
 
 EXIT STATUS
-   1 if there is a configuration already.";
+   1  There is a configuration already.";
 
 const LONG_ABOUT: &str = "\
 Write a configuration for this repository: .arborist/config.toml.
@@ -102,7 +102,8 @@ pub fn run(args: InitArgs, ui: &mut Ui) -> Outcome {
     write(&top.join(FILE), &text)?;
     ui.line(&format!("wrote {FILE}"));
     ui.line(&match agents.as_slice() {
-        [] => "no agent program was found on PATH; 'demo' needs none".to_owned(),
+        [] => "no agent program was found on PATH; to try git-arborist without one: git arborist gardener --runner demo"
+            .to_owned(),
         found => format!("agents on PATH: {}", found.join(", ")),
     });
     offer_hooks(args.hooks(), &repository, ui)

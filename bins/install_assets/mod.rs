@@ -68,7 +68,7 @@ pub struct InstallAssetsArgs {
     /// Remove installed files that are unchanged
     #[arg(long)]
     uninstall: bool,
-    /// Overwrite files of others; with --uninstall, also remove files that were changed
+    /// Overwrite files that git-arborist did not install; with --uninstall, also remove files that were changed
     #[arg(short, long)]
     force: bool,
     /// Print only errors

@@ -59,7 +59,7 @@ NOTES
        git arborist session show SESSION --turn 1 --transcript
 
 EXIT STATUS
-   1 if there is no such log.";
+   1  There is no such log.";
 
 /// How often a log is read again while a step is running.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -74,7 +74,7 @@ pub struct LogsArgs {
     /// Show only this step
     #[arg(long, value_name = "STEP")]
     step: Option<LoggedStep>,
-    /// Show this attempt, from 1 [default: the newest]
+    /// Show this attempt; the first is 1 [default: the newest]
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::positive::<u32>)]
     attempt: Option<u32>,
     /// Print new output until the task ends

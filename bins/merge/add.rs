@@ -200,7 +200,7 @@ impl TicketMaker<'_> {
         let commits = if later == 1 { "1 commit".to_owned() } else { format!("{later} commits") };
         Err(Failure::new(Exit::No, format!("'{task}' has landed, and '{branch}' has {commits} since then"))
             .hint(format!("merge them yourself: git merge {branch}"))
-            .hint(format!("or do the task again: git arborist reset {task}")))
+            .hint(format!("or start it over: git arborist reset {task} && git arborist gardener")))
     }
 
     fn ticket(&self, task: &TaskId, source: Oid, priority: Priority) -> Ticket {

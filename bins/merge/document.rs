@@ -65,15 +65,15 @@ pub struct TicketDocument {
     pub added: String,
     /// How many seconds it has waited.
     pub waited: i64,
-    /// `waiting`, `parked`, `conflict`, `escalated`, `red`, `withheld`, `lost` or `reverted`.
+    /// `waiting`, `parked`, `conflict`, `escalated`, `red` (a gate failed), `withheld`, `lost` or `reverted`.
     pub state: String,
     /// Why it waits, in words; null if it only waits for its turn.
     pub reason: Option<String>,
     /// The tasks that must have landed before.
     pub needs: Vec<String>,
-    /// The merge commit that is parked, or the commit that a gate was red on.
+    /// The merge commit that is parked, or the commit on which a gate failed.
     pub commit: Option<String>,
-    /// The gate that was red, and the end of its output.
+    /// The gate that failed, and the end of its output.
     pub gate: Option<GateDocument>,
     /// The conflicts.
     pub conflicts: Vec<ConflictDocument>,
@@ -83,7 +83,7 @@ pub struct TicketDocument {
     pub resolved_by: Option<String>,
 }
 
-/// A gate that was red.
+/// A gate that failed.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct GateDocument {
@@ -93,7 +93,7 @@ pub struct GateDocument {
     pub log: String,
     /// The end of it.
     pub tail: String,
-    /// The tasks with which it is red, although it is green without them.
+    /// The tasks together with which it fails, although it passes without them.
     pub with: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ pub struct RunDocument {
     pub outcomes: Vec<OutcomeDocument>,
     /// How many gates were run.
     pub gate_runs: usize,
-    /// Gates that were red and then green on the same commit.
+    /// Gates that failed and then passed on the same commit.
     pub flaky: Vec<String>,
     /// The command that updates the checkout; null if nothing is parked.
     pub bring_up: Option<String>,
@@ -151,7 +151,7 @@ pub struct OutcomeDocument {
     pub task: String,
     /// `landed`, `parked`, `no-change`, `not-chosen`, `conflict`, `escalated`, `withdrawn`, `red`, `red-before`, `broken`, `blocked`, `lost`, `reverted` or `waiting`.
     pub outcome: String,
-    /// Its merge commit, or the commit that a gate was red on.
+    /// Its merge commit, or the commit on which a gate failed.
     pub commit: Option<String>,
     /// In one line.
     pub words: String,
@@ -173,7 +173,7 @@ pub struct LogEntryDocument {
     pub time: String,
     /// The task.
     pub task: String,
-    /// `landed`, `no-change`, `not-chosen`, `red`, `conflict`, `escalated`, `withdrawn` or `dropped`.
+    /// `landed`, `no-change`, `not-chosen`, `red` (a gate failed), `conflict`, `escalated`, `withdrawn` or `dropped`.
     pub outcome: String,
     /// The commit that was to land.
     pub source: String,

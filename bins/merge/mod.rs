@@ -72,12 +72,15 @@ stay queued, and the interrupted try does not count.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1 if a task did not land or has waited for too long, 2 if you must act: a task
-   has a conflict, changed files of your checkout are in the way, a gate cannot
-   run or fails on the target too, or settings wait for your approval. 3 if
-   another process is landing on the target, 130 or 143 if it was stopped.
-   'status' exits with 1 if a gate failed or a task has waited for too long, and
-   with 2 if you must act.
+   1           A task did not land, or has waited for too long.
+   2           You must act: a task has a conflict, changed files of your checkout
+               are in the way, a gate cannot run or fails on the target too, or
+               settings wait for your approval.
+   3           Another process is landing on the target.
+   130 or 143  This command was stopped by Ctrl-C or another signal.
+
+   'merge status' exits with 1 if a gate failed or a task has waited for too long,
+   and with 2 if you must act.
 
 EXAMPLES
    Land a finished task now
@@ -94,7 +97,7 @@ EXAMPLES
    resolution
        git arborist merge resolve T002
 
-   Try again after you have fixed a conflict or a failed gate
+   Try again after you have fixed the task's branch
        git arborist merge retry T002 && git arborist merge run
 
    Land these tasks together, or none of them
@@ -131,7 +134,7 @@ enum Verb {
     Run(run::QueueRunArgs),
     /// Remove a task from the queue and keep its branch
     Drop(TaskArgs),
-    /// Try again to land a task that has a conflict or a failed gate
+    /// Queue a task again whose gate failed, or whose conflict you have fixed on its branch
     Retry(TaskArgs),
     /// Open a worktree to resolve a task's conflict, or land the resolution
     Resolve(ResolveArgs),

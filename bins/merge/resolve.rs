@@ -139,14 +139,14 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
         Handover::Opened(path) => {
             ui.line(&path.display().to_string());
             ui.hint(&format!(
-                "the conflict of {task} is in that worktree: edit its files there ('git add' or 'git rm' deleted and binary files)"
+                "the conflict of {task} is in that worktree: edit the files there; for deleted or binary files, run 'git add' or 'git rm'"
             ));
             ui.hint(&format!("then run: {}", site.command(&format!("resolve {task}"))));
         }
         Handover::Unfinished(path, left) => {
             ui.line(&path.display().to_string());
             ui.warn(&plain_text(&format!("not resolved yet: {}", left.join(", "))).replace('\n', " "));
-            ui.hint("remove the conflict markers there ('git add' or 'git rm' deleted and binary files), then run the same command again");
+            ui.hint("remove the conflict markers there, then run the same command again; for deleted or binary files, run 'git add' or 'git rm'");
         }
         // Reported before, with a hint.
         Handover::OtherFiles(..) => {}

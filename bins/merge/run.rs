@@ -40,13 +40,14 @@ const TEST_COMMAND: &str = "test-command";
 pub(crate) struct LandingArgs {
     #[command(flatten)]
     pub(super) scope: QueueScopeArgs,
-    /// Approve commands in tracked files. With resolve: also accept edits of files that had no conflict
+    /// Approve commands in tracked files. With 'merge resolve': also land your changes to files without a conflict
     #[arg(long)]
     pub(super) yes: bool,
     /// Test landings with this command if no gates are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Which tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many
+    /// Which tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number
+    /// (that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
     /// Print only the result
@@ -59,7 +60,7 @@ pub(super) struct QueueRunArgs {
     /// Land tasks that were queued for this branch [default: the branch of the run]
     #[arg(long, value_name = "BRANCH")]
     into: Option<BranchName>,
-    /// Check for more tasks every so many seconds, until Ctrl-C
+    /// Check for more tasks at this interval, until Ctrl-C
     #[arg(long, value_name = "SECONDS", value_parser = crate::numbers::positive::<u64>)]
     watch: Option<u64>,
     #[command(flatten)]

@@ -229,12 +229,12 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
             Some(format!("fix the gate, then run: {}", site.command("run")))
         }
         TicketState::Red { with, .. } if !with.is_empty() => Some(format!(
-            "{task} passes alone, but not together with what landed before it; merge that and fix {task} in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor implement it again on top of what has landed: git arborist reset {task}",
+            "{task} passes alone, but fails together with tasks that landed before it\nto fix it, open its worktree: git arborist worktree add {task}\nmerge {into} there, commit the fix, then land it: {} && {}\nor start it over on top of what has landed: git arborist reset {task} && git arborist gardener",
             site.command(&format!("retry {task}")),
             site.command("run"),
         )),
         TicketState::Red { .. } => Some(format!(
-            "fix it and commit in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor do the task again: git arborist reset {task}",
+            "to fix it, open its worktree: git arborist worktree add {task}\ncommit the fix there, then land it: {} && {}\nor start it over: git arborist reset {task} && git arborist gardener",
             site.command(&format!("retry {task}")),
             site.command("run"),
         )),
@@ -352,10 +352,12 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The outcome for people. Records and JSON tell a conflict that an agent may resolve from one that needs a person.
+/// The outcome for people, in the words of `merge status`. Records and JSON tell a conflict that an agent may resolve
+/// from one that needs a person.
 fn outcome_word(entry: &LogEntry) -> &str {
     match entry.outcome.as_str() {
         "escalated" => "conflict",
+        "red" => "gate failed",
         outcome => outcome,
     }
 }

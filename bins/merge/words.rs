@@ -4,7 +4,9 @@ use arborist_core::{
     git::MergeConflict,
     message::plain_text,
     name::{Oid, TaskId},
-    queue::{ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome, describe_conflicts},
+    queue::{
+        ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome, describe_conflicts, describe_gating,
+    },
 };
 
 use super::open::OpenQueue;
@@ -127,8 +129,8 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bo
                 _ => line,
             }
         }
-        QueueEvent::Gating { gate, commit } => {
-            plain_text(&format!("testing {} with '{gate}'", commit.short()))
+        QueueEvent::Gating { gate, commit, is_repeated } => {
+            plain_text(&describe_gating(gate, *commit, *is_repeated))
         }
         QueueEvent::Resolving { task, attempt } => {
             format!("an agent resolves the conflict of {task}, try {attempt}")

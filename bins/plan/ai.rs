@@ -29,7 +29,7 @@ pub(super) struct AiArgs {
     /// Let an agent make the plan from the spec, with up to three calls to correct it
     #[arg(long, conflicts_with_all = ["check", "tick", "assign_ids"])]
     pub(super) ai: bool,
-    /// The agent program that makes the plan: claude, codex, gemini and others, or your own
+    /// The agent program that makes the plan: claude, codex, gemini or another built-in agent, or a runner of your own
     #[arg(long, value_name = "NAME", requires = "ai")]
     runner: Option<String>,
     /// The model that the agent uses

@@ -37,9 +37,9 @@ complete. Within a phase, a task waits for the tasks above it. The mark [P]
 '(depends on T001)' names tasks that a task waits for in addition. Two tasks
 that name the same file do not run at once.
 
-Tasks that can run at once are a wave. --waves shows them, and --explain shows
-why a task waits, with the line of the plan that says so. --check looks for
-mistakes.
+A wave is a group of tasks that can run at the same time. --waves lists the
+waves. --explain shows why a task waits, with the line of the plan that says so.
+--check looks for mistakes.
 
 A run uses the plan as it was when the run began. If you change the file later,
 'git arborist gardener' shows the difference and stops, until you accept it with
@@ -86,8 +86,8 @@ EXAMPLES
        git arborist plan --tick
 
 EXIT STATUS
-   1 if there is no plan, or if --check finds errors (with --strict, also
-   warnings).";
+   1  There is no plan, or --check found errors (with --strict, also
+      warnings).";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-plan", bin_name = "git arborist plan", about = catalog::about("plan"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
@@ -105,7 +105,7 @@ pub struct PlanArgs {
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
-    /// Show which tasks can run at once
+    /// Show the waves: groups of tasks that can run at the same time
     #[arg(long, conflicts_with_all = ["output", "tick", "assign_ids"])]
     waves: bool,
     /// Show why a task waits, with the file and line of each reason

@@ -32,7 +32,7 @@ pub(super) fn tree(ui: &mut Ui, plan: &Plan) {
 
 fn phase(ui: &Ui, task: &Task) -> String {
     let name = ui.paint(Tone::Strong, &visible(&task.name));
-    format!("{name} {}", ui.paint(Tone::Dim, &format!("({}){}", task.id, waits(task))))
+    format!("{name} {}", ui.paint(Tone::Dim, &format!("({}{})", task.id, waits(task, ", "))))
 }
 
 fn leaf(ui: &Ui, task: &Task) -> String {
@@ -45,7 +45,11 @@ fn leaf(ui: &Ui, task: &Task) -> String {
     };
     let parallel = if task.parallel { " [P]" } else { "" };
     let head = ui.paint(tone, &format!("[{mark}] {}{parallel}{}", task.id, visible(&places(task))));
-    format!("{head} {}{}", visible(&task.name), ui.paint(Tone::Dim, &waits(task)))
+    let waits = match waits(task, "") {
+        waits if waits.is_empty() => waits,
+        waits => ui.paint(Tone::Dim, &format!("  ({waits})")),
+    };
+    format!("{head} {}{waits}", visible(&task.name))
 }
 
 /// The repositories that it works in, where it names any.
@@ -53,21 +57,22 @@ fn places(task: &Task) -> String {
     task.repos.iter().map(|repo| format!(" [repo:{repo}]")).collect()
 }
 
-fn waits(task: &Task) -> String {
+/// What a task waits for, after `separator`; empty if it waits for nothing.
+fn waits(task: &Task, separator: &str) -> String {
     if task.depends_on.is_empty() {
         return String::new();
     }
-    format!("  < {}", joined(&task.depends_on))
+    format!("{separator}waits for {}", joined(&task.depends_on))
 }
 
-/// Ids with a space between them, a long list cut short.
+/// Ids with commas between them, a long list cut short.
 fn joined(ids: &[TaskId]) -> String {
     const MOST: usize = 8;
     let mut shown: Vec<String> = ids.iter().take(MOST).map(ToString::to_string).collect();
     if ids.len() > MOST {
         shown.push(format!("and {} more", ids.len() - MOST));
     }
-    shown.join(" ")
+    shown.join(", ")
 }
 
 /// What was read, what is done, and what looked like a task and was not taken.
@@ -90,11 +95,14 @@ pub(super) fn summary(plan: &Plan) -> Vec<String> {
     }
     let waves = plan.waves(|task| task.mark.is_settled()).len();
     let mut lines = vec![format!(
-        "{} in {}: {}; {} left",
+        "{} in {}: {}{}",
         counted(tasks, "task"),
         counted(phases, "phase"),
         if parts.is_empty() { "nothing to do".into() } else { parts.join(", ") },
-        counted(waves, "wave")
+        match waves {
+            0 => String::new(),
+            waves => format!("; {} of tasks that can run at the same time", counted(waves, "wave")),
+        }
     )];
     lines.extend(unread(plan));
     lines

@@ -25,14 +25,15 @@ EXAMPLES
    Let a failed task start over, with the full number of attempts
        git arborist reset T003
 
-   Also remove its changes; they are saved under a ref first
+   Also undo its changes; they are saved under a ref first
        git arborist reset --drop T003
 
    In the run of a session that has its own branch
        git arborist reset T003 --scope arborist/tasks/3f9a2c1b
 
 EXIT STATUS
-   1 if the run has no commit of the task, 3 if a run is at work on the branch.";
+   1  The run has no commit of the task.
+   3  A run is using the branch.";
 
 const LONG_ABOUT: &str = "\
 Let a task start over, with the full number of attempts.
@@ -48,7 +49,7 @@ refs/arborist/saved/ and the next run starts from the current state of the run.
 If the task waits in the merge queue, it is removed from the queue.
 
 The files that the task has added or changed stay, and the next attempt finds
-them. With --drop its changes are removed too, after they were saved below
+them. With --drop its changes are undone too, after they were saved below
 refs/arborist/saved/. 'git arborist cleanup restore' brings saved work
 back.";
 
@@ -59,7 +60,7 @@ pub struct ResetArgs {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
-    /// Also remove the changes of the tasks from the tree; they are saved under a ref
+    /// Also undo the changes of the tasks; they are saved under a ref first
     #[arg(long)]
     drop: bool,
     /// Use the run of this branch [default: the branch that is checked out]
@@ -107,7 +108,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         if args.drop && !remains.changes.is_empty() {
             let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
             tell_reset(ui, task, commit);
-            ui.note(&format!("removed files of {task}: {}; saved as {saved}", remains.shown()));
+            ui.note(&format!("undid the changes of {task} in: {}; saved as {saved}", remains.shown()));
             let builds_on = complete_dependents(&repository, &run, task)?;
             if !builds_on.is_empty() {
                 ui.note(&format!(

@@ -25,15 +25,16 @@ const LONG_ABOUT: &str = "\
 Check what agents and tests can do on this machine.
 
 Agents, reviewers, tests, gates, set-up commands and your pre-commit hook run in
-a sandbox. They can change only their worktree, the state of the agent program,
-caches of package managers and temporary files. They can read your other files
-and use the network, unless the configuration forbids it.
+a sandbox. They can write only to their worktree, to the files in which the agent
+program keeps its sessions and its login, to caches of package managers and to
+temporary files. They can read your other files and use the network, unless the
+configuration forbids it.
 
 Linux offers two sandboxes. bubblewrap (bwrap) can also hide files and close the
 network. Landlock only protects files against changes. The mode 'auto' uses bwrap
 if it works, or else Landlock; the modes 'bwrap' and 'landlock' refuse to run
-without it; 'off' sets no limits. What works depends on the kernel and on the
-installed programs.
+without it; 'off' sets no limits. On macOS, 'auto' uses sandbox-exec. What works
+depends on the kernel and on the installed programs.
 
 'sandbox check' starts a program in the sandbox, lets it try each rule, and
 prints what it could do.";
@@ -50,7 +51,7 @@ EXAMPLES
        git arborist sandbox check --json
 
 EXIT STATUS
-   1 if a rule is not enforced as configured.";
+   1  A rule is not enforced as configured.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-sandbox", bin_name = "git arborist sandbox", about = catalog::about("sandbox"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -51,10 +51,11 @@ in a worktree beside your checkout, which stays as it is. Use 'git merge' to
 bring the work into your branch.
 
 'resume' continues a session that was paused, has crashed or has failed. With
---turn it first restores the files of that turn; later turns stay in the history.
-'replay' starts a new session from a turn of another one, which stays as it is,
-for example to compare two models. With --offline it calls no agent: answers and
-files come from the record, and the tests run again.
+--turn it first puts the files back as they were after that turn; later turns
+stay in the history. 'replay' starts a new session from a turn of another one,
+for example to compare two models; the other session stays as it is. With
+--offline it calls no agent: answers and files come from the record, and the
+tests run again.
 
 'start', 'turn', 'checkpoint', 'end' and 'hook' let other programs record their
 own sessions.";
@@ -104,9 +105,13 @@ EXAMPLES
        git arborist session end --session \"$id\"
 
 EXIT STATUS
-   1 if there is no such session or nothing to continue, 2 if you must act
-   (the plan has changed, the worktree has uncommitted files), 3 if the session
-   is running. 'resume' and 'replay' then exit as git-arborist-gardener(1) does.";
+   1  There is no such session, or no session to continue.
+   2  You must act: the plan has changed, or the worktree has uncommitted
+      files.
+   3  The session is running.
+
+   After 'resume' and 'replay' have started a run, they exit as
+   git-arborist-gardener(1) does.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-session", bin_name = "git arborist session", about = catalog::about("session"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

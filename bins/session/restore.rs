@@ -70,7 +70,10 @@ pub(super) fn turn(
     ui.note(&match standing.as_slice() {
         [] => format!("turn {number} is the last one"),
         some => {
-            format!("restored the files of turn {number} and the state of the tasks: {}", some.join(", "))
+            format!(
+                "restored the files as they were after turn {number}, and the states of the tasks: {}",
+                some.join(", ")
+            )
         }
     });
     Ok(recorder.head())

@@ -39,10 +39,10 @@ pub(super) struct ResumeArgs {
     /// The session: its id, or a unique prefix [default: the only unfinished one]
     #[arg(value_name = "SESSION")]
     id: Option<String>,
-    /// Continue from this turn: a commit restores its tree, and later turns stay in history
+    /// Put the files back as they were after this turn, and continue from there; later turns stay in history
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u32>)]
     turn: Option<u32>,
-    /// Go on although the plan has changed since (also --accept-changes)
+    /// Continue although the plan has changed since (also --accept-changes)
     #[arg(long, alias = "accept-changes")]
     plan_changed: bool,
     #[command(flatten)]
@@ -153,8 +153,9 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
         return Ok(opened.session_list.require(id)?);
     }
     match left(opened).as_slice() {
-        [] => Err(Failure::new(Exit::No, "there is no session to continue")
-            .hint("see all of them: git arborist session list")),
+        [] => Err(Failure::new(Exit::No, "no session is unfinished")
+            .hint("see all sessions: git arborist session list")
+            .hint("to go back to a turn of one: git arborist session resume <session> --turn <number>")),
         [only] => refuse_busy(opened, only, known).map(|()| *only),
         several => {
             let lines: Vec<String> = several

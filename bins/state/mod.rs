@@ -54,8 +54,8 @@ EXAMPLES
        git arborist state --scope feature/login
 
 EXIT STATUS
-   With --exit-code, 1 unless every task that was asked for is complete and has
-   landed, or is skipped.";
+   1  With --exit-code: a task that you asked for is neither skipped, nor
+      complete and landed.";
 
 const LONG_ABOUT: &str = "\
 Show which tasks are done, running, ready or failed.
@@ -206,7 +206,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     // The process ends after the output: freeing ten thousand commits one by one would take a tenth of its time.
     let run: &Run = Box::leak(Box::new(run));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {
-        return Err(crate::scope::unknown(run));
+        return Err(crate::scope::unknown(&repository, run));
     }
     let found = source::find(&repository, &settings, run, args.tree.as_deref())?;
     let mut progress = Progress::new(found.plan.as_ref(), run, found.boxes);

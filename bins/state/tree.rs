@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use arborist_core::{
     history::{Event, State},
     message::{Status, plain_text},
+    plan::usual_places,
     progress::{NodeProgress, Share},
 };
 use unicode_width::UnicodeWidthStr;
@@ -39,6 +40,10 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
     let asked: Vec<&NodeProgress<'_>> = view.asked().collect();
     if asked.is_empty() {
         ui.line(&nothing(view));
+        if matches!(view.plan, Shown::Nothing) && !view.options.only_ready {
+            let places = usual_places(Some(&view.run.scope.branch)).join(", ");
+            ui.hint(&format!("name a plan with --tree, or keep one in: {places}"));
+        }
         return hint_at_other(ui, view);
     }
     let ids = asked.iter().filter(|s| s.is_leaf()).map(|s| s.id.as_str().len()).max().unwrap_or(0);
@@ -79,7 +84,7 @@ fn nothing(view: &StateView<'_>) -> String {
     match (view.options.only_ready, &view.plan) {
         (true, _) => "nothing is ready".into(),
         (false, Shown::Nothing) => {
-            format!("no plan, and no task commits of '{}' in this history", view.run.scope.branch)
+            format!("there is no plan here, and '{}' has no run yet", view.run.scope.branch)
         }
         (false, _) => "the plan has no tasks".into(),
     }

@@ -8,18 +8,18 @@ use clap::Parser;
 use crate::catalog;
 
 const LONG_ABOUT: &str = "\
-Serve the files and commands of a task's worktree to agents (MCP).
+Serve a task's files, and commands that you name, to agents (an MCP server).
 
-MCP (Model Context Protocol) is the way in which agents use the tools of other
-programs. This command is an MCP server on standard input and output. Through it
-an agent reads, writes, edits and searches the files of its task, and runs the
-commands that you have named in the configuration.
+Agents use the tools of other programs through MCP (Model Context Protocol). This
+command is an MCP server on standard input and output. Through it an agent reads,
+writes, edits and searches the files of its task, and runs the commands that you
+have named in the configuration.
 
-The tools carry the name of a repository, as backend__read_file, so an agent can
-work in several repositories at once. They reach only the worktrees that they are
-given.
+The name of a tool begins with the name of a repository, as in
+backend__read_file, so an agent can work in several repositories at once. The
+tools reach only the worktrees that they are given.
 
-A run starts this command by itself for agents that speak MCP (claude, codex,
+A run starts this command by itself for agents that support MCP (claude, codex,
 opencode, gemini), if a task works in more than one repository or if --tools is
 given. You need it only to offer the same tools to an agent that you start
 yourself.";

@@ -40,7 +40,7 @@ EXAMPLES
        git arborist trailers log --task T001 --step test --result fail --since '2 weeks ago'
 
 EXIT STATUS
-   1 if 'check' finds a message that is not valid.";
+   1  'trailers check' found a message that is not valid.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-trailers", bin_name = "git arborist trailers", about = catalog::about("trailers"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -25,19 +25,19 @@ For every task that was completed or landed in the range, history is read again
 and checked: the steps are there and in order, what was tested and approved is
 what was completed, protected files were changed only with permission, a landing
 is nothing but the merge of its target and the task, and its gates passed on the
-tree that landed. Records of sessions and of
-the merge queue are compared with history.
+tree that landed. Records of sessions and of the merge queue are compared with
+history.
 
 Any clone can be verified. A check whose records are not in the clone is listed
-as 'not checked'; it is neither passed nor failed. Commits of people between those
-of a run are listed, and are no problem. Nothing is changed.
+as 'not checked': it has neither passed nor failed. Commits that people made
+between those of a run are listed, but are not a problem. Nothing is changed.
 
 Without signatures, anyone who can push can write a branch that looks like the
 work of a run. With 'git config arborist.sign true', task commits, landings and
 records are signed by git's own configuration (gpg.format, user.signingKey).
 --signed accepts only signers that the verifying machine knows: keys of GPG, or
-those in the file gpg.ssh.allowedSignersFile. Do not use a file for that which
-the verified branch can change.";
+those in the file gpg.ssh.allowedSignersFile. Use a file that the verified branch
+cannot change.";
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -83,8 +83,8 @@ CHECKS
    every record that was used.
 
 EXIT STATUS
-   0 if there is no problem, 1 if there is one. With --strict, 1 also if something
-   could not be checked.";
+   0  There is no problem.
+   1  There is a problem, or with --strict, something could not be checked.";
 
 /// How many commits that were made outside of a run are shown.
 const MOST_OUTSIDE: usize = 10;

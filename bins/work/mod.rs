@@ -57,9 +57,10 @@ remote. 'git arborist state --remote' shows who works on what.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   As git-arborist-gardener(1): 1 if a task failed or was not done, 2 if a person
-   is needed, 3 if another run is using this branch in this clone, 130 or 143 if
-   it was stopped.
+   1           A task failed or was not done.
+   2           You must act; git-arborist-gardener(1) has examples.
+   3           A run is using this branch in this clone already.
+   130 or 143  This command was stopped by Ctrl-C or another signal.
 
 EXAMPLES
    On each machine, in a clone

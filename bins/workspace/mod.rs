@@ -15,7 +15,7 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 const LONG_ABOUT: &str = "\
 Clone, fetch and push the repositories of a plan, or run a command in each.
 
-A workspace is the list of repositories that one plan works in. The repository
+A workspace is the list of repositories that one plan works on. The repository
 that has the plan also has the list, in its configuration. A task says in which
 repository it works: '[repo:backend]' in Markdown, \"repo\" in JSON.
 
@@ -45,8 +45,9 @@ EXAMPLES
        git arborist workspace foreach git log -1 --oneline
 
 EXIT STATUS
-   2 if remotes and paths have not been approved. 'foreach' exits with the code
-   of the command that failed.";
+   2  Remotes and paths have not been approved.
+
+   'workspace foreach' exits with the code of the command that failed.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-workspace", bin_name = "git arborist workspace", about = catalog::about("workspace"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -58,8 +58,10 @@ EXAMPLES
        git arborist worktree remove T001
 
 EXIT STATUS
-   1 if there is no such task, 2 if you must act (a conflict in 'sync').
-   'run' exits with the code of its program.";
+   1  There is no such task.
+   2  You must act: 'worktree sync' found a conflict.
+
+   'worktree run' exits with the code of its program.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-worktree", bin_name = "git arborist worktree", about = catalog::about("worktree"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

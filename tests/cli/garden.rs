@@ -210,7 +210,7 @@ fn a_second_run_on_the_branch_is_told_who_holds_it() {
     let second = repo.arborist(["gardener"]);
     fs::write(repo.root().join("asked"), "").unwrap();
     assert!(first.wait().unwrap().success());
-    second.exits(3).err("another run of 'main' is active");
+    second.exits(3).err("a run of 'main' is active");
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn a_repository_of_the_users_own_in_the_checkout_stays_where_it_is() {
 #[test]
 fn an_agent_that_touches_the_repository_itself_is_caught_and_undone() {
     for (deed, sentence) in [
-        ("git switch -qc elsewhere", "it switched to another branch"),
+        ("git switch -qc elsewhere", "switched to another branch"),
         ("git config core.editor evil", "config was changed while it ran"),
         (
             "printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
@@ -209,7 +209,7 @@ fn an_agent_that_touches_the_repository_itself_is_caught_and_undone() {
             "git init -q nested; git -C nested -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
             "a repository inside the repository",
         ),
-        ("git checkout -q --detach; git branch -qD main", "it deleted or renamed the branch"),
+        ("git checkout -q --detach; git branch -qD main", "deleted or renamed the branch"),
     ] {
         let repo = repo(&WORKER.replace("echo \"wrote", &format!("{deed}; echo \"wrote")));
         let config = repo.read(".git/config");

@@ -57,7 +57,7 @@ fn add_submodule(repo: &TestRepo) -> TestRepo {
     other
 }
 
-const IN_SUBMODULE: &str = "it changed files in a submodule";
+const IN_SUBMODULE: &str = "changed files in a submodule";
 
 #[test]
 fn work_in_a_submodule_fails_every_attempt_that_has_it() {

@@ -88,6 +88,14 @@ fn somebody_else_is_asked_when_a_program_is_missing() {
 }
 
 #[test]
+fn programs_that_are_all_missing_are_named_at_once() {
+    let repo = repo("", WORKER, "runner = \"absent\"\nfallback = [\"gemini\", \"codex\", \"codex:small\"]\n");
+    let said = repo.arborist(["garden"]).exits(1);
+    said.err("none of these programs is installed: no-such-program, gemini, codex\n")
+        .err("hint: install one");
+}
+
+#[test]
 fn a_flag_names_others_to_ask_and_a_step_can_have_its_own() {
     let settings = "runner = \"absent\"\nfallback = [\"first\"]\n[steps.review]\nfallback = [\"second\"]\n";
     let configured = repo("", WORKER, settings);

@@ -32,8 +32,8 @@ fn a_lane_whose_link_was_changed_is_mended_and_the_attempt_has_failed() {
         ("rm .git", ".git was changed while it ran"),
         ("rm .git; git init -q; git add -A; git commit -qm mine", "the changed version is kept in"),
         ("echo /nowhere > $(git rev-parse --git-dir)/commondir", "commondir was changed while it ran"),
-        ("git switch -qc elsewhere", "it switched to another branch"),
-        ("git checkout -q --detach", "it switched to another branch"),
+        ("git switch -qc elsewhere", "switched to another branch"),
+        ("git checkout -q --detach", "switched to another branch"),
     ] {
         let test_repo = test_repo(deed);
         test_repo.arborist(["gardener", "--isolate"]).succeeds().err(words).out("2 completed");
@@ -305,16 +305,16 @@ fn meeting(deed: &str) -> TestRepo {
 #[test]
 fn what_an_agent_leaves_unfinished_is_ended_and_the_attempt_has_failed() {
     for (deed, what) in [
-        ("git merge -q side", "it left a merge of "),
-        ("git merge -q --no-commit -s ours side", "it left a merge of "),
-        ("git rebase -q side", "it left a rebase unfinished"),
-        ("git cherry-pick side", "it left a cherry-pick of "),
-        ("git revert --no-commit HEAD~1; git revert --no-edit HEAD", "it left a revert of "),
-        ("git format-patch -q -1 side; git am -q --3way 0001*; rm 0001*", "it left a rebase unfinished"),
-        ("git bisect start -q; git bisect bad", "it left a bisect unfinished"),
+        ("git merge -q side", "left a merge of "),
+        ("git merge -q --no-commit -s ours side", "left a merge of "),
+        ("git rebase -q side", "left a rebase unfinished"),
+        ("git cherry-pick side", "left a cherry-pick of "),
+        ("git revert --no-commit HEAD~1; git revert --no-edit HEAD", "left a revert of "),
+        ("git format-patch -q -1 side; git am -q --3way 0001*; rm 0001*", "left a rebase unfinished"),
+        ("git bisect start -q; git bisect bad", "left a bisect unfinished"),
         (
             "git add -A; git commit -qm mine; echo more >> met.txt; git rebase -q --autostash side",
-            "it left a rebase unfinished, and its stash is kept as refs/arborist/saved/",
+            "left a rebase unfinished, and its stash is kept as refs/arborist/saved/",
         ),
     ] {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {

@@ -128,7 +128,7 @@ fn a_repository_that_is_planted_in_a_folder_with_tracked_files_is_moved_away() {
             let options = ["gardener", "--max-retries", "2"].into_iter().chain(place);
             repo.arborist(options).succeeds();
             let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
-            let words = "it made a repository in a folder of the checkout: src/.git";
+            let words = "made a repository in a folder of the checkout: src/.git";
             assert!(body.contains(words), "{place:?}: {deed}: {body}");
             assert_eq!(find_all(&repo, "src/.git"), Vec::<PathBuf>::new(), "{place:?}: {deed}");
         }
@@ -166,7 +166,7 @@ fn a_folder_that_looks_like_a_bare_repository_is_no_longer_one_afterwards() {
             let options = ["gardener", "--max-retries", "2"].into_iter().chain(place);
             repo.arborist(options).succeeds();
             let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
-            let words = "it made a repository in a folder of the checkout: ";
+            let words = "made a repository in a folder of the checkout: ";
             assert!(
                 body.contains(words) && body.contains(&format!("{folder}/HEAD")),
                 "{place:?}: {deed}: {body}"

@@ -180,7 +180,7 @@ fn what_was_red_before_excuses_nobody_from_the_other_gates() {
     for commit in ["main", "main^1"] {
         let message = repo.git(["log", "-1", "--format=%B", commit]).answer();
         assert!(message.contains("Arborist-Gate: test\n"), "{message}");
-        assert!(message.contains("Gates that were red before:\n> lint\n"), "{message}");
+        assert!(message.contains("Gates that failed before:\n> lint\n"), "{message}");
     }
     repo.arborist(["trailers", "check", "main~2..main"]).succeeds();
 }

@@ -49,9 +49,9 @@ fn without_arguments_it_shows_phases_tasks_and_what_waits_for_what() {
         .arborist(["plan"])
         .succeeds()
         .out("Phase 1: Setup (phase-1)\n  [x] T001 Create the project in `src/main.rs`\n  [ ] T002 [P] Configure it")
-        .out("Phase 2: Foundational (phase-2)  < phase-1\n  [ ] T004 Add a schema (depends on T002)  < T002\n")
-        .out("Phase 4: User Story 2 - Log out (phase-4)  < phase-2\n")
-        .out("6 tasks in 4 phases: 1 done, 5 to do; 3 waves left\n")
+        .out("Phase 2: Foundational (phase-2, waits for phase-1)\n  [ ] T004 Add a schema (depends on T002)  (waits for T002)\n")
+        .out("Phase 4: User Story 2 - Log out (phase-4, waits for phase-2)\n")
+        .out("6 tasks in 4 phases: 1 done, 5 to do; 3 waves of tasks that can run at the same time\n")
         .out("1 box under 'Phase 3: User Story 1 - Log in (Priority: P1)' taken as checks, line 19\n");
 }
 
@@ -62,7 +62,7 @@ fn waves_show_what_can_run_at_once_and_what_would_collide() {
         .succeeds()
         .out("wave 1, 2 tasks\n  T002 Configure it in `config.toml`\n  T003")
         .out("wave 3, 2 tasks\n  T005 Add the form\n  T006")
-        .err("warning: T002 T003 may run at once and name the same file 'config.toml'");
+        .err("warning: T002, T003 may run at once and name the same file 'config.toml'");
     let waves = json(repo().arborist(["plan", "--waves", "--format", "json"]));
     assert_eq!(waves["waves"][0], serde_json::json!(["T002", "T003"]));
     assert_eq!(waves["conflicts"][0]["file"], "config.toml");
@@ -217,7 +217,7 @@ fn a_plan_in_another_encoding_is_read_with_a_warning_and_never_changed() {
 fn ids_are_given_to_boxes_that_have_none() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "# Plan\n- [ ] first\n- [x] second\n");
-    repo.arborist(["plan"]).succeeds().out("[ ] first first\n[x] second second  < first\n");
+    repo.arborist(["plan"]).succeeds().out("[ ] first first\n[x] second second  (waits for first)\n");
     repo.arborist(["plan", "--assign-ids"]).succeeds().out("tasks.md:2: T001\ntasks.md:3: T002\n");
     assert_eq!(repo.read("tasks.md"), "# Plan\n- [ ] T001 first\n- [x] T002 second\n");
     repo.arborist(["plan"]).succeeds().out("2 tasks in 0 phases: 1 done, 1 to do");

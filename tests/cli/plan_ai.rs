@@ -41,7 +41,7 @@ fn an_agent_makes_the_tree_that_drives_state() {
         .silent()
         .err("robot for a plan, call 1 of at most 3")
         .err("wrote task-tree.json")
-        .err("2 tasks in 0 phases: 2 to do; 2 waves left")
+        .err("2 tasks in 0 phases: 2 to do; 2 waves of tasks that can run at the same time")
         .never("warning");
     let tree: Value = serde_json::from_str(&repo.read("task-tree.json")).unwrap();
     assert_eq!(tree["spec_files"], serde_json::json!(["spec.md"]), "what was read, not what the reply says");
@@ -55,7 +55,7 @@ fn an_agent_makes_the_tree_that_drives_state() {
 #[test]
 fn it_goes_on_as_with_any_other_plan() {
     let repo = repo("cat \"$ROOT/tree.json\"");
-    repo.arborist(["plan", "--ai", "spec.md"]).succeeds().out("[ ] T002 Add the form  < T001");
+    repo.arborist(["plan", "--ai", "spec.md"]).succeeds().out("[ ] T002 Add the form  (waits for T001)");
     repo.arborist(["plan", "--ai", "spec.md", "--waves"]).succeeds().out("wave 2, 1 task\n  T002");
     repo.arborist(["plan", "--ai", "spec.md", "--format", "mermaid"]).succeeds().out("n0 --> n1");
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");

@@ -60,7 +60,7 @@ fn lines_that_union_would_join_are_a_conflict() {
     let change = |text: &'static str| move |repo: &QueueRepo| repo.write("a.txt", text);
     let repo = clash(attributes, change("ours\n"), change("theirs\n"));
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    repo.merge(&["T2"]).exits(2).err("T2 is in conflict: content in a.txt");
+    repo.merge(&["T2"]).exits(2).err("T2 is in conflict: both sides changed a.txt");
     assert_eq!(repo.show("main", "a.txt"), "ours");
     // What does not meet is merged as ever.
     let repo = clash(
@@ -108,7 +108,7 @@ fn what_a_merge_driver_made_lands_only_if_a_reviewer_approves_it() {
 fn without_an_agent_a_person_decides_on_what_a_merge_driver_made() {
     let repo = driven();
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    repo.merge(&["T2"]).exits(2).err("merge driver in a.txt");
+    repo.merge(&["T2"]).exits(2).err("git did not merge line by line: a.txt");
     repo.merge(&["resolve", "T2"]).succeeds();
     repo.merge(&["resolve", "T2"]).succeeds();
     assert_eq!(repo.show("main", "a.txt"), "ours\ntheirs");

@@ -146,7 +146,7 @@ fn a_queue_that_an_agent_leaves_where_git_reads_is_its_failure_and_the_run_goes_
             let repo = repo(&format!("{PLANT}; plant {name} fifo"));
             ends(&repo, args)
                 .succeeds()
-                .err("it left a FIFO, a socket, a device or a huge file in place of a file:")
+                .err("left a FIFO, a socket, a device or a huge file in place of a file:")
                 .err(name);
             let log = repo.git(["log", "--format=%s"]).answer();
             assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{name}: {log}");

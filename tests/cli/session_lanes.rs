@@ -70,7 +70,7 @@ fn a_turn_of_a_lane_comes_back_and_what_is_not_in_its_tree_begins_anew() {
     let other = if node == "T001" { "T002" } else { "T001" };
     let before = repo.git(["rev-parse", "main"]).answer();
     let said = repo.arborist(["session", "resume", &id, "--turn", number]).succeeds();
-    said.err("restored the files of turn 1")
+    said.err("restored the files as they were after turn 1")
         .err(&format!("{node} implementing"))
         .err(&format!("{other} pending"));
     let tree = |commit: &str| repo.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();
@@ -131,7 +131,7 @@ fn what_had_landed_before_a_turn_of_another_lane_stays() {
         assert_eq!(repo.git(["show", &format!("{branch}:{file}")]).answer(), repo.read(file).trim_end());
     }
     let said = repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
-    said.err("state of the tasks: T002 implementing\n").out("1 completed (T002)");
+    said.err("states of the tasks: T002 implementing\n").out("1 completed (T002)");
     assert_eq!((repo.read("T001.txt"), repo.calls()), (work, calls + 2));
     repo.arborist(["state", "--exit-code"]).succeeds();
     repo.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();

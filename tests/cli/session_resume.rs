@@ -277,7 +277,11 @@ fn what_a_killed_run_left_running_is_ended_before_a_turn_comes_back() {
     let said = repo.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
     let told = said.stderr();
     let (ended, rest) = told.split_once("ended processes that a crashed run had left").unwrap();
-    assert!(!ended.contains("restored the files") && rest.contains("restored the files of turn 1"), "{told}");
+    assert!(
+        !ended.contains("restored the files")
+            && rest.contains("restored the files as they were after turn 1"),
+        "{told}"
+    );
     assert!(!repo.path("late").exists());
     assert_eq!(repo.git(["log", "--format=%s", "--", "late"]).answer(), "");
 }

@@ -68,6 +68,8 @@ fn a_value_of_the_wrong_kind_and_a_broken_file_are_told_with_their_line() {
     repo.arborist(["state"]).exits(1).shows();
     repo.write(".arborist/config.toml", "tree = \n");
     repo.arborist(["state"]).exits(1).shows();
+    repo.write(".arborist/config.toml", "tree = \"a\n");
+    repo.arborist(["state"]).exits(1).err("config.toml:1: this text has no closing quote").err("hint: ");
     repo.write(".arborist/config.toml", "tree = \"gone.json\"\n");
     repo.arborist(["state"]).exits(1).shows();
 }

@@ -148,10 +148,10 @@ fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
         .out("1 waiting for a gate that fails on the target too (T001)");
     workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds();
-    said.err("T001 is not held back by gates that are red without it too: check in 'backend'")
+    said.err("T001 lands although these gates fail, because they fail without it too: check in 'backend'")
         .out("1 landed (T001)");
     let body = workspace.git(["log", "--branches", "--format=%B", "--grep=@T001@merge"]).answer();
-    assert!(body.contains("Gates that were red before:\n> check"), "{body}");
+    assert!(body.contains("Gates that failed before:\n> check"), "{body}");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn several_that_were_red_there_before_land_each_with_one_word_about_it() {
         }
         let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds().stderr();
         assert_eq!(
-            said.matches("is not held back by gates that are red without it too:").count(),
+            said.matches("lands although these gates fail, because they fail without it too:").count(),
             2,
             "{said}"
         );

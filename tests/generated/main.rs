@@ -102,6 +102,7 @@ fn a_page_has_the_examples_of_its_text_and_not_those_of_the_help() {
         "$ git arborist sample install\n\\[u2714] installed",
         ".TP\n\\fBmax\\-retries\\fR\nHow often. Default: 5.\n.PP\nOther settings.\n",
         "\\fBgit\\-arborist\\-plan\\fR(1),\n.BR git\\-arborist (1),",
+        ".TP\n\\fB1\\fR\nIt\\(aqs not there.\nOr it was removed.\n",
     ] {
         assert!(page.contains(part), "no '{part}' in:\n{page}");
     }

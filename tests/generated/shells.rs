@@ -17,7 +17,7 @@ pub(crate) fn sample() -> Command {
         .arg(value("scope", "BRANCH").help("The run's branch"));
     let show = Command::new("show")
         .about("Show a task")
-        .after_help("EXAMPLES\n   Show one\n       git arborist sample show 'T001'\n\nEXIT STATUS\n   1 if it's not there")
+        .after_help("EXAMPLES\n   Show one\n       git arborist sample show 'T001'\n\nEXIT STATUS\n   1  It's not there.\n      Or it was removed.")
         .arg(Arg::new("task").value_name("TASK").num_args(0..))
         .arg(value("tree", "FILE").short('t').help("The plan"));
     Command::new("git-arborist-sample")

@@ -16,11 +16,21 @@ const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 const EXIT_STATUS: &str = "EXIT STATUS";
 const COMMON_EXITS: &str = "\
 .PP
-As for every command: 0 for success, 1 for no or for work that remains, 128 for errors of git or the system,
-129 for wrong options.
-See
+Every command also exits with these codes;
 .BR git\\-arborist (1)
-for the whole table.
+has the whole table:
+.TP
+\\fB0\\fR
+Success, or the answer is yes.
+.TP
+\\fB1\\fR
+The answer is no, a task failed, or work remains.
+.TP
+\\fB128\\fR
+An error of git or of the system.
+.TP
+\\fB129\\fR
+Wrong options or arguments.
 ";
 
 /// The page of a definition, its commands among it, with what is written by hand.

@@ -93,11 +93,20 @@ impl TaskLines {
         let why = words::without_status(status, &why);
         let what = match status {
             // The reason says which program failed.
-            Status::ImplementFail | Status::TestFail => return format!("{shown} attempt {attempt}: {why}"),
+            Status::ImplementFail | Status::TestFail => {
+                let why = with_subject(status, why);
+                return format!("{shown} attempt {attempt}: {why}");
+            }
             Status::ReviewRejected => "review rejected",
             _ => status.as_str(),
         };
         let what = brush.paint(Tone::Bad, what);
         format!("{shown} attempt {attempt}: {what}: {why}")
     }
+}
+
+/// The reason of a failed step with a subject instead of the "it" that stands for its program.
+fn with_subject(status: Status, why: &str) -> String {
+    let subject = if status == Status::TestFail { "the test command" } else { "the agent" };
+    why.strip_prefix("it ").map_or_else(|| why.to_owned(), |rest| format!("{subject} {rest}"))
 }

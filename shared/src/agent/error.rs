@@ -66,6 +66,14 @@ pub enum AgentError {
         /// How to install it, if we know.
         install: Option<String>,
     },
+    /// None of the programs of a runner and its fallbacks is on `PATH`.
+    #[error("none of these programs is installed: {}", programs.join(", "))]
+    NoneInstalled {
+        /// The programs, in the order in which they would be called.
+        programs: Vec<String>,
+        /// How to install those of which we know it.
+        installs: Vec<String>,
+    },
     /// The program is only in a folder of `PATH` that agents can change.
     #[error("'{program}' is only in '{}', and agents can change the programs there", file.parent().unwrap_or(file).display())]
     InCheckout {
@@ -88,6 +96,25 @@ pub enum NamedIn {
     Flag,
     /// In the plan or the configuration.
     File,
+}
+
+impl AgentError {
+    /// One error for a runner and its fallbacks that all cannot be called: it names all programs that are missing.
+    pub(crate) fn for_all(first: Self, others: &[Self]) -> Self {
+        let missing = |error: &Self| match error {
+            Self::NotInstalled { program, install } => Some((program.clone(), install.clone())),
+            _ => None,
+        };
+        let all: Option<Vec<_>> = std::iter::once(&first).chain(others).map(missing).collect();
+        let (mut programs, mut installs) = (Vec::new(), Vec::new());
+        for (program, install) in all.unwrap_or_default() {
+            if !programs.contains(&program) {
+                programs.push(program);
+                installs.extend(install);
+            }
+        }
+        if programs.len() > 1 { Self::NoneInstalled { programs, installs } } else { first }
+    }
 }
 
 impl Explain for AgentError {
@@ -126,19 +153,23 @@ impl Explain for AgentError {
             }
             Self::Fallback(_) => Some("write it as \"codex\", or as \"claude:haiku\"".into()),
             Self::ShellReviews => Some(
-                "name a reviewer with --review-runner, or as runner and fallback under [steps.review]".into(),
+                "name another reviewer with --review-runner, or set steps.review.runner; 'shell' cannot be its fallback either".into(),
             ),
             Self::InCheckout { runner, file, .. } => Some(format!(
                 "install it elsewhere, or allow this one by its full path as the first word of runners.{runner}.command: {}",
                 file.display()
             )),
+            Self::NoneInstalled { installs, .. } => Some(match installs.as_slice() {
+                [] => "put one of them on PATH, or choose another runner".into(),
+                installs => format!("install one of them with: {}", installs.join("\nor with: ")),
+            }),
             Self::NotInstalled { program, install } => Some(match install {
                 Some(install) => format!("install it with: {install}"),
                 None if program.contains(' ') => {
                     let words: Vec<String> =
                         program.split_whitespace().map(|word| format!("\"{word}\"")).collect();
                     format!(
-                        "each word of a command is a value of its own: command = [{}] in a config.toml, or one line for each word in git config",
+                        "write each word of a command as a separate value: command = [{}] in a config.toml, or one line for each word in git config",
                         words.join(", ")
                     )
                 }

@@ -55,7 +55,7 @@ pub enum GardenerError {
     Session(#[from] SessionError),
     #[error(transparent)]
     Coordination(#[from] CoordinationError),
-    #[error("{}", source.sentence(&format!("another run of '{branch}' is active")))]
+    #[error("{}", source.sentence(&format!("a run of '{branch}' is active")))]
     Locked { branch: BranchName, source: LockError },
     #[error("HEAD is detached, and a run needs a branch")]
     Detached,
@@ -73,9 +73,9 @@ pub enum GardenerError {
     NoPlace,
     #[error("there are uncommitted changes: {files}")]
     Dirty { files: String, has_done: bool },
-    #[error("these files cannot be removed, because they have uncommitted changes: {0}")]
+    #[error("the changes to these files cannot be undone, because the files have uncommitted changes: {0}")]
     Overlap(String),
-    #[error("the changes of {0} cannot be removed: later commits have changed the same lines: {1}")]
+    #[error("the changes of {0} cannot be undone, because later commits have changed the same lines: {1}")]
     Contested(TaskId, String),
     #[error("a {0} is in progress in this checkout")]
     OperationInProgress(&'static str),
@@ -100,14 +100,14 @@ pub enum GardenerError {
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}, see {log}")]
-    RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool },
+    RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool, is_missing: bool },
     #[error("the tests fail before '{task}' starts, because of the changes of '{other}': {why}, see {log}")]
     RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
     #[error("the test command changed files or refs of the run before the first task: {why}")]
     MeddlingTests { why: String, log: String },
     #[error("could not write '{path}': {why}")]
     Log { path: String, why: String },
-    #[error("task '{0}' is marked red, but there is no test command that could fail")]
+    #[error("task '{0}' is marked [red], but there is no test command that could fail")]
     RedWithoutTest(TaskId),
     #[error("task '{task}' was started on its own branch, '{branch}'")]
     BegunApart { task: TaskId, branch: BranchName, command: String },
@@ -271,16 +271,19 @@ impl Explain for GardenerError {
                 format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
             }
             Self::NoPlace | Self::Log { .. } => return None,
-            Self::RedBaseline { is_elsewhere, names_tests, .. } => {
+            Self::RedBaseline { is_elsewhere, names_tests, is_missing, .. } => {
                 let place = "if they pass in your checkout, the worktree lacks something: install it with worktree.setup, or copy it with worktree.copy\n";
                 let place = if *is_elsewhere { place } else { "" };
-                let allow = match names_tests {
-                    true => "--allow-red starts anyway, and counts only tests that passed before",
-                    false => {
-                        "--allow-red starts anyway, but their output names no tests: a task passes only if the whole command does"
+                let allow = match (names_tests, is_missing) {
+                    (_, true) => "",
+                    (true, false) => {
+                        "\n--allow-red starts anyway; then a task fails only if a test fails that passed before"
+                    }
+                    (false, false) => {
+                        "\n--allow-red starts anyway; the output does not name the failed tests, so every task fails until the command succeeds"
                     }
                 };
-                format!("{place}fix the tests or the command first\n{allow}")
+                format!("{place}fix the tests or the command first{allow}")
             }
             Self::RedLeftovers { other, .. } => {
                 format!("to remove its changes, run: git arborist reset --drop {other}")

@@ -47,11 +47,9 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, bool) {
 /// Translates an event of the queue into events of the run.
 pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
     match event {
-        queue::QueueEvent::Gating { gate, commit } => {
-            vec![RunEvent {
-                task: None,
-                kind: EventKind::note(format!("gate '{gate}' on {}", commit.short())),
-            }]
+        queue::QueueEvent::Gating { gate, commit, is_repeated } => {
+            let words = queue::describe_gating(&gate, commit, is_repeated);
+            vec![RunEvent { task: None, kind: EventKind::note(words) }]
         }
         queue::QueueEvent::Settled { ticket, outcome } => {
             settled(&ticket, &outcome).into_iter().map(|kind| RunEvent::of(&ticket.task, kind)).collect()

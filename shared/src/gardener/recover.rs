@@ -54,10 +54,10 @@ impl Recovered {
         let mut words = format!("attempt {} of {task} was interrupted; ", attempt.ordinal());
         words += &match self.files.len() {
             0 => "it left no uncommitted files".to_owned(),
-            _ => format!("its uncommitted files are committed: {}", named(&self.files)),
+            _ => format!("the files that it left are now committed: {}", named(&self.files)),
         };
         if !self.staged.is_empty() {
-            words += &format!("; staged were: {}", named(&self.staged));
+            words += &format!("; these were staged: {}", named(&self.staged));
         }
         if !self.inner.is_empty() {
             words +=

@@ -139,6 +139,24 @@ impl ConflictKind {
         }
     }
 
+    /// What happened to the files, for people. The paths follow.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Content => "both sides changed",
+            Self::AddAdd => "both sides added",
+            Self::ModifyDelete => "one side changed, and the other side deleted",
+            Self::RenameRename => "both sides renamed, differently:",
+            Self::RenameDelete => "one side renamed, and the other side deleted",
+            Self::FileDirectory => "a file on one side and a folder on the other:",
+            Self::Mode => "not the same kind of file on both sides:",
+            Self::Binary => "both sides changed the binary file",
+            Self::Submodule => "both sides changed the submodule",
+            Self::Driver => "both sides changed, and git did not merge line by line:",
+            Self::Unknown => "git could not merge",
+        }
+    }
+
     /// Whether git leaves conflict markers in the file, so that a file without them is resolved.
     #[must_use]
     pub fn leaves_marks(self) -> bool {

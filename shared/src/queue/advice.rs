@@ -1,7 +1,10 @@
 //! What a person reads about a ticket: why it has not landed, and the command that helps.
 
 use super::{ParkingObstacle, Ticket, TicketOutcome, TicketState};
-use crate::{git::MergeConflict, name::TaskId};
+use crate::{
+    git::MergeConflict,
+    name::{Oid, TaskId},
+};
 
 /// The command that helps a task to land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,10 +102,16 @@ impl Ticket {
     }
 }
 
-/// Kinds and files of conflicts.
+/// What happened in each conflict, and to which files.
 #[must_use]
 pub fn describe_conflicts(conflicts: &[MergeConflict]) -> String {
-    let one =
-        |conflict: &MergeConflict| format!("{} in {}", conflict.kind.as_str(), conflict.paths.join(", "));
+    let one = |conflict: &MergeConflict| format!("{} {}", conflict.kind.words(), conflict.paths.join(", "));
     conflicts.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// The line for a gate that starts. A gate that failed runs a second time on the same commit before a task is blamed.
+#[must_use]
+pub fn describe_gating(gate: &str, commit: Oid, is_repeated: bool) -> String {
+    let again = if is_repeated { " again, to be sure" } else { "" };
+    format!("testing {} with gate '{gate}'{again}", commit.short())
 }

@@ -58,8 +58,8 @@ pub enum QueueError {
     Unproved { into: BranchName, commit: Oid, what: String },
     #[error("{0}")]
     Resolver(String),
-    #[error("'{task}' is not in conflict: it is {standing}")]
-    NoConflict { task: TaskId, standing: &'static str },
+    #[error("'{task}' has no conflict: {state}")]
+    NoConflict { task: TaskId, state: String },
     #[error("'{task}' is not in the queue")]
     NotQueued { task: TaskId },
     #[error("the session has no branch in the repository '{0}' here")]
@@ -138,8 +138,9 @@ impl Explain for QueueError {
             }
             Self::NoTarget(_) => "see the branches with: git branch".into(),
             Self::Unreadable { name, .. } => format!("to remove it, run: git update-ref -d {name}"),
-            Self::NotQueued { .. } | Self::NoConflict { .. } => {
-                "see the queue with: git arborist merge list".into()
+            Self::NotQueued { .. } => "see the queue with: git arborist merge list".into(),
+            Self::NoConflict { task, .. } => {
+                format!("see what to do about it: git arborist merge status {task}")
             }
             Self::Unproved { .. } => "nothing was deleted; see: git log --graph".into(),
             Self::Changed { .. } => "run the same command again".into(),

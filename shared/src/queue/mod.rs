@@ -23,7 +23,7 @@ mod store;
 mod target;
 mod ticket;
 
-pub use advice::{LandingCommand, describe_conflicts};
+pub use advice::{LandingCommand, describe_conflicts, describe_gating};
 pub use backend::{
     Asking, Closing, EarlierLanding, LandingStep, Merged, Parking, Published, QueueBackend, QueueView,
     Resolution,
@@ -198,7 +198,11 @@ impl<'a> Queue<'a> {
         let ticket = view.tickets.into_iter().find(|ticket| ticket.task == *task);
         let ticket = ticket.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
         let TicketState::Conflict { onto, .. } = ticket.standing else {
-            return Err(QueueError::NoConflict { task: task.clone(), standing: ticket.standing.as_str() });
+            let state = match &ticket.standing {
+                TicketState::Red { .. } => "its gate failed".to_owned(),
+                state => format!("it is {}", state.word()),
+            };
+            return Err(QueueError::NoConflict { task: task.clone(), state });
         };
         if let Some(target) = git_queue.find_conflict_elsewhere(&ticket, onto)? {
             return Err(git_queue.conflict_elsewhere(task, &target)?);

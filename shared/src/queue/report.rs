@@ -113,6 +113,8 @@ pub enum QueueEvent {
         gate: String,
         /// The commit.
         commit: Oid,
+        /// Whether it has already run on the same files.
+        is_repeated: bool,
     },
     /// A ticket has an outcome.
     Settled {

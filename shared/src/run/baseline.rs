@@ -74,11 +74,15 @@ impl OpenRun {
         let names_tests = known.count() > 0;
         if !self.options.allow_red {
             let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
-            return Err(GardenerError::RedBaseline { why, log, is_elsewhere, names_tests }.into());
+            // The shell's exit code for a command that was not found.
+            let is_missing = observed.code == Some(127);
+            return Err(GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, is_missing }.into());
         }
         let rule = match names_tests {
-            true => "only tests that passed before count as failures",
-            false => "its output names no tests, so a task passes only if the whole command does",
+            true => "a task fails only if a test fails that passed before",
+            false => {
+                "the output does not name the failed tests, so every task fails until the command succeeds"
+            }
         };
         listener.warn(&plain_text(&format!("the tests already fail: {why}, see {log}\n{rule}")));
         let red = if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) };

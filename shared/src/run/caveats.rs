@@ -95,7 +95,7 @@ impl OpenRun {
                     "work on {task} in '{path}' is not used: this run does {task} in your checkout"
                 ));
                 listener.hint(&format!(
-                    "to land that work instead, stop, commit it and run: git arborist merge --force {task}"
+                    "to land that work instead, press Ctrl-C, commit any changes there and run: git arborist merge --force {task}"
                 ));
             }
         }

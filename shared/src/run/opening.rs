@@ -255,7 +255,7 @@ impl OpenRun {
         } else if tests != Body::default() {
             let known = KnownRed::read(&tests, BEFORE_THE_RUN);
             let words = match known.is_some_and(|known| !known.is_empty()) {
-                true => "started again with red tests",
+                true => "started again although tests fail",
                 false => "tests were counted again",
             };
             start::write_change(recorder, planned.freeze(false), (words, tests))?;

@@ -52,6 +52,6 @@ pub(super) const CLEANUP: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of megabytes",
         default: "1000",
-        about: "Below how many megabytes of free space gardener and worktree suggest a cleanup.",
+        about: "If fewer megabytes than this are free, 'gardener' and 'worktree' suggest a cleanup.",
     },
 ];

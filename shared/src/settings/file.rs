@@ -23,7 +23,7 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
         |offset: usize| format!("{label}:{}", 1 + text[..offset.min(text.len())].matches('\n').count());
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        let what = find_key_without_value(text, at).unwrap_or_else(|| error.message().to_owned());
+        let what = find_key_without_value(text, at).unwrap_or_else(|| in_plain_words(error.message()));
         SettingsError::Syntax { place: place(at), what }
     })?;
     let mut lines = Vec::new();
@@ -49,6 +49,15 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
         }
     }
     Ok(lines)
+}
+
+/// The parser's message, without the terms of TOML's grammar where a newcomer would not know them.
+fn in_plain_words(message: &str) -> String {
+    match message {
+        "invalid basic string, expected `\"`" => "this text has no closing quote (`\"`)".to_owned(),
+        "invalid literal string, expected `'`" => "this text has no closing quote (`'`)".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// That a line ends after its `=`. The parser takes that for a string without quotes.

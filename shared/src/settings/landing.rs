@@ -42,7 +42,7 @@ pub(super) const LANDING: &[Setting] = &[
         kind: ValueKind::Size,
         expected: "a number of tasks, or auto",
         default: "auto: fewer after failures",
-        about: "How many tasks are merged and tested together. A red batch is halved until the bad tasks are found.",
+        about: "How many tasks are merged and tested together. If a gate fails for such a batch, the batch is halved until the bad tasks are found.",
     },
     Setting {
         key: "merge.keep",

@@ -131,6 +131,11 @@ impl Explain for SettingsError {
             Self::FalseBare { .. } => {
                 return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
             }
+            Self::Syntax { what, .. } if !what.starts_with("duplicate") => {
+                return Some(
+                    "write a setting as: runner = \"claude\"; text is in quotes, numbers are not".into(),
+                );
+            }
             _ => return None,
         };
         let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();

@@ -39,7 +39,7 @@ pub(super) const PROTECT: &[Setting] = &[
         kind: ValueKind::Pathspecs,
         expected: "a list of pathspecs in quotes, or \"tests\"",
         default: "nothing",
-        about: "Files that a task must not change, move or delete. New files are allowed. The word tests stands for usual test files: those in folders called test, tests, __tests__ or testdata, files such as test_x.py, x_test.go, x.spec.ts and XTest.java, and the configuration of pytest, jest, vitest, playwright, mocha, phpunit and nextest; write tests/ for that folder alone. What every source lists is protected: a file of the repository adds to your own list and takes nothing from it. '[allow:PATH]' in a task's line of the plan, or --allow PATH, allows a change.",
+        about: "Files that a task must not change, move or delete. New files are allowed. The word tests stands for usual test files: those in folders called test, tests, __tests__ or testdata, files such as test_x.py, x_test.go, x.spec.ts and XTest.java, and the configuration of pytest, jest, vitest, playwright, mocha, phpunit and nextest; write tests/ for that folder alone. The lists of all sources are joined: a file of the repository can add to your own list, but cannot remove anything from it. '[allow:PATH]' in a task's line of the plan, or --allow PATH, allows a change.",
     },
     Setting {
         key: "test.allow-fewer",
@@ -47,7 +47,7 @@ pub(super) const PROTECT: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Whether a task passes its test step although a test command ran fewer tests, or skipped more, than before the task. It is compared only if the output of the command says how many tests ran. '[allow:fewer-tests]' in a task's line of the plan, or --allow fewer-tests, allows it once.",
+        about: "Whether a task passes its test step although a test command ran fewer tests, or skipped more, than before the task. The numbers are compared only if the output of the command says how many tests ran. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for one command.",
     },
 ];
 

@@ -33,7 +33,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Choice(NETWORKS),
         expected: NETWORK,
         default: "all",
-        about: "Whether programs in the sandbox can use the network. none needs bwrap, and nothing is started without it.",
+        about: "Whether programs in the sandbox can use the network. The value none needs bwrap: without it, nothing is started.",
     },
     Setting {
         key: "sandbox.write",
@@ -41,14 +41,14 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Folders,
         expected: FOLDERS,
         default: "none",
-        about: "Folders that may be changed in the sandbox, in addition to the worktree, the agent's own state, caches of package managers and a private folder for temporary files.",
+        about: "Folders that may be changed in the sandbox, in addition to the worktree, the files in which the agent keeps its sessions and its login, caches of package managers and a private folder for temporary files.",
     },
     Setting {
         key: "steps.*.sandbox.mode",
         variable: None,
         kind: ValueKind::Choice(MODES),
         expected: MODE,
-        default: "runners.*.sandbox.mode, then sandbox.mode",
+        default: "the value of runners.*.sandbox.mode, or else of sandbox.mode",
         about: "The sandbox of one step: implement, review, resolve, plan, commit-message, test, gate, setup or hook (your pre-commit hook).",
     },
     Setting {
@@ -56,7 +56,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Folders,
         expected: PATHS,
-        default: "runners.*.sandbox.deny-read, then sandbox.deny-read",
+        default: "the value of runners.*.sandbox.deny-read, or else of sandbox.deny-read",
         about: "Folders and files that look empty in the sandbox of one step.",
     },
     Setting {
@@ -64,7 +64,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Choice(NETWORKS),
         expected: NETWORK,
-        default: "runners.*.sandbox.network, then sandbox.network",
+        default: "the value of runners.*.sandbox.network, or else of sandbox.network",
         about: "Whether one step can use the network.",
     },
     Setting {
@@ -80,7 +80,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Choice(MODES),
         expected: MODE,
-        default: "sandbox.mode",
+        default: "the value of 'sandbox.mode'",
         about: "The sandbox of one runner.",
     },
     Setting {
@@ -88,7 +88,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Folders,
         expected: PATHS,
-        default: "sandbox.deny-read",
+        default: "the value of 'sandbox.deny-read'",
         about: "Folders and files that look empty in the sandbox of one runner.",
     },
     Setting {
@@ -96,7 +96,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Choice(NETWORKS),
         expected: NETWORK,
-        default: "sandbox.network",
+        default: "the value of 'sandbox.network'",
         about: "Whether one runner can use the network.",
     },
     Setting {

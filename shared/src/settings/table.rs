@@ -68,7 +68,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: RUNNERS,
         default: "none",
-        about: "The runners to use instead, in this order, if a runner is not installed, is not accepted by its provider (such as a wrong login) or is at its limit.",
+        about: "The runners to use instead, in this order, if a runner is not installed, cannot log in or has reached its limit.",
     },
     Setting {
         key: "tools",
@@ -76,7 +76,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "true where a task has more than one repository, else false",
-        about: "Whether agents that speak MCP are given the tools of 'git arborist tools'.",
+        about: "Whether agents that support MCP get tools to read and write the task's files and to run commands that you name; see git-arborist-tools(1).",
     },
     Setting {
         key: "resume",
@@ -130,7 +130,7 @@ const GENERAL: &[Setting] = &[
         key: "log-limit",
         variable: Some("ARBORIST_LOG_LIMIT"),
         kind: ValueKind::Positive,
-        expected: "a number of megabytes, from 1",
+        expected: "a number of megabytes, 1 or more",
         default: "100",
         about: "The largest size of a log. The rest of the output is left out, and the log and the run say so.",
     },
@@ -147,7 +147,7 @@ const GENERAL: &[Setting] = &[
         variable: None,
         kind: ValueKind::Text,
         expected: "the name of a runner, in quotes",
-        default: "runner",
+        default: "the value of 'runner'",
         about: "The runner for one step: implement, review, plan, resolve or commit-message.",
     },
     Setting {
@@ -155,7 +155,7 @@ const GENERAL: &[Setting] = &[
         variable: None,
         kind: ValueKind::Text,
         expected: "the name of a model, in quotes",
-        default: "model",
+        default: "the value of 'model'",
         about: "The model for one step.",
     },
     Setting {
@@ -163,7 +163,7 @@ const GENERAL: &[Setting] = &[
         variable: None,
         kind: ValueKind::Words,
         expected: RUNNERS,
-        default: "fallback",
+        default: "the value of 'fallback'",
         about: "The runners to use instead in one step: implement or review.",
     },
     Setting {
@@ -180,7 +180,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: "a list of words in quotes",
         default: "that of the built-in runner of this name",
-        about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them, and {tools}, {tools-file} or {tools-toml} where it takes a list of MCP servers as JSON, the file that holds one, or one server for TOML. Without a prompt among them it goes to standard input.",
+        about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them, and {tools}, {tools-file} or {tools-toml} where it takes a list of MCP servers as JSON, the file that holds one, or one server for TOML. If no argument has {prompt} or {prompt-file}, the prompt is passed on standard input.",
     },
     Setting {
         key: "runners.*.resume",
@@ -203,7 +203,7 @@ const GENERAL: &[Setting] = &[
         variable: None,
         kind: ValueKind::Switch,
         expected: "true or false",
-        default: "tools",
+        default: "the value of 'tools'",
         about: "Whether this runner is given tools.",
     },
     Setting {
@@ -244,7 +244,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, only newly failing ones fail a task; otherwise the exit code decides.",
+        about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, a task then fails only if a test fails that passed before; otherwise every task fails until the command succeeds.",
     },
     Setting {
         key: "test.clean",
@@ -276,7 +276,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Choice(&["warn", "refuse", "off"]),
         expected: "warn, refuse or off",
         default: "warn",
-        about: "What happens if an agent writes the value of a secret variable of the environment into a file that is committed: the run warns with the names of the file and the variable; or the file is put back and the attempt fails; or files are not searched.",
+        about: "What happens if an agent writes the value of a secret variable of the environment into a file that is committed. warn: the run names the file and the variable. refuse: the file is put back, and the attempt fails. off: files are not searched.",
     },
     Setting {
         key: "jobs",

@@ -46,15 +46,15 @@ pub(super) const WORKSPACE: &[Setting] = &[
         kind: ValueKind::Choice(POLICIES),
         expected: "never, on_completion or on_checkpoint",
         default: "on_completion with a remote, else never",
-        about: "When the branches and records of a run are pushed: not at all, when it has succeeded, or after each commit, in the background.",
+        about: "When the branches and records of a run are pushed: never, when the run has succeeded (on_completion), or after each commit, in the background (on_checkpoint).",
     },
     Setting {
         key: "workspace.repos.*.clone-depth",
         variable: None,
         kind: ValueKind::Count,
-        expected: "a number of commits, from 1",
+        expected: "a number of commits, 1 or more",
         default: "everything",
-        about: "How much history is cloned. It is deepened only if a merge needs more.",
+        about: "How many commits of history are cloned, 1 or more. More are fetched only if a merge needs them.",
     },
     Setting {
         key: "workspace.repos.*.default-branch",

@@ -381,7 +381,7 @@ impl StepRunner {
     }
 }
 
-/// Fails if no runner of a chain is installed; the error names the first.
+/// Fails if no runner of a chain is installed; the error names all of them.
 pub fn require_programs(chains: &[Chain<StepRunner>]) -> Result<(), AgentError> {
     // These are searched for now, before the first child can put others on PATH.
     for name in ["sh", "nice"] {
@@ -393,7 +393,11 @@ pub fn require_programs(chains: &[Chain<StepRunner>]) -> Result<(), AgentError> 
     let is_there =
         |chain: &&Chain<StepRunner>| chain.iter().any(|step_runner| step_runner.require_program().is_ok());
     match chains.iter().find(|chain| !is_there(chain)) {
-        Some(chain) => chain.first().require_program(),
+        Some(chain) => {
+            let mut errors = chain.iter().filter_map(|step_runner| step_runner.require_program().err());
+            let Some(first) = errors.next() else { return Ok(()) };
+            Err(AgentError::for_all(first, &errors.collect::<Vec<_>>()))
+        }
         None => Ok(()),
     }
 }

@@ -398,7 +398,7 @@ impl TaskRun<'_, '_, '_> {
             && beside.iter().all(|(repo_attempt, work)| repo_attempt.adds_nothing(work))
         {
             return Ok(Some(format!(
-                "the agent changed no file and gave no reason (an agent gives one with a last line '{NOTHING_TO_DO_PREFIX} …')"
+                "the agent changed no file, and its reply did not end with '{NOTHING_TO_DO_PREFIX} <reason>'"
             )));
         }
         if beside.iter().any(|(repo_attempt, work)| !repo_attempt.is_untouched(work)) {

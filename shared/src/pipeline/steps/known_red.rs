@@ -106,7 +106,7 @@ impl KnownRed {
     /// task added. `Err` says what is wrong with them.
     pub fn require_new(&self, now: &Observed, added: &str) -> Result<Self, String> {
         if now.code == Some(0) {
-            return Err("its new tests pass, but those of a task marked red must fail first".to_owned());
+            return Err("its new tests pass, but those of a task marked [red] must fail first".to_owned());
         }
         let Some(counts) = now.counts else {
             return Ok(Self { is_unread: true, ..Self::default() });

@@ -180,7 +180,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     return Ok(());
                 }
                 GateVerdict::Red(failing) if self.rules.fan_in.setback() == StackSetback::Refuse => {
-                    let why = format!("together they are red: {}, see {}", failing.why, failing.log);
+                    let why = format!("a gate fails for them together: {}, see {}", failing.why, failing.log);
                     return self.refuse(tickets, &why);
                 }
                 GateVerdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),
@@ -282,8 +282,10 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         let again = self.ask(commit, gates, Asking::Again)?;
         if again == GateVerdict::Green {
             self.report.flaky.push(failing.gate.name.clone());
-            let words =
-                format!("the gate '{}' is flaky: red, then green, on the same commit", failing.gate.name);
+            let words = format!(
+                "the gate '{}' is flaky: it failed, then passed, on the same commit",
+                failing.gate.name
+            );
             self.backend.tell(QueueEvent::Note { words });
         }
         Ok(again)

@@ -152,7 +152,8 @@ impl GitQueue<'_> {
         (commit, tree): (Oid, Oid),
         configure: impl Fn(&Self, Program, &Path) -> Program,
     ) -> Result<GateRecord, QueueError> {
-        (self.on_event)(crate::queue::QueueEvent::Gating { gate: gate.name.clone(), commit });
+        let is_repeated = self.results.contains_key(&(tree, gate.key()));
+        (self.on_event)(crate::queue::QueueEvent::Gating { gate: gate.name.clone(), commit, is_repeated });
         let log = self.new_log(&format!("gate-{}", gate.name))?;
         let file = safe_files::open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;

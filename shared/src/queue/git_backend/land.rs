@@ -64,7 +64,7 @@ impl GitQueue<'_> {
         let gate = if gates.is_empty() { "none".to_owned() } else { names(gates).join(", ") };
         let body = match red {
             [] => Body::default(),
-            red => Body::new("Gates that were red before:", &names(red).join("\n")),
+            red => Body::new("Gates that failed before:", &names(red).join("\n")),
         };
         let spent = ticket.paid.expense().map(|expense| expense.trailers());
         let mut trailers = spent.unwrap_or_default();

@@ -196,7 +196,7 @@ impl QueueBackend for GitQueue<'_> {
         };
         let names: Vec<String> = red.iter().map(place).collect();
         let words = format!(
-            "{} is not held back by gates that are red without it too: {}",
+            "{} lands although these gates fail, because they fail without it too: {}",
             step.ticket.task,
             names.join(", ")
         );
