@@ -252,8 +252,12 @@ fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure>
             Failure::new(Exit::No, words).hint(format!("see its state with: git arborist state {task}"))
         );
     }
+    if known.is_empty() && logs.is_empty() {
+        let words = format!("there is no log of '{task}', because no task has run yet");
+        return Ok(Failure::new(Exit::No, words).hint("start a run: git arborist gardener"));
+    }
     known.extend(logs.into_iter().map(|log| log.task));
-    let failure = Failure::new(Exit::No, format!("there is no task '{task}' and no log of it"));
+    let failure = Failure::new(Exit::No, format!("there is no task '{task}', and no log of it"));
     Ok(match nearest(task.as_str(), known.iter().map(TaskId::as_str)) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
         None => failure.hint("see all tasks with: git arborist state"),

@@ -173,8 +173,14 @@ impl TicketMaker<'_> {
             self.run.find(task).is_some() || self.plan.is_some_and(|plan| plan.find(task).is_some());
         if is_known {
             let words = format!("'{task}' has not run in its own worktree: there is nothing to land");
-            let next = format!("git arborist gardener --isolate --only {task}");
+            let has_failed = self.run.find(task).is_some_and(|history| history.state.state == State::Failed);
+            let retry = if has_failed { " --retry-failed" } else { "" };
+            let next = format!("git arborist gardener --isolate --only {task}{retry}");
             return Failure::new(Exit::No, words).hint(format!("run it first: {next}"));
+        }
+        if self.run.start.is_none() {
+            let words = format!("'{task}' has not run: there is no run of '{}' yet", self.run.scope.branch);
+            return Failure::new(Exit::No, words).hint("start one: git arborist gardener --jobs 2");
         }
         let failure = Failure::new(Exit::No, format!("there is no task '{task}'"));
         let planned = self.plan.into_iter().flat_map(Plan::leaves).map(|leaf| leaf.id.as_str());
@@ -198,7 +204,8 @@ impl TicketMaker<'_> {
             return Ok(());
         }
         let commits = if later == 1 { "1 commit".to_owned() } else { format!("{later} commits") };
-        Err(Failure::new(Exit::No, format!("'{task}' has landed, and '{branch}' has {commits} since then"))
+        let words = format!("'{task}' has landed, and '{branch}' has {commits} that '{}' lacks", self.into);
+        Err(Failure::new(Exit::No, words)
             .hint(format!("merge them yourself: git merge {branch}"))
             .hint(format!("or start it over: git arborist reset {task} && git arborist gardener")))
     }

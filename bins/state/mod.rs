@@ -22,7 +22,7 @@ use arborist_core::{
     message::{Step, nearest},
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
-    progress::{NodeProgress, Progress, RunTotals},
+    progress::{NodeProgress, Progress, RunTotals, Share},
     queue::{Store, Ticket},
     record::{StepLog, Unfinished},
     run::Continuation,
@@ -342,6 +342,13 @@ impl StateView<'_> {
             standing.state == State::Skipped || (standing.is_landed() && !self.is_parked(standing))
         };
         asked.peek().is_some() && asked.all(is_there)
+    }
+
+    /// How much of the work is done. As in the summary of a run, parked landings do not count.
+    fn share(&self) -> Share {
+        let share = self.progress.share();
+        let is_parked = |standing: &&NodeProgress<'_>| standing.is_landed() && self.is_parked(standing);
+        Share { done: share.done - self.progress.counted().filter(is_parked).count(), ..share }
     }
 
     /// Whether a task has landed in a commit that waits for the checkout.

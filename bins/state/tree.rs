@@ -153,7 +153,7 @@ pub(super) fn show_line(ui: &mut Ui, view: &StateView<'_>) {
 }
 
 fn summary(view: &StateView<'_>) -> String {
-    let Share { done, total } = view.progress.share();
+    let Share { done, total } = view.share();
     let mut parts = vec![format!("{done} of {total} done")];
     let running = view.progress.counted().filter(|s| view.work.has(s)).count();
     let paused = view.progress.counted().filter(|s| is_paused(view, s)).count();
@@ -170,7 +170,8 @@ fn summary(view: &StateView<'_>) -> String {
         (ready, "ready to start"),
     ];
     if view.parked.is_some() {
-        parts.push("parked".into());
+        let parked = view.progress.counted().filter(|s| s.is_landed() && view.is_parked(s)).count();
+        parts.push(if parked == 0 { "parked".into() } else { format!("{parked} parked") });
     }
     parts
         .extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
@@ -186,7 +187,7 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
     if view.progress.leaves().next().is_none() {
         return;
     }
-    let share = view.progress.share();
+    let share = view.share();
     let percent = share.percent();
     ui.line(&ui.paint(Tone::Strong, &summary(view)));
     let filled = (share.done * BAR).checked_div(share.total).unwrap_or(BAR);
@@ -244,6 +245,7 @@ fn show_phase(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) {
         _ if is_running => ("▶", ">", Tone::Busy, "running"),
         _ if is_begun => ("·", ".", Tone::Dim, "started"),
         State::Pending => ("·", ".", Tone::Dim, ""),
+        State::Implementing => ("·", ".", Tone::Dim, "waiting to land"),
         state => {
             let (mark, tone) = mark(ui, view, standing);
             (mark, mark, tone, state.as_str())

@@ -266,7 +266,7 @@ fn no_key_is_forgotten() {
 #[test]
 fn a_folder_of_reports_or_logs_never_replaces_a_file() {
     for (option, folder) in
-        [("--report-dir", "notes/x"), ("--log-dir", "notes/x"), ("--report-dir", "tasks.md/x")]
+        [("--report-dir", "notes/x"), ("--log-dir", "notes/x"), ("--report-dir", "task-tree.json/x")]
     {
         let repo = with("");
         repo.write("notes", "precious");

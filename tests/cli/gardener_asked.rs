@@ -56,7 +56,7 @@ fn the_last_of_a_phase_lands_behind_the_others_and_through_the_tests_of_the_phas
   "root_ids": ["P1"]}"#,
     );
     repo.arborist(["gardener", "--jobs", "2", "--yes"]).exits(1).out("2 did not land");
-    repo.arborist(["state", "--exit-code"]).exits(1).out("0%").out("P1 Phase  implementing");
+    repo.arborist(["state", "--exit-code"]).exits(1).out("0%").out("P1 Phase  waiting to land");
     repo.arborist(["merge", "run", "--yes"]).succeeds().out("2 landed").out("1 gate run");
     repo.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds();
     repo.arborist(["state", "--exit-code"]).succeeds();

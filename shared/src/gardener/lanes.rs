@@ -191,7 +191,8 @@ fn join_run(lease: &Lease, head: Oid, start: &LaneStart) -> Result<Oid, Gardener
     };
     let message = format!("Merge the run into {}\n", lease.branch);
     let parents = [head, start.base];
-    let merged = repository.write_commit_with_parents(tree, &parents, &message, Signing::AsConfigured)?;
+    let signing = repository.signing()?;
+    let merged = repository.write_commit_with_parents(tree, &parents, &message, signing)?;
     match repository.fast_forward(&lease.path, &lease.branch, (head, merged))? {
         FastForward::Done => Ok(merged),
         FastForward::Refused(why) => Err(conflict(why)),

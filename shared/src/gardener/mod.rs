@@ -28,7 +28,7 @@ pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
 pub use other_lanes::OtherLanes;
 pub use outcome::Summary;
 pub use places::ReviewWorktrees;
-pub use recover::{Recovered, Remains, recover, save_own_branch};
+pub use recover::{Recovered, Remains, recover, save_own_branch, saved_branch_ref};
 pub use start::{Drift, PlanFile};
 pub use worker::Tools;
 

@@ -297,7 +297,13 @@ pub(super) fn save_branch(
     branch: &BranchName,
     commit: Oid,
 ) -> Result<String, GardenerError> {
-    save(repository, &format!("refs/arborist/saved/{}/{}", branch.component(), commit.short()), commit)
+    save(repository, &saved_branch_ref(branch, commit), commit)
+}
+
+/// The ref that saves a commit of a branch.
+#[must_use]
+pub fn saved_branch_ref(branch: &BranchName, commit: Oid) -> String {
+    format!("refs/arborist/saved/{}/{}", branch.component(), commit.short())
 }
 
 fn save(repository: &Repository, name: &str, commit: Oid) -> Result<String, GardenerError> {

@@ -6,11 +6,10 @@ use super::{OpenRun, Planned, RunListener};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
-    gardener::{Lanes, Selection, wanted},
+    gardener::{Lanes, Selection, saved_branch_ref, wanted},
     git::Worktree,
     history::Run,
     message::{counted, visible},
-    name::Oid,
     pipeline::Budgets,
     plan::{Task, Unread, Why},
     process::list_unused_folders,
@@ -102,10 +101,13 @@ impl OpenRun {
         Ok(())
     }
 
-    /// Whether a worktree has uncommitted files, or commits that the run does not have.
+    /// Whether a worktree has uncommitted files, or commits that the run does not have. Commits that 'reset' has saved do
+    /// not count.
     fn has_own_work(&self, worktree: &Worktree) -> Result<bool, Failure> {
-        let is_ahead = |head: Oid| self.repository.is_ancestor(head, self.head).map(|has| !has);
-        if worktree.head.map(is_ahead).transpose()?.unwrap_or(false) {
+        if let (Some(head), Some(branch)) = (worktree.head, &worktree.branch)
+            && !self.repository.is_ancestor(head, self.head)?
+            && self.repository.find_ref(&saved_branch_ref(branch, head))?.is_none()
+        {
             return Ok(true);
         }
         let view = self.repository.linked(worktree);

@@ -219,7 +219,7 @@ fn words(
         }
         "bloquea" | "bloquean" if follows(&["a"]) => (Blocks, Near, 2, false),
         "blockiert" | "blockieren" | "blokuje" | "blokują" | "блокирует" | "блокируют" | "блокує"
-        | "bloqueia" | "bloquea" => (Blocks, Near, 1, false),
+        | "bloqueia" | "bloqueiam" | "bloquea" | "bloquean" => (Blocks, Near, 1, false),
         "相依於" | "相依于" => (Waits, Far, 1, true),
         "abhängig" if follows(&["von"]) => (Waits, Far, 2, true),
         "blocked" if follows(&["by", "on"]) => (Waits, Far, 2, true),
