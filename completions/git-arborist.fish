@@ -25,24 +25,24 @@ end
 function __git_arborist_verbs
     set -l known \
         plan\t'Read a plan, check it and show the order of its tasks' \
-        gardener\t'Run all tasks that are ready, in order' \
+        gardener\t'Run all tasks of the plan, in order' \
         garden\t'Run one task' \
         work\t'Work on a plan together with other machines, through a remote' \
         merge\t'Merge finished tasks into their target, each tested first' \
         reset\t'Let a task start over' \
         demo\t'Show a whole run in a temporary repository' \
         worktree\t'Give each task its own worktree and branch' \
-        workspace\t'Sync (clone and fetch) and push the repositories of a plan, or run a command in each' \
-        tools\t'Serve the files and commands of a task\'s worktree to agents (MCP)' \
+        workspace\t'Clone, fetch and push the repositories of a plan, or run a command in each' \
         cleanup\t'Remove old worktrees, branches, sessions and logs; unmerged work is kept' \
         state\t'Show which tasks are done, running, ready or failed' \
         logs\t'Read what agents said and what tests printed' \
         session\t'Show, resume or replay what agents did, turn by turn' \
         verify\t'Check that finished tasks were implemented, tested and reviewed' \
         trailers\t'Read, check and query the trailers that hold the state' \
-        init\t'Write a configuration with the agents and the tests found here' \
+        init\t'Write a configuration with the agents and the test command found here' \
         sandbox\t'Check what agents and tests can do on this machine' \
         hooks\t'Install git hooks that check task commits and pushes' \
+        tools\t'Serve a task\'s files, and commands that you name, to agents (an MCP server)' \
         install-assets\t'Install manual pages and shell completions' \
         help\t'Open the manual page of a command'
     set -l names (string split -f 1 \t -- $known)
@@ -70,13 +70,13 @@ complete -c git-arborist -n '__git_arborist_in plan' -F
 complete -c git-arborist -n '__git_arborist_in plan' -s o -l output -r -F -d 'Write the tree to this file, and keep what was added to it by hand'
 complete -c git-arborist -n '__git_arborist_in plan' -l check -d 'Print only errors and warnings, one per line; exit with 1 if there are errors'
 complete -c git-arborist -n '__git_arborist_in plan' -l strict -d 'Treat warnings as errors'
-complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show which tasks can run at once'
+complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show the waves: groups of tasks that can run at the same time'
 complete -c git-arborist -n '__git_arborist_in plan' -l explain -x -a '(__git_arborist_tasks)' -d 'Show why a task waits, with the file and line of each reason'
 complete -c git-arborist -n '__git_arborist_in plan' -l format -x -a 'text json mermaid dot' -d 'How to print the plan'
 complete -c git-arborist -n '__git_arborist_in plan' -l tick -d 'Tick the boxes of tasks that are complete in the history of this branch'
 complete -c git-arborist -n '__git_arborist_in plan' -l assign-ids -d 'Write ids into boxes that have none'
 complete -c git-arborist -n '__git_arborist_in plan' -l ai -d 'Let an agent make the plan from the spec, with up to three calls to correct it'
-complete -c git-arborist -n '__git_arborist_in plan' -l runner -x -d 'The agent program that makes the plan: claude, codex, gemini and others, or your own'
+complete -c git-arborist -n '__git_arborist_in plan' -l runner -x -d 'The agent program that makes the plan: claude, codex, gemini or another built-in agent, or a runner of your own'
 complete -c git-arborist -n '__git_arborist_in plan' -l model -x -d 'The model that the agent uses'
 complete -c git-arborist -n '__git_arborist_in plan' -l yes -d 'Approve the runner that a file of the repository defines'
 complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what it does and takes'
@@ -84,14 +84,14 @@ complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what 
 # gardener
 complete -c git-arborist -n '__git_arborist_in gardener' -f
 complete -c git-arborist -n '__git_arborist_in gardener' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
-complete -c git-arborist -n '__git_arborist_in gardener' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. Overrides the plan, which overrides the configuration'
+complete -c git-arborist -n '__git_arborist_in gardener' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the task\'s own command); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_in gardener' -l model -x -d 'The model that the agent uses'
 complete -c git-arborist -n '__git_arborist_in gardener' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l implement-model -x -d 'The model that implements'
 complete -c git-arborist -n '__git_arborist_in gardener' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l review-model -x -d 'The model that reviews'
-complete -c git-arborist -n '__git_arborist_in gardener' -l fallback -x -d 'The agent program to call if the first one is not installed, not accepted by its provider (such as a wrong login) or at its limit. Can be repeated: the programs are tried in order'
-complete -c git-arborist -n '__git_arborist_in gardener' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; in a workspace, agents always get these tools'
+complete -c git-arborist -n '__git_arborist_in gardener' -l fallback -x -d 'The agent program to call if the first one is not installed, cannot log in or has reached its limit. Can be repeated: the programs are tried in order'
+complete -c git-arborist -n '__git_arborist_in gardener' -l tools -d 'Give agents that support MCP tools to read and write the task\'s files and to run commands that you name; see git-arborist-tools(1). On by default for a task that works in several repositories'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-tokens -x -d 'The most tokens that the run may use'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-time -x -d 'The total time that agents may work in this run'
@@ -100,8 +100,8 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-tokens -x -
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-time -x -d 'The total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if tests fail before the first task; then only tests that passed before count as failures'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Allow tasks to change this protected path; the word fewer-tests instead of a path allows fewer tests'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if a test fails that passed before'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Allow tasks to change this protected path; \'fewer-tests\' lets them reduce the number of tests that run'
 complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
 complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto is bwrap if it works, else landlock; off is none [default: auto]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
@@ -119,7 +119,7 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l only -x -a '(__git_a
 complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Stop after this task or phase, in the order of the plan'
 complete -c git-arborist -n '__git_arborist_in gardener' -l jobs -x -d 'How many tasks to run at once, each in its own worktree: a number, or auto'
 complete -c git-arborist -n '__git_arborist_in gardener' -l isolate -d 'Use worktrees even for one task at a time, and leave the checkout alone'
-complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'Which parallel tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many'
+complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'Which parallel tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number (that many)'
 complete -c git-arborist -n '__git_arborist_in gardener' -l keep-going -d 'Continue with other tasks when one fails'
 complete -c git-arborist -n '__git_arborist_in gardener' -l retry-failed -d 'Try failed tasks again, and continue tasks that were interrupted too often'
 complete -c git-arborist -n '__git_arborist_in gardener' -s h -l help -d 'Show what it does and takes'
@@ -129,14 +129,14 @@ complete -c git-arborist -n '__git_arborist_in garden' -f -a '(__git_arborist_ta
 complete -c git-arborist -n '__git_arborist_in garden' -s m -l message -x -d 'Run one task described in these words, without a plan'
 complete -c git-arborist -n '__git_arborist_in garden' -l retry-failed -d 'Run it even if it has failed, or was interrupted too often'
 complete -c git-arborist -n '__git_arborist_in garden' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
-complete -c git-arborist -n '__git_arborist_in garden' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. Overrides the plan, which overrides the configuration'
+complete -c git-arborist -n '__git_arborist_in garden' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the task\'s own command); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_in garden' -l model -x -d 'The model that the agent uses'
 complete -c git-arborist -n '__git_arborist_in garden' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in garden' -l implement-model -x -d 'The model that implements'
 complete -c git-arborist -n '__git_arborist_in garden' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in garden' -l review-model -x -d 'The model that reviews'
-complete -c git-arborist -n '__git_arborist_in garden' -l fallback -x -d 'The agent program to call if the first one is not installed, not accepted by its provider (such as a wrong login) or at its limit. Can be repeated: the programs are tried in order'
-complete -c git-arborist -n '__git_arborist_in garden' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; in a workspace, agents always get these tools'
+complete -c git-arborist -n '__git_arborist_in garden' -l fallback -x -d 'The agent program to call if the first one is not installed, cannot log in or has reached its limit. Can be repeated: the programs are tried in order'
+complete -c git-arborist -n '__git_arborist_in garden' -l tools -d 'Give agents that support MCP tools to read and write the task\'s files and to run commands that you name; see git-arborist-tools(1). On by default for a task that works in several repositories'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-tokens -x -d 'The most tokens that the run may use'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-time -x -d 'The total time that agents may work in this run'
@@ -145,8 +145,8 @@ complete -c git-arborist -n '__git_arborist_in garden' -l max-task-tokens -x -d 
 complete -c git-arborist -n '__git_arborist_in garden' -l max-task-time -x -d 'The total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if tests fail before the first task; then only tests that passed before count as failures'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Allow tasks to change this protected path; the word fewer-tests instead of a path allows fewer tests'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if a test fails that passed before'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Allow tasks to change this protected path; \'fewer-tests\' lets them reduce the number of tests that run'
 complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
 complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto is bwrap if it works, else landlock; off is none [default: auto]'
 complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
@@ -175,14 +175,14 @@ complete -c git-arborist -n '__git_arborist_at work' -l retry-failed -d 'Let tas
 complete -c git-arborist -n '__git_arborist_at work' -l on -x -d 'Start workers on other machines: slurm, ssh:HOST,HOST, kubernetes, or one of engines.*'
 complete -c git-arborist -n '__git_arborist_at work' -l workers -x -d 'How many workers to start [default: 1, or one for each host]'
 complete -c git-arborist -n '__git_arborist_at work' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
-complete -c git-arborist -n '__git_arborist_at work' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. Overrides the plan, which overrides the configuration'
+complete -c git-arborist -n '__git_arborist_at work' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the task\'s own command); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_at work' -l model -x -d 'The model that the agent uses'
 complete -c git-arborist -n '__git_arborist_at work' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
 complete -c git-arborist -n '__git_arborist_at work' -l implement-model -x -d 'The model that implements'
 complete -c git-arborist -n '__git_arborist_at work' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
 complete -c git-arborist -n '__git_arborist_at work' -l review-model -x -d 'The model that reviews'
-complete -c git-arborist -n '__git_arborist_at work' -l fallback -x -d 'The agent program to call if the first one is not installed, not accepted by its provider (such as a wrong login) or at its limit. Can be repeated: the programs are tried in order'
-complete -c git-arborist -n '__git_arborist_at work' -l tools -d 'Give agents that speak MCP the tools of \'git arborist tools\'; in a workspace, agents always get these tools'
+complete -c git-arborist -n '__git_arborist_at work' -l fallback -x -d 'The agent program to call if the first one is not installed, cannot log in or has reached its limit. Can be repeated: the programs are tried in order'
+complete -c git-arborist -n '__git_arborist_at work' -l tools -d 'Give agents that support MCP tools to read and write the task\'s files and to run commands that you name; see git-arborist-tools(1). On by default for a task that works in several repositories'
 complete -c git-arborist -n '__git_arborist_at work' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
 complete -c git-arborist -n '__git_arborist_at work' -l max-tokens -x -d 'The most tokens that the run may use'
 complete -c git-arborist -n '__git_arborist_at work' -l max-time -x -d 'The total time that agents may work in this run'
@@ -191,8 +191,8 @@ complete -c git-arborist -n '__git_arborist_at work' -l max-task-tokens -x -d 'T
 complete -c git-arborist -n '__git_arborist_at work' -l max-task-time -x -d 'The total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_at work' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_at work' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_at work' -l allow-red -d 'Start even if tests fail before the first task; then only tests that passed before count as failures'
-complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Allow tasks to change this protected path; the word fewer-tests instead of a path allows fewer tests'
+complete -c git-arborist -n '__git_arborist_at work' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if a test fails that passed before'
+complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Allow tasks to change this protected path; \'fewer-tests\' lets them reduce the number of tests that run'
 complete -c git-arborist -n '__git_arborist_at work' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
 complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto is bwrap if it works, else landlock; off is none [default: auto]'
 complete -c git-arborist -n '__git_arborist_at work' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
@@ -230,7 +230,7 @@ complete -c git-arborist -n '__git_arborist_at merge' -f -a list -d 'List queued
 complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Show the state of the queue or of one task'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all tasks that can land'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Remove a task from the queue and keep its branch'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Try again to land a task that has a conflict or a failed gate'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Queue a task again whose gate failed, or whose conflict you have fixed on its branch'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree to resolve a task\'s conflict, or land the resolution'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show the log of the queue'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a '(__git_arborist_tasks)'
@@ -239,9 +239,9 @@ complete -c git-arborist -n '__git_arborist_at merge' -l priority -x -d 'Priorit
 complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Queue tasks even if they are not complete'
 complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_at merge' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands in tracked files. With resolve: also accept edits of files that had no conflict'
+complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands in tracked files. With \'merge resolve\': also land your changes to files without a conflict'
 complete -c git-arborist -n '__git_arborist_at merge' -l test-command -x -d 'Test landings with this command if no gates are configured'
-complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many'
+complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'Which tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number (that many)'
 complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_at merge' -s h -l help -d 'Show what it does and takes'
 
@@ -269,12 +269,12 @@ complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Sh
 # merge run
 complete -c git-arborist -n '__git_arborist_in merge run' -f
 complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_arborist_branches)' -d 'Land tasks that were queued for this branch [default: the branch of the run]'
-complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Check for more tasks every so many seconds, until Ctrl-C'
+complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Check for more tasks at this interval, until Ctrl-C'
 complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands in tracked files. With resolve: also accept edits of files that had no conflict'
+complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands in tracked files. With \'merge resolve\': also land your changes to files without a conflict'
 complete -c git-arborist -n '__git_arborist_in merge run' -l test-command -x -d 'Test landings with this command if no gates are configured'
-complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many'
+complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number (that many)'
 complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge run' -s h -l help -d 'Show what it does and takes'
 
@@ -295,9 +295,9 @@ complete -c git-arborist -n '__git_arborist_in merge resolve' -f -a '(__git_arbo
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l into -x -a '(__git_arborist_branches)' -d 'The branch that the task was queued for [default: the branch of its run]'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands in tracked files. With resolve: also accept edits of files that had no conflict'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands in tracked files. With \'merge resolve\': also land your changes to files without a conflict'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l test-command -x -d 'Test landings with this command if no gates are configured'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (all that can), all-or-nothing, first (one that can), or how many'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number (that many)'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s h -l help -d 'Show what it does and takes'
 
@@ -310,7 +310,7 @@ complete -c git-arborist -n '__git_arborist_in merge log' -s h -l help -d 'Show 
 
 # reset
 complete -c git-arborist -n '__git_arborist_in reset' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in reset' -l drop -d 'Also remove the changes of the tasks from the tree; they are saved under a ref'
+complete -c git-arborist -n '__git_arborist_in reset' -l drop -d 'Also undo the changes of the tasks; they are saved under a ref first'
 complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in reset' -s h -l help -d 'Show what it does and takes'
 
@@ -436,13 +436,6 @@ complete -c git-arborist -n '__git_arborist_in workspace foreach' -l repo -x -d 
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -l yes -d 'Approve the remotes and paths in files of the repository'
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -s h -l help -d 'Show what it does and takes'
 
-# tools
-complete -c git-arborist -n '__git_arborist_in tools' -f
-complete -c git-arborist -n '__git_arborist_in tools' -l root -x -d 'Offer the tools of the repository NAME in the folder DIR; can be given several times'
-complete -c git-arborist -n '__git_arborist_in tools' -l command -x -d 'Offer a command as a tool of a repository instead of the configured ones; can be given several times'
-complete -c git-arborist -n '__git_arborist_in tools' -l timeout -x -d 'Time limit of a command in seconds'
-complete -c git-arborist -n '__git_arborist_in tools' -s h -l help -d 'Show what it does and takes'
-
 # cleanup
 complete -c git-arborist -n '__git_arborist_at cleanup' -f -a saved -d 'List saved work'
 complete -c git-arborist -n '__git_arborist_at cleanup' -f -a restore -d 'Restore saved work: its branch, and the files of its worktree in a new one'
@@ -483,7 +476,7 @@ complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what
 # logs
 complete -c git-arborist -n '__git_arborist_in logs' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in logs' -l step -x -a 'implement test review' -d 'Show only this step'
-complete -c git-arborist -n '__git_arborist_in logs' -l attempt -x -d 'Show this attempt, from 1 [default: the newest]'
+complete -c git-arborist -n '__git_arborist_in logs' -l attempt -x -d 'Show this attempt; the first is 1 [default: the newest]'
 complete -c git-arborist -n '__git_arborist_in logs' -s f -l follow -d 'Print new output until the task ends'
 complete -c git-arborist -n '__git_arborist_in logs' -s h -l help -d 'Show what it does and takes'
 
@@ -541,8 +534,8 @@ complete -c git-arborist -n '__git_arborist_in session export' -s h -l help -d '
 
 # session resume
 complete -c git-arborist -n '__git_arborist_in session resume' -f
-complete -c git-arborist -n '__git_arborist_in session resume' -l turn -x -d 'Continue from this turn: a commit restores its tree, and later turns stay in history'
-complete -c git-arborist -n '__git_arborist_in session resume' -l plan-changed -d 'Go on although the plan has changed since (also --accept-changes)'
+complete -c git-arborist -n '__git_arborist_in session resume' -l turn -x -d 'Put the files back as they were after this turn, and continue from there; later turns stay in history'
+complete -c git-arborist -n '__git_arborist_in session resume' -l plan-changed -d 'Continue although the plan has changed since (also --accept-changes)'
 complete -c git-arborist -n '__git_arborist_in session resume' -l yes -d 'Approve the commands in files of the repository'
 complete -c git-arborist -n '__git_arborist_in session resume' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in session resume' -s h -l help -d 'Show what it does and takes'
@@ -711,12 +704,19 @@ complete -c git-arborist -n '__git_arborist_in hooks run pre-receive' -s h -l he
 complete -c git-arborist -n '__git_arborist_in hooks run update' -f
 complete -c git-arborist -n '__git_arborist_in hooks run update' -s h -l help -d 'Show what it does and takes'
 
+# tools
+complete -c git-arborist -n '__git_arborist_in tools' -f
+complete -c git-arborist -n '__git_arborist_in tools' -l root -x -d 'Offer the tools of the repository NAME in the folder DIR; can be given several times'
+complete -c git-arborist -n '__git_arborist_in tools' -l command -x -d 'Offer a command as a tool of a repository instead of the configured ones; can be given several times'
+complete -c git-arborist -n '__git_arborist_in tools' -l timeout -x -d 'Time limit of a command in seconds'
+complete -c git-arborist -n '__git_arborist_in tools' -s h -l help -d 'Show what it does and takes'
+
 # install-assets
 complete -c git-arborist -n '__git_arborist_in install-assets' -f
 complete -c git-arborist -n '__git_arborist_in install-assets' -l prefix -x -a '(__fish_complete_directories)' -d 'Install below DIR/share, with the layout of distributions'
 complete -c git-arborist -n '__git_arborist_in install-assets' -l only -x -a 'man bash zsh fish' -d 'Install only this; can be given several times'
 complete -c git-arborist -n '__git_arborist_in install-assets' -s n -l dry-run -d 'Show what would be done without doing it'
 complete -c git-arborist -n '__git_arborist_in install-assets' -l uninstall -d 'Remove installed files that are unchanged'
-complete -c git-arborist -n '__git_arborist_in install-assets' -s f -l force -d 'Overwrite files of others; with --uninstall, also remove files that were changed'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s f -l force -d 'Overwrite files that git-arborist did not install; with --uninstall, also remove files that were changed'
 complete -c git-arborist -n '__git_arborist_in install-assets' -s q -l quiet -d 'Print only errors'
 complete -c git-arborist -n '__git_arborist_in install-assets' -s h -l help -d 'Show what it does and takes'
