@@ -165,10 +165,15 @@ complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show wha
 # work
 complete -c git-arborist -n '__git_arborist_at work' -f -a stop -d 'Interrupt a worker, or all workers of this branch'
 complete -c git-arborist -n '__git_arborist_at work' -f -a drain -d 'Let a worker, or all workers of this branch, end after their current tasks'
+complete -c git-arborist -n '__git_arborist_at work' -f -a cancel -d 'End jobs of an engine, also those that have not begun'
 complete -c git-arborist -n '__git_arborist_at work' -f
 complete -c git-arborist -n '__git_arborist_at work' -l remote -x -d 'The remote through which the plan is shared'
 complete -c git-arborist -n '__git_arborist_at work' -l jobs -x -d 'How many tasks to run at once, each in its own worktree: a number, or auto'
 complete -c git-arborist -n '__git_arborist_at work' -l clone -x -d 'Clone this repository into the current folder first, unless that was done before'
+complete -c git-arborist -n '__git_arborist_at work' -l branch -x -d 'The branch to clone [default: that of the remote]'
+complete -c git-arborist -n '__git_arborist_at work' -l retry-failed -d 'Let tasks that have failed be tried again'
+complete -c git-arborist -n '__git_arborist_at work' -l on -x -d 'Start workers on other machines: slurm, ssh:HOST,HOST, kubernetes, or one of engines.*'
+complete -c git-arborist -n '__git_arborist_at work' -l workers -x -d 'How many workers to start [default: 1, or one for each host]'
 complete -c git-arborist -n '__git_arborist_at work' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
 complete -c git-arborist -n '__git_arborist_at work' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the task\'s own command); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_at work' -l model -x -d 'The model that the agent uses'
@@ -212,6 +217,12 @@ complete -c git-arborist -n '__git_arborist_in work stop' -s h -l help -d 'Show 
 complete -c git-arborist -n '__git_arborist_in work drain' -f
 complete -c git-arborist -n '__git_arborist_in work drain' -l remote -x -d 'The remote through which the plan is shared'
 complete -c git-arborist -n '__git_arborist_in work drain' -s h -l help -d 'Show what it does and takes'
+
+# work cancel
+complete -c git-arborist -n '__git_arborist_in work cancel' -f
+complete -c git-arborist -n '__git_arborist_in work cancel' -l on -x -d 'The engine, as it was given to --on'
+complete -c git-arborist -n '__git_arborist_in work cancel' -l yes -d 'Approve the commands in files of the repository'
+complete -c git-arborist -n '__git_arborist_in work cancel' -s h -l help -d 'Show what it does and takes'
 
 # merge
 complete -c git-arborist -n '__git_arborist_at merge' -f -a add -d 'Queue the branches of finished tasks'

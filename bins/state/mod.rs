@@ -91,8 +91,9 @@ merge was reverted or took nothing of it ('-s ours'): 'git arborist state TASK'
 says what to do.
 
 With --remote, the plan is one that workers share ('git arborist work'): shown
-are the tasks at the remote, who works on them, where and since when, and the
-last sign of life of each worker, by its own clock.";
+are the tasks at the remote, how many land in an hour, what the landed ones cost,
+who works on which task, where and since when, and the last sign of life of each
+worker, by its own clock.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

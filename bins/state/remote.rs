@@ -4,9 +4,10 @@ use std::path::Path;
 
 use arborist_core::{
     coordination::{ClaimState, RemoteClaim, RemoteView},
-    git::{Config, Repository},
-    history::{Run, RunScope},
-    progress::Progress,
+    failure::Failure,
+    git::{Config, RawCommit, Repository},
+    history::{Run, RunScope, State},
+    progress::{Progress, RunTotals},
     run::SharedWork,
     settings::Settings,
 };
@@ -20,6 +21,9 @@ use crate::{
     entry::Outcome,
     ui::{Fit, Table, Ui},
 };
+
+/// How many seconds a run must have taken before a rate says something.
+const SHORTEST: i64 = 60;
 
 /// A plan that workers share, and who works on it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -43,6 +47,12 @@ pub struct RemoteStateDocument {
     failed: usize,
     /// How many are not begun.
     left: usize,
+    /// How many tasks have landed in an hour since the run began, until now or until the last landing; null if none has, and in the first minute.
+    per_hour: Option<f64>,
+    /// How many seconds the rest takes at this rate; null if that is not known.
+    seconds_left: Option<u64>,
+    /// What the landed tasks cost in US dollars; null if no agent reported it.
+    cost: Option<f64>,
     /// The claims of workers, by task. The claim of the worker that lands comes last.
     claims: Vec<ClaimDocument>,
     /// What cannot be used at the remote.
@@ -68,6 +78,10 @@ struct ClaimDocument {
     last_sign: Option<String>,
     /// How many seconds the claim is valid without another sign of life.
     ttl: Option<u64>,
+    /// The engine that has started the worker; null if none has.
+    engine: Option<String>,
+    /// The worker's job at the engine.
+    job: Option<String>,
 }
 
 /// Shows who works on the plan of the branch that is checked out.
@@ -83,7 +97,8 @@ pub(super) fn run(remote: &str, json: bool, ui: &mut Ui) -> Outcome {
     let run = Run::scan_listed(&repository, scope, None, Vec::new())?;
     let found = source::find(&repository, &settings, &run, None)?;
     let progress = Progress::new(found.plan.as_ref(), &run, found.boxes);
-    let document = RemoteStateDocument::new(&shared, &view, &progress);
+    let mut document = RemoteStateDocument::new(&shared, &view, &progress);
+    document.measure(&repository, &run)?;
     if json {
         return print(ui, &document);
     }
@@ -110,9 +125,37 @@ impl RemoteStateDocument {
             finished: count(ClaimState::Finished),
             failed: count(ClaimState::Failed),
             left,
+            per_hour: None,
+            seconds_left: None,
+            cost: None,
             claims: claims.chain(lander.map(|lander| ClaimDocument::new(None, lander))).collect(),
             remarks: view.remarks.clone(),
         }
+    }
+
+    /// Adds how fast tasks land and what they cost.
+    fn measure(&mut self, repository: &Repository, run: &Run) -> Result<(), Failure> {
+        self.cost = RunTotals::of_run(run).cost;
+        let landed = run.tasks.iter().filter(|task| task.is_landed && task.state.state == State::Complete);
+        let landings: Vec<i64> = landed.filter_map(|task| task.last().map(|event| event.time)).collect();
+        let Some(start) = &run.start else { return Ok(()) };
+        let starts = repository.load_commits(&[start.commit])?;
+        let begun = starts.first().and_then(RawCommit::committed);
+        let is_active = self.working + self.finished > 0;
+        let end = if is_active { Some(clock::now()) } else { landings.iter().max().copied() };
+        let seconds = begun.zip(end).map_or(0, |((begun, _), end)| end.saturating_sub(begun));
+        if landings.is_empty() || seconds < SHORTEST {
+            return Ok(());
+        }
+        let rest = self.working + self.finished + self.left;
+        let seconds = seconds.unsigned_abs();
+        let landed = landings.len();
+        #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+        let per_hour = landed as f64 * 3600.0 / seconds as f64;
+        self.per_hour = Some((per_hour * 100.0).round() / 100.0);
+        self.seconds_left =
+            u64::try_from(rest).ok().map(|rest| rest.saturating_mul(seconds) / landed.max(1) as u64);
+        Ok(())
     }
 
     fn show(&self, ui: &mut Ui, view: &RemoteView) {
@@ -121,6 +164,15 @@ impl RemoteStateDocument {
         ui.line(&format!(
             "{working} being worked on, {finished} waiting to land, {failed} failed, {left} not begun"
         ));
+        let rate = self.per_hour.map(|per_hour| format!("{per_hour:.1} tasks landed per hour"));
+        let rest =
+            self.seconds_left.filter(|seconds| *seconds > 0).and_then(|seconds| i64::try_from(seconds).ok());
+        let rest = rest.map(|seconds| format!("the rest takes {} at this rate", clock::duration(seconds)));
+        let cost = self.cost.map(|cost| format!("landed tasks cost ${cost:.2}"));
+        let facts: Vec<String> = rate.into_iter().chain(rest).chain(cost).collect();
+        if !facts.is_empty() {
+            ui.line(&facts.join(", "));
+        }
         let lander = view.lander.iter().filter(|lander| !lander.is(ClaimState::Free));
         let rows: Vec<[String; 6]> = self
             .claims
@@ -173,6 +225,8 @@ impl ClaimDocument {
             since: claim.map(|claim| rfc3339(claim.since)),
             last_sign: claim.map(|claim| rfc3339(claim.renewed)),
             ttl: claim.map(|claim| claim.ttl),
+            engine: claim.and_then(|claim| claim.job.as_ref()).map(|job| job.engine.clone()),
+            job: claim.and_then(|claim| claim.job.as_ref()).map(|job| job.job.clone()),
         }
     }
 }

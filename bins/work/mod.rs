@@ -1,18 +1,22 @@
 //! `git arborist work`: a worker that shares a plan with workers on other machines, through a remote.
 
+mod submit;
+
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use arborist_core::{
     coordination::{RemoteWork, WorkRequest, WorkerName},
     failure::{Exit, Failure},
-    gardener::{KeepGoing, Selection, refuse_reverted, wanted},
+    gardener::{Failed, KeepGoing, Selection, refuse_reverted, wanted},
     git::{CloneDepth, Config, Network, Repository},
-    history::Run,
+    history::{Run, State},
+    name::{BranchName, TaskId},
     plan::Task,
     process::Cancel,
     progress::{Boxes, Progress},
     run::{LaneRequest, OpenRun, Planned, RunHost, RunRequest, SharedWork},
+    safe_files,
     settings::Settings,
 };
 use clap::{Args, Parser, Subcommand};
@@ -21,8 +25,10 @@ use crate::{
     catalog, clock,
     entry::Outcome,
     gardening::{GardeningArgs, Reporter, approve, watch_signals},
+    numbers::positive,
     ui::Ui,
 };
+use submit::SubmitRequest;
 
 const LONG_ABOUT: &str = "\
 Work on the plan together with workers on other machines.
@@ -46,14 +52,22 @@ result, and moves the branch at the remote with one atomic push. If the branch
 was moved meanwhile, it merges and tests again. A task that cannot land, because
 a gate fails or it conflicts, is marked as failed; the other tasks continue.
 
+--on starts workers on other machines instead, and ends. An engine does that:
+'slurm' (a job array), 'ssh:HOST,HOST', 'kubernetes' (a Job, from the manifest
+.arborist/engines/kubernetes.yaml), or one that the settings engines.* define.
+The commands that workers may run are shown for approval here, and passed on to
+them. If the engine is not available, the command fails.
+
 A worker runs the commands of the plan and of the configuration only if they are
-approved in its clone, as for 'git arborist gardener'. It must be allowed to push
-to the branch, to refs/heads/arborist/ and to refs/arborist/. While it runs, do
-not commit to the branch in its clone: push commits from another clone.
+approved in its clone, as for 'git arborist gardener', or by the user who started
+it with --on. It must be allowed to push to the branch, to refs/heads/arborist/
+and to refs/arborist/. While it runs, do not commit to the branch in its clone:
+push commits from another clone.
 
 'work stop' interrupts workers as Ctrl-C does. 'work drain' lets them finish
 their tasks and take no more. Both reach a worker when it next looks at the
-remote. 'git arborist state --remote' shows who works on what.";
+remote. 'work cancel' ends jobs of an engine, also those that have not begun.
+'git arborist state --remote' shows who works on what.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
@@ -68,6 +82,10 @@ EXAMPLES
 
    On a machine without a clone, two tasks at once
        git arborist work --clone git@example.com:team/app.git --jobs 2
+
+   40 workers in a Slurm cluster, or one on each of two hosts
+       git arborist work --on slurm --workers 40
+       git arborist work --on ssh:build1,build2
 
    See who works on what
        git arborist state --remote
@@ -93,6 +111,18 @@ pub struct WorkArgs {
     /// Clone this repository into the current folder first, unless that was done before
     #[arg(long, value_name = "URL")]
     clone: Option<String>,
+    /// The branch to clone [default: that of the remote]
+    #[arg(long, value_name = "NAME", requires = "clone")]
+    branch: Option<BranchName>,
+    /// Let tasks that have failed be tried again
+    #[arg(long)]
+    retry_failed: bool,
+    /// Start workers on other machines: slurm, ssh:HOST,HOST, kubernetes, or one of engines.*
+    #[arg(long, value_name = "ENGINE", conflicts_with = "clone")]
+    on: Option<String>,
+    /// How many workers to start [default: 1, or one for each host]
+    #[arg(long, value_name = "NUMBER", requires = "on", value_parser = positive::<usize>)]
+    workers: Option<usize>,
     #[command(flatten)]
     common: GardeningArgs,
 }
@@ -103,6 +133,8 @@ enum Verb {
     Stop(RequestArgs),
     /// Let a worker, or all workers of this branch, end after their current tasks
     Drain(RequestArgs),
+    /// End jobs of an engine, also those that have not begun
+    Cancel(CancelArgs),
 }
 
 #[derive(Debug, Args)]
@@ -115,16 +147,31 @@ struct RequestArgs {
     remote: String,
 }
 
+#[derive(Debug, Args)]
+struct CancelArgs {
+    /// The engine, as it was given to --on
+    #[arg(long, value_name = "ENGINE", required = true)]
+    on: String,
+    /// The jobs, as they were printed
+    #[arg(value_name = "JOB", required = true)]
+    jobs: Vec<String>,
+    /// Approve the commands in files of the repository
+    #[arg(long)]
+    yes: bool,
+}
+
 impl WorkArgs {
     fn request(&self) -> Result<RunRequest, Failure> {
         let mut request = self.common.request();
-        if request.new_run || request.session_branch || request.accept_changes || self.common.is_dry_run() {
+        let is_dry_run = self.common.is_dry_run() && self.on.is_none();
+        if request.new_run || request.session_branch || request.accept_changes || is_dry_run {
             let words = "--new-run, --session-branch, --accept-changes and --dry-run are not for workers";
             return Err(Failure::new(Exit::Usage, words)
                 .hint("use them with: git arborist gardener; then push the branch"));
         }
         request.lanes = LaneRequest { jobs: self.jobs.clone(), isolate: true, ..LaneRequest::default() };
-        request.selection = Selection { keeps_going: KeepGoing::Yes, ..Selection::default() };
+        let failed = if self.retry_failed { Failed::Retry } else { Failed::Stay };
+        request.selection = Selection { keeps_going: KeepGoing::Yes, failed, ..Selection::default() };
         request.tree = request.tree.or_else(|| self.plan.clone());
         Ok(request)
     }
@@ -136,7 +183,21 @@ pub fn run(args: WorkArgs, ui: &mut Ui) -> Outcome {
     match &args.verb {
         Some(Verb::Stop(asked)) => ask(WorkRequest::Stop, asked, ui),
         Some(Verb::Drain(asked)) => ask(WorkRequest::Drain, asked, ui),
-        None => work(&args, ui),
+        Some(Verb::Cancel(asked)) => submit::cancel(&asked.on, &asked.jobs, asked.yes, ui),
+        None => match &args.on {
+            Some(on) => submit::submit(
+                &SubmitRequest {
+                    on,
+                    workers: args.workers,
+                    remote: &args.remote,
+                    retries_failed: args.retry_failed,
+                    is_dry_run: args.common.is_dry_run(),
+                    run: args.request()?,
+                },
+                ui,
+            ),
+            None => work(&args, ui),
+        },
     }
 }
 
@@ -161,7 +222,7 @@ fn work(args: &WorkArgs, ui: &mut Ui) -> Outcome {
     let request = args.request()?;
     let cancel = watch_signals();
     if let Some(url) = &args.clone {
-        enter_clone(url, &cancel, ui)?;
+        enter_clone((url, args.branch.as_ref()), &cancel, ui)?;
     }
     let mut joined = Joined::default();
     let outcome = loop {
@@ -185,6 +246,18 @@ struct Joined {
     work: Option<Arc<RemoteWork>>,
     /// Whether it was told that another worker starts the run.
     is_told: bool,
+    /// Whether the claims of failed tasks are removed.
+    has_retried: bool,
+}
+
+/// Removes the claims of failed tasks, so that they are tried again.
+fn retry_failed(shared: &SharedWork, ui: &mut Ui) -> Result<(), Failure> {
+    let tasks = shared.retry_failed()?;
+    let names: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+    if !names.is_empty() {
+        ui.note(&format!("failed tasks that can be tried again: {}", names.join(", ")));
+    }
+    Ok(())
 }
 
 /// Works until nothing is left. `None` if the branch or the run has changed, so that everything has to be read again.
@@ -205,6 +278,9 @@ fn try_work(
         Some(work) => Arc::clone(work),
         None => Arc::clone(joined.work.insert(shared.join()?)),
     };
+    if args.retry_failed && !std::mem::replace(&mut joined.has_retried, true) {
+        retry_failed(&shared, ui)?;
+    }
     if shared.follow(&work)? {
         return Ok(None);
     }
@@ -212,7 +288,7 @@ fn try_work(
     let planned = opened.plan(&run)?;
     planned.refuse_merged()?;
     let jobs = opened.request.lanes.count(&opened.settings)?;
-    opened.is_idle = due(&planned, &run)?.is_empty();
+    opened.is_idle = due(args, &planned, &run)?.is_empty();
     if !opened.is_idle {
         opened.inherit_options(&planned, &run)?;
     }
@@ -232,10 +308,13 @@ fn try_work(
 }
 
 /// The tasks for which there is something to do.
-fn due<'a>(planned: &'a Planned, run: &Run) -> Result<Vec<&'a Task>, Failure> {
+fn due<'a>(args: &WorkArgs, planned: &'a Planned, run: &Run) -> Result<Vec<&'a Task>, Failure> {
     let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
     let mut due = wanted(&planned.plan, &Selection::default());
-    due.retain(|task| progress.is_left(&task.id));
+    due.retain(|task| match progress.find(&task.id).map(|standing| standing.state) {
+        Some(State::Failed) => args.retry_failed,
+        _ => progress.is_left(&task.id),
+    });
     refuse_reverted(&due, &progress)?;
     Ok(due)
 }
@@ -249,7 +328,11 @@ fn open(request: &RunRequest, cancel: &Cancel, ui: &mut Ui) -> Result<OpenRun, F
 }
 
 /// Clones a repository into a folder of the current one, unless that exists, and makes it the current one.
-fn enter_clone(url: &str, cancel: &Cancel, ui: &mut Ui) -> Result<(), Failure> {
+fn enter_clone(
+    (url, branch): (&str, Option<&BranchName>),
+    cancel: &Cancel,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
     let name =
         url.trim_end_matches('/').trim_end_matches(".git").rsplit(['/', ':']).next().unwrap_or_default();
     if name.is_empty() || name.starts_with('.') || name.contains('\\') {
@@ -258,9 +341,19 @@ fn enter_clone(url: &str, cancel: &Cancel, ui: &mut Ui) -> Result<(), Failure> {
     let path = std::env::current_dir().context("could not find the current folder")?.join(name);
     if !path.join(".git").exists() {
         let network = Network { silence: Duration::from_secs(60), cancel: cancel.clone() };
-        network.clone_to(url, &path, (CloneDepth::Whole, None))?;
+        // A clone that was interrupted must not be taken for a whole one.
+        let draft = path.with_file_name(format!(".{name}.{}", std::process::id()));
+        network.clone_to(url, &draft, (CloneDepth::Whole, branch))?;
+        safe_files::rename(&draft, &path).context("could not name the clone")?;
         ui.note(&format!("cloned {} to {name}", arborist_core::git::shown_url(url)));
     }
     std::env::set_current_dir(&path).context("could not enter the clone")?;
-    Ok(())
+    let found = branch.map(|_| Repository::discover()).transpose()?.and_then(|clone| clone.head.branch);
+    match branch.filter(|branch| found.as_ref() != Some(branch)) {
+        Some(branch) => {
+            let words = format!("the clone '{name}' does not have the branch '{branch}' checked out");
+            Err(Failure::new(Exit::Person, words).hint(format!("git -C {name} switch {branch}")))
+        }
+        None => Ok(()),
+    }
 }

@@ -42,6 +42,8 @@ pub mod planner;
 
 pub mod worktree;
 
+pub mod engine;
+
 pub mod coordination;
 
 pub mod queue;

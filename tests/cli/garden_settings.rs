@@ -243,6 +243,13 @@ fn no_key_is_forgotten() {
         "timeouts.commit-message",
         // tests/cli/work.rs
         "work.ttl",
+        // tests/cli/engines.rs
+        "engines.*.submit",
+        "engines.*.alive",
+        "engines.*.cancel",
+        "engines.*.logs",
+        "engines.*.dir",
+        "engines.*.manifest",
         "workspace.repos.*.path",
         "workspace.repos.*.remote",
         "workspace.repos.*.branch-prefix",

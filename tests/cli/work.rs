@@ -2,20 +2,8 @@
 
 use std::{fs, process::Child};
 
-use crate::shared_plan::{CLAIMS, SharedPlan, WORKER, ended, read_until, signal};
+use crate::shared_plan::{CLAIMS, HELD, SharedPlan, WORKER, ended, read_until, signal};
 use arborist_testkit::Run;
-
-/// Waits in the task that `held` names, in the clone that started it first, until `go` is there.
-const HELD: &str = r#"
-case "$prompt" in
-  "Review"*) echo APPROVED ;;
-  *) pwd >> "$ROOT/did-$ARBORIST_TASK"
-     if mkdir "$ROOT/held-$ARBORIST_TASK" 2>/dev/null; then
-       until [ -e "$ROOT/go" ]; do sleep 0.05; done
-     fi
-     echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
-esac
-"#;
 
 /// Waits at its first task until another worker has begun one too.
 const MEETING: &str = r#"
@@ -318,4 +306,56 @@ fn a_worker_waits_for_a_remote_that_is_out_of_reach_for_a_while() {
     let (code, said) = ended(worker);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!((shared.landings(), shared.left()), (vec!["T001".to_owned()], String::new()));
+}
+
+#[test]
+fn failed_tasks_are_tried_again_on_request() {
+    let agent = r#"case "$prompt" in "Review"*) echo APPROVED ;; *) [ -e "$ROOT/works" ] || exit 1; echo x > "$ARBORIST_TASK.txt" ;; esac"#;
+    let shared = SharedPlan::new(2, 2, agent);
+    shared.work(0, &["--max-retries", "1"]).exits(1);
+    shared.touch("works");
+    shared.work(0, &[]).exits(1);
+    assert_eq!(shared.landings(), [] as [&str; 0]);
+    shared.work(0, &["--retry-failed"]).succeeds().out("2 completed").err("T001, T002");
+    assert_eq!((shared.landings().len(), shared.left()), (2, String::new()));
+    let target = shared.at_origin(["rev-parse", "main"]);
+    shared.work(1, &["--retry-failed"]).succeeds().out("nothing was left to do");
+    assert_eq!(shared.at_origin(["rev-parse", "main"]), target);
+    shared.repo.arborist_in(&shared.clone(0), ["verify"]).succeeds();
+}
+
+#[test]
+fn state_tells_how_fast_tasks_land_and_what_they_cost() {
+    let shared = SharedPlan::new(3, 2, HELD);
+    let worker = shared.start(0, &["--max-retries", "1"]);
+    SharedPlan::until("the first task", || shared.exists("held-T001"));
+    signal(&worker, "INT");
+    let _ = ended(worker);
+    shared.repo.wait(1800);
+    shared.touch("go");
+    shared.work(0, &[]).succeeds();
+    let said = shared.repo.arborist_in(&shared.clone(1), ["state", "--remote"]).succeeds();
+    let said = said.out("3 of 3 tasks are done").out("6.0 tasks landed per hour");
+    drop(said);
+    let json = shared.repo.arborist_in(&shared.clone(1), ["state", "--remote", "--json"]).answer();
+    crate::schemas::validate("state-remote", &json);
+    let state: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&state["per_hour"], &state["seconds_left"]), (&6.0.into(), &0.into()), "{json}");
+}
+
+#[test]
+fn a_clone_has_the_branch_that_is_named() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    shared.repo.git_in(&shared.clone(0), ["push", "-q", "origin", "main:other"]).succeeds();
+    let folder = shared.repo.root().join("elsewhere");
+    fs::create_dir(&folder).unwrap();
+    let url = shared.origin().display().to_string();
+    let run = |branch: &str| {
+        let mut command = shared.repo.command("git-arborist-work", &folder);
+        Run::of(command.args(["--clone", &url, "--branch", branch]), b"")
+    };
+    run("other").succeeds().out("1 completed");
+    assert_eq!(shared.landings(), [] as [&str; 0], "the default branch is left alone");
+    assert!(shared.at_origin(["log", "--format=%s", "other"]).contains("T001@merge"));
+    run("main").exits(2).err("does not have the branch 'main' checked out");
 }

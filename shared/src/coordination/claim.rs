@@ -12,6 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    engine::EngineJob,
     git::{GitError, RawCommit, Repository, Signing},
     message::one_line,
     name::{BranchName, Oid, TaskId, digest},
@@ -153,6 +154,9 @@ pub struct TaskClaim {
     pub renewals: u64,
     /// How many seconds it is valid without renewal.
     pub ttl: u64,
+    /// The job of the worker, if an engine has started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<EngineJob>,
 }
 
 impl TaskClaim {
@@ -163,6 +167,7 @@ impl TaskClaim {
         if !TIMES_TO_LIVE.contains(&claim.ttl) {
             return None;
         }
+        claim.job = claim.job.filter(EngineJob::is_plain);
         claim.host = one_line(&claim.host).chars().take(LONGEST_NAME).collect();
         Some(claim)
     }
@@ -192,11 +197,12 @@ pub(super) struct OwnIdentity {
     host: String,
     process: u32,
     pub(super) place: String,
+    job: Option<EngineJob>,
 }
 
 impl OwnIdentity {
     /// The worker of this clone. Its name is made from the host and from what identifies the clone there.
-    pub(super) fn find(repository: &Repository) -> Self {
+    pub(super) fn find(repository: &Repository, job: Option<EngineJob>) -> Self {
         let process = ProcessId::ours();
         let inode = folder_id(&repository.common_dir);
         let seed = format!("{}\n{}\n{inode}", process.machine(), repository.common_dir.display());
@@ -205,7 +211,7 @@ impl OwnIdentity {
         let host: String = process.host.chars().filter(is_plain).take(40).collect();
         let host = host.trim_start_matches('-');
         let name = format!("{}-{}", if host.is_empty() { "worker" } else { host }, &place[..6]);
-        Self { name: WorkerName(name), host: process.host.clone(), process: process.pid, place }
+        Self { name: WorkerName(name), host: process.host.clone(), process: process.pid, place, job }
     }
 
     /// A new claim.
@@ -223,6 +229,7 @@ impl OwnIdentity {
             renewed: now,
             renewals: 0,
             ttl: ttl.as_secs().max(1),
+            job: self.job.clone(),
         }
     }
 }

@@ -94,8 +94,10 @@ impl<'a> Gardener<'a> {
         if self.tools.lanes.is_none() {
             self.refuse_own_branches(&wanted)?;
         }
-        if selection.failed == Failed::Retry {
-            self.reset_failed(&wanted)?;
+        match selection.failed {
+            Failed::Retry if self.shared().is_some() => self.forget_failed(&wanted),
+            Failed::Retry => self.reset_failed(&wanted)?,
+            Failed::Stay => {}
         }
         self.own_refs()?;
         self.distrust_unrecorded()?;

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     Gardener, GardenerError,
+    choose::failed_before,
     course::{RunProgress, Stop},
     land::CompletedTask,
     recover::save_branch,
@@ -167,6 +168,19 @@ impl<'a> Gardener<'a> {
             let finished = course.finished.swap_remove(at);
             (self.on_event)(RunEvent::of(&finished.task, EventKind::note("landed by another worker")));
             course.summary.completed.push(finished.task);
+        }
+    }
+
+    /// Forgets what this clone knows of failed tasks, so that they start over. Their branches are saved when that
+    /// happens. No commit is made, because the target moves only by landings.
+    pub(super) fn forget_failed(&mut self, wanted: &[&Task]) {
+        let Some(lanes) = self.tools.lanes else { return };
+        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let failed: Vec<TaskId> =
+            failed_before(wanted, &progress).into_iter().map(|task| task.id.clone()).collect();
+        for task in failed {
+            self.run.forget(&task);
+            lanes.queue.distrusted.add(task);
         }
     }
 

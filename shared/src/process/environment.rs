@@ -10,8 +10,8 @@ use std::{
     process::Command,
 };
 
-/// The approval of the repository's commands, which is meant for this process alone.
-pub(super) const TRUST: &str = "ARBORIST_TRUST";
+/// What is meant for this process alone: the approval of the repository's commands, and what an engine tells a worker.
+const PRIVATE: [&str; 4] = ["ARBORIST_TRUST", "ARBORIST_APPROVED", "ARBORIST_ENGINE", "ARBORIST_JOB"];
 
 /// `git rev-parse --local-env-vars`, followed by other variables that belong to one call of git.
 const LOCAL: [&str; 27] = [
@@ -71,11 +71,19 @@ pub(super) fn remove_git_variables(command: &mut Command) {
             command.env_remove(name);
         }
     }
-    command.env_remove(TRUST).env_remove("OLDPWD");
+    remove_private(command);
+    command.env_remove("OLDPWD");
     match directory(command) {
         Some(dir) => command.env("PWD", dir),
         None => command.env_remove("PWD"),
     };
+}
+
+/// Removes what is meant for this process alone.
+pub(super) fn remove_private(command: &mut Command) {
+    for name in PRIVATE {
+        command.env_remove(name);
+    }
 }
 
 fn is_numbered(name: &OsStr) -> bool {
@@ -101,12 +109,14 @@ mod tests {
             assert!(LOCAL.contains(&name), "{name}");
         }
         let mut command = Command::new("true");
-        command.env("GIT_INDEX_FILE", "mine").env(TRUST, "1").current_dir("/");
+        command.env("GIT_INDEX_FILE", "mine").env("ARBORIST_TRUST", "1").current_dir("/");
         clean(&mut command);
         let value = |name: &str| command.get_envs().find(|(key, _)| *key == name).unwrap().1;
         assert_eq!(value("GIT_INDEX_FILE").unwrap(), "mine");
         assert_eq!(value("GIT_DIR"), None);
-        assert_eq!(value(TRUST), None);
+        for name in PRIVATE {
+            assert_eq!(value(name), None, "{name}");
+        }
         assert_eq!(value("PWD").unwrap(), "/");
     }
 }

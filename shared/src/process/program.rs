@@ -16,8 +16,7 @@ use std::{
 };
 
 use super::{
-    Confinement, ProcessError,
-    environment::{self, TRUST},
+    Confinement, ProcessError, environment,
     find::{ProgramPlace, locate_program},
     input, interrupt,
     mark::{self, RunMark},
@@ -202,7 +201,8 @@ impl Program {
         let pairs: io::Result<[_; 3]> = pairs();
         let [input, output, errors] = pairs.map_err(|source| program.error(source))?;
         let end = |socket: UnixStream| Stdio::from(OwnedFd::from(socket));
-        program.command.stdin(end(input.1)).stdout(end(output.1)).stderr(end(errors.1)).env_remove(TRUST);
+        program.command.stdin(end(input.1)).stdout(end(output.1)).stderr(end(errors.1));
+        environment::remove_private(&mut program.command);
         let name = program.command.get_program().to_os_string();
         let writer = program.begin_writing();
         let mut child = program.spawn()?;
@@ -335,7 +335,7 @@ impl Program {
 
     /// Runs it to its end with our own standard streams.
     pub fn attend(mut self) -> Result<ExitStatus, ProcessError> {
-        self.command.env_remove(TRUST);
+        environment::remove_private(&mut self.command);
         let _writer = self.begin_writing();
         let mut child = self.spawn()?;
         let status = child.wait();
@@ -345,7 +345,8 @@ impl Program {
 
     /// Starts it in the background; it outlives this process.
     pub fn release(mut self) -> Result<(), ProcessError> {
-        self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).env_remove(TRUST);
+        self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        environment::remove_private(&mut self.command);
         self.command.process_group(0).env(DRIVER, driver_mark());
         if let Some(writer) = self.begin_writing() {
             writer.stays();
@@ -366,7 +367,8 @@ impl Program {
     }
 
     fn launch(&mut self) -> Result<RunningProgram, ProcessError> {
-        self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove(TRUST);
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        environment::remove_private(&mut self.command);
         if self.is_shielded_if_watched && interrupt::is_watched() {
             self.command.process_group(0);
             self.has_group = true;

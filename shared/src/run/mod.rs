@@ -33,6 +33,7 @@ mod request;
 mod run_log;
 mod session_records;
 mod shared_work;
+mod submission;
 mod workplaces;
 
 pub use caveats::CLEAN_UP;
@@ -51,3 +52,4 @@ pub use request::{
 };
 pub use session_records::replay_only_error;
 pub use shared_work::SharedWork;
+pub use submission::PlannedSubmission;

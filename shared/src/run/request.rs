@@ -194,6 +194,34 @@ impl RunRequest {
         named
     }
 
+    /// The options for workers on other machines. An option that holds a secret cannot be passed: arguments can be seen
+    /// by everyone there.
+    pub fn worker_options(&self) -> Result<Vec<String>, Failure> {
+        let asked = self.recorded()?;
+        if let Some(name) = asked.withheld.first() {
+            let words = format!("--{name} contains a secret, which workers on other machines would show");
+            return Err(Failure::new(Exit::Usage, words)
+                .hint("let the command read it from the environment or a file of the worker"));
+        }
+        let mut options = Vec::new();
+        for (name, value) in &asked.options {
+            match find_recorded(name) {
+                // Every worker works so.
+                _ if ["isolate", "keep-going"].contains(&name.as_str()) => {}
+                Some(OptionKind::Switch) => options.push(format!("--{name}")),
+                Some(OptionKind::List) => {
+                    options.extend(value.split(',').map(|one| format!("--{name}={one}")));
+                }
+                _ => options.push(format!("--{name}={value}")),
+            }
+        }
+        options.extend(self.tree.iter().map(|tree| format!("--tree={}", tree.display())));
+        options.extend(self.flags.allow.iter().map(|path| format!("--allow={path}")));
+        options.extend(self.flags.allow_red.then(|| "--allow-red".to_owned()));
+        options.extend(self.flags.sandbox.iter().map(|mode| format!("--sandbox={mode}")));
+        Ok(options)
+    }
+
     /// The options that select tasks, for the command line.
     pub(super) fn typed_selection(&self) -> String {
         let only = self.selection.only.iter().map(|task| typed_option("only", task.as_str()));

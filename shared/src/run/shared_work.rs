@@ -8,11 +8,12 @@ use crate::{
         CoordinationError, Coordinator, RemoteView, RemoteWork, SharedLanding, WorkOptions, WorkRequest,
         WorkerName,
     },
+    engine::StartedBy,
     failure::{Exit, Failure},
     gardener::GardenerError,
     git::{Network, Repository, shown_url},
     message::visible,
-    name::BranchName,
+    name::{BranchName, TaskId},
     process::Cancel,
     queue::Target,
     settings::Settings,
@@ -52,7 +53,17 @@ impl SharedWork {
         }
         let remote = remote.to_owned();
         let ttl = Duration::from_secs(settings.count("work.ttl").unwrap_or(TTL).clamp(1, 86_400));
-        Ok(Self { repository: repository.clone(), options: WorkOptions { remote, run, ttl, clock }, network })
+        let options = WorkOptions { remote, run, ttl, clock, started_by: StartedBy::find() };
+        Ok(Self { repository: repository.clone(), options, network })
+    }
+
+    pub(super) fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// The remote as it is named in the configuration.
+    pub(super) fn remote_name(&self) -> &str {
+        &self.options.remote
     }
 
     /// The branch whose plan is shared.
@@ -75,6 +86,11 @@ impl SharedWork {
     /// Asks workers to stop or to drain: one, or all.
     pub fn ask(&self, request: WorkRequest, worker: Option<&WorkerName>) -> Result<(), CoordinationError> {
         RemoteWork::ask(&self.repository, (&self.options, &self.network), (request, worker))
+    }
+
+    /// Removes the claims of failed tasks, so that workers try them again. Returns the tasks.
+    pub fn retry_failed(&self) -> Result<Vec<TaskId>, CoordinationError> {
+        RemoteWork::forget_failed(&self.repository, (&self.options, &self.network))
     }
 
     /// Starts to work with others.

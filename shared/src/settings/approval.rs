@@ -61,6 +61,12 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     ("runners.*.env.*", ShownInUse),
     ("worktree.setup", ShownInUse),
     ("merge.gates.*.command", ShownInUse),
+    ("engines.*.submit", ShownInUse),
+    ("engines.*.alive", ShownInUse),
+    ("engines.*.cancel", ShownInUse),
+    ("engines.*.logs", ShownInUse),
+    ("engines.*.dir", ShownInUse),
+    ("engines.*.manifest", ShownInUse),
     // The sandbox.
     ("sandbox.mode", Only(&["bwrap"])),
     ("sandbox.network", Only(&["none"])),

@@ -6,6 +6,7 @@ mod age;
 mod approval;
 mod budget;
 mod cleanup;
+mod engines;
 mod file;
 mod landing;
 mod protect;

@@ -1,8 +1,8 @@
 //! All keys. The manual is generated from this table.
 
 use super::{
-    Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, protect::PROTECT,
-    sandbox::SANDBOX, session::SESSION, tracked::PROMPTS, work::WORK, workspace::WORKSPACE,
+    Setting, ValueKind, budget::BUDGET, cleanup::CLEANUP, engines::ENGINES, landing::LANDING,
+    protect::PROTECT, sandbox::SANDBOX, session::SESSION, tracked::PROMPTS, work::WORK, workspace::WORKSPACE,
 };
 
 pub(super) const PATH: &str = "a path, in quotes";
@@ -11,7 +11,7 @@ const RUNNERS: &str = "a list of runners in quotes, each as RUNNER or RUNNER:MOD
 
 /// All keys.
 pub const SETTINGS: &[Setting] =
-    &join([GENERAL, PROTECT, PROMPTS, SANDBOX, LANDING, &BUDGET, SESSION, WORK, WORKSPACE, CLEANUP]);
+    &join([GENERAL, PROTECT, PROMPTS, SANDBOX, LANDING, &BUDGET, SESSION, WORK, ENGINES, WORKSPACE, CLEANUP]);
 
 const COUNT: usize = GENERAL.len()
     + PROTECT.len()
@@ -21,10 +21,11 @@ const COUNT: usize = GENERAL.len()
     + LANDING.len()
     + SESSION.len()
     + WORK.len()
+    + ENGINES.len()
     + WORKSPACE.len()
     + CLEANUP.len();
 
-const fn join(parts: [&[Setting]; 10]) -> [Setting; COUNT] {
+const fn join(parts: [&[Setting]; 11]) -> [Setting; COUNT] {
     let mut all = [GENERAL[0]; COUNT];
     let (mut at, mut part, mut place) = (0, 0, 0);
     while at < all.len() {

@@ -21,6 +21,18 @@ case "$prompt" in
 esac
 "#;
 
+/// Waits in the task that `held` names, in the clone that started it first, until `go` is there.
+pub(crate) const HELD: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) pwd >> "$ROOT/did-$ARBORIST_TASK"
+     if mkdir "$ROOT/held-$ARBORIST_TASK" 2>/dev/null; then
+       until [ -e "$ROOT/go" ]; do sleep 0.05; done
+     fi
+     echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
+esac
+"#;
+
 /// The bare repository `origin.git` and clones of it.
 pub(crate) struct SharedPlan {
     pub(crate) repo: TestRepo,

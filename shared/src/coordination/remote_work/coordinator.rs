@@ -24,6 +24,7 @@ impl Coordinator for RemoteWork {
     fn look(&self) -> Result<Outlook, CoordinationError> {
         let mut known = self.known();
         self.refresh(&mut known)?;
+        let said = self.ask_engine(&mut known);
         let mut outlook = Outlook { target: known.view.target, ..Outlook::default() };
         for (task, found) in &known.view.tasks {
             let source = found.claim.as_ref().and_then(|claim| claim.source);
@@ -36,6 +37,7 @@ impl Coordinator for RemoteWork {
             }
         }
         outlook.remarks.clone_from(&known.view.remarks);
+        outlook.remarks.extend(said);
         let lander = known.view.lander.as_ref().filter(|_| known.lander.is_none());
         outlook.is_landing = lander.is_some_and(|found| self.is_taken(&known, found));
         let is_new = |commit: &Oid| !known.obeyed.contains(commit);

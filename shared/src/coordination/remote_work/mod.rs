@@ -20,6 +20,7 @@ use super::{
     request::ALL,
 };
 use crate::{
+    engine::StartedBy,
     git::{LeasedPush, Network, Pushed, Repository, Signing, shown_url},
     name::{BranchName, Oid, TaskId},
 };
@@ -28,6 +29,11 @@ use crate::{
 const TRIES: usize = 3;
 /// The limits of the time between two looks at the remote.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
+
+/// The part of its time to live after which a claim is quiet enough to ask the engine about its worker.
+const QUIET: u32 = 10;
+/// The part of its time to live after which the engine is asked again.
+const ASK_AGAIN: u32 = 5;
 
 /// How a worker shares a plan.
 #[derive(Debug, Clone)]
@@ -40,6 +46,8 @@ pub struct WorkOptions {
     pub ttl: Duration,
     /// The current time in seconds since 1970.
     pub clock: fn() -> i64,
+    /// The engine that has started this worker, if one has.
+    pub started_by: Option<StartedBy>,
 }
 
 /// A worker that shares a plan with others.
@@ -65,6 +73,10 @@ struct Known {
     held: BTreeMap<TaskId, HeldClaim>,
     /// Its claim to land.
     lander: Option<HeldClaim>,
+    /// Claims about which the engine was asked, and when.
+    asked: HashMap<String, (Oid, Instant)>,
+    /// Claims of workers that are gone, as the engine says.
+    gone: HashMap<String, Oid>,
     /// Requests that were there before this process started, or that it has obeyed.
     obeyed: BTreeSet<Oid>,
     has_looked: bool,
@@ -86,7 +98,7 @@ impl RemoteWork {
         options: WorkOptions,
         network: Network,
     ) -> Result<Arc<Self>, CoordinationError> {
-        let identity = OwnIdentity::find(repository);
+        let identity = OwnIdentity::find(repository, options.started_by.as_ref().map(StartedBy::job));
         let work = Arc::new(Self {
             repository: repository.clone(),
             refs: ClaimRefs::new(&options.run),
@@ -132,6 +144,38 @@ impl RemoteWork {
         }
         let why = "it keeps changing".to_owned();
         Err(CoordinationError::Refused { remote: shown_url(&options.remote), name, why })
+    }
+
+    /// Removes the claims and branches of failed tasks. Returns the tasks. What another worker changes meanwhile stays.
+    pub fn forget_failed(
+        repository: &Repository,
+        (options, network): (&WorkOptions, &Network),
+    ) -> Result<Vec<TaskId>, CoordinationError> {
+        let refs = ClaimRefs::new(&options.run);
+        let view = RemoteView::load(repository, (&options.remote, &options.run), network)?;
+        let gone = |name: String, old: Oid| LeasedPush { name, new: None, old: Some(old) };
+        let failed = view.tasks.iter().filter(|(_, found)| found.is(ClaimState::Failed));
+        let failed: Vec<(TaskId, Vec<LeasedPush>)> = failed
+            .map(|(task, found)| {
+                let branch = view.branches.get(task).map(|tip| gone(refs.branch(task), *tip));
+                let claim = gone(refs.task(task), found.commit);
+                (task.clone(), [claim].into_iter().chain(branch).collect())
+            })
+            .collect();
+        let push = |pushes: &[LeasedPush]| {
+            let refused = repository.push_leased((&options.remote, pushes), network);
+            refused.map(|refused| refused.is_empty()).map_err(CoordinationError::of_push)
+        };
+        let all: Vec<LeasedPush> = failed.iter().flat_map(|(_, pushes)| pushes.clone()).collect();
+        let mut forgotten = Vec::new();
+        // One push, or one for each task if another worker has changed something.
+        let is_done = all.is_empty() || push(&all)?;
+        for (task, pushes) in failed {
+            if is_done || push(&pushes)? {
+                forgotten.push(task);
+            }
+        }
+        Ok(forgotten)
     }
 
     /// Gives back everything that this process holds. If the remote cannot be reached, its claims expire.
@@ -186,11 +230,44 @@ impl RemoteWork {
             Some(claim) if claim.state == ClaimState::Free => return false,
             Some(claim) if claim.state != ClaimState::Working => return true,
             Some(claim) if claim.place == self.identity.place => return false,
+            Some(_) if known.gone.get(&found.name) == Some(&found.commit) => return false,
             Some(claim) => claim.time_to_live(),
             None => UNREADABLE_TIME_TO_LIVE,
         };
         let since = known.unchanged.get(&found.name).filter(|(commit, _)| *commit == found.commit);
         since.is_none_or(|(_, since)| since.elapsed() < ttl)
+    }
+
+    /// Asks the engine about a claim that has been quiet for a while, if this worker has nothing else to do. One claim at
+    /// a time, and each rarely: many workers wait at once, and an engine answers all of them. Returns what it said.
+    fn ask_engine(&self, known: &mut Known) -> Option<String> {
+        let started_by = self.options.started_by.as_ref()?;
+        let is_landing = known.lander.as_ref().is_some_and(|held| held.claim.state == ClaimState::Working);
+        if is_landing || !known.held.is_empty() {
+            return None;
+        }
+        let claims = known.view.tasks.values().chain(&known.view.lander);
+        let (name, commit, job) = claims
+            .filter(|found| found.is(ClaimState::Working) && self.is_taken(known, found))
+            .find_map(|found| {
+                let claim = found.claim.as_ref()?;
+                let job = claim.job.as_ref().filter(|job| started_by.knows(job))?;
+                let is_over = |at: &HashMap<String, (Oid, Instant)>, part: u32| {
+                    let at = at.get(&found.name).filter(|(commit, _)| *commit == found.commit);
+                    at.map(|(_, at)| at.elapsed() >= claim.time_to_live() / part)
+                };
+                let is_quiet = is_over(&known.unchanged, QUIET) == Some(true);
+                let is_due = is_over(&known.asked, ASK_AGAIN).unwrap_or(true);
+                (is_quiet && is_due).then(|| (found.name.clone(), found.commit, job.clone()))
+            })?;
+        known.asked.insert(name.clone(), (commit, Instant::now()));
+        if !started_by.is_gone(&job, &self.network.cancel) {
+            return None;
+        }
+        let what =
+            name.strip_prefix(&self.refs.tasks).map_or_else(|| "to land".into(), |task| format!("on {task}"));
+        known.gone.insert(name, commit);
+        Some(format!("{} says that job {}, which held the claim {what}, is gone", job.engine, job.job))
     }
 
     /// Pushes all of these refs or none, together with the claims that are due to be renewed. A claim that turns out to

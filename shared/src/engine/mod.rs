@@ -1,0 +1,276 @@
+//! Engines start workers on other machines: Slurm, SSH, Kubernetes, or commands of the user.
+//!
+//! An [`Engine`] has three commands: `submit` starts workers, `alive` says whether one is still there, `cancel` ends one.
+//! A worker is a small script that runs `git arborist work --clone`. It is passed to `submit` on standard input, because
+//! it has the digests of the commands that the submitter has approved. The worker finds in its environment who started
+//! it ([`StartedBy`]), and names the engine and its job in its claims.
+
+mod error;
+mod manifest;
+mod places;
+mod preset;
+mod script;
+mod started;
+mod template;
+
+pub use error::EngineError;
+pub use started::{EngineJob, StartedBy};
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use preset::EnginePreset;
+use template::{UnknownPlaceholder, fill, quoted};
+
+use crate::{
+    message::one_line,
+    name::BranchName,
+    process::{Cancel, Ending, Program, within},
+    settings::{Origin, Settings},
+};
+
+/// How long a command of an engine may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Where workers make their clones, unless the user names another folder.
+const FOLDER: &str = ".cache/git-arborist/workers";
+
+/// An engine, and the places that the user has named for it.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    name: String,
+    places: Vec<String>,
+    preset: Option<&'static EnginePreset>,
+    submit: String,
+    alive: Option<String>,
+    cancel: Option<String>,
+    logs: Option<String>,
+    dir: Option<String>,
+    manifest: Option<String>,
+    /// What comes from files of the repository, one line each.
+    foreign: BTreeSet<String>,
+}
+
+/// What workers are started with.
+#[derive(Debug, Clone)]
+pub struct WorkerOrder {
+    /// The repository that they clone.
+    pub url: String,
+    /// The branch of the run.
+    pub branch: BranchName,
+    /// The options of `git arborist work`.
+    pub options: Vec<String>,
+    /// The commands that the submitter has approved.
+    pub approved: BTreeSet<String>,
+    /// How many are started; `None` for one at each place.
+    pub workers: Option<usize>,
+    /// The folder with the programs of the suite.
+    pub suite: PathBuf,
+}
+
+/// Workers that an engine has accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmittedWorkers {
+    /// How many.
+    pub workers: usize,
+    /// The jobs as `cancel` takes them.
+    pub jobs: Vec<String>,
+    /// The command that shows their logs, if it is known.
+    pub logs: Option<String>,
+}
+
+/// A submission that can be looked at before it is made.
+#[derive(Debug, Clone)]
+pub struct Submission<'a> {
+    engine: &'a Engine,
+    /// Tells it from other submissions.
+    id: String,
+    /// The name of its jobs.
+    name: String,
+    workers: usize,
+    order: WorkerOrder,
+    /// What the manifest has around the script.
+    manifest: Option<String>,
+}
+
+impl Engine {
+    /// Finds an engine by `NAME` or `NAME:PLACE,PLACE`.
+    pub fn find(settings: &Settings, named: &str) -> Result<Self, EngineError> {
+        let (name, places) = named.split_once(':').unwrap_or((named, ""));
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(is_name) {
+            return Err(EngineError::unknown(name, settings));
+        }
+        let preset = EnginePreset::find(name);
+        let own = |key: &str| settings.text(&format!("engines.{name}.{key}")).map(str::to_owned);
+        let of = |key: &str, built_in: Option<&str>| own(key).or_else(|| built_in.map(str::to_owned));
+        let Some(submit) = of("submit", preset.map(|preset| preset.submit)) else {
+            return Err(EngineError::unknown(name, settings));
+        };
+        let keys = ["submit", "alive", "cancel", "logs", "dir", "manifest"];
+        let is_foreign =
+            |key: &str| settings.origin(&format!("engines.{name}.{key}")) == Some(Origin::Repository);
+        let line = |key: &str| own(key).map(|value| format!("engines.{name}.{key}: {value}"));
+        let foreign = keys.iter().filter(|key| is_foreign(key)).filter_map(|key| line(key)).collect();
+        let engine = Self {
+            name: name.to_owned(),
+            places: places.split(',').filter(|place| !place.is_empty()).map(str::to_owned).collect(),
+            preset,
+            submit,
+            alive: of("alive", preset.map(|preset| preset.alive)),
+            cancel: of("cancel", preset.map(|preset| preset.cancel)),
+            logs: of("logs", preset.map(|preset| preset.logs)),
+            dir: own("dir"),
+            manifest: of("manifest", preset.and_then(|preset| preset.manifest)),
+            foreign,
+        };
+        engine.require_places()?;
+        Ok(engine)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The commands and settings that come from files of the repository, one line each: the user has to approve them.
+    #[must_use]
+    pub fn foreign_commands(&self) -> &BTreeSet<String> {
+        &self.foreign
+    }
+
+    /// Refuses places that the engine does not take, misses, or could take for options.
+    fn require_places(&self) -> Result<(), EngineError> {
+        let is_placed = self.submit.contains("{place}");
+        if is_placed && self.places.is_empty() {
+            return Err(EngineError::NoPlaces(self.name.clone()));
+        }
+        if !is_placed && !self.places.is_empty() {
+            return Err(EngineError::Places(self.name.clone()));
+        }
+        match self.places.iter().find(|place| !started::is_plain_name(place)) {
+            Some(place) => Err(EngineError::Place(one_line(place))),
+            None => Ok(()),
+        }
+    }
+
+    /// Prepares a submission. Nothing is started, but a manifest that is missing may be written.
+    pub fn prepare<'a>(
+        &'a self,
+        top: &Path,
+        order: WorkerOrder,
+    ) -> Result<(Submission<'a>, BTreeSet<String>), EngineError> {
+        let (id, name) = script::new_names(&order.branch);
+        let (manifest, foreign) = self.load_manifest(top)?;
+        let workers = order.workers.unwrap_or(self.places.len().max(1));
+        Ok((Submission { engine: self, id, name, workers, order, manifest }, foreign))
+    }
+
+    /// Ends a job.
+    pub fn cancel(&self, job: &str, cancel: &Cancel) -> Result<(), EngineError> {
+        let template = self.cancel.as_ref();
+        let template = template.ok_or_else(|| EngineError::no_command(&self.name, "cancel"))?;
+        if !started::is_plain_name(job) {
+            return Err(EngineError::Job(one_line(job)));
+        }
+        let text = started::fill_job(template, job, !self.places.is_empty());
+        let text = text.map_err(|error| self.unknown_placeholder("cancel", error))?;
+        run_command((&self.name, "cancel"), &text, (b"", PATIENCE), cancel).map(drop)
+    }
+
+    fn unknown_placeholder(
+        &self,
+        key: &'static str,
+        UnknownPlaceholder(name): UnknownPlaceholder,
+    ) -> EngineError {
+        EngineError::Placeholder { engine: self.name.clone(), key, name }
+    }
+
+    /// The folder of workers, as a word of a shell command.
+    fn folder(&self) -> String {
+        self.dir.as_deref().map_or_else(|| format!("\"$HOME\"/{FOLDER}"), quoted)
+    }
+}
+
+impl Submission<'_> {
+    /// The commands that submit it, each with its standard input.
+    pub fn commands(&self) -> Result<Vec<(String, String)>, EngineError> {
+        if self.engine.places.is_empty() {
+            return Ok(vec![self.command()?]);
+        }
+        self.placed_workers().map(|(place, count)| self.start_command(place, count, "")).collect()
+    }
+
+    fn command(&self) -> Result<(String, String), EngineError> {
+        let input = match &self.manifest {
+            Some(manifest) => self.fill_manifest(manifest, &self.script("", ""))?,
+            // The other machines may have the same folders.
+            None => self
+                .script("", &format!("PATH=\"$PATH\":{}", quoted(&self.order.suite.display().to_string()))),
+        };
+        Ok((self.fill_submit(None)?, input))
+    }
+
+    /// Starts the workers.
+    pub fn submit(&self, cancel: &Cancel) -> Result<SubmittedWorkers, EngineError> {
+        let jobs = if self.engine.places.is_empty() {
+            let (text, input) = self.command()?;
+            let input = (input.as_bytes(), PATIENCE);
+            let printed = run_command((&self.engine.name, "submit"), &text, input, cancel)?;
+            // Slurm prints 'JOB;CLUSTER' for a cluster in a federation.
+            let jobs = printed.lines().filter_map(|line| line.trim().split(';').next());
+            jobs.filter(|job| started::is_plain_name(job)).map(str::to_owned).collect()
+        } else {
+            self.start_at_places(cancel)?
+        };
+        Ok(SubmittedWorkers { workers: self.workers, jobs, logs: self.logs()? })
+    }
+
+    /// Fills the command that submits.
+    fn fill_submit(&self, place: Option<(&str, &str)>) -> Result<String, EngineError> {
+        let filled = fill(&self.engine.submit, |name| match name {
+            "workers" => Some(self.workers.to_string()),
+            "name" => Some(quoted(&self.name)),
+            "branch" => Some(quoted(self.order.branch.as_str())),
+            "place" => place.map(|(place, _)| quoted(place)),
+            "command" => place.map(|(_, command)| quoted(&format!("sh -c {}", quoted(command)))),
+            _ => None,
+        });
+        filled.map_err(|error| self.engine.unknown_placeholder("submit", error))
+    }
+
+    /// The command that shows the logs.
+    fn logs(&self) -> Result<Option<String>, EngineError> {
+        let Some(template) = &self.engine.logs else { return Ok(None) };
+        let dir = self.engine.dir.as_deref().map_or_else(|| format!("~/{FOLDER}"), quoted);
+        let filled = fill(template, |name| match name {
+            "name" => Some(quoted(&self.name)),
+            "dir" => Some(format!("{dir}/{}", quoted(&self.name))),
+            "place" => self.engine.places.first().map(|place| quoted(place)),
+            _ => None,
+        });
+        filled.map(Some).map_err(|error| self.engine.unknown_placeholder("logs", error))
+    }
+}
+
+/// Runs a command of an engine to its end and returns its output. What it starts in the background stays.
+fn run_command(
+    (engine, key): (&str, &'static str),
+    text: &str,
+    (input, patience): (&[u8], Duration),
+    cancel: &Cancel,
+) -> Result<String, EngineError> {
+    let program = Program::located("sh").args(["-c", text]).without_git_variables().harmless();
+    let failed = |why: String| EngineError::Failed { engine: engine.to_owned(), key, why: one_line(&why) };
+    let ended = within(patience, cancel, || program.finish_with(input));
+    let ended = ended.map_err(|error| failed(error.to_string()))?;
+    if ended.status.success() {
+        return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
+    }
+    let complaint = ended.complaint();
+    let last = complaint.lines().map(str::trim).rfind(|line| !line.is_empty());
+    Err(failed(last.map_or_else(|| Ending::from(ended.status).to_string(), str::to_owned)))
+}

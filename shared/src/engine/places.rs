@@ -1,0 +1,202 @@
+//! Starts workers at places that are reached one by one, as hosts are by SSH.
+//!
+//! Every place is looked at first: it needs git and this version of the suite. If the suite is missing there and the
+//! platform is the same, its programs are copied. No worker is started before all places are ready.
+
+use std::{
+    path::Path,
+    sync::Mutex,
+    thread,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use super::{EngineError, PATIENCE, Submission, run_command, template::quoted};
+use crate::{message::one_line, process::Cancel};
+
+/// How many places are worked on at once.
+const MOST_AT_ONCE: usize = 8;
+/// How long it may take to copy a program.
+const COPYING: Duration = Duration::from_secs(900);
+/// The programs of the suite that a worker needs.
+const PROGRAMS: [&str; 3] = ["git-arborist", "git-arborist-work", "git-arborist-tools"];
+/// Where copies of the suite are, in the home folder.
+const COPIES: &str = ".cache/git-arborist/bin";
+/// The version of the suite, as its first program prints it.
+const VERSION: &str = concat!("git-arborist ", env!("CARGO_PKG_VERSION"));
+
+impl Submission<'_> {
+    /// How many workers each place gets.
+    pub(super) fn placed_workers(&self) -> impl Iterator<Item = (&str, usize)> {
+        let places = &self.engine.places;
+        let (each, rest) = (self.workers / places.len(), self.workers % places.len());
+        let count = move |number: usize| each + usize::from(number < rest);
+        let placed = places.iter().enumerate().map(move |(number, place)| (place.as_str(), count(number)));
+        placed.filter(|(_, count)| *count > 0)
+    }
+
+    /// Starts the workers at all places. Returns their jobs.
+    pub(super) fn start_at_places(&self, cancel: &Cancel) -> Result<Vec<String>, EngineError> {
+        let placed: Vec<(&str, usize)> = self.placed_workers().collect();
+        let paths = at_once(&placed, |(place, _)| self.make_ready(place, cancel));
+        let paths: Vec<String> = paths.into_iter().collect::<Result<_, _>>()?;
+        let ready: Vec<(&str, usize, String)> =
+            placed.into_iter().zip(paths).map(|((place, count), path)| (place, count, path)).collect();
+        let started = at_once(&ready, |(place, count, path)| self.start_at((place, *count), path, cancel));
+        let is_started = |started: &&Result<Vec<String>, EngineError>| started.is_ok();
+        let jobs: Vec<String> = started.iter().filter(is_started).flatten().flatten().cloned().collect();
+        match started.into_iter().find_map(Result::err) {
+            Some(EngineError::NotStarted { place, why, .. }) => {
+                Err(EngineError::NotStarted { place, why, started: jobs })
+            }
+            Some(other) => Err(other),
+            None => Ok(jobs),
+        }
+    }
+
+    /// Runs a shell command at a place.
+    fn run_at(
+        &self,
+        place: &str,
+        command: &str,
+        input: &[u8],
+        cancel: &Cancel,
+    ) -> Result<String, EngineError> {
+        let text = self.fill_submit(Some((place, command)))?;
+        run_command((&self.engine.name, "submit"), &text, (input, PATIENCE), cancel)
+            .map_err(|error| at_place(place, error))
+    }
+
+    /// Makes sure that a place has git and the suite. Returns the line that puts the suite on `PATH` there.
+    fn make_ready(&self, place: &str, cancel: &Cancel) -> Result<String, EngineError> {
+        let unusable = |why: String| EngineError::Unusable { place: place.to_owned(), why: one_line(&why) };
+        let missing = |error: std::io::Error| unusable(format!("the programs here cannot be read: {error}"));
+        let key = copy_key(&self.order.suite).map_err(missing)?;
+        let copy = format!("\"$HOME\"/{COPIES}/{key}");
+        let probe = format!(
+            "uname -sm; command -v git >/dev/null && echo git; PATH={copy}:$PATH; \
+             command -v git-arborist-work >/dev/null && git-arborist --version; true"
+        );
+        let said = self.run_at(place, &probe, b"", cancel)?;
+        let mut lines = said.lines().map(str::trim);
+        let platform = lines.next().unwrap_or_default().to_owned();
+        let rest: Vec<&str> = lines.collect();
+        if !rest.contains(&"git") {
+            return Err(unusable("there is no git".into()));
+        }
+        let path = format!("PATH={copy}:$PATH");
+        if rest.contains(&VERSION) {
+            return Ok(path);
+        }
+        let own = run_command((&self.engine.name, "submit"), "uname -sm", (b"", PATIENCE), cancel)?;
+        if own.trim() != platform {
+            let why = format!("{VERSION} is not installed there, and its platform ({platform}) is not ours");
+            return Err(unusable(why));
+        }
+        for name in PROGRAMS {
+            let command = format!(
+                "umask 077; mkdir -p {copy} && cd {copy} && cat >{name}.$$ && chmod 700 {name}.$$ && mv -f {name}.$$ {name}"
+            );
+            let file = self.order.suite.join(name).display().to_string();
+            let text = format!("(\n{}\n) <{}", self.fill_submit(Some((place, &command)))?, quoted(&file));
+            run_command((&self.engine.name, "submit"), &text, (b"", COPYING), cancel)
+                .map_err(|error| at_place(place, error))?;
+        }
+        let said = self.run_at(place, &format!("{path} git-arborist --version"), b"", cancel);
+        match said {
+            Ok(said) if said.trim() == VERSION => Ok(path),
+            Ok(said) => Err(unusable(format!("the copy of {VERSION} says: {said}"))),
+            Err(error) => Err(unusable(format!("the copy of {VERSION} does not run there: {error}"))),
+        }
+    }
+
+    /// The command that starts workers at a place, and its standard input.
+    pub(super) fn start_command(
+        &self,
+        place: &str,
+        count: usize,
+        path: &str,
+    ) -> Result<(String, String), EngineError> {
+        let folder = format!("{}/{}", self.engine.folder(), quoted(&self.name));
+        // 'nohup' lets them survive the end of the connection. Nothing of them may hold it open.
+        let command = format!(
+            "umask 077; mkdir -p {folder} && cd {folder} && cat >worker.sh && \
+             for n in $(seq {count}); do nohup sh ./worker.sh >/dev/null 2>&1 </dev/null & echo $!; done"
+        );
+        Ok((self.fill_submit(Some((place, &command)))?, self.script(place, path)))
+    }
+
+    /// Starts workers at a place. Returns their jobs.
+    fn start_at(
+        &self,
+        (place, count): (&str, usize),
+        path: &str,
+        cancel: &Cancel,
+    ) -> Result<Vec<String>, EngineError> {
+        let (text, script) = self.start_command(place, count, path)?;
+        let said = run_command((&self.engine.name, "submit"), &text, (script.as_bytes(), PATIENCE), cancel);
+        let said = said.map_err(|error| match error {
+            EngineError::Failed { why, .. } => {
+                EngineError::NotStarted { place: place.to_owned(), why, started: Vec::new() }
+            }
+            other => other,
+        })?;
+        Ok(said.lines().map(|process| format!("{place}/{}", process.trim())).collect())
+    }
+}
+
+/// Names the place of a failure.
+fn at_place(place: &str, error: EngineError) -> EngineError {
+    match error {
+        EngineError::Failed { why, .. } => EngineError::Unusable { place: place.to_owned(), why },
+        other => other,
+    }
+}
+
+/// Does something for each of these, a bounded number at once. The results have the same order.
+fn at_once<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = Mutex::new(items.iter().enumerate());
+    let done = Mutex::new(Vec::new());
+    let take = || next.lock().map(|mut next| next.next()).ok().flatten();
+    thread::scope(|scope| {
+        for _ in 0..MOST_AT_ONCE.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((number, item)) = take() {
+                    let result = act(item);
+                    if let Ok(mut done) = done.lock() {
+                        done.push((number, result));
+                    }
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Names the copy of these programs: their version, and what tells two builds of one version apart.
+fn copy_key(suite: &Path) -> std::io::Result<String> {
+    let facts = std::fs::metadata(suite.join(PROGRAMS[1]))?;
+    let changed = facts.modified()?.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    Ok(format!("{}-{}-{}", env!("CARGO_PKG_VERSION"), facts.len(), changed.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bounded_number_is_done_at_once_and_the_results_are_in_order() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let items: Vec<usize> = (0..40).collect();
+        let done = at_once(&items, |number| {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(2));
+            now.fetch_sub(1, Ordering::SeqCst);
+            number * 2
+        });
+        assert_eq!(done, items.iter().map(|number| number * 2).collect::<Vec<_>>());
+        assert!(most.into_inner() <= MOST_AT_ONCE);
+    }
+}

@@ -1,0 +1,170 @@
+//! The engine `slurm` with a real cluster of several nodes on this machine.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    engines::kill_tree,
+    shared_plan::{HELD, SharedPlan, WORKER},
+};
+use arborist_testkit::{Run, is_installed};
+use tempfile::TempDir;
+
+/// What a cluster needs.
+const PROGRAMS: [&str; 4] = ["munged", "slurmctld", "slurmd", "sbatch"];
+
+/// A cluster; ended when dropped.
+struct Cluster {
+    folder: TempDir,
+    script: Child,
+}
+
+impl Cluster {
+    /// Starts it. A node that does not answer for so many seconds is down. `None`, with a message, if it is not installed.
+    fn start(nodes: u16, timeout: u16) -> Option<Self> {
+        if let Some(missing) = PROGRAMS.into_iter().find(|program| !is_installed(program)) {
+            eprintln!("skipped: {missing} is not installed here");
+            return None;
+        }
+        let folder = tempfile::Builder::new().prefix("ga-slurm-").tempdir_in("/tmp").unwrap();
+        let mut script = Command::new("tests/slurm/cluster.sh")
+            .arg(folder.path())
+            .args([nodes, free_ports(nodes + 1), timeout].map(|number| number.to_string()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(script.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "ready", "the cluster does not start");
+        Some(Self { folder, script })
+    }
+
+    /// Submits workers.
+    fn submit(&self, shared: &SharedPlan, args: &[&str]) -> Run {
+        let mut command = shared.repo.command("git-arborist-work", &shared.clone(0));
+        Run::of(command.env("SLURM_CONF", self.folder.path().join("slurm.conf")).args(args), b"")
+    }
+
+    /// What a command of Slurm prints.
+    fn ask(&self, program: &str, args: &[&str]) -> String {
+        let mut command = Command::new(program);
+        command.env("SLURM_CONF", self.folder.path().join("slurm.conf")).args(args);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
+    /// Waits until no job is left.
+    fn wait_for_jobs(&self) {
+        let begun = Instant::now();
+        while !self.ask("squeue", &["--noheader"]).is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(90), "{}", self.ask("squeue", &["--long"]));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.ask("scancel", &["--me"]);
+        let begun = Instant::now();
+        while !self.ask("squeue", &["--noheader"]).is_empty() && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        drop(self.script.stdin.take());
+        let _ = self.script.wait();
+    }
+}
+
+/// The first of so many ports that are free.
+fn free_ports(count: u16) -> u16 {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if first < u16::MAX - count && (first..first + count).all(is_free) {
+            return first;
+        }
+    }
+}
+
+/// What the workers have printed.
+fn logs(shared: &SharedPlan) -> String {
+    let folder = shared.repo.home().join(".cache/git-arborist/workers");
+    let folders = fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = folders.flat_map(|entry| fs::read_dir(entry.path()).into_iter().flatten().flatten());
+    let logs = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "log"));
+    logs.map(|file| fs::read_to_string(file.path()).unwrap()).collect()
+}
+
+#[test]
+fn an_array_of_workers_does_the_plan() {
+    let Some(cluster) = Cluster::start(3, 300) else { return };
+    let shared = SharedPlan::new(6, 1, WORKER);
+    let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "3"]).succeeds();
+    let said = said.out("submitted 3 workers to slurm: ").out("cancel  git arborist work cancel --on slurm ");
+    drop(said);
+    shared.wait_for_all(6);
+    cluster.wait_for_jobs();
+    for task in 1..=6 {
+        assert_eq!(shared.places(&format!("T{task:03}")).len(), 1, "{}", logs(&shared));
+    }
+    assert!(logs(&shared).contains("completed"));
+}
+
+#[test]
+fn a_node_that_dies_during_a_task_is_noticed_and_the_task_is_finished_elsewhere() {
+    let Some(cluster) = Cluster::start(2, 6) else { return };
+    let shared = SharedPlan::new(1, 1, HELD);
+    shared.set_ttl(90);
+    cluster.submit(&shared, &["--on", "slurm", "--workers", "2"]).succeeds();
+    let job = shared.job_of("T001");
+    let node = cluster.ask("squeue", &["--noheader", "--format=%N", &format!("--jobs={job}")]);
+    let node = node.trim();
+    // Everything on the node: the worker, and what reports for it.
+    let killed = Instant::now();
+    let pid = fs::read_to_string(cluster.folder.path().join(format!("slurmd-{node}.pid"))).unwrap();
+    kill_tree(pid.trim());
+    for process in job_processes(&job) {
+        kill_tree(&step_of(&process).unwrap_or(process));
+    }
+    shared.touch("go");
+    shared.wait_for_all(1);
+    assert!(killed.elapsed() < Duration::from_secs(80), "{:?}\n{}", killed.elapsed(), logs(&shared));
+    assert_eq!(shared.places("T001").len(), 2, "{}", logs(&shared));
+}
+
+#[test]
+fn jobs_that_wait_in_the_queue_can_be_cancelled() {
+    let Some(cluster) = Cluster::start(1, 300) else { return };
+    let shared = SharedPlan::new(1, 1, HELD);
+    let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "2"]).succeeds();
+    let job = crate::engines::jobs(&said).remove(0);
+    SharedPlan::until("the first task", || shared.exists("held-T001"));
+    cluster.submit(&shared, &["cancel", "--on", "slurm", &job]).succeeds().out("cancelled ");
+    cluster.wait_for_jobs();
+    assert_eq!(shared.landings(), [] as [&str; 0]);
+}
+
+/// The process of Slurm that has started a process and reports its end.
+fn step_of(process: &str) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.to_owned();
+    let name = fs::read_to_string(format!("/proc/{parent}/comm")).ok()?;
+    name.starts_with("slurmstepd").then_some(parent)
+}
+
+/// The processes of a job: those that have its name in their environment.
+fn job_processes(job: &str) -> Vec<String> {
+    let wanted = format!("ARBORIST_JOB={job}\0");
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let has_it = |id: &String| {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        String::from_utf8_lossy(&environment).contains(&wanted)
+    };
+    ids.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit())).filter(has_it).collect()
+}
