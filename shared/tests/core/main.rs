@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 mod agents;
+mod claims;
 mod cleanup;
 mod cleanup_model;
 mod conformance;
