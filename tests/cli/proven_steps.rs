@@ -110,3 +110,16 @@ fn a_commit_of_others_that_leads_elsewhere_is_an_error() {
     fs::write(path(&plain), content).unwrap();
     repo.arborist(["state"]).exits(128).err("corrupt");
 }
+
+#[test]
+fn an_approved_review_without_the_steps_before_it_does_not_complete_a_task() {
+    let agent = r#"case "$prompt" in "Review"*) echo APPROVED ;; *) echo x > "$ARBORIST_TASK.txt" ;; esac"#;
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", agent);
+    repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    let trailer = "--format=%(trailers:key=Arborist-Session,valueonly,separator=)";
+    let session = repo.git(["log", "-1", trailer, "--grep=@@run-start"]).answer();
+    repo.commit(TaskCommit::new("T002", "review-approved").trailer("Session", &session).to_string());
+    repo.arborist(["gardener"]).succeeds();
+    assert!(repo.path("T002.txt").exists(), "the task was implemented");
+    assert_eq!(state(&repo, "T002"), "complete");
+}

@@ -49,7 +49,8 @@ pub struct Resume {
 
 impl Resume {
     /// Decides after the events from which attempts are counted. A step that passed is not repeated, a failed one
-    /// begins the next attempt, and an interrupted one is repeated with the same number.
+    /// begins the next attempt, and an interrupted one is repeated with the same number. A step counts only if the steps
+    /// before it passed in the same attempt.
     #[must_use]
     pub fn after(current: &[Event]) -> Self {
         let Some(last) = current.iter().rev().find_map(Event::attempt) else {
@@ -57,20 +58,24 @@ impl Resume {
         };
         // Turns without a following step belong to an attempt that was interrupted.
         let is_end = |event: &&Event| event.status() != Status::Turn && !event.is_interruption();
-        let Some(end) = current.iter().rfind(is_end) else {
+        let mut ends = current.iter().rev().filter(is_end);
+        let Some(end) = ends.next() else {
             return Self { attempt: last, stage: Stage::Implement };
         };
-        let passed = match end.status() {
-            Status::ImplementPass => Some(Stage::Test),
-            Status::TestPass => Some(Stage::Review),
-            Status::ReviewApproved => Some(Stage::Complete),
-            _ => None,
+        let (stage, needed): (_, &[Status]) = match end.status() {
+            Status::ImplementPass => (Stage::Test, &[]),
+            Status::TestPass => (Stage::Review, &[Status::ImplementPass]),
+            Status::ReviewApproved => (Stage::Complete, &[Status::TestPass, Status::ImplementPass]),
+            _ => (Stage::Implement, &[]),
         };
         let ended = end.attempt().unwrap_or(last);
-        match passed {
-            Some(stage) if ended == last => Self { attempt: ended, stage },
-            _ => Self { attempt: last.max(ended.next()), stage: Stage::Implement },
+        let has_passed = |status: &Status| {
+            ends.next().is_some_and(|event| event.status() == *status && event.attempt() == end.attempt())
+        };
+        if stage != Stage::Implement && ended == last && needed.iter().all(has_passed) {
+            return Self { attempt: ended, stage };
         }
+        Self { attempt: last.max(ended.next()), stage: Stage::Implement }
     }
 }
 
