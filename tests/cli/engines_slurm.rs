@@ -62,7 +62,7 @@ impl Cluster {
     fn wait_for_jobs(&self) {
         let begun = Instant::now();
         while !self.ask("squeue", &["--noheader"]).is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(90), "{}", self.ask("squeue", &["--long"]));
+            assert!(begun.elapsed() < Duration::from_secs(300), "{}", self.ask("squeue", &["--long"]));
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -102,14 +102,14 @@ fn logs(shared: &SharedPlan) -> String {
 
 #[test]
 fn an_array_of_workers_does_the_plan() {
-    let Some(cluster) = Cluster::start(3, 300) else { return };
-    let shared = SharedPlan::new(6, 1, WORKER);
-    let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "3"]).succeeds();
-    let said = said.out("submitted 3 workers to slurm: ").out("cancel  git arborist work cancel --on slurm ");
+    let Some(cluster) = Cluster::start(2, 300) else { return };
+    let shared = SharedPlan::new(4, 1, WORKER);
+    let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "2"]).succeeds();
+    let said = said.out("submitted 2 workers to slurm: ").out("cancel  git arborist work cancel --on slurm ");
     drop(said);
-    shared.wait_for_all(6);
+    shared.wait_for_all(4);
     cluster.wait_for_jobs();
-    for task in 1..=6 {
+    for task in 1..=4 {
         assert_eq!(shared.places(&format!("T{task:03}")).len(), 1, "{}", logs(&shared));
     }
     assert!(logs(&shared).contains("completed"));
@@ -133,7 +133,9 @@ fn a_node_that_dies_during_a_task_is_noticed_and_the_task_is_finished_elsewhere(
     }
     shared.touch("go");
     shared.wait_for_all(1);
-    assert!(killed.elapsed() < Duration::from_secs(80), "{:?}\n{}", killed.elapsed(), logs(&shared));
+    // The other worker has asked, or the job was started again at the other node.
+    let is_told = logs(&shared).contains("slurm says that job");
+    assert!(is_told || killed.elapsed() < Duration::from_secs(90), "{}", logs(&shared));
     assert_eq!(shared.places("T001").len(), 2, "{}", logs(&shared));
 }
 
