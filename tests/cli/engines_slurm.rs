@@ -58,6 +58,20 @@ impl Cluster {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     }
 
+    /// The processes of a job of this cluster: those that have its name in their environment.
+    fn job_processes(&self, job: &str) -> Vec<String> {
+        let cluster = format!("SLURM_CONF={}/", self.folder.path().display());
+        let wanted = [format!("ARBORIST_JOB={job}\0"), cluster];
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let has_it = |id: &String| {
+            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            let environment = String::from_utf8_lossy(&environment);
+            wanted.iter().all(|wanted| environment.contains(wanted))
+        };
+        ids.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit())).filter(has_it).collect()
+    }
+
     /// Waits until no job is left.
     fn wait_for_jobs(&self) {
         let begun = Instant::now();
@@ -128,7 +142,7 @@ fn a_node_that_dies_during_a_task_is_noticed_and_the_task_is_finished_elsewhere(
     let killed = Instant::now();
     let pid = fs::read_to_string(cluster.folder.path().join(format!("slurmd-{node}.pid"))).unwrap();
     kill_tree(pid.trim());
-    for process in job_processes(&job) {
+    for process in cluster.job_processes(&job) {
         kill_tree(&step_of(&process).unwrap_or(process));
     }
     shared.touch("go");
@@ -149,6 +163,7 @@ fn jobs_that_wait_in_the_queue_can_be_cancelled() {
     cluster.submit(&shared, &["cancel", "--on", "slurm", &job]).succeeds().out("cancelled ");
     cluster.wait_for_jobs();
     assert_eq!(shared.landings(), [] as [&str; 0]);
+    assert_eq!(shared.left(), "", "the worker has given its task back");
 }
 
 /// The process of Slurm that has started a process and reports its end.
@@ -157,16 +172,4 @@ fn step_of(process: &str) -> Option<String> {
     let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.to_owned();
     let name = fs::read_to_string(format!("/proc/{parent}/comm")).ok()?;
     name.starts_with("slurmstepd").then_some(parent)
-}
-
-/// The processes of a job: those that have its name in their environment.
-fn job_processes(job: &str) -> Vec<String> {
-    let wanted = format!("ARBORIST_JOB={job}\0");
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let has_it = |id: &String| {
-        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        String::from_utf8_lossy(&environment).contains(&wanted)
-    };
-    ids.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit())).filter(has_it).collect()
 }
