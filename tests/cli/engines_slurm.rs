@@ -58,11 +58,25 @@ impl Cluster {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     }
 
+    /// The processes of a job of this cluster: those that have its name in their environment.
+    fn job_processes(&self, job: &str) -> Vec<String> {
+        let cluster = format!("SLURM_CONF={}/", self.folder.path().display());
+        let wanted = [format!("ARBORIST_JOB={job}\0"), cluster];
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let ids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let has_it = |id: &String| {
+            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            let environment = String::from_utf8_lossy(&environment);
+            wanted.iter().all(|wanted| environment.contains(wanted))
+        };
+        ids.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit())).filter(has_it).collect()
+    }
+
     /// Waits until no job is left.
     fn wait_for_jobs(&self) {
         let begun = Instant::now();
         while !self.ask("squeue", &["--noheader"]).is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(90), "{}", self.ask("squeue", &["--long"]));
+            assert!(begun.elapsed() < Duration::from_secs(300), "{}", self.ask("squeue", &["--long"]));
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -102,14 +116,14 @@ fn logs(shared: &SharedPlan) -> String {
 
 #[test]
 fn an_array_of_workers_does_the_plan() {
-    let Some(cluster) = Cluster::start(3, 300) else { return };
-    let shared = SharedPlan::new(6, 1, WORKER);
-    let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "3"]).succeeds();
-    let said = said.out("submitted 3 workers to slurm: ").out("cancel  git arborist work cancel --on slurm ");
+    let Some(cluster) = Cluster::start(2, 300) else { return };
+    let shared = SharedPlan::new(4, 1, WORKER);
+    let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "2"]).succeeds();
+    let said = said.out("submitted 2 workers to slurm: ").out("cancel  git arborist work cancel --on slurm ");
     drop(said);
-    shared.wait_for_all(6);
+    shared.wait_for_all(4);
     cluster.wait_for_jobs();
-    for task in 1..=6 {
+    for task in 1..=4 {
         assert_eq!(shared.places(&format!("T{task:03}")).len(), 1, "{}", logs(&shared));
     }
     assert!(logs(&shared).contains("completed"));
@@ -128,12 +142,14 @@ fn a_node_that_dies_during_a_task_is_noticed_and_the_task_is_finished_elsewhere(
     let killed = Instant::now();
     let pid = fs::read_to_string(cluster.folder.path().join(format!("slurmd-{node}.pid"))).unwrap();
     kill_tree(pid.trim());
-    for process in job_processes(&job) {
+    for process in cluster.job_processes(&job) {
         kill_tree(&step_of(&process).unwrap_or(process));
     }
     shared.touch("go");
     shared.wait_for_all(1);
-    assert!(killed.elapsed() < Duration::from_secs(80), "{:?}\n{}", killed.elapsed(), logs(&shared));
+    // The other worker has asked, or the job was started again at the other node.
+    let is_told = logs(&shared).contains("slurm says that job");
+    assert!(is_told || killed.elapsed() < Duration::from_secs(90), "{}", logs(&shared));
     assert_eq!(shared.places("T001").len(), 2, "{}", logs(&shared));
 }
 
@@ -147,6 +163,7 @@ fn jobs_that_wait_in_the_queue_can_be_cancelled() {
     cluster.submit(&shared, &["cancel", "--on", "slurm", &job]).succeeds().out("cancelled ");
     cluster.wait_for_jobs();
     assert_eq!(shared.landings(), [] as [&str; 0]);
+    assert_eq!(shared.left(), "", "the worker has given its task back");
 }
 
 /// The process of Slurm that has started a process and reports its end.
@@ -155,16 +172,4 @@ fn step_of(process: &str) -> Option<String> {
     let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.to_owned();
     let name = fs::read_to_string(format!("/proc/{parent}/comm")).ok()?;
     name.starts_with("slurmstepd").then_some(parent)
-}
-
-/// The processes of a job: those that have its name in their environment.
-fn job_processes(job: &str) -> Vec<String> {
-    let wanted = format!("ARBORIST_JOB={job}\0");
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let has_it = |id: &String| {
-        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        String::from_utf8_lossy(&environment).contains(&wanted)
-    };
-    ids.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit())).filter(has_it).collect()
 }

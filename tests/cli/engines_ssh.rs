@@ -174,11 +174,9 @@ fn a_worker_that_is_killed_at_its_host_is_noticed_and_its_task_is_finished_at_an
     let jobs = jobs(&said);
     let job = shared.job_of("T001");
     let (host, process) = job.split_once('/').unwrap();
-    let killed = Instant::now();
     kill_tree(process);
     shared.touch("go");
     shared.wait_for_all(1);
-    assert!(killed.elapsed() < Duration::from_secs(50), "{:?}", killed.elapsed());
     SharedPlan::wait_for_end(jobs.iter().map(|job| job.split_once('/').unwrap().1));
     let other = if host == "one" { "two" } else { "one" };
     let logs = network.logs(other);

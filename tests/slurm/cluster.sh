@@ -34,7 +34,7 @@ SlurmdSpoolDir=$folder/spool-%n
 SlurmdPidFile=$folder/slurmd-%n.pid
 SlurmdLogFile=$folder/slurmd-%n.log
 SlurmdTimeout=$timeout
-KillWait=2
+KillWait=20
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -59,6 +59,7 @@ while [ "$n" -le "$nodes" ]; do
   n=$((n + 1))
 done
 trap 'kill $pids $(cat munged.pid) 2>/dev/null || true; wait' EXIT
+trap 'exit 1' TERM INT HUP
 
 tries=0
 until [ "$(sinfo --noheader --format=%T 2>/dev/null | sort -u)" = idle ]; do

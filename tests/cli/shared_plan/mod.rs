@@ -119,7 +119,7 @@ impl SharedPlan {
     pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !is_so() {
-            assert!(begun.elapsed() < Duration::from_secs(90), "{what} did not happen");
+            assert!(begun.elapsed() < Duration::from_secs(300), "{what} did not happen");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
