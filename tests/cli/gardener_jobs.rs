@@ -138,7 +138,8 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
     assert_eq!(repo.read("T001.txt"), "mine\n");
     repo.arborist(["state", "--exit-code"])
         .exits(1)
-        .out(" done, ").out(" parked")
+        .out(" done, ")
+        .out(" parked")
         .out("  git stash -u && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
     assert_eq!(
         seen(&repo, "T005"),
