@@ -15,7 +15,7 @@ use crate::{
         limits::{Chain, RunnerSetback},
     },
     event::{EventKind, RunEvent},
-    git::{ChildInputFiles, Repository},
+    git::{ChildInputFiles, PrivateGit, Repository},
     message::Step,
     pipeline::{
         ActiveRunner, Expense, OtherRepo, PipelineError, ReviewPlace, Sessions, StepRunner, TaskContext,
@@ -46,6 +46,8 @@ pub struct AgentCall<'a> {
     pub place: &'a Repository,
     /// Checkouts of other repositories that it works in.
     pub other_repos: &'a [OtherRepo],
+    /// A private git directory, for runners that get one.
+    pub private_git: Option<&'a PrivateGit>,
     /// A separate worktree to use instead of the task's own, for reviewers.
     pub apart: Option<&'a ReviewPlace>,
     /// The prompt.
@@ -161,6 +163,10 @@ impl TaskContext<'_> {
         }
         let child = step_runner.sandboxed(request.step.as_str(), places);
         let mut confinement = self.run.options.sandbox.confine(&child);
+        if let (Some(private), true) = (request.private_git, self.run.options.sandbox.has_private_git(&child))
+        {
+            confinement.iter_mut().for_each(|confinement| private.grant(confinement));
+        }
         let reads_home = |runner: &Runner| runner.wants_tools_home().is_some();
         if tools.is_some() && step_runner.program().is_some_and(reads_home) {
             // It is in the git directory, which is closed by now.
