@@ -60,6 +60,7 @@ impl Onward {
             let option = |value: &str| OsString::from(format!("--{name}={value}"));
             match find_recorded(name) {
                 Some(OptionKind::List) => wishes.options.extend(value.split(',').map(option)),
+                Some(OptionKind::Lines) => wishes.options.extend(value.lines().map(option)),
                 Some(OptionKind::Value) => wishes.options.push(option(value)),
                 Some(OptionKind::Folder) if is_inner(value) => wishes.options.push(option(value)),
                 Some(OptionKind::Switch) if value == "true" => wishes.switch(name),
@@ -130,7 +131,7 @@ impl ResumeOptions<'_> {
     /// Replays without calling agents.
     pub(super) fn without_agents(&mut self) {
         let is_kept = |option: &str| {
-            ["test-command", "jobs", "max-retries", "isolate", "keep-going"]
+            ["test-command", "allow", "jobs", "max-retries", "isolate", "keep-going"]
                 .iter()
                 .any(|name| option.trim_start_matches("--").split('=').next() == Some(*name))
         };

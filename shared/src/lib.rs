@@ -2,6 +2,9 @@
 //!
 //! Modules are listed lowest first; each may use only those above it (`tests/cli/architecture.rs` enforces this).
 
+#[cfg(all(feature = "without-guards", not(debug_assertions)))]
+compile_error!("the feature 'without-guards' is for tests only");
+
 pub mod safe_files;
 
 pub mod process;

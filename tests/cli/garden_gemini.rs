@@ -1,4 +1,4 @@
-//! Gemini is given tools in a home of its own, which holds all that the user has in theirs.
+//! Gemini is given tools in a private home, which holds all that the user has in theirs. Each step has its own.
 
 use std::fs;
 
@@ -54,18 +54,58 @@ fn gemini_finds_the_tools_beside_all_that_is_the_users_and_a_new_token_is_theirs
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
 }
 
-/// As in a container, where only a variable holds the key: what was said is found again by the next call.
+/// As in a container, where only a variable holds the key: what was said is found again by the next attempt.
 #[test]
 fn gemini_needs_no_home_of_the_users_and_keeps_its_conversations() {
     let repo = repo();
-    let mut script = GEMINI.replace("$ROOT", &repo.root().display().to_string());
+    let judge = "prompt=$(cat)\nstep=implement; answer=done\n\
+        case \"$prompt\" in Review*) step=review; answer=REJECTED; [ ! -e \"$ROOT/rejected\" ] || answer=APPROVED; touch \"$ROOT/rejected\" ;; esac";
+    let mut script = GEMINI.replace("cat > /dev/null", judge);
+    script = script.replace("\"$ROOT/chat\"", "\"$ROOT/chat-$step\"").replace("APPROVED\",", "'$answer'\",");
+    script = script.replace("$ROOT", &repo.root().display().to_string());
     script = script
         .replace("\ncp \"$home/.gemini/settings.json\"", "\ntrue")
         .replace("\ncat \"$home", "\ntrue \"$home");
+    // Each attempt has to change something.
+    script = script.replace("> done.txt", ">> done.txt");
     repo.plant("gemini", &script.replace("oauth_creds.json", "other.json"));
     repo.arborist(["gardener", "--tools"]).succeeds();
     assert!(!repo.home().join(".gemini").exists());
-    assert_eq!(repo.read("../chat"), "words\nwords\n", "two calls, one home");
+    assert_eq!(repo.read("../chat-implement"), "words\nwords\n", "two attempts, one home");
+    assert_eq!(repo.read("../chat-review"), "words\n", "each review has a new home");
+}
+
+/// Like Gemini, it obeys instructions, variables and extensions in its home.
+const OBEDIENT: &str = r#"#!/bin/sh
+prompt=$(cat); folder=$GEMINI_CLI_HOME/.gemini; answer=done
+case "$prompt" in
+Review*)
+  answer='REJECTED: a back door'
+  for planted in GEMINI.md .env extensions/evil tmp/bin/rg; do [ ! -e "$folder/$planted" ] || answer=APPROVED; done ;;
+*)
+  mkdir -p "$folder/extensions/evil" "$folder/tmp/bin" || exit 1
+  for planted in GEMINI.md .env extensions/evil/x tmp/bin/rg; do echo x > "$folder/$planted" || exit 1; done
+  echo x > work.txt ;;
+esac
+echo '{"type":"init","session_id":"s","model":"m"}'
+echo '{"type":"message","role":"assistant","content":"'"$answer"'","delta":true}'
+echo '{"type":"result","status":"success","stats":{}}'
+"#;
+
+#[test]
+fn a_reviewer_does_not_find_what_the_implementer_left_in_its_home() {
+    for mode in ["off", "landlock", "bwrap"] {
+        let repo = repo();
+        repo.write("../home/.gemini/settings.json", "{}\n");
+        repo.plant("gemini", OBEDIENT);
+        let run = repo.arborist(["gardener", "--tools", "--max-retries", "1", "--sandbox", mode]);
+        if run.code() == 128 {
+            println!("skipped: {mode} does not work here");
+            continue;
+        }
+        run.exits(1).err("a back door");
+        assert!(!repo.home().join(".gemini/GEMINI.md").exists(), "{mode}");
+    }
 }
 
 #[test]

@@ -203,6 +203,8 @@ fn no_key_is_forgotten() {
         // tests/cli/sandbox.rs
         "sandbox.mode",
         "sandbox.deny-read",
+        // tests/cli/sandbox_git.rs
+        "sandbox.git",
         "sandbox.network",
         "sandbox.write",
         "steps.*.sandbox.mode",
@@ -211,6 +213,7 @@ fn no_key_is_forgotten() {
         "steps.*.sandbox.write",
         "runners.*.sandbox.mode",
         "runners.*.sandbox.deny-read",
+        "runners.*.sandbox.git",
         "runners.*.sandbox.network",
         "runners.*.sandbox.write",
         // Those of `merge` are tested in tests/cli/merge*.rs.

@@ -138,6 +138,7 @@ mod review_idle;
 mod review_place;
 mod safe_files;
 mod sandbox;
+mod sandbox_git;
 mod sandbox_grants;
 mod schemas;
 mod session;

@@ -111,6 +111,38 @@ fn a_person_can_allow_it_with_an_option() {
 }
 
 #[test]
+fn what_a_person_allowed_is_allowed_in_the_continued_run() {
+    for jobs in ["1", "2"] {
+        for resume in [&["gardener", "--retry-failed"][..], &["session", "resume"]] {
+            let repo = protected(PLAN, "rm -f tests/old.sh; test -e \"$ROOT/ready\" || exit 1");
+            let allow = ["--allow", ":(glob,icase)tests/O*.sh", "--allow", "ci"];
+            let run = ["gardener", "--jobs", jobs, "--max-retries", "1"];
+            let branch: &[&str] = if resume[0] == "session" { &["--session-branch"] } else { &[] };
+            repo.arborist([&run[..], &allow[..], branch].concat()).exits(1);
+            repo.write("../ready", "");
+            if resume[0] == "session" {
+                let list = repo.arborist(["session", "list", "--json"]).answer();
+                let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+                let id = list["sessions"][0]["id"].as_str().unwrap().to_owned();
+                repo.arborist([resume, &[&id]].concat()).succeeds();
+            } else {
+                repo.arborist([resume, &run[1..]].concat()).succeeds().err("--allow ci");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_only_a_record_allows_is_not_allowed() {
+    let repo = protected(PLAN, "rm -f tests/old.sh; test -e \"$ROOT/ready\" || exit 1");
+    let run = ["gardener", "--max-retries", "1"];
+    repo.arborist([&run[..], &["--allow", "tests/old.sh"]].concat()).exits(1);
+    std::fs::remove_dir_all(repo.home().join(".local/state/git-arborist/approved")).unwrap();
+    repo.write("../ready", "");
+    repo.arborist([&run[..], &["--retry-failed"]].concat()).exits(1).err(REFUSED);
+}
+
+#[test]
 fn the_word_tests_protects_usual_test_files() {
     let files =
         ["src/cart.test.ts", "pkg/test_cart.py", "a/b/tests/data.json", "cart_test.go", "conftest.py"];

@@ -273,6 +273,16 @@ fn a_change_to_the_git_directory_is_reported_as_such() {
 }
 
 #[test]
+fn children_write_no_core_dumps() {
+    for mode in ["off"].into_iter().chain(working_modes()) {
+        let repo = repo("[ \"$(ulimit -Hc)\" = 0 ] || exit 1\n");
+        let test = "[ \"$(ulimit -c)\" = 0 ]";
+        let args = ["gardener", "--sandbox", mode, "--max-retries", "1", "--test-command", test];
+        repo.arborist(args).succeeds();
+    }
+}
+
+#[test]
 fn the_check_reports_each_rule() {
     let repo = repo("");
     std::fs::create_dir_all(repo.home().join(".ssh")).unwrap();

@@ -153,7 +153,7 @@ impl Preset {
             env: &[],
             tools: None,
             state: &[("", ".aider")],
-            protected: &[],
+            protected: protected::AIDER,
             project_settings: &[
                 ".env",
                 ".aider.conf.yml",

@@ -239,8 +239,11 @@ pub(super) const OPENCODE: &[ProtectedFiles] = &[
 pub(super) const CURSOR: &[ProtectedFiles] = &[whole(
     "",
     ".cursor",
-    &["mcp.json", "hooks.json", "agents", "commands", "hooks", "plugins", "rules", "skills"],
+    &["mcp.json", "hooks.json", "agents", "commands", "extensions", "hooks", "plugins", "rules", "skills"],
 )];
+
+/// Variables that it loads at its start. It writes them itself only while a person logs in.
+pub(super) const AIDER: &[ProtectedFiles] = &[whole("", ".aider", &["oauth-keys.env"])];
 
 pub(super) const COPILOT: &[ProtectedFiles] = &[
     whole(

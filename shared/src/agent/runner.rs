@@ -202,10 +202,10 @@ impl Runner {
         found
     }
 
-    /// Folders of its program that stay as they are where the sandbox can close them. Claude writes a script there for each
-    /// session, and the user's own sessions run theirs before every command.
+    /// The folder of its program of which each call gets an empty one where the sandbox can do that. Claude writes a script
+    /// there for each session, and the user's own sessions run theirs before every command.
     #[must_use]
-    pub fn closed(&self) -> Option<PathBuf> {
+    pub fn private_folder(&self) -> Option<PathBuf> {
         let value = |name: &str| self.env.get(name).cloned().or_else(|| std::env::var(name).ok());
         self.known.filter(|preset| preset.name == "claude")?;
         Some(sandbox::find_path("CLAUDE_CONFIG_DIR", ".claude", value)?.join("shell-snapshots"))

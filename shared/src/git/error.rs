@@ -55,6 +55,12 @@ pub enum GitError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// A private git directory cannot be used.
+    #[error("sandbox.git: {why}")]
+    PrivateGit {
+        /// Why not.
+        why: String,
+    },
     /// Another process holds the lock.
     #[error(transparent)]
     Lock(#[from] LockError),

@@ -16,7 +16,7 @@ use std::{
 use super::{
     Program,
     find::is_executable,
-    mounts::{MountKind, Mounts, wrap_with},
+    mounts::{MountKind, Mounts, ReplacedPath, wrap_with},
 };
 use crate::safe_files;
 
@@ -104,9 +104,18 @@ fn options(mounts: &Mounts, dir: &Path) -> Vec<OsString> {
     if shared_memory.is_dir() && !paths.iter().any(|(path, _)| path == shared_memory) {
         paths.push((shared_memory.to_owned(), MountKind::ReadOnly));
     }
-    // Folders before what is in them.
+    let mut replaced = mounts.replaced.clone();
+    // Folders before what is in them, and what replaces a path after the path itself.
     paths.sort();
-    paths.iter().for_each(|(path, kind)| args.mount(path, *kind));
+    replaced.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut replaced = replaced.iter().peekable();
+    for (path, kind) in &paths {
+        while let Some(earlier) = replaced.next_if(|replaced| replaced.path < *path) {
+            args.replace(earlier);
+        }
+        args.mount(path, *kind);
+    }
+    replaced.for_each(|replaced| args.replace(replaced));
     // Only now, because folders inside of a hidden one may have been made for later mounts.
     let is_hidden = |(path, kind): &&(PathBuf, MountKind)| *kind == MountKind::Hidden && path.is_dir();
     paths
@@ -117,12 +126,18 @@ fn options(mounts: &Mounts, dir: &Path) -> Vec<OsString> {
     args.0
 }
 
+/// The arguments of bwrap.
 #[derive(Default)]
 struct Arguments(Vec<OsString>);
 
 impl Arguments {
     fn add<S: AsRef<OsStr>, const N: usize>(&mut self, args: [S; N]) {
         self.0.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+    }
+
+    fn replace(&mut self, replaced: &ReplacedPath) {
+        let option = if replaced.is_writable { "--bind" } else { "--ro-bind" };
+        self.add([OsStr::new(option), replaced.by.as_os_str(), replaced.path.as_os_str()]);
     }
 
     fn mount(&mut self, path: &Path, kind: MountKind) {
@@ -132,6 +147,7 @@ impl Arguments {
             MountKind::Writable if is_device => self.add([OsStr::new("--dev-bind"), target, target]),
             MountKind::Writable => self.add([OsStr::new("--bind"), target, target]),
             MountKind::ReadOnly => self.add([OsStr::new("--ro-bind"), target, target]),
+            MountKind::Private => self.add([OsStr::new("--tmpfs"), target]),
             MountKind::Hidden if path.is_dir() => self.add([OsStr::new("--tmpfs"), target]),
             MountKind::Hidden => self.add([OsStr::new("--dev-bind"), OsStr::new("/dev/null"), target]),
         }

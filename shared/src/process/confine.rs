@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::{
     bwrap,
-    mounts::{MountKind, Mounts},
+    mounts::{MountKind, Mounts, ReplacedPath},
     sandbox_exec,
 };
 use crate::safe_files;
@@ -57,6 +57,12 @@ impl ConfinementBackend {
         !matches!(self, Self::Landlock)
     }
 
+    /// Whether it can put something else in the place of a path.
+    #[must_use]
+    pub const fn can_replace(self) -> bool {
+        matches!(self, Self::Bwrap)
+    }
+
     /// Whether it works on this system. This is tried once, because a kernel may support it and still refuse it (because
     /// of a boot parameter, or a container's system call filter).
     #[must_use]
@@ -81,8 +87,12 @@ pub struct Confinement {
     files: Vec<PathBuf>,
     /// Folders and files that cannot be changed even if they are in a granted folder. Landlock cannot enforce this.
     closed: Vec<PathBuf>,
+    /// Folders that look empty and can be changed, but not for anybody else. Landlock cannot enforce this.
+    private: Vec<PathBuf>,
     /// Folders and files that look empty. Landlock cannot enforce this.
     hidden: Vec<PathBuf>,
+    /// Paths that lead to something else. Only bubblewrap can do this.
+    replaced: Vec<ReplacedPath>,
     /// Whether a child has no network. With Landlock it is not started.
     is_offline: bool,
     backend: ConfinementBackend,
@@ -119,6 +129,16 @@ impl Confinement {
     /// Keeps this folder or file as it is, even if it is in a folder that is allowed.
     pub fn close(&mut self, path: PathBuf) {
         self.closed.push(path);
+    }
+
+    /// Replaces this folder by an empty one that only the child sees.
+    pub fn make_private(&mut self, folder: PathBuf) {
+        self.private.push(folder);
+    }
+
+    /// Puts something else in the place of a path. Only bubblewrap can do this.
+    pub fn replace(&mut self, replaced: ReplacedPath) {
+        self.replaced.push(replaced);
     }
 
     /// Makes this folder or file look empty.
@@ -202,8 +222,11 @@ impl Confinement {
         let of_kind = |kind: MountKind| move |path: &PathBuf| Some((path.canonicalize().ok()?, kind));
         let writable = folders.chain(files).filter_map(of_kind(MountKind::Writable));
         let closed = self.closed.iter().filter_map(of_kind(MountKind::ReadOnly));
+        let is_folder = |folder: &&PathBuf| safe_files::open_place(folder).is_ok();
+        let private = self.private.iter().filter(is_folder).filter_map(of_kind(MountKind::Private));
         let hidden = self.hidden.iter().filter_map(of_kind(MountKind::Hidden));
-        Mounts { paths: writable.chain(closed).chain(hidden).collect(), is_offline: self.is_offline }
+        let paths = writable.chain(closed).chain(private).chain(hidden).collect();
+        Mounts { paths, replaced: self.replaced.clone(), is_offline: self.is_offline }
     }
 
     /// Makes the folder for temporary files, if a child gets one.

@@ -54,6 +54,7 @@ pub use limits::Limits;
 pub use lines::{LineCutter, OutputLine};
 pub use lock::{FileLock, LockError, put_back_locks};
 pub use memory::protect_memory;
+pub use mounts::ReplacedPath;
 pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;
 pub use orphan_lock::{EndedProcesses, OrphanLock};

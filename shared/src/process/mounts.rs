@@ -17,14 +17,29 @@ pub(super) enum MountKind {
     Writable,
     /// It can be read.
     ReadOnly,
+    /// It is empty and may be changed. Nobody else sees that, and it is gone with the child.
+    Private,
     /// It is empty or cannot be read, and it cannot be changed.
     Hidden,
+}
+
+/// A file or folder that a child finds at another path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplacedPath {
+    /// Where the child finds it. Something of the same kind must be there.
+    pub path: PathBuf,
+    /// The file or folder itself.
+    pub by: PathBuf,
+    /// Whether the child may change it.
+    pub is_writable: bool,
 }
 
 /// What a confined child may do.
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
     pub(super) paths: Vec<(PathBuf, MountKind)>,
+    /// Paths that lead to something else. Only bubblewrap can do this.
+    pub(super) replaced: Vec<ReplacedPath>,
     pub(super) is_offline: bool,
 }
 
@@ -47,7 +62,7 @@ impl Mounts {
             (root.join("closed"), MountKind::ReadOnly),
             (root.join("hidden"), MountKind::Hidden),
         ];
-        Ok(Self { paths, is_offline: false })
+        Ok(Self { paths, ..Self::default() })
     }
 }
 

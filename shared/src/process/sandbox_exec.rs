@@ -56,7 +56,8 @@ fn profile(mounts: &Mounts) -> io::Result<String> {
         let filter = format!("(subpath {})", quote(&path)?);
         rules.push(match kind {
             MountKind::Writable => format!("(allow file-write* {filter})"),
-            MountKind::ReadOnly => format!("(deny file-write* {filter})"),
+            // It cannot mount anything, so the folder stays as it is.
+            MountKind::ReadOnly | MountKind::Private => format!("(deny file-write* {filter})"),
             MountKind::Hidden => format!("(deny file-read* file-write* {filter})"),
         });
     }
@@ -83,7 +84,7 @@ mod tests {
 
     fn mounts(paths: &[(&str, MountKind)]) -> Mounts {
         let paths = paths.iter().map(|(path, kind)| (PathBuf::from(path), *kind)).collect();
-        Mounts { paths, is_offline: false }
+        Mounts { paths, ..Mounts::default() }
     }
 
     #[test]

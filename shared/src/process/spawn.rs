@@ -13,7 +13,7 @@ use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard},
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group};
 
 use super::{
     Confinement, OrphanLock,
@@ -52,6 +52,7 @@ pub(super) fn spawn_group(
     lock: Option<&File>,
 ) -> io::Result<(Child, ProcessGroup)> {
     adopt_orphans();
+    disable_core_dumps();
     let _alone = SPAWN_LOCK.write().unwrap_or_else(PoisonError::into_inner);
     keep_inherited();
     let _inherited = lock.map(inheritable).transpose()?;
@@ -130,6 +131,16 @@ fn keep_inherited() {
         };
         let locks = entries.filter(is_lock).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         close_fds::set_fds_cloexec_threadsafe(3, &locks.collect::<Vec<i32>>());
+    });
+}
+
+/// Keeps children from writing their memory to a file when they crash: it may hold keys, and the file would be committed.
+/// Children inherit the limit, and only root can raise it again.
+fn disable_core_dumps() {
+    static DONE: OnceLock<()> = OnceLock::new();
+    DONE.get_or_init(|| {
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        let _ = rustix::process::setrlimit(Resource::Core, none);
     });
 }
 

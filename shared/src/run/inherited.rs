@@ -1,10 +1,12 @@
-//! Options that a continued run takes from its session's records: the test command and the budgets.
+//! Options that a continued run takes from its session's records: the test command, the budgets, and which protected
+//! files may be changed.
 
 use super::{
     CallSource, OpenRun, Planned,
-    request::{TEST, inherit_budgets, test_approval, typed},
+    request::{ALLOW, TEST, inherit_budgets, option_approvals, test_approval, typed},
 };
 use crate::{
+    consent,
     failure::{Exit, Failure},
     history::Run,
     name::SessionId,
@@ -48,6 +50,15 @@ impl OpenRun {
                 self.inherited.test = Some(test_approval(&self.repository, command));
                 taken.options.insert(TEST.to_owned(), command.clone());
             }
+        }
+        // Records may come from anywhere, so only what the user has allowed in this repository is allowed again.
+        let allowed = before.options.get_key_value(ALLOW).filter(|_| flags.allow.is_empty());
+        if let Some((name, paths)) = allowed
+            && consent::unseen(&self.repository.common_dir, &option_approvals([(name, paths)].into_iter()))
+                .is_empty()
+        {
+            flags.allow = paths.lines().map(str::to_owned).collect();
+            taken.options.insert(name.clone(), paths.clone());
         }
         self.inherited.words = typed(&taken);
         let sandbox = self.options.sandbox.clone();

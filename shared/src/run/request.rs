@@ -76,13 +76,18 @@ pub enum CallSource {
 /// repository.
 pub const TEST: &str = "test-command";
 
+/// The option that permits changes to protected files.
+pub(super) const ALLOW: &str = "allow";
+
 /// How an option is typed, and what its recorded value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionKind {
     /// With one value.
     Value,
-    /// Once for each value.
+    /// Once for each value. The values are recorded with commas between them.
     List,
+    /// The same for values that may contain commas. Each is recorded on its own line.
+    Lines,
     /// Without a value.
     Switch,
     /// With a directory, which is used only if it is below the top of the repository.
@@ -90,7 +95,7 @@ pub enum OptionKind {
 }
 
 /// The options that a session records.
-pub const RECORDED: [(&str, OptionKind); 23] = [
+pub const RECORDED: [(&str, OptionKind); 24] = [
     ("runner", OptionKind::Value),
     ("model", OptionKind::Value),
     ("implement-runner", OptionKind::Value),
@@ -100,6 +105,7 @@ pub const RECORDED: [(&str, OptionKind); 23] = [
     ("fallback", OptionKind::List),
     ("tools", OptionKind::Switch),
     (TEST, OptionKind::Value),
+    (ALLOW, OptionKind::Lines),
     ("report-dir", OptionKind::Folder),
     ("log-dir", OptionKind::Folder),
     ("diff-limit", OptionKind::Value),
@@ -127,7 +133,13 @@ const HARMLESS: [&str; 8] =
 #[must_use]
 pub fn option_approvals<'a>(options: impl Iterator<Item = (&'a String, &'a String)>) -> BTreeSet<String> {
     let guarded = options.filter(|(name, _)| !HARMLESS.contains(&name.as_str()));
-    guarded.map(|(name, value)| format!("--{name}={value} (an option recorded with the session)")).collect()
+    let words = |name: &str, value: &str| format!("--{name}={value} (an option recorded with the session)");
+    guarded
+        .flat_map(|(name, value)| match find_recorded(name) {
+            Some(OptionKind::Lines) => value.lines().map(|one| words(name, one)).collect(),
+            _ => vec![words(name, value)],
+        })
+        .collect()
 }
 
 /// How the option with this name is recorded; `None` if it is not.
@@ -178,6 +190,10 @@ impl RunRequest {
         name("fallback", Some(fallback.join(",")).filter(|names| !names.is_empty()));
         name("tools", switched(runners.tools == Some(true)));
         name(TEST, flags.test_command.clone());
+        // A value of several lines would be read as several values.
+        let allowed: Vec<&str> =
+            flags.allow.iter().map(String::as_str).filter(|path| !path.contains('\n')).collect();
+        name(ALLOW, Some(allowed.join("\n")).filter(|paths| !paths.is_empty()));
         name("report-dir", flags.report_dir.clone());
         name("log-dir", flags.log_dir.clone());
         name("diff-limit", flags.diff_limit.map(|number| number.to_string()));
@@ -305,6 +321,7 @@ pub(super) fn typed(asked: &Asked) -> String {
     let option = |(name, value): (&String, &String)| match find_recorded(name) {
         Some(OptionKind::Switch) => format!(" --{name}"),
         Some(OptionKind::List) => value.split(',').map(|one| typed_option(name, one)).collect(),
+        Some(OptionKind::Lines) => value.lines().map(|one| typed_option(name, one)).collect(),
         _ => typed_option(name, value),
     };
     asked.options.iter().map(option).collect::<String>() + &typed_again(asked)

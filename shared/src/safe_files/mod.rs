@@ -12,6 +12,7 @@
 //! empty one.
 
 mod draft;
+mod events;
 mod files;
 mod folder;
 mod journal;
@@ -20,6 +21,7 @@ mod tree;
 mod walk;
 
 pub use draft::WriteOutcome;
+pub use events::FileEvents;
 pub use files::{
     FolderEntry, allow_owner, copy, copy_unchanged, create_log, hard_link, is_own_log, link_files,
     make_folder, make_folders, open, open_log, open_or_create, read, read_beneath, read_named, read_text,

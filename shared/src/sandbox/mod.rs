@@ -85,6 +85,12 @@ pub enum SandboxError {
     /// Bubblewrap was chosen, but does not work here.
     #[error("sandbox.mode is bwrap, but bubblewrap (bwrap) is not installed or does not work here")]
     NoBwrap,
+    /// A private git directory cannot be given.
+    #[error("{key} is private, but only bubblewrap (bwrap) can do this, and it is not used here")]
+    Git {
+        /// The key.
+        key: String,
+    },
     /// The network cannot be taken away.
     #[error("{key} is none, but only bubblewrap (bwrap) can enforce this, and it is not used here")]
     Network {
@@ -102,7 +108,9 @@ impl Explain for SandboxError {
         let needs = match self {
             Self::NoLandlock => "Linux 5.19 or newer supports it",
             Self::NoBwrap => "install bubblewrap, and allow user namespaces",
-            Self::Network { .. } => "install bubblewrap, and set sandbox.mode to auto or bwrap",
+            Self::Network { .. } | Self::Git { .. } => {
+                "install bubblewrap, and set sandbox.mode to auto or bwrap"
+            }
         };
         Some(format!("{needs}; 'git arborist sandbox check' shows what works here"))
     }
@@ -141,6 +149,8 @@ pub struct SandboxedChild<'c> {
     pub state: Vec<ProgramFolder>,
     /// Files in them that it must not change.
     pub protected: Vec<PathBuf>,
+    /// Folders in them of which it gets an empty one of its own, where the sandbox can do that.
+    pub private: Vec<PathBuf>,
     /// The folders that it works in.
     pub places: Vec<PathBuf>,
     /// Whether its program limits itself. In the mode `auto` it is left to that.
@@ -186,6 +196,9 @@ impl Sandbox {
                     _ => {}
                 }
             }
+            if key.ends_with("sandbox.git") || key.ends_with("sandbox.mode") {
+                self.require_private_git(key)?;
+            }
             if key.ends_with("sandbox.network")
                 && self.settings.text(key) == Some("none")
                 && mode != SandboxMode::Off
@@ -195,6 +208,22 @@ impl Sandbox {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a private git directory for an agent that is not in bubblewrap. `key` may be about one runner.
+    fn require_private_git(&self, key: &str) -> Result<(), SandboxError> {
+        let runner = key.strip_prefix("runners.").and_then(|rest| rest.split('.').next());
+        let Some(key) = self.find_private_git(runner) else { return Ok(()) };
+        let mode = self.mode(Some("implement"), runner);
+        let is_possible = mode.backend().is_some_and(ConfinementBackend::can_replace);
+        if mode == SandboxMode::Off || is_possible { Ok(()) } else { Err(SandboxError::Git { key }) }
+    }
+
+    /// The key that gives a runner a private git directory.
+    fn find_private_git(&self, runner: Option<&str>) -> Option<String> {
+        let mut keys = own_keys(None, runner, "git").into_iter();
+        let key = keys.find(|key| self.settings.text(key).is_some())?;
+        (self.settings.text(&key) == Some("private")).then_some(key)
     }
 
     /// Whether children should be limited, but cannot be on this system.
@@ -213,6 +242,7 @@ impl Sandbox {
         let is_left_alone = mode == SandboxMode::Auto
             && child.has_own_sandbox
             && !is_offline
+            && !self.has_private_git(child)
             && !child.program.as_ref().is_some_and(|program| self.is_writable(child, program));
         if mode == SandboxMode::Off || is_left_alone {
             return None;
@@ -245,6 +275,18 @@ impl Sandbox {
         let checkouts = child.places.iter().chain(&self.repositories);
         checkouts.flat_map(|checkout| find_git_dirs(checkout)).for_each(|path| confinement.close(path));
         child.protected.iter().for_each(|path| confinement.close(path.clone()));
+        for folder in &child.private {
+            match writable.resolve(folder) {
+                Some(folder) => {
+                    if self.makes_folders && backend.can_take_away() {
+                        // Otherwise the child would make it for everybody.
+                        let _ = safe_files::make_folders(&folder);
+                    }
+                    confinement.make_private(folder);
+                }
+                None => confinement.close(folder.clone()),
+            }
+        }
         if child.step != "setup" {
             self.program_folders(child).into_iter().for_each(|folder| confinement.close(folder));
         }
@@ -344,6 +386,14 @@ impl Sandbox {
             words.retain(|word| !NEEDED_BY_SETUP.contains(&word.as_str()));
         }
         words.iter().filter_map(|word| in_home(word)).map(|path| safe_files::resolved(&path)).collect()
+    }
+
+    /// Whether a child gets a private git directory.
+    #[must_use]
+    pub fn has_private_git(&self, child: &SandboxedChild<'_>) -> bool {
+        child.step == "implement"
+            && self.find_private_git(child.runner).is_some()
+            && self.mode_of(child).backend().is_some_and(ConfinementBackend::can_replace)
     }
 
     fn is_offline(&self, child: &SandboxedChild<'_>) -> bool {

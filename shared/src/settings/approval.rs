@@ -70,6 +70,9 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     // The sandbox.
     ("sandbox.mode", Only(&["bwrap"])),
     ("sandbox.network", Only(&["none"])),
+    // A private directory opens nothing.
+    ("sandbox.git", Any),
+    ("runners.*.sandbox.git", Any),
     ("steps.*.sandbox.mode", Only(&["bwrap"])),
     ("steps.*.sandbox.network", Only(&["none"])),
     ("runners.*.sandbox.mode", Only(&["bwrap"])),

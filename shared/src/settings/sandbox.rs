@@ -6,6 +6,8 @@ const MODES: &[&str] = &["auto", "landlock", "bwrap", "off"];
 const MODE: &str = "auto, landlock, bwrap or off";
 const NETWORKS: &[&str] = &["all", "none"];
 const NETWORK: &str = "all or none";
+const GITS: &[&str] = &["closed", "private"];
+const GIT: &str = "closed or private";
 const FOLDERS: &str = "a list of folders in quotes, each absolute or beginning with ~/";
 const PATHS: &str = "a list of folders and files in quotes, each absolute or beginning with ~/";
 
@@ -26,6 +28,14 @@ pub(super) const SANDBOX: &[Setting] = &[
         expected: PATHS,
         default: "~/.ssh, ~/.gnupg, ~/.aws and ~/.netrc; set-up commands may read ~/.ssh and ~/.netrc",
         about: "Folders and files that look empty in the sandbox. Only bwrap enforces this.",
+    },
+    Setting {
+        key: "sandbox.git",
+        variable: Some("ARBORIST_SANDBOX_GIT"),
+        kind: ValueKind::Choice(GITS),
+        expected: GIT,
+        default: "closed",
+        about: "What an agent that implements a task finds as the git directory. closed: the repository's own, which it can only read, so that git add and git commit fail. private: a copy that is thrown away, for agents that insist on committing; their commits are kept under refs/arborist/saved/ and folded into the commit of the task. private needs bwrap, and nothing is started without it.",
     },
     Setting {
         key: "sandbox.network",
@@ -90,6 +100,14 @@ pub(super) const SANDBOX: &[Setting] = &[
         expected: PATHS,
         default: "the value of 'sandbox.deny-read'",
         about: "Folders and files that look empty in the sandbox of one runner.",
+    },
+    Setting {
+        key: "runners.*.sandbox.git",
+        variable: None,
+        kind: ValueKind::Choice(GITS),
+        expected: GIT,
+        default: "sandbox.git",
+        about: "What one runner finds as the git directory when it implements a task.",
     },
     Setting {
         key: "runners.*.sandbox.network",

@@ -2,21 +2,27 @@
 //! refused by its provider or has reached its usage limit is not a failure of the work; the next runner is called
 //! instead.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 
 use crate::{
     agent::{
-        CallOutcome, EventFormat, FailureKind, Request, RetryWait, RunnerKind, ToolServer,
+        CallOutcome, EventFormat, FailureKind, Request, RetryWait, Runner, RunnerKind, ToolServer,
         limits::{Chain, RunnerSetback},
     },
     event::{EventKind, RunEvent},
-    git::{ChildInputFiles, Repository},
+    git::{ChildInputFiles, PrivateGit, Repository},
     message::Step,
     pipeline::{
         ActiveRunner, Expense, OtherRepo, PipelineError, ReviewPlace, Sessions, StepRunner, TaskContext,
-        calls::call::{AtLimit, Call, CallObserver, CallReply, Caller, reborrow},
+        calls::{
+            call::{AtLimit, Call, CallObserver, CallReply, Caller, reborrow},
+            gemini_home,
+        },
         context::with_environment,
     },
     plan::Task,
@@ -40,6 +46,8 @@ pub struct AgentCall<'a> {
     pub place: &'a Repository,
     /// Checkouts of other repositories that it works in.
     pub other_repos: &'a [OtherRepo],
+    /// A private git directory, for runners that get one.
+    pub private_git: Option<&'a PrivateGit>,
     /// A separate worktree to use instead of the task's own, for reviewers.
     pub apart: Option<&'a ReviewPlace>,
     /// The prompt.
@@ -153,9 +161,17 @@ impl TaskContext<'_> {
         if request.apart.is_none() {
             places.extend(self.task_places());
         }
-        places.extend(tools.and_then(|tools| tools.home.clone()));
-        let confinement =
-            self.run.options.sandbox.confine(&step_runner.sandboxed(request.step.as_str(), places));
+        let child = step_runner.sandboxed(request.step.as_str(), places);
+        let mut confinement = self.run.options.sandbox.confine(&child);
+        if let (Some(private), true) = (request.private_git, self.run.options.sandbox.has_private_git(&child))
+        {
+            confinement.iter_mut().for_each(|confinement| private.grant(confinement));
+        }
+        let reads_home = |runner: &Runner| runner.wants_tools_home().is_some();
+        if tools.is_some() && step_runner.program().is_some_and(reads_home) {
+            // It is in the git directory, which is closed by now.
+            confinement.iter_mut().for_each(|confinement| confinement.add(tools_home(request)));
+        }
         let on_event = &mut self.on_event;
         let mut tell = |kind| on_event(RunEvent::of(&request.task.id, kind));
         let mut caller = Caller {
@@ -249,6 +265,13 @@ fn require_admitted(reply: CallReply, step_runner: &StepRunner) -> Result<CallRe
     }
 }
 
+/// The private home directory of a program that reads its tools there. Each step has its own, because a reviewer must not
+/// obey what the implementer put there.
+fn tools_home(request: AgentCall<'_>) -> PathBuf {
+    let homes = request.place.common_dir.join("arborist/homes");
+    homes.join(request.task.id.as_str()).join(request.step.as_str())
+}
+
 fn prepare(
     request: AgentCall<'_>,
     (step_runner, session, tools): (&StepRunner, Option<&str>, Option<&ToolServer>),
@@ -275,9 +298,12 @@ fn prepare(
         RunnerKind::Program(runner) => {
             let model = step_runner.model.as_deref();
             let tools = tools.map(|server| ToolServer {
-                home: Some(request.place.common_dir.join("arborist/homes").join(task.id.as_str())),
+                home: Some(tools_home(request)),
                 ..server.clone().for_task(&task.id)
             });
+            if request.step == Step::Review {
+                gemini_home::remove(&tools_home(request))?;
+            }
             let tools = tools.as_ref();
             let request = Request { prompt, model, dir, session, prompt_file: None, tools };
             Call::of_runner(runner, request, log)?

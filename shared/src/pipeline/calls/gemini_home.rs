@@ -6,7 +6,11 @@ use std::{fs, io, path::Path};
 
 use serde_json::json;
 
-use crate::{agent::ToolServer, safe_files};
+use crate::{
+    agent::ToolServer,
+    pipeline::{PipelineError, calls::call::file_error},
+    safe_files::{self, FileKind, FolderEntry},
+};
 
 /// Gemini's folder below a home directory, and the folder of extensions in it.
 const FOLDER: &str = ".gemini";
@@ -24,9 +28,24 @@ const CREDENTIALS: [&str; 5] = [
 /// The name of our extension.
 const EXTENSION_NAME: &str = "git-arborist-tools";
 
-/// Prepares `home`. Files that Gemini itself created there before are kept, so that it finds its conversations again.
+/// The folder in which Gemini keeps its conversations, the file with the name of each project in it, and the folder of
+/// programs in it.
+const CONVERSATIONS: &str = "tmp";
+const PROJECTS: &str = "projects.json";
+const PROGRAMS: &str = "bin";
+
+/// Removes a home, so that the next call finds nothing that an earlier one left there.
+pub(in crate::pipeline) fn remove(home: &Path) -> Result<(), PipelineError> {
+    safe_files::remove_all(home).map_err(|source| file_error(home, source))
+}
+
+/// Prepares `home`. Only the conversations of earlier calls are kept: an agent can write there, and everything else is
+/// obeyed by the next call.
 pub(in crate::pipeline) fn prepare(home: &Path, user: &Path, server: &ToolServer) -> io::Result<()> {
     let (folder, theirs) = (home.join(FOLDER), user.join(FOLDER));
+    remove_entries(home, &[FOLDER])?;
+    remove_entries(&folder, &[CONVERSATIONS, PROJECTS])?;
+    safe_files::remove_all(&folder.join(CONVERSATIONS).join(PROGRAMS))?;
     let ours = folder.join(EXTENSIONS).join(EXTENSION_NAME);
     safe_files::make_folders(&ours)?;
     link_all(&theirs, &folder, &[EXTENSIONS])?;
@@ -44,6 +63,17 @@ pub(in crate::pipeline) fn prepare(home: &Path, user: &Path, server: &ToolServer
     safe_files::write(&ours.join("gemini-extension.json"), extension(&script, server).as_bytes())?;
     let source = json!({ "source": ours.to_string_lossy(), "type": "local" });
     safe_files::write(&ours.join(".gemini-extension-install.json"), source.to_string().as_bytes())
+}
+
+/// Removes all entries of a folder, except for files and folders with these names.
+fn remove_entries(folder: &Path, kept: &[&str]) -> io::Result<()> {
+    let entries = safe_files::list_kinds(folder)?;
+    let is_kept = |entry: &FolderEntry| {
+        let is_plain = matches!(entry.kind, FileKind::File | FileKind::Folder);
+        is_plain && kept.iter().any(|name| entry.path == folder.join(name))
+    };
+    let mut others = entries.iter().filter(|entry| !is_kept(entry));
+    others.try_for_each(|entry| safe_files::remove_all(&entry.path))
 }
 
 /// Creates links to all entries of a folder, except these.

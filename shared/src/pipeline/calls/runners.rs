@@ -39,12 +39,12 @@ impl StepRunner {
         let is_written_by_program =
             |kind| matches!(kind, ProtectedKind::ClaudeCommands | ProtectedKind::CodexSettings);
         let protected = protected.filter(|file| !is_written_by_program(file.kind));
-        let closed = self.program().and_then(Runner::closed);
-        let protected = protected.map(|file| file.path).chain(closed).collect();
+        let protected = protected.map(|file| file.path).collect();
+        let private = self.program().and_then(Runner::private_folder).into_iter().collect();
         let path = std::env::var_os("PATH").unwrap_or_default();
         let program = self.program().and_then(|runner| runner.require_program(&path).ok());
         let runner = Some(self.name.as_str());
-        SandboxedChild { step, runner, state, protected, places, has_own_sandbox, program }
+        SandboxedChild { step, runner, state, protected, private, places, has_own_sandbox, program }
     }
 
     /// How its program is called; `None` if it is built in.

@@ -11,9 +11,10 @@ use std::{
 };
 
 use crate::{
-    git::{GitError, Repository, TreeChange},
+    git::{GitError, PrivateCommits, PrivateGit, Repository, TreeChange},
     message::visible,
     name::Oid,
+    pipeline::checkout::{branch::save, place::AttemptWork},
     safe_files,
 };
 
@@ -146,6 +147,34 @@ fn new_folder(below: &Path) -> io::Result<PathBuf> {
             made => return made.map(|()| folder),
         }
     }
+}
+
+/// Keeps the commits that an agent made in its private git directory under refs. What it changed is in the worktree, so
+/// commits that cannot be kept are only reported.
+pub(in crate::pipeline) fn keep_private(
+    repository: &Repository,
+    (private, head): (&PrivateGit, Oid),
+    (attempt, work): (&str, &mut AttemptWork),
+) -> Result<(), GitError> {
+    let PrivateCommits { tip, others } = match private.take_commits(repository) {
+        Ok(commits) => commits,
+        Err(error) => {
+            work.notes.push(format!("the agent's own commits cannot be read, and are not kept: {error}"));
+            return Ok(());
+        }
+    };
+    if let Some(tip) = tip {
+        let name = save(repository, attempt, tip)?;
+        work.folded.push(Folded::find(repository, (head, tip), name)?);
+    }
+    let names: Result<Vec<String>, GitError> =
+        others.into_iter().map(|other| save(repository, attempt, other)).collect();
+    let names = names?;
+    if !names.is_empty() {
+        let words = format!("commits and stashes beside the agent's branch are kept as {}", names.join(", "));
+        work.notes.push(words);
+    }
+    Ok(())
 }
 
 /// Commits of others that one of our commits folded in.

@@ -4,15 +4,15 @@
 //! explicitly says that there is nothing to do; then the reviewer decides.
 
 use crate::{
-    agent::{CallOutcome, redact::Redactor},
+    agent::{CallOutcome, limits::Chain, redact::Redactor},
     event::{EventKind, INTERRUPTED},
-    git::TreeChange,
+    git::{PrivateGit, TreeChange},
     history::{Event, FAILED},
     message::{Body, Status, Step as StepKind, plain_text},
-    name::Attempt,
+    name::{Attempt, Oid},
     pipeline::{
         AgentCall, CallReply, Expense, FileSecrets, FinishedCall, IgnoredFiles, OtherRepo, PipelineError,
-        ProtectedChanges, TaskContext, TaskRun,
+        ProtectedChanges, StepRunner, TaskContext, TaskRun,
         attempts::mark_interrupted,
         checkout::{
             guard::joined,
@@ -97,6 +97,7 @@ impl TaskRun<'_, '_, '_> {
         let mut repo_attempts = other_repo::enter(other_repos, self.task, attempt, &begun)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
+        let private_git = self.make_private_git(&chain, begun.head)?;
         let agent_call = AgentCall {
             chain: &chain,
             time_left,
@@ -105,6 +106,7 @@ impl TaskRun<'_, '_, '_> {
             step,
             place,
             other_repos,
+            private_git: private_git.as_ref(),
             apart: None,
             prompt,
             log,
@@ -121,6 +123,9 @@ impl TaskRun<'_, '_, '_> {
         self.events.extend(events);
         let mut work = place::end(self.recorder, &begun, noticed, self.base.tree)?;
         work.folded.splice(..0, folded);
+        if let Some(private_git) = private_git {
+            leftovers::keep_private(place, (&private_git, begun.head), (&begun.unfinished.name, &mut work))?;
+        }
         if index == IndexUpdate::Behind {
             self.recorder.catch_up(begun.tree)?;
         }
@@ -131,6 +136,21 @@ impl TaskRun<'_, '_, '_> {
         }
         let called = self.cut_short(called);
         self.conclude(attempt, (begun, &mut work), beside, (called, plain))
+    }
+
+    /// A private git directory, if a runner of the chain gets one.
+    fn make_private_git(
+        &self,
+        chain: &Chain<StepRunner>,
+        head: Oid,
+    ) -> Result<Option<PrivateGit>, PipelineError> {
+        let sandbox = &self.context.run.options.sandbox;
+        let has_one = |step_runner: &StepRunner| {
+            sandbox.has_private_git(&step_runner.sandboxed(StepKind::Implement.as_str(), Vec::new()))
+        };
+        let is_needed = self.context.run.playback.is_none() && chain.iter().any(has_one);
+        let make = || self.recorder.repository().make_private_git(self.recorder.branch(), head);
+        Ok(is_needed.then(make).transpose()?)
     }
 
     /// Commits the result of the attempt: first in other repositories, last in the one with the plan. Only the last

@@ -166,8 +166,19 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<(FinishedCall, Option<String>), PipelineError> {
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
         let session = Sessions::Fresh;
-        let agent_call =
-            AgentCall { chain, time_left, session, task, step, place, other_repos: &[], apart, prompt, log };
+        let agent_call = AgentCall {
+            chain,
+            time_left,
+            session,
+            task,
+            step,
+            place,
+            other_repos: &[],
+            private_git: None,
+            apart,
+            prompt,
+            log,
+        };
         let concurrent_children = ConcurrentChildren::count(place);
         let files = self.look_at_reviewed(apart, concurrent_children)?;
         let reviewed_checkout = reading::begin(self.recorder, &self.context.run.config_guard)?;

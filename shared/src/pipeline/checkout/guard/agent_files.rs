@@ -16,7 +16,8 @@ use super::{
 use crate::{
     agent::{ProtectedKind, ProtectedPath},
     git::copy_aside,
-    safe_files::{self, FileKind},
+    message::visible,
+    safe_files::{self, FileEvents, FileKind},
 };
 
 /// The largest file of which parts are compared. `.claude.json` grows with every project.
@@ -37,7 +38,9 @@ const SCHEMA: &str = "\n  \"$schema\": \"https://opencode.ai/config.json\",";
 pub(super) struct AgentFiles {
     whole: WatchedCopy,
     parts: Vec<PartlyWatched>,
-    /// Messages about everything that was restored.
+    /// Notices what an agent puts there while another one starts, and takes away again.
+    events: FileEvents,
+    /// Messages about everything that was changed.
     changes: Vec<String>,
 }
 
@@ -52,12 +55,16 @@ struct PartlyWatched {
 impl AgentFiles {
     pub(super) fn remember(files: &[ProtectedPath], git_dir: &Path) -> Self {
         let (mut items, mut parts, mut inside) = (Vec::new(), Vec::new(), Vec::new());
+        let mut unwritten = Vec::new();
         for ProtectedPath { path, kind } in files {
             let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
             // The user may have linked it to another place. Then both the link and this place are watched.
             let (path, real) = (safe_files::resolved(folder).join(name), safe_files::resolved(path));
             inside.extend([&path, &real].into_iter().filter_map(|path| path.parent()).map(Path::to_owned));
             let found = safe_files::kind_of(&path);
+            if *kind == ProtectedKind::Whole {
+                unwritten.extend([path.clone()].into_iter().chain((real != path).then(|| real.clone())));
+            }
             match kind {
                 ProtectedKind::WithoutSchema
                 | ProtectedKind::ClaudeCommands
@@ -79,13 +86,26 @@ impl AgentFiles {
         let inside = home.into_iter().chain(inside).collect();
         let whole =
             WatchedCopy::take(items, inside, git_dir.to_owned(), RunningChildren::None).keeping_files();
-        Self { whole, parts, changes: Vec::new() }
+        Self { whole, parts, events: FileEvents::watch(unwritten), changes: Vec::new() }
     }
 
-    fn inspect(&mut self) {
-        self.changes.extend(self.whole.restore());
+    /// Adds messages about what was changed, even if it was put back.
+    fn note_events(&mut self) {
+        let changed = self.events.take();
+        let words = |path: &PathBuf| format!("{} was changed for a while", visible(&path.to_string_lossy()));
+        self.changes.extend(changed.iter().map(words));
+    }
+
+    /// Restores what is not as it was, and adds messages about it.
+    fn restore(&mut self) {
+        let mut restored = self.whole.restore();
         let git_dir = self.whole.git_dir();
-        self.changes.extend(self.parts.iter().filter_map(|part| part.restore(git_dir)));
+        restored.extend(self.parts.iter().filter_map(|part| part.restore(git_dir)));
+        if !restored.is_empty() {
+            // These events were our own. All children that are running fail anyway.
+            self.events.restart();
+            self.changes.extend(restored);
+        }
     }
 }
 
@@ -101,8 +121,10 @@ impl AgentWatch {
     /// What was changed since the last child counts against this one: it must not work with such files unnoticed.
     pub(super) fn begin(files: Arc<Mutex<AgentFiles>>) -> Self {
         let mut locked = lock(&files);
+        // What was put back before this child began does not count against it.
+        locked.note_events();
         let known = locked.changes.len();
-        locked.inspect();
+        locked.restore();
         drop(locked);
         Self { files, known }
     }
@@ -110,7 +132,9 @@ impl AgentWatch {
     /// Restores what was changed, and returns messages about everything that was restored since the child began.
     pub(super) fn restore(&self) -> Vec<String> {
         let mut files = lock(&self.files);
-        files.inspect();
+        // First, because the message about a file that is restored says more.
+        files.restore();
+        files.note_events();
         files.changes.iter().skip(self.known).cloned().collect()
     }
 }

@@ -1,0 +1,150 @@
+//! A private git directory for agents that insist on committing (`sandbox.git = private`).
+
+use arborist_core::process::ConfinementBackend;
+use arborist_testkit::{Run, TestRepo};
+
+/// Approves, or does something as the implementer. `$ROOT` is the folder around the checkout.
+fn agent(script: &str) -> String {
+    format!("case \"$prompt\" in Review*) echo APPROVED ;; *)\n{script}\n;; esac\n")
+}
+
+/// A repository whose agents get a private git directory; `None` if that does not work here.
+fn repo(script: &str) -> Option<TestRepo> {
+    if !ConfinementBackend::Bwrap.works() {
+        println!("skipped: bwrap does not work here");
+        return None;
+    }
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n", &agent(script));
+    repo.git(["config", "arborist.sandbox.git", "private"]).succeeds();
+    Some(repo)
+}
+
+fn run(repo: &TestRepo, args: &[&str]) -> Run {
+    repo.arborist([&["gardener", "--sandbox", "auto", "--max-retries", "1"], args].concat())
+}
+
+/// All refs except those that a run writes.
+fn own_refs(repo: &TestRepo) -> String {
+    let refs = repo.git(["for-each-ref", "--format=%(refname)"]).answer();
+    let is_own =
+        |name: &&str| !name.starts_with("refs/arborist/") && !name.starts_with("refs/heads/arborist/");
+    refs.lines().filter(is_own).collect::<Vec<_>>().join("\n")
+}
+
+const COMMIT: &str = "set -e
+echo x > \"$ARBORIST_TASK.txt\"
+git add -A
+git -c user.name=Agent -c user.email=agent@example.com commit -q -m \"mine of $ARBORIST_TASK\"
+[ \"$(git log -1 --format=%s)\" = \"mine of $ARBORIST_TASK\" ]
+[ -z \"$(git status --porcelain)\" ]
+git diff --quiet HEAD~1 HEAD && exit 1
+echo y >> \"$ARBORIST_TASK.txt\"
+git tag mine-of-$ARBORIST_TASK";
+
+#[test]
+fn an_agent_can_commit_and_its_commits_are_folded() {
+    for args in [&[][..], &["--jobs", "2"], &["--session-branch"]] {
+        let Some(repo) = repo(COMMIT) else { return };
+        let ended = run(&repo, args).succeeds();
+        ended.err("1 commit made meanwhile ('mine of T001') was folded into the task's commit");
+        let branch = if args.contains(&"--session-branch") {
+            repo.git(["for-each-ref", "--format=%(refname)", "refs/heads/arborist/"]).answer()
+        } else {
+            "main".to_owned()
+        };
+        let branch = branch.lines().next().unwrap();
+        assert_eq!(repo.git(["show", &format!("{branch}:T001.txt")]).answer(), "x\ny", "{args:?}");
+        let log = repo.git(["log", "--format=%s", branch]).answer();
+        assert!(!log.contains("mine of"), "{args:?}: {log}");
+        let saved = repo.git(["for-each-ref", "--format=%(subject)", "refs/arborist/saved/"]).answer();
+        assert!(saved.contains("mine of T001") && saved.contains("mine of T002"), "{args:?}: {saved}");
+        assert!(!own_refs(&repo).contains("mine"), "{args:?}");
+        repo.git(["fsck", "--strict"]).succeeds();
+    }
+}
+
+#[test]
+fn a_stash_in_the_private_directory_is_kept() {
+    let script =
+        "echo stashed > stashed.txt && git add -A && git stash -q && echo x > \"$ARBORIST_TASK.txt\"";
+    let Some(repo) = repo(script) else { return };
+    run(&repo, &[]).succeeds().err("beside the agent's branch are kept as refs/arborist/saved/");
+    assert_ne!(repo.git(["rev-parse", "--verify", "--quiet", "refs/stash"]).code(), 0);
+    let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/"]).answer();
+    let has_file = |name: &str| repo.git(["show", &format!("{name}:stashed.txt")]).stdout() == "stashed\n";
+    assert!(saved.lines().any(has_file), "{saved}");
+}
+
+/// Each of these is done in the private directory after a commit. None of it may have an effect outside.
+const HOSTILE: [&str; 9] = [
+    // Programs that git would run.
+    "mkdir -p \"$dir/hooks\"; for hook in post-checkout reference-transaction pre-commit post-index-change; do printf '#!/bin/sh\\ntouch \"%s/ran\"\\n' \"$ROOT\" > \"$dir/hooks/$hook\"; chmod +x \"$dir/hooks/$hook\"; done",
+    "git config core.fsmonitor \"touch '$ROOT/ran'\"; git config uploadpack.packObjectsHook \"touch '$ROOT/ran'\"; git config core.alternateRefsCommand \"touch '$ROOT/ran'\"",
+    // Other folders and files.
+    "echo \"$ROOT/other/.git/objects\" > \"$dir/objects/info/alternates\"; git rev-parse -q --verify \"$secret\" > /dev/null && git update-ref HEAD \"$secret\"",
+    "echo \"$secret\" > \"$dir/refs/heads/stolen\"; echo \"ref: refs/heads/stolen\" > \"$dir/HEAD\"; echo \"$ROOT/other/.git/objects\" > \"$dir/objects/info/alternates\"",
+    "mv \"$dir/objects\" \"$dir/objects.1\"; ln -s \"$ROOT/other/.git/objects\" \"$dir/objects\"; echo \"$secret\" > \"$dir/HEAD\"",
+    "rm \"$dir/HEAD\"; ln -s \"$ROOT/other/.git/refs/heads/main\" \"$dir/HEAD\"; ln -s \"$ROOT/other/.git/objects/pack\" \"$dir/objects/more\"",
+    "mkfifo \"$dir/refs/heads/pipe\" \"$dir/objects/pipe\"",
+    // Content that does not belong to its id, and damage.
+    "file=$(git rev-parse HEAD | sed 's,..,&/,'); chmod u+w \"$dir/objects/$file\"; echo broken > \"$dir/objects/$file\"",
+    "rm -rf \"$dir\"/* 2>/dev/null; echo ref: ../../HEAD > \"$dir/HEAD\"",
+];
+
+#[test]
+fn a_hostile_private_directory_does_nothing() {
+    for jobs in [&[][..], &["--jobs", "2"]] {
+        for deed in HOSTILE {
+            let Some(repo) = repo("") else { return };
+            let other = repo.root().join("other");
+            repo.git(["init", "-q", "-b", "main", &other.display().to_string()]).succeeds();
+            let git = |args: &[&str]| {
+                let mut command = repo.command("git", &other);
+                Run::of(command.args(args), b"").answer()
+            };
+            git(&["commit", "-q", "--allow-empty", "-m", "a secret"]);
+            let secret = git(&["rev-parse", "HEAD"]);
+            repo.agent(&agent(&format!(
+                "echo x > \"$ARBORIST_TASK.txt\"; git add -A; git commit -q -m mine\ndir=$(git rev-parse --git-dir); secret={secret}\n{{ {deed}; }} 2>/dev/null; true"
+            )));
+            let before = own_refs(&repo);
+            run(&repo, jobs).succeeds();
+            assert!(!repo.root().join("ran").exists(), "{deed}");
+            assert_eq!(own_refs(&repo), before, "{deed}");
+            assert_ne!(repo.git(["cat-file", "-e", &secret]).code(), 0, "{deed}");
+            assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x", "{deed}");
+            repo.git(["status"]).succeeds();
+            repo.git(["fsck", "--strict"]).succeeds();
+        }
+    }
+}
+
+#[test]
+fn commits_that_are_too_large_are_not_kept() {
+    let script = "echo x > \"$ARBORIST_TASK.txt\"; git add -A; git commit -q -m large; dir=$(git rev-parse --git-dir)\n\
+                  mkdir -p \"$dir/objects/aa\"; truncate -s 300M \"$dir/objects/aa/$(printf %038d 0)\"";
+    let Some(repo) = repo(script) else { return };
+    run(&repo, &["--only", "T001"])
+        .succeeds()
+        .err("cannot be read, and are not kept: sandbox.git: they are too large");
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/saved/"]).answer(), "");
+}
+
+#[test]
+fn tests_and_reviewers_get_no_private_directory() {
+    let Some(repo) = repo("") else { return };
+    repo.agent("case \"$prompt\" in Review*) git commit -q --allow-empty -m x 2>/dev/null || echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac\n");
+    run(&repo, &["--test-command", "! git commit -q --allow-empty -m x"]).succeeds();
+}
+
+#[test]
+fn only_bwrap_can_give_a_private_directory() {
+    let Some(repo) = repo("echo x > \"$ARBORIST_TASK.txt\"") else { return };
+    let args = ["gardener", "--sandbox", "landlock"];
+    repo.arborist(args).exits(128).err("sandbox.git is private, but only bubblewrap (bwrap) can do this");
+    assert_eq!(repo.calls(), 0);
+    repo.git(["config", "--unset", "arborist.sandbox.git"]).succeeds();
+    repo.git(["config", "arborist.runners.robot.sandbox.git", "private"]).succeeds();
+    repo.arborist(args).exits(128).err("runners.robot.sandbox.git is private, but");
+    repo.arborist(["gardener", "--sandbox", "off"]).succeeds();
+}
