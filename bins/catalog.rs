@@ -60,7 +60,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "tools",
         topic: SET_UP,
-        about: "Serve a task's files, and commands that you name, to agents (an MCP server)",
+        about: "Run an MCP server for agents, with a task's files and commands that you name",
     },
     Verb { name: "install-assets", topic: SET_UP, about: "Install manual pages and shell completions" },
 ];

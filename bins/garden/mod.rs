@@ -109,7 +109,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     }
     let is_retried = args.retry_failed && standing.state == State::Failed;
     if !can_run(&task) && !is_retried {
-        let mut waits: Vec<String> = standing.waits_for.iter().map(ToString::to_string).collect();
+        let mut waits: Vec<TaskId> = standing.waits_for.clone();
         if waits.is_empty() && standing.state == State::Failed {
             return Err(GardenerError::NoAttemptLeft(task).into());
         }
@@ -117,9 +117,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
             let is_open = |leaf: &&Task| {
                 progress.find(&leaf.id).is_none_or(|leaf| !leaf.state.is_settled() || !leaf.is_landed())
             };
-            waits.extend(planned.plan.leaves_of(&task).filter(is_open).map(|leaf| leaf.id.to_string()));
+            waits.extend(planned.plan.leaves_of(&task).filter(is_open).map(|leaf| leaf.id.clone()));
         }
-        return Err(GardenerError::NotReady(task, waits.join(", ")).into());
+        return Err(GardenerError::not_ready(&task, &waits, &progress).into());
     }
     opened.inherit_options(&planned, &run)?;
     if args.common.is_dry_run() {

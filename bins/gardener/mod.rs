@@ -41,16 +41,16 @@ ready when everything that it waits for is complete and has landed; 'git arboris
 plan --explain TASK' shows why it waits.
 
 With one job, the agent works in this checkout. With --jobs or --isolate, each
-task has its own worktree and branch. A worktree that is reused for the next
-task is called a lane. A complete task lands through the merge queue: its branch
-is merged into the branch of the run and tested again, in a scratch worktree. If
-a landing would overwrite files that you have changed in the checkout, it is
-parked: later tasks build on it, but your branch does not move until you run the
-command that the summary prints.
+task works in a worktree and on a branch of its own; after it has landed, the
+next task may use the worktree. A complete task lands through the merge queue:
+its branch is merged into the branch of the run and tested again, in a scratch
+worktree. If a landing would overwrite files that you have changed in the
+checkout, it is parked: later tasks build on it, but your branch does not move
+until you run the command that the summary prints.
 
 With --session-branch, the run has its own branch, arborist/<plan>/<session>, in
-a worktree beside this checkout. The setting session.branch does the same. It is
-on by default in a workspace, which is a plan for several repositories (see
+a worktree beside this checkout. The setting session.branch does the same; it is
+on by default in a workspace (several repositories that one plan works on, see
 git-arborist-workspace(1)). Your checkout and its branch are not touched.
 The branch stays when the run ends; use 'git merge' to bring the work into your
 branch. The same command continues the newest session of the plan; --new-run
@@ -74,11 +74,13 @@ WHAT AGENTS ARE TOLD
    you have approved them; see prompts.* in git-arborist(1). --dry-run -v
    prints the prompts.
 
-   The runner decides how an agent gets its prompt: as an argument, on standard
-   input or in a file. A prompt of more than 100 KiB is always passed in a file.
-   Agents need not use git. The last line of a review must be 'APPROVED' or
-   'REJECTED: <reasons>'. Anything else is a rejection. If the reviewer itself
-   fails three times, the run stops; run the same command to repeat the review.
+   The settings of a runner say how it gets its prompt: as an argument, on
+   standard input or in a file. A prompt of more than 100 KiB is always passed in
+   a file. Agents need not use git. An agent that finds nothing to change ends its
+   reply with 'NOTHING TO DO: <reason>'; otherwise an attempt without changes
+   fails. The last line of a review must be 'APPROVED' or 'REJECTED: <reasons>'.
+   Anything else is a rejection. If the reviewer itself fails three times, the run
+   stops; run the same command to repeat the review.
    To let your own runner report a rate limit, see runners.*.events in
    git-arborist(1).
 
@@ -86,14 +88,15 @@ PROTECTED TESTS
    A task fails if it changes or deletes a file that the setting 'protect' names.
    It also fails if a test command runs fewer tests than before the task, or
    skips more. In the plan, '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests]
-   text' allows both for T007; --allow does so for all tasks of this command. See
+   text' allows T007 to change that file and to run fewer tests; --allow does the
+   same for every task that the command runs. See
    'protect' and 'test.allow-fewer' in git-arborist(1).
 
 EXIT STATUS
    1           A selected task failed or could not run.
    2           You must act: for example, there is a conflict, a parked landing, a
-               task that was done differently on two branches, a reviewer that
-               fails, a task that was interrupted three times, a changed plan or
+               task with different commits on its branch and on the run's, a
+               reviewer that fails, a task that was interrupted three times, a changed plan or
                configuration, uncommitted changes, or commands to approve.
    3           A run is using this branch already.
    130 or 143  This command was stopped by Ctrl-C or another signal.
@@ -124,7 +127,7 @@ EXAMPLES
 pub struct GardenerArgs {
     #[command(flatten)]
     common: GardeningArgs,
-    /// Only these tasks, or the tasks of these phases
+    /// Run only this task, or the tasks of this phase. Can be repeated
     #[arg(long, value_name = "TASK")]
     only: Vec<TaskId>,
     /// Stop after this task or phase, in the order of the plan

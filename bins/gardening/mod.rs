@@ -50,7 +50,7 @@ pub(crate) struct GardeningArgs {
     /// Test command for tasks without their own test commands
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Start even if tests fail before the first task; then a task fails only if a test fails that passed before
+    /// Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before
     #[arg(long)]
     allow_red: bool,
     /// Allow tasks to change this protected path; 'fewer-tests' lets them reduce the number of tests that run
@@ -59,7 +59,8 @@ pub(crate) struct GardeningArgs {
     /// How many characters of the diff the reviewer's prompt shows
     #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
-    /// The sandbox of agents and tests: auto is bwrap if it works, else landlock; off is none [default: auto]
+    /// The sandbox of agents and tests: auto uses bwrap if it works, otherwise landlock; off uses no sandbox [default:
+    /// auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
     /// Where reports are committed
@@ -80,7 +81,7 @@ pub(crate) struct GardeningArgs {
     /// Accept changes to the plan or the configuration since the run started
     #[arg(long)]
     accept_changes: bool,
-    /// Approve the commands in files of the repository
+    /// Approve commands and settings in tracked files
     #[arg(long)]
     yes: bool,
     /// Show what would run without running it

@@ -32,8 +32,8 @@ pub(super) struct RunnerArgs {
     /// repeated: the programs are tried in order
     #[arg(long, value_name = "NAME[:MODEL]")]
     fallback: Vec<Choice>,
-    /// Give agents that support MCP tools to read and write the task's files and to run commands that you name; see
-    /// git-arborist-tools(1). On by default for a task that works in several repositories
+    /// Give agents tools (through MCP, if they support it) that read and write the task's files and run commands that
+    /// you name; see git-arborist-tools(1). On by default for a task that works in several repositories
     #[arg(long)]
     tools: bool,
 }

@@ -286,11 +286,11 @@ fn not_selected(task: &TaskId, logs: &[StepLog], selection: &Selection) -> Failu
     let words = format!("task '{task}' has no {step}log{}", attempt.unwrap_or_default());
     let mut there: Vec<String> = Vec::new();
     for log in logs {
-        let attempt = log.attempt.map(|attempt| format!(" {}", attempt.ordinal())).unwrap_or_default();
-        let name = format!("{}{attempt}", log.step.as_str());
+        let attempt = log.attempt.map(|attempt| format!(" of attempt {}", attempt.ordinal()));
+        let name = format!("{}{}", log.step.as_str(), attempt.unwrap_or_default());
         if !there.contains(&name) {
             there.push(name);
         }
     }
-    Failure::new(Exit::No, words).hint(format!("it has these: {}", there.join(", ")))
+    Failure::new(Exit::No, words).hint(format!("it has these logs: {}", there.join(", ")))
 }

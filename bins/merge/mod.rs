@@ -74,8 +74,8 @@ const EXAMPLES: &str = "\
 EXIT STATUS
    1           A task did not land, or has waited for too long.
    2           You must act: a task has a conflict, changed files of your checkout
-               are in the way, a gate cannot run or fails on the target too, or
-               settings wait for your approval.
+               are in the way, a gate cannot run or fails even without the task,
+               or settings wait for your approval.
    3           Another process is landing on the target.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
@@ -134,7 +134,7 @@ enum Verb {
     Run(run::QueueRunArgs),
     /// Remove a task from the queue and keep its branch
     Drop(TaskArgs),
-    /// Queue a task again whose gate failed, or whose conflict you have fixed on its branch
+    /// Queue a task again after its gate failed, or after you fixed its conflict on its branch
     Retry(TaskArgs),
     /// Open a worktree to resolve a task's conflict, or land the resolution
     Resolve(ResolveArgs),

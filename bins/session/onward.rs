@@ -18,7 +18,7 @@ use crate::{approval, gardener::GardenerArgs};
 /// How the run continues.
 #[derive(Debug, Args)]
 pub(super) struct Onward {
-    /// Approve the commands in files of the repository
+    /// Approve commands and settings in tracked files
     #[arg(long)]
     pub(super) yes: bool,
     /// Print events as JSON, one object per line

@@ -155,7 +155,7 @@ struct CancelArgs {
     /// The jobs, as they were printed
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<String>,
-    /// Approve the commands in files of the repository
+    /// Approve commands and settings in tracked files
     #[arg(long)]
     yes: bool,
 }

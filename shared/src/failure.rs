@@ -7,7 +7,7 @@ use crate::process::{LockError, ProcessError};
 pub enum Exit {
     /// Done.
     Done,
-    /// The answer is no, or a task failed, or work remains.
+    /// A task failed, work remains, or a check failed.
     No,
     /// A person must decide or fix something.
     Person,

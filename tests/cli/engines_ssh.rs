@@ -50,7 +50,7 @@ impl Network {
         let root = shared.repo.root().to_owned();
         make_key(&root.join("client"));
         let hosts: Vec<Host> = names.iter().map(|name| start_host(&shared, server, name)).collect();
-        let user = Run::of(&mut shared.repo.command("id", &root).arg("-un"), b"").answer();
+        let user = Run::of(shared.repo.command("id", &root).arg("-un"), b"").answer();
         let mut config = String::new();
         for Host { name, port, .. } in &hosts {
             config += &format!("Host {name}\n  HostName 127.0.0.1\n  Port {port}\n  HostKeyAlias {name}\n");

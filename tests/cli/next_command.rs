@@ -85,7 +85,7 @@ fn a_task_whose_commits_were_reverted_starts_over() {
 #[test]
 fn a_selection_that_only_waits_is_refused() {
     let repo = TestRepo::planned("tasks.md", THREE, WORKER);
-    repo.arborist(["gardener", "--only", "T003"]).exits(1).err("task 'T003' is not ready: waiting for T002");
+    repo.arborist(["gardener", "--only", "T003"]).exits(1).err("task 'T003' is not ready: it waits for T002");
     repo.arborist(["gardener", "--only", "T001", "--only", "T003"])
         .exits(1)
         .out("next   git arborist gardener\n");

@@ -11,8 +11,8 @@ use crate::roff::{MARKER, entry, plain, title};
 const FRAME: &str = include_str!("git-arborist.1.in");
 
 const EXITS: [(Exit, &str); 6] = [
-    (Exit::Done, "Success, or the answer is yes."),
-    (Exit::No, "The answer is no, or a task failed, or work remains."),
+    (Exit::Done, "Success."),
+    (Exit::No, "A task failed, work remains, or a check failed."),
     (
         Exit::Person,
         "You must act: for example, a task has a conflict, or your changes in a checkout are in the way of a landing.",

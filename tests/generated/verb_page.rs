@@ -21,10 +21,10 @@ Every command also exits with these codes;
 has the whole table:
 .TP
 \\fB0\\fR
-Success, or the answer is yes.
+Success.
 .TP
 \\fB1\\fR
-The answer is no, a task failed, or work remains.
+A task failed, work remains, or a check failed.
 .TP
 \\fB128\\fR
 An error of git or of the system.

@@ -58,7 +58,10 @@ fn claude_finishes_a_plan_over_two_repositories() {
         let file = format!("{branch}:src/{task}.rs");
         assert_eq!(repo.git_in(&backend, ["show", &file]).answer(), format!("// {task}"));
         let heard = scene.model.heard(task);
-        assert!(heard.contains("leads out of the repository"), "one repository does not lead to another: {heard}");
+        assert!(
+            heard.contains("leads out of the repository"),
+            "one repository does not lead to another: {heard}"
+        );
         assert!(heard.contains(&format!("{}\n", n + 1)) && heard.contains("succeeded"), "{heard}");
     }
     let subjects = repo.git_in(&backend, ["log", "--format=%s", &branch]).answer();

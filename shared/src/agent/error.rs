@@ -153,7 +153,7 @@ impl Explain for AgentError {
             }
             Self::Fallback(_) => Some("write it as \"codex\", or as \"claude:haiku\"".into()),
             Self::ShellReviews => Some(
-                "name another reviewer with --review-runner, or set steps.review.runner; 'shell' cannot be its fallback either".into(),
+                "name another reviewer with --review-runner, or set steps.review.runner; 'shell' cannot review, also not as a fallback".into(),
             ),
             Self::InCheckout { runner, file, .. } => Some(format!(
                 "install it elsewhere, or allow this one by its full path as the first word of runners.{runner}.command: {}",

@@ -120,8 +120,7 @@ pub fn refuse_waiting(due: &[&Task], progress: &Progress<'_>) -> Result<(), Gard
     if has_unlanded || due.iter().any(can_start) {
         return Ok(());
     }
-    let needs: Vec<String> = first.waits_for.iter().map(ToString::to_string).collect();
-    Err(GardenerError::NotReady(first.id.clone(), needs.join(", ")))
+    Err(GardenerError::not_ready(first.id, &first.waits_for, progress))
 }
 
 /// Refuses tasks that were merged by hand and reverted: a person has to decide whether they are wanted.

@@ -12,6 +12,7 @@ use crate::{
     pipeline::PipelineError,
     plan::PlanError,
     process::LockError,
+    progress::Progress,
     queue::{QueueError, bring_back},
     record::RecordError,
     session::SessionError,
@@ -83,8 +84,8 @@ pub enum GardenerError {
     NoPlan,
     #[error("the plan has no task or phase '{task}'")]
     NoTask { task: TaskId, meant: Option<String> },
-    #[error("task '{0}' is not ready: waiting for {1}")]
-    NotReady(TaskId, String),
+    #[error("task '{task}' is not ready: it waits for {needs}")]
+    NotReady { task: TaskId, needs: String, has_failed: bool },
     #[error("task '{0}' has failed, and its attempts are used up")]
     NoAttemptLeft(TaskId),
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
@@ -133,6 +134,18 @@ impl GardenerError {
         }
     }
 
+    /// The error for a task that waits for others.
+    #[must_use]
+    pub fn not_ready(task: &TaskId, needs: &[TaskId], progress: &Progress<'_>) -> Self {
+        let is_failed =
+            |need: &&TaskId| progress.find(need).is_some_and(|standing| standing.state == State::Failed);
+        let words =
+            |need: &TaskId| if is_failed(&need) { format!("{need}, which failed") } else { need.to_string() };
+        let has_failed = needs.iter().any(|need| is_failed(&need));
+        let needs: Vec<String> = needs.iter().map(words).collect();
+        Self::NotReady { task: task.clone(), needs: needs.join(", "), has_failed }
+    }
+
     /// The error for a name that the plan does not have. `known` are the names that could be meant.
     pub fn no_task<'a>(task: &TaskId, known: impl IntoIterator<Item = &'a str>) -> Self {
         let meant = nearest(task.as_str(), known).map(str::to_owned);
@@ -179,7 +192,7 @@ impl Explain for GardenerError {
             | Self::Log { .. } => Exit::Fatal,
             Self::NoPlan
             | Self::NoTask { .. }
-            | Self::NotReady(..)
+            | Self::NotReady { .. }
             | Self::NoAttemptLeft(_)
             | Self::PhaseFailed(_)
             | Self::RedBaseline { .. }
@@ -251,9 +264,11 @@ impl Explain for GardenerError {
             Self::NoAttemptLeft(task) => {
                 format!("to try it again, run: git arborist garden {task} --retry-failed")
             }
-            Self::NotReady(..) => {
-                "run these first, or run all tasks in order with: git arborist gardener".into()
+            Self::NotReady { has_failed: true, .. } => {
+                "to try failed tasks again and run all others in order: git arborist gardener --retry-failed"
+                    .into()
             }
+            Self::NotReady { .. } => "to run all tasks in order: git arborist gardener".into(),
             Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => {
                 let drift = drift.as_ref().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
                 format!("{drift}accept the change with --accept-changes, or start a new run with --new-run")
@@ -272,18 +287,7 @@ impl Explain for GardenerError {
             }
             Self::NoPlace | Self::Log { .. } => return None,
             Self::RedBaseline { is_elsewhere, names_tests, is_missing, .. } => {
-                let place = "if they pass in your checkout, the worktree lacks something: install it with worktree.setup, or copy it with worktree.copy\n";
-                let place = if *is_elsewhere { place } else { "" };
-                let allow = match (names_tests, is_missing) {
-                    (_, true) => "",
-                    (true, false) => {
-                        "\n--allow-red starts anyway; then a task fails only if a test fails that passed before"
-                    }
-                    (false, false) => {
-                        "\n--allow-red starts anyway; the output does not name the failed tests, so every task fails until the command succeeds"
-                    }
-                };
-                format!("{place}fix the tests or the command first{allow}")
+                baseline_advice(*is_elsewhere, *names_tests, *is_missing)
             }
             Self::RedLeftovers { other, .. } => {
                 format!("to remove its changes, run: git arborist reset --drop {other}")
@@ -323,4 +327,20 @@ pub fn continue_apart(run: &Run, task: &TaskId) -> String {
 /// The end of a sentence that names the last commit, if it is known.
 fn up_to(tip: Option<&Oid>) -> String {
     tip.map(|tip| format!(", up to {}", tip.short())).unwrap_or_default()
+}
+
+/// What to do if the tests fail before the first task.
+fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> String {
+    let place = "if they pass in your checkout, the worktree lacks something: install it with worktree.setup, or copy it with worktree.copy\n";
+    let place = if is_elsewhere { place } else { "" };
+    let allow = match (names_tests, is_missing) {
+        (_, true) => "",
+        (true, false) => {
+            "\n--allow-red starts anyway; then a task fails only if it breaks a test that passed before"
+        }
+        (false, false) => {
+            "\n--allow-red would not help: the output does not name the failed tests, so every task fails until the command succeeds"
+        }
+    };
+    format!("{place}fix the tests or the command first{allow}")
 }

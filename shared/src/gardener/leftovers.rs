@@ -79,7 +79,10 @@ impl Tools<'_> {
     ) -> Result<KnownRed, GardenerError> {
         let options = self.context.options;
         let Some(command) = options.test_command.as_deref() else { return Ok(known_red) };
-        context.emit(task, EventKind::note(format!("  testing what {other} left, before the task starts")));
+        context.emit(
+            task,
+            EventKind::note(format!("  testing the files as {other} left them, before {task} starts")),
+        );
         let mut clean = context.clean_checkouts.take();
         let place = clean.as_mut().map(|places| places(recorder.head())).transpose();
         context.clean_checkouts = clean;

@@ -78,7 +78,8 @@ pub struct PrivateCommits {
 impl Repository {
     /// Makes a private git directory for the worktree of this repository, with `branch` checked out at `base`.
     pub fn make_private_git(&self, branch: &BranchName, base: Oid) -> Result<PrivateGit, GitError> {
-        let folder = tempfile::Builder::new().prefix("git-arborist-").tempdir().map_err(unwritten)?;
+        let folder =
+            tempfile::Builder::new().prefix("git-arborist-").tempdir().map_err(|error| unwritten(&error))?;
         let link = self.top().join(".git");
         let kind = safe_files::kind_of(&link);
         if !matches!(kind, Some(FileKind::File | FileKind::Folder)) {
@@ -98,7 +99,7 @@ impl Repository {
         private.known = refs.iter().map(|known| known.target).chain([base]).collect();
         let packed: String = refs.iter().map(|known| format!("{} {}\n", known.target, known.name)).collect();
         let config = self.private_config()?;
-        private.write(self, (&packed, &config), branch).map_err(unwritten)?;
+        private.write(self, (&packed, &config), branch).map_err(|error| unwritten(&error))?;
         Ok(private)
     }
 
@@ -344,7 +345,7 @@ fn is_pack_file(file: &Path) -> bool {
     id.is_some_and(|(id, ending)| is_hex(id) && matches!(ending, "pack" | "idx"))
 }
 
-fn unwritten(source: io::Error) -> GitError {
+fn unwritten(source: &io::Error) -> GitError {
     GitError::PrivateGit { why: format!("a private git directory cannot be made: {source}") }
 }
 

@@ -79,7 +79,7 @@ impl OpenRun {
             return Err(GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, is_missing }.into());
         }
         let rule = match names_tests {
-            true => "a task fails only if a test fails that passed before",
+            true => "a task fails only if it breaks a test that passed before",
             false => {
                 "the output does not name the failed tests, so every task fails until the command succeeds"
             }

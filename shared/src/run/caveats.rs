@@ -153,7 +153,7 @@ impl OpenRun {
         lanes: Option<&Lanes<'_>>,
         listener: &mut dyn RunListener,
     ) {
-        let untested = self.count_untested(planned);
+        let untested = self.count_untested(planned, run);
         let lands_untested = !self.is_idle && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
         let words = match (self.is_start(run), lands_untested) {
             _ if untested == 0 => return,
@@ -166,8 +166,11 @@ impl OpenRun {
         listener.hint("name one with --test-command, or as test-command in .arborist/config.toml");
     }
 
-    fn count_untested(&self, planned: &Planned) -> usize {
-        planned.plan.leaves().filter(|task| !self.options.tests_of(task).1).count()
+    /// How many of the tasks that are left have no test command.
+    fn count_untested(&self, planned: &Planned, run: &Run) -> usize {
+        let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+        let is_left = |task: &Task| self.request.new_run || progress.is_left(&task.id);
+        planned.plan.leaves().filter(|task| is_left(task) && !self.options.tests_of(task).1).count()
     }
 
     /// Warns about lines that the author of the plan may take for tasks and that are not read as such.

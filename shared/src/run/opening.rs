@@ -241,7 +241,7 @@ impl OpenRun {
         let listener = monitor.listener();
         if self.is_start(run) {
             for path in start::write_start(recorder, planned.file.as_ref(), tests)? {
-                listener.remark(&format!("committed with the start of the run: {path}"));
+                listener.remark(&format!("your changes to {path} were committed when the run started"));
             }
             self.tell_of_unread_lines(planned, listener);
         } else if self.request.accept_changes {

@@ -16,7 +16,7 @@ const PLAN: &str = r#"{"nodes": {
 /// Speaks as Claude Code does. It goes on when its turn is written down: a model would take longer.
 const TURNS: &str = r#"
 there=$(printf '%s\n' "$prompt" | sed -n 's/^- backend: //p')
-noted() { git -C "$ROOT/repo" log --format=%s --glob=refs/arborist/sessions --grep=': turn ' | wc -l; }
+noted() { git -C "$ROOT/repo" log --format=%s --glob=refs/arborist/sessions --grep=": turn [0-9]* of $ARBORIST_TASK" | wc -l; }
 calls() { printf '{"type":"assistant","message":{"id":"m%s","content":[{"type":"text","text":"%s"},{"type":"tool_use","id":"t%s","name":"Bash","input":{"command":"work"}}]}}\n' "$1" "$2" "$1"; }
 answers() { before=$(noted); printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t%s"}]}}\n' "$1"; tries=0; while [ "$(noted)" -le $before ] && [ $tries -lt 600 ]; do sleep 0.02; tries=$((tries+1)); done; }
 echo '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-5"}'

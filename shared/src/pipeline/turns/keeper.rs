@@ -215,7 +215,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
             Ok(committed) => committed,
             Err(error) if !self.has_warned => {
                 self.has_warned = true;
-                let words = format!("a turn of {} could not be recorded: {error}", self.of.task.id);
+                let words = format!("warning: a turn of {} could not be recorded: {error}", self.of.task.id);
                 Some(EventKind::note(words))
             }
             Err(_) => None,

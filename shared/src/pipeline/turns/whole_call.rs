@@ -116,7 +116,7 @@ impl TaskRun<'_, '_, '_> {
 
     fn tell_of_unwritten(&mut self, error: Option<&SessionError>) {
         if let Some(error) = error {
-            let words = format!("a turn of {} could not be recorded: {error}", self.task.id);
+            let words = format!("warning: a turn of {} could not be recorded: {error}", self.task.id);
             self.context.emit(&self.task.id, EventKind::note(words));
         }
     }

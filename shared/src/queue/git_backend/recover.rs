@@ -174,7 +174,7 @@ impl GitQueue<'_> {
         let position = self.target().require()?;
         if let Some(under) = self.target().clear_stale(&position)? {
             let words = format!(
-                "'{}' has moved: the parked tasks land again (the old landing is saved as {under})",
+                "'{}' has moved: the parked tasks are merged and tested again (the old landing is saved as {under})",
                 self.into
             );
             (self.on_event)(QueueEvent::Note { words });
