@@ -228,12 +228,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let (mut lost, mut lost_branches) = (HashMap::new(), HashMap::new());
     if progress.leaves().any(is_untouched) {
         lost.extend(find_lost_tasks(&repository, run)?);
-        let found = find_lost_branches(&repository, &run.scope.branch).map_err(Failure::from)?;
-        lost_branches.extend(found.into_iter().map(|found| (found.task.clone(), found)));
-    }
-    // A run refuses to begin these.
-    for standing in &mut progress.standings {
-        standing.is_ready &= !lost_branches.contains_key(standing.id);
+        lost_branches = hold_lost(&repository, run, &mut progress)?;
     }
     let log = match (&home, options.tasks.as_slice()) {
         (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
@@ -278,6 +273,21 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         ui.hint(&format!("the last session has its own branch: git arborist state --scope {branch}"));
     }
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
+}
+
+/// Finds tasks whose branches were deleted before they landed. A run refuses to begin them, so they are not ready.
+fn hold_lost(
+    repository: &Repository,
+    run: &Run,
+    progress: &mut Progress<'_>,
+) -> Result<HashMap<TaskId, LostBranch>, Failure> {
+    let found = find_lost_branches(repository, &run.scope.branch)?;
+    let lost: HashMap<TaskId, LostBranch> =
+        found.into_iter().map(|found| (found.task.clone(), found)).collect();
+    for standing in &mut progress.standings {
+        standing.is_ready &= !lost.contains_key(standing.id);
+    }
+    Ok(lost)
 }
 
 /// Reads a run, what is in progress, and what is parked.
