@@ -126,7 +126,8 @@ struct TaskDocument {
     landed: bool,
     /// Whether its landing could not be verified: what it landed is not in this repository (a shallow clone).
     unverified: bool,
-    /// The last commit of its work, if that was complete on the run's branch and is no longer there; else null.
+    /// The last commit of its work, if that was complete on the run's branch and is no longer there, or if its own branch
+    /// was deleted before it landed; else null.
     lost: Option<String>,
     /// Whether it is in the plan; true if there is no plan.
     planned: bool,

@@ -17,6 +17,7 @@ use std::{
 
 use arborist_core::{
     failure::{Exit, Failure},
+    gardener::{LostBranch, find_lost_branches},
     git::{Config, Ref, Repository},
     history::{ReadAhead, Run, RunScope, State, TaskHistory},
     message::{Step, nearest},
@@ -146,6 +147,8 @@ pub(crate) struct StateView<'a> {
     parked_commits: HashSet<Oid>,
     /// The tasks whose commits are no longer on the branch, each with the last of them.
     lost: HashMap<TaskId, Oid>,
+    /// Tasks whose branches were deleted before they landed.
+    lost_branches: HashMap<TaskId, LostBranch>,
     /// The branch that was asked for, if the run is that of a session that was merged into it.
     merged_into: Option<BranchName>,
     /// The tickets of complete tasks that have not landed.
@@ -222,10 +225,11 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     };
     let is_untouched =
         |standing: &NodeProgress<'_>| standing.state == State::Pending && standing.history.is_none();
-    let lost = match progress.leaves().any(is_untouched) {
-        true => find_lost_tasks(&repository, run)?.into_iter().collect(),
-        false => HashMap::new(),
-    };
+    let (mut lost, mut lost_branches) = (HashMap::new(), HashMap::new());
+    if progress.leaves().any(is_untouched) {
+        lost.extend(find_lost_tasks(&repository, run)?);
+        lost_branches = hold_lost(&repository, run, &mut progress)?;
+    }
     let log = match (&home, options.tasks.as_slice()) {
         (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
         _ => None,
@@ -250,6 +254,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         parked,
         parked_commits,
         lost,
+        lost_branches,
         merged_into,
         tickets,
         continuation: Continuation::of(&repository, run),
@@ -268,6 +273,21 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         ui.hint(&format!("the last session has its own branch: git arborist state --scope {branch}"));
     }
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
+}
+
+/// Finds tasks whose branches were deleted before they landed. A run refuses to begin them, so they are not ready.
+fn hold_lost(
+    repository: &Repository,
+    run: &Run,
+    progress: &mut Progress<'_>,
+) -> Result<HashMap<TaskId, LostBranch>, Failure> {
+    let found = find_lost_branches(repository, &run.scope.branch)?;
+    let lost: HashMap<TaskId, LostBranch> =
+        found.into_iter().map(|found| (found.task.clone(), found)).collect();
+    for standing in &mut progress.standings {
+        standing.is_ready &= !lost.contains_key(standing.id);
+    }
+    Ok(lost)
 }
 
 /// Reads a run, what is in progress, and what is parked.
@@ -360,12 +380,16 @@ impl StateView<'_> {
 
     /// That the commits of a task are no longer on the branch.
     fn lost_words(&self, standing: &NodeProgress<'_>) -> Option<String> {
+        if let Some(lost) = self.lost_branches.get(standing.id).filter(|_| standing.state == State::Pending) {
+            return Some(lost.to_string());
+        }
         let last = self.find_lost(standing)?;
         Some(format!("its commits are no longer in {}, the last was {}", self.run.scope.branch, last.short()))
     }
 
     fn find_lost(&self, standing: &NodeProgress<'_>) -> Option<Oid> {
-        self.lost.get(standing.id).copied().filter(|_| standing.state == State::Pending)
+        let tip = self.lost_branches.get(standing.id).and_then(|lost| lost.tip);
+        self.lost.get(standing.id).copied().or(tip).filter(|_| standing.state == State::Pending)
     }
 
     /// The ticket of a task that is complete and has not landed.

@@ -1,6 +1,6 @@
 //! Errors that prevent a run from starting or continuing.
 
-use super::Drift;
+use super::{Drift, LostBranch};
 use crate::{
     agent::AgentError,
     coordination::CoordinationError,
@@ -96,8 +96,8 @@ pub enum GardenerError {
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("task '{task}' was {}", .reverted.words())]
     Reverted { task: TaskId, reverted: RevertedMerge },
-    #[error("the work of task '{task}' is lost: its branch '{branch}' is gone; its commits are still in {place}{}", up_to(.tip.as_ref()))]
-    Lost { task: TaskId, branch: BranchName, place: String, tip: Option<Oid> },
+    #[error("the work of task '{}' is lost: {}", .0.task, .0)]
+    Lost(LostBranch),
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}, see {log}")]
@@ -209,7 +209,7 @@ impl Explain for GardenerError {
             | Self::ConfigChanged { .. }
             | Self::Forked { .. }
             | Self::Reverted { .. }
-            | Self::Lost { .. }
+            | Self::Lost(_)
             | Self::BegunApart { .. }
             | Self::NotLanded { .. }
             | Self::Parked(_)
@@ -275,8 +275,8 @@ impl Explain for GardenerError {
             }
             Self::Forked { task, .. } => format!("to start it over, run: git arborist reset {task}"),
             Self::Reverted { task, reverted } => reverted.advice(task),
-            Self::Lost { branch, tip: Some(tip), .. } => bring_back(branch, *tip),
-            Self::Lost { branch, tip: None, .. } => {
+            Self::Lost(LostBranch { branch, tip: Some(tip), .. }) => bring_back(branch, *tip),
+            Self::Lost(LostBranch { branch, tip: None, .. }) => {
                 format!("find its last commit there, then: git branch '{branch}' <commit>")
             }
             Self::LaneGone { .. } => {
@@ -322,11 +322,6 @@ pub fn continue_apart(run: &Run, task: &TaskId) -> String {
         0 | 1 => format!("git arborist gardener --isolate --only {task}"),
         jobs => format!("git arborist gardener --jobs {jobs}"),
     }
-}
-
-/// The end of a sentence that names the last commit, if it is known.
-fn up_to(tip: Option<&Oid>) -> String {
-    tip.map(|tip| format!(", up to {}", tip.short())).unwrap_or_default()
 }
 
 /// What to do if the tests fail before the first task.

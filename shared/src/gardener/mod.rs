@@ -25,6 +25,7 @@ pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, refus
 pub use error::{GardenerError, continue_apart};
 pub use land::Unlanded;
 pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
+pub use lost::{LostBranch, find_lost_branches};
 pub use other_lanes::OtherLanes;
 pub use outcome::Summary;
 pub use places::ReviewWorktrees;

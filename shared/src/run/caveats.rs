@@ -173,8 +173,16 @@ impl OpenRun {
         planned.plan.leaves().filter(|task| is_left(task) && !self.options.tests_of(task).1).count()
     }
 
-    /// Warns about lines that the author of the plan may take for tasks and that are not read as such.
+    /// Warns about what is doubtful in the plan, and about lines that its author may take for tasks and that are not read as
+    /// such.
     pub(super) fn tell_of_unread_lines(&self, planned: &Planned, listener: &mut dyn RunListener) {
+        if let [first, more @ ..] = planned.plan.warnings.as_slice() {
+            listener.warn(&first.to_string());
+            if !more.is_empty() {
+                let count = counted(more.len(), "more warning");
+                listener.hint(&format!("the plan has {count}: git arborist plan --check"));
+            }
+        }
         for mistake in &planned.plan.mistakes {
             listener.warn(&mistake.to_string());
             listener.hint(&mistake.fix);
