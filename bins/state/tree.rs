@@ -228,9 +228,11 @@ fn origin(view: &StateView<'_>) -> Option<String> {
     let plan = match &view.plan {
         Shown::Nothing => None,
         Shown::File(path) => Some(format!("plan {path}")),
-        Shown::Frozen(frozen, Freshness::Same) => Some(format!("plan {} as of the start", frozen.path)),
+        Shown::Frozen(frozen, Freshness::Same) => {
+            Some(format!("plan {} as it was when the run started", frozen.path))
+        }
         Shown::Frozen(frozen, Freshness::Changed) => {
-            Some(format!("plan {} as of the start (the file has changed since)", frozen.path))
+            Some(format!("plan {} as it was when the run started (the file has changed since)", frozen.path))
         }
     };
     let merged = view.merged_into.as_ref().map(|branch| format!("merged into {branch}"));
