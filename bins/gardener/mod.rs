@@ -41,7 +41,7 @@ ready when everything that it waits for is complete and has landed; 'git arboris
 plan --explain TASK' shows why it waits.
 
 With one job, the agent works in this checkout. With --jobs or --isolate, each
-task works in a worktree and on a branch of its own; after it has landed, the
+task has its own worktree and its own branch; after it has landed, the
 next task may use the worktree. A complete task lands through the merge queue:
 its branch is merged into the branch of the run and tested again, in a scratch
 worktree. If a landing would overwrite files that you have changed in the

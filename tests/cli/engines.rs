@@ -54,7 +54,7 @@ impl SharedPlan {
     }
 }
 
-/// Whether a process is alive, and not only waited for by nobody.
+/// Whether a process is running. A zombie is not.
 fn is_alive(process: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))

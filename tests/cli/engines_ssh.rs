@@ -17,7 +17,7 @@ use arborist_testkit::Run;
 /// The place of the server on Debian, which is on no ordinary user's `PATH`.
 const SERVERS: [&str; 2] = ["/usr/sbin/sshd", "/usr/bin/sshd"];
 
-/// A server that is a host of its own for its clients. It ends when it is dropped.
+/// An SSH server on its own port, which clients know under its own host name. It ends when it is dropped.
 struct Host {
     name: &'static str,
     server: Child,

@@ -5,16 +5,12 @@
 
 use std::{
     path::Path,
-    sync::Mutex,
-    thread,
     time::{Duration, UNIX_EPOCH},
 };
 
 use super::{EngineError, PATIENCE, Submission, run_command, template::quoted};
-use crate::{message::one_line, process::Cancel};
+use crate::{message::one_line, process::Cancel, workspace::map_parallel};
 
-/// How many places are worked on at once.
-const MOST_AT_ONCE: usize = 8;
 /// How long it may take to copy a program.
 const COPYING: Duration = Duration::from_secs(900);
 /// The programs of the suite that a worker needs.
@@ -37,11 +33,12 @@ impl Submission<'_> {
     /// Starts the workers at all places. Returns their jobs.
     pub(super) fn start_at_places(&self, cancel: &Cancel) -> Result<Vec<String>, EngineError> {
         let placed: Vec<(&str, usize)> = self.placed_workers().collect();
-        let paths = at_once(&placed, |(place, _)| self.make_ready(place, cancel));
+        let paths = map_parallel(&placed, |(place, _)| self.make_ready(place, cancel));
         let paths: Vec<String> = paths.into_iter().collect::<Result<_, _>>()?;
         let ready: Vec<(&str, usize, String)> =
             placed.into_iter().zip(paths).map(|((place, count), path)| (place, count, path)).collect();
-        let started = at_once(&ready, |(place, count, path)| self.start_at((place, *count), path, cancel));
+        let started =
+            map_parallel(&ready, |(place, count, path)| self.start_at((place, *count), path, cancel));
         let is_started = |started: &&Result<Vec<String>, EngineError>| started.is_ok();
         let jobs: Vec<String> = started.iter().filter(is_started).flatten().flatten().cloned().collect();
         match started.into_iter().find_map(Result::err) {
@@ -152,51 +149,9 @@ fn at_place(place: &str, error: EngineError) -> EngineError {
     }
 }
 
-/// Does something for each of these, a bounded number at once. The results have the same order.
-fn at_once<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = Mutex::new(items.iter().enumerate());
-    let done = Mutex::new(Vec::new());
-    let take = || next.lock().map(|mut next| next.next()).ok().flatten();
-    thread::scope(|scope| {
-        for _ in 0..MOST_AT_ONCE.min(items.len()) {
-            scope.spawn(|| {
-                while let Some((number, item)) = take() {
-                    let result = act(item);
-                    if let Ok(mut done) = done.lock() {
-                        done.push((number, result));
-                    }
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, result)| result).collect()
-}
-
 /// Names the copy of these programs: their version, and what tells two builds of one version apart.
 fn copy_key(suite: &Path) -> std::io::Result<String> {
     let facts = std::fs::metadata(suite.join(PROGRAMS[1]))?;
     let changed = facts.modified()?.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     Ok(format!("{}-{}-{}", env!("CARGO_PKG_VERSION"), facts.len(), changed.as_secs()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bounded_number_is_done_at_once_and_the_results_are_in_order() {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let items: Vec<usize> = (0..40).collect();
-        let done = at_once(&items, |number| {
-            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            thread::sleep(Duration::from_millis(2));
-            now.fetch_sub(1, Ordering::SeqCst);
-            number * 2
-        });
-        assert_eq!(done, items.iter().map(|number| number * 2).collect::<Vec<_>>());
-        assert!(most.into_inner() <= MOST_AT_ONCE);
-    }
 }

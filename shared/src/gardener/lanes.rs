@@ -172,8 +172,8 @@ pub(super) fn begin_lane(
     Ok((Tip::new(&lease.repository, lease.branch.clone(), head)?, is_reset))
 }
 
-/// Merges the run's commits into a branch on which somebody committed before the run started: only branches that contain
-/// the start of the run count. Returns the new tip.
+/// Merges the run into a task branch that has commits from before the run started. Without that merge the branch would
+/// not count, because it does not contain the start of the run. Returns the new tip.
 fn join_run(lease: &Lease, head: Oid, start: &LaneStart) -> Result<Oid, GardenerError> {
     let repository = &lease.repository;
     let Some(run_start) = start.run_start else { return Ok(head) };

@@ -17,7 +17,7 @@ pub(super) enum MountKind {
     Writable,
     /// It can be read.
     ReadOnly,
-    /// It is empty and may be changed. Nobody else sees that, and it is gone with the child.
+    /// It is empty and may be changed. Only the child sees it, and it is removed when the child ends.
     Private,
     /// It is empty or cannot be read, and it cannot be changed.
     Hidden,

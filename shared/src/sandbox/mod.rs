@@ -149,7 +149,7 @@ pub struct SandboxedChild<'c> {
     pub state: Vec<ProgramFolder>,
     /// Files in them that it must not change.
     pub protected: Vec<PathBuf>,
-    /// Folders in them of which it gets an empty one of its own, where the sandbox can do that.
+    /// Folders in them that are replaced by an empty folder for this child, where the sandbox can do that.
     pub private: Vec<PathBuf>,
     /// The folders that it works in.
     pub places: Vec<PathBuf>,

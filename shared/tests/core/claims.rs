@@ -3,7 +3,7 @@
 use std::{sync::Arc, thread, time::Duration};
 
 use arborist_core::{
-    coordination::{Claiming, Coordinator, RemoteWork, WorkOptions},
+    coordination::{Claiming, Coordinator, Release, RemoteWork, WorkOptions},
     git::{Network, Repository},
     name::TaskId,
     process::Cancel,
@@ -40,15 +40,15 @@ fn racing_claimers_have_one_winner() {
         .collect();
     for round in 0..rounds {
         let task: TaskId = format!("T{round:04}").parse().unwrap();
-        let won = thread::scope(|scope| {
-            let claims: Vec<_> =
+        let claims: Vec<Claiming> = thread::scope(|scope| {
+            let racing: Vec<_> =
                 workers.iter().map(|worker| scope.spawn(|| worker.claim(&task).unwrap())).collect();
-            claims
-                .into_iter()
-                .map(|claim| claim.join().unwrap())
-                .filter(|claim| *claim == Claiming::Won)
-                .count()
+            racing.into_iter().map(|claim| claim.join().unwrap()).collect()
         });
-        assert_eq!(won, 1, "round {round}");
+        let mut winners = workers.iter().zip(claims).filter(|(_, claim)| *claim == Claiming::Won);
+        let (winner, _) = winners.next().unwrap();
+        assert_eq!(winners.count(), 0, "round {round}");
+        // A claim that stays would be listed in all later rounds.
+        winner.release(&task, Release::Free).unwrap();
     }
 }
