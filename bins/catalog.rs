@@ -27,7 +27,7 @@ pub const VERBS: &[Verb] = &[
     Verb { name: "gardener", topic: RUN, about: "Run all tasks of the plan, in order" },
     Verb { name: "garden", topic: RUN, about: "Run one task" },
     Verb { name: "work", topic: RUN, about: "Work on a plan together with other machines, through a remote" },
-    Verb { name: "merge", topic: RUN, about: "Merge finished tasks into their target, each tested first" },
+    Verb { name: "merge", topic: RUN, about: "Test finished tasks and merge them into their target" },
     Verb { name: "reset", topic: RUN, about: "Let a task start over" },
     Verb { name: "demo", topic: RUN, about: "Show a whole run in a temporary repository" },
     Verb { name: "worktree", topic: MANAGE, about: "Give each task its own worktree and branch" },
@@ -60,7 +60,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "tools",
         topic: SET_UP,
-        about: "Run an MCP server for agents, with a task's files and commands that you name",
+        about: "Give agents a task's files and the commands that you configure, through MCP",
     },
     Verb { name: "install-assets", topic: SET_UP, about: "Install manual pages and shell completions" },
 ];

@@ -253,16 +253,16 @@ fn show_reclaimed(ui: &mut Ui, outcomes: &Outcomes) {
 fn summary(all: &[Outcomes]) -> String {
     let totals = totals(all);
     let is_dry = all.iter().all(|outcomes| outcomes.fates.is_none());
-    let would = if is_dry { ("Would remove", "would free") } else { ("Removed", "freed") };
+    let would = if is_dry { ("Would remove", "free") } else { ("Removed", "freed") };
     let mut words = format!("{} {}", would.0, totals.removed);
     if totals.trashed > 0 {
         words.push_str(&format!(", {} being deleted in the background", totals.trashed));
     }
-    words.push_str(&format!(", {} kept", totals.kept));
+    words.push_str(&format!(", {} {}", if is_dry { "keep" } else { "kept" }, totals.kept));
     if totals.failed > 0 {
         words.push_str(&format!(", {} failed", totals.failed));
     }
-    words = format!("{words}; {} {}", would.1, size(totals.bytes));
+    words = format!("{words}, {} {}", would.1, size(totals.bytes));
     if totals.trashed > 0 {
         words.push_str(&format!(", and will free {}", size(totals.trashed_bytes)));
     }

@@ -92,7 +92,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let worded =
         || args.message.as_ref().and_then(|_| planned.plan.tasks.first()).map(|task| task.id.clone());
     let Some(task) = args.task.clone().or_else(worded).or_else(next) else {
-        Reporter::new(&args.common, ui).answer("nothing is ready");
+        let share = progress.share();
+        let answer = if share.done == share.total { "all tasks are done" } else { "nothing is ready" };
+        Reporter::new(&args.common, ui).answer(answer);
         return Ok(Exit::Done);
     };
     let standing = progress.find(&task).ok_or_else(|| {

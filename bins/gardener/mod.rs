@@ -31,14 +31,14 @@ if all tasks are done. A continued run keeps the test command and the budgets of
 its session unless you give new ones.
 
 The plan and the configuration are frozen when the run starts: the copies in its
-first commit are used, even if an agent edits the files. If the files differ
-from the copies, the run prints the difference and stops; --accept-changes
-accepts the new files.
+first commit are used, even if an agent edits the files. Uncommitted changes to
+the plan become part of that commit. If the files differ from the copies later,
+the run prints the difference and stops; --accept-changes accepts the new files.
 
 Phases run in order. So do the tasks in a phase, with one exception: adjacent
 tasks that are all marked [P] (parallel) may run at the same time. A task is
-ready when everything that it waits for is complete and has landed; 'git arborist
-plan --explain TASK' shows why it waits.
+ready when everything that it waits for is complete and, with --jobs or
+--isolate, merged. 'git arborist plan --explain TASK' shows why it waits.
 
 With one job, the agent works in this checkout. With --jobs or --isolate, each
 task has its own worktree and its own branch; after it has landed, the
@@ -95,7 +95,7 @@ PROTECTED TESTS
 EXIT STATUS
    1           A selected task failed or could not run.
    2           You must act: for example, there is a conflict, a parked landing, a
-               task with different commits on its branch and on the run's, a
+               task that was started both on its own branch and in this run, a
                reviewer that fails, a task that was interrupted three times, a changed plan or
                configuration, uncommitted changes, or commands to approve.
    3           A run is using this branch already.
@@ -130,7 +130,7 @@ pub struct GardenerArgs {
     /// Run only this task, or the tasks of this phase. Can be repeated
     #[arg(long, value_name = "TASK")]
     only: Vec<TaskId>,
-    /// Stop after this task or phase, in the order of the plan
+    /// Run the plan up to and including this task or phase
     #[arg(long, value_name = "TASK")]
     until: Option<TaskId>,
     /// How many tasks to run at once, each in its own worktree: a number, or auto
@@ -139,8 +139,8 @@ pub struct GardenerArgs {
     /// Use worktrees even for one task at a time, and leave the checkout alone
     #[arg(long)]
     isolate: bool,
-    /// Which parallel tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a
-    /// number (that many)
+    /// Which parallel tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a
+    /// number (at most that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
     /// Continue with other tasks when one fails

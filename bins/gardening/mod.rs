@@ -53,14 +53,15 @@ pub(crate) struct GardeningArgs {
     /// Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before
     #[arg(long)]
     allow_red: bool,
-    /// Allow tasks to change this protected path; 'fewer-tests' lets them reduce the number of tests that run
+    /// Let tasks change this path although the setting 'protect' names it. 'fewer-tests' in place of a path lets them run
+    /// fewer tests
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// How many characters of the diff the reviewer's prompt shows
     #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
-    /// The sandbox of agents and tests: auto uses bwrap if it works, otherwise landlock; off uses no sandbox [default:
-    /// auto]
+    /// The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the
+    /// Linux kernel; off uses no sandbox [default: auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
     /// Where reports are committed

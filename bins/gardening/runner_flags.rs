@@ -9,8 +9,8 @@ use clap::Args;
 /// Who does a step.
 #[derive(Debug, Args)]
 pub(super) struct RunnerArgs {
-    /// The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the task's own
-    /// command); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration
+    /// The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command that
+    /// the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration
     #[arg(long, value_name = "NAME")]
     runner: Option<String>,
     /// The model that the agent uses

@@ -72,15 +72,15 @@ stay queued, and the interrupted try does not count.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1           A task did not land, or has waited for too long.
+   1           A task did not land, or has waited longer than merge.wait-limit.
    2           You must act: a task has a conflict, changed files of your checkout
-               are in the way, a gate cannot run or fails even without the task,
+               are in the way, a gate cannot run or already fails on the target,
                or settings wait for your approval.
    3           Another process is landing on the target.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
-   'merge status' exits with 1 if a gate failed or a task has waited for too long,
-   and with 2 if you must act.
+   'merge status' exits with 1 if a gate failed or a task has waited longer than
+   merge.wait-limit, and with 2 if you must act.
 
 EXAMPLES
    Land a finished task now

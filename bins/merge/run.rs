@@ -46,8 +46,8 @@ pub(crate) struct LandingArgs {
     /// Test landings with this command if no gates are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Which tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number
-    /// (that many)
+    /// Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at
+    /// most that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
     /// Print only the result

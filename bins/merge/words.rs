@@ -133,7 +133,7 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bo
             plain_text(&describe_gating(gate, *commit, *is_repeated))
         }
         QueueEvent::Resolving { task, attempt } => {
-            format!("an agent resolves the conflict of {task}, try {attempt}")
+            format!("an agent is resolving the conflict of {task} (attempt {attempt})")
         }
         QueueEvent::Note { words } | QueueEvent::Foreign(ForeignCommits { words, .. }) => plain_text(words),
     };

@@ -14,7 +14,7 @@ use crate::clock;
 /// The step in progress, its attempt, and since when.
 pub(super) fn busy_words(doing: &StepStatus) -> String {
     let by = one_line(&doing.by);
-    format!("attempt {}, {by}, begun {}", doing.attempt.ordinal(), clock::ago(doing.since))
+    format!("attempt {}, {by}, started {}", doing.attempt.ordinal(), clock::ago(doing.since))
 }
 
 /// The remark: attempt, age, what it waits for.

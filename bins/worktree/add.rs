@@ -94,10 +94,10 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
         return Ok(());
     }
     let failure = Failure::new(Exit::No, format!("there is no task '{task}' in the plan '{path}'"));
-    let all_the_same = "to create it anyway, use --unplanned";
+    let all_the_same = "for a task that is not in the plan, use --unplanned";
     Err(match nearest(task.as_str(), plan.leaves().map(|leaf| leaf.id.as_str())) {
-        Some(meant) => failure.hint(format!("did you mean '{meant}'? {all_the_same}")),
-        None => failure.hint(format!("see all tasks with: git arborist state; {all_the_same}")),
+        Some(meant) => failure.hint(format!("did you mean '{meant}'?\n{all_the_same}")),
+        None => failure.hint(format!("see all tasks with: git arborist state\n{all_the_same}")),
     })
 }
 

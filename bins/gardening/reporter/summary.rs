@@ -40,16 +40,16 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     lines.extend(some("failed", &account.failed, failed_words));
     let remaining: Vec<&FailedTask> = account.failed.iter().filter(|failed| failed.drop.is_some()).collect();
     lines.extend(some("kept", &remaining, |failed| remaining_words(failed, &account.branch)));
-    lines.extend(some("unlanded", &account.unlanded, unlanded_words));
+    lines.extend(some("not landed", &account.unlanded, unlanded_words));
     lines.extend(some("resolved", &account.resolved, resolved_words));
     lines.extend(some("left", &account.left, left_words));
     if let Some(command) = &account.parked {
         let words = match command.contains("stash") {
             true => {
-                "landings are waiting, because your changed files are in the way: stash them (see 'next'), \
-                 or commit them and run 'git arborist merge run'"
+                "a landing waits, because your changed files are in the way: stash the files (see 'next'), or \
+                 commit them and run 'git arborist merge run'"
             }
-            false => "landings are waiting for your checkout (see 'next')",
+            false => "a landing waits for your checkout (see 'next')",
         };
         lines.push(entry("parked", words));
     }
@@ -106,9 +106,9 @@ fn headline(account: &RunAccount) -> String {
         (true, None) if account.not_selected > 0 => {
             let others = counted(account.not_selected, "other task");
             let are = if account.not_selected == 1 { "is" } else { "are" };
-            format!("nothing was left to do for the selected tasks; {others} {are} not done")
+            format!("nothing is left to do for the selected tasks; {others} {are} not done")
         }
-        (true, None) => "nothing was left to do".to_owned(),
+        (true, None) => "nothing is left to do".to_owned(),
         (true, Some(_)) => "stopped before a task was completed".to_owned(),
         (false, _) => parts.join(", "),
     }

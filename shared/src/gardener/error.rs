@@ -116,7 +116,7 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName },
     #[error("a landing on '{0}' is parked: the checkout of '{0}' has to be updated first")]
     Parked(BranchName),
-    #[error("{} of '{path}' {} already done by the run of '{branch}', whose commits are in this branch", name_some(.tasks), if .tasks.len() == 1 { "was" } else { "were" })]
+    #[error("{} of '{path}' {} already done by the run of '{branch}', whose commits are in HEAD", name_some(.tasks), if .tasks.len() == 1 { "was" } else { "were" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
@@ -326,7 +326,7 @@ pub fn continue_apart(run: &Run, task: &TaskId) -> String {
 
 /// What to do if the tests fail before the first task.
 fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> String {
-    let place = "if they pass in your checkout, the worktree lacks something: install it with worktree.setup, or copy it with worktree.copy\n";
+    let place = "\nif the tests pass in your checkout, the new worktree lacks a file or a package: see the settings worktree.copy and worktree.setup";
     let place = if is_elsewhere { place } else { "" };
     let allow = match (names_tests, is_missing) {
         (_, true) => "",
@@ -337,5 +337,5 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
             "\n--allow-red would not help: the output does not name the failed tests, so every task fails until the command succeeds"
         }
     };
-    format!("{place}fix the tests or the command first{allow}")
+    format!("fix the tests or the command first{allow}{place}")
 }

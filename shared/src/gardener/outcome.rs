@@ -55,7 +55,7 @@ pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
             settled(&ticket, &outcome).into_iter().map(|kind| RunEvent::of(&ticket.task, kind)).collect()
         }
         queue::QueueEvent::Resolving { task, attempt } => {
-            let words = format!("an agent resolves the conflict of {task}, try {attempt}");
+            let words = format!("an agent is resolving the conflict of {task} (attempt {attempt})");
             vec![RunEvent::of(&task, EventKind::note(words))]
         }
         queue::QueueEvent::Foreign(found) => vec![RunEvent { task: None, kind: foreign_event(found) }],

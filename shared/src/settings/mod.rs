@@ -54,10 +54,12 @@ pub enum SettingsError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// No such key.
-    #[error("{place}: unknown key '{key}'")]
+    #[error("{place}: unknown key '{section}{key}'")]
     UnknownKey {
         /// File and line, or where git says that it is.
         place: String,
+        /// What git's configuration has before the key: `arborist.`; empty in our own files.
+        section: &'static str,
         /// As written.
         key: String,
     },
@@ -125,8 +127,8 @@ impl Explain for SettingsError {
     }
 
     fn hint(&self) -> Option<String> {
-        let key = match self {
-            Self::UnknownKey { key, .. } => key,
+        let (key, prefix) = match self {
+            Self::UnknownKey { key, section, .. } => (key, *section),
             Self::Git(error) => return error.hint(),
             Self::GitOnly { key, .. } => return Some(format!("set it with: git config arborist.{key} true")),
             Self::FalseBare { .. } => {
@@ -147,13 +149,13 @@ impl Explain for SettingsError {
             .filter(|known| known.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.')))
             .collect();
         if let Some(command) = below.iter().find(|known| known.ends_with(".command")) {
-            return Some(format!("did you mean '{command}'?"));
+            return Some(format!("did you mean '{prefix}{command}'?"));
         }
         if !below.is_empty() {
             return Some(format!("known keys: {}", below.join(", ")));
         }
         if let Some(meant) = nearest(key, keys.iter().map(String::as_str)) {
-            return Some(format!("did you mean '{meant}'?"));
+            return Some(format!("did you mean '{prefix}{meant}'?"));
         }
         // There are few enough keys beside it to list them.
         let section = key.rsplit_once('.').map_or("", |(section, _)| section);
@@ -162,6 +164,16 @@ impl Explain for SettingsError {
         let beside: Vec<&str> = keys.iter().filter(is_beside).map(String::as_str).collect();
         let known = if beside.is_empty() { keys.iter().map(String::as_str).collect() } else { beside };
         Some(format!("known keys: {}", known.join(", ")))
+    }
+}
+
+impl SettingsError {
+    /// The same, for a key of git's configuration.
+    fn of_git(self) -> Self {
+        match self {
+            Self::UnknownKey { place, key, .. } => Self::UnknownKey { place, section: "arborist.", key },
+            other => other,
+        }
     }
 }
 
@@ -370,7 +382,7 @@ impl Settings {
         for entry in config.section("arborist.") {
             let key = entry.key.trim_start_matches("arborist.");
             let place = place_of(&entry.origin);
-            let setting = require_key(key, &place)?;
+            let setting = require_key(key, &place).map_err(SettingsError::of_git)?;
             let bare = (setting.kind == ValueKind::Switch).then_some("true");
             let text = entry.value.as_deref().or(bare).unwrap_or_default();
             let value = Value::parse(text, setting.kind).ok_or_else(|| quoted(text));
@@ -422,7 +434,7 @@ fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError
     SETTINGS
         .iter()
         .find(|setting| setting.is(key))
-        .ok_or_else(|| SettingsError::UnknownKey { place: place.to_owned(), key: key.to_owned() })
+        .ok_or_else(|| SettingsError::UnknownKey { place: place.to_owned(), section: "", key: key.to_owned() })
 }
 
 /// Refuses `core.bare` from the command line or the environment. Git then finds the worktree all the same, but lists no

@@ -77,7 +77,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "true where a task has more than one repository, else false",
-        about: "Whether agents that support MCP get tools to read and write the task's files and to run commands that you name; see git-arborist-tools(1).",
+        about: "Whether agents that support MCP get tools to read and write the task's files and to run the commands that you configure; see git-arborist-tools(1).",
     },
     Setting {
         key: "resume",
@@ -221,7 +221,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: SECONDS,
         default: "600",
-        about: "How long one call of an agent may take.",
+        about: "How long one call to an agent may take.",
     },
     Setting {
         key: "timeouts.silence",

@@ -70,7 +70,7 @@ fn every_contradiction_names_file_line_and_ids() {
             "{\"nodes\": {\n\"a\": {\"depends_on\": [\"b\"]}}}",
             "tree.json:2:22: 'a' depends on 'b', which is not in the plan",
         ),
-        ("{\"nodes\": {\"a\": {},\n\"a\": {}}}", "tree.json:2:1: the id 'a' is already used, in line 1"),
+        ("{\"nodes\": {\"a\": {},\n\"a\": {}}}", "tree.json:2:1: the id 'a' is already used on line 1"),
         (
             "{\"nodes\": {\"a\": {},\n\"A\": {}}}",
             "tree.json:2:1: the id 'A' differs only in case from 'a' at tree.json:1",

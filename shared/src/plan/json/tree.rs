@@ -92,7 +92,7 @@ fn index_of(fields: &mut Fields<'_>, nodes: &[Node]) -> NodesByPosition {
     for (at, node) in nodes.iter().enumerate() {
         if let Some(first) = index.insert(node.task.id.clone(), at) {
             let line = fields.file.line_of(nodes[first].place.at);
-            let what = format!("the id '{}' is already used, in line {line}", node.task.id);
+            let what = format!("the id '{}' is already used on line {line}", node.task.id);
             fields.wrong(node.place, what, "give one of the two another id");
         }
     }

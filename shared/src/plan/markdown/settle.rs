@@ -392,7 +392,7 @@ fn rename_duplicate(
     let id = outline.entries[other].id.clone();
     let (line, place) = (file.line_of(outline.entries[other].at), outline.entries[other].at);
     let above = file.line_of(outline.entries[first].at);
-    let what = format!("the id '{id}' is already used, in line {above}; this task is called '{renamed}'");
+    let what = format!("the id '{id}' is already used on line {above}; this task gets the id '{renamed}'");
     outline.warnings.push(file.problem(place, what, "give one of the two another id"));
     let others = outline.duplicates.entry(outline.entries[first].id.clone()).or_default();
     others.push((renamed.clone(), line));

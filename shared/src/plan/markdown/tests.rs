@@ -113,7 +113,7 @@ fn two_tasks_with_one_id_are_told_apart_and_refused_only_where_a_dependency_name
     assert_eq!(leaves(&twice), "T1 T1-2 T2");
     assert_eq!(
         twice.warnings[0].to_string(),
-        "tasks.md:3:3: the id 'T1' is already used, in line 1; this task is called 'T1-2'"
+        "tasks.md:3:3: the id 'T1' is already used on line 1; this task gets the id 'T1-2'"
     );
     assert_eq!(
         complaint("- [ ] T1 a\n\n- [ ] T1 b\n- [ ] T2 c (depends on T1)\n"),
