@@ -64,7 +64,7 @@ fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit 
 pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
     remove_frozen_settings();
     for lock in take_removed_locks() {
-        ui.warn(&format!("removed the lock of a git process that was killed: '{}'", lock.display()));
+        ui.warn(&format!("removed a lock that no running git process holds: '{}'", lock.display()));
     }
     for saved in take_saved_files() {
         ui.warn(&format!("saved files that an interrupted landing had written to the checkout as '{saved}'"));

@@ -343,7 +343,7 @@ const UNREADABLE: &str = "printf '*.wide working-tree-encoding=UTF-16\\n' > .git
 fn a_file_that_git_cannot_take_in_fails_the_attempt_and_not_the_run() {
     for place in PLACES {
         let repo = repo(&format!(
-            "[ $ARBORIST_TASK = T002 ] || {{ if [ -e \"$ROOT/once\" ]; then rm new.wide .gitattributes; else : > \"$ROOT/once\"; {UNREADABLE}; fi; }}"
+            "[ $ARBORIST_TASK = T002 ] || {{ if [ -e \"$ROOT/once\" ]; then rm .gitattributes; printf b > kept.wide; else : > \"$ROOT/once\"; {UNREADABLE}; fi; }}"
         ));
         repo.write("kept.wide", "plain\n");
         repo.commit("a file\n");
@@ -366,6 +366,71 @@ fn a_file_that_git_can_never_take_in_uses_up_the_attempts() {
         repo.arborist(place.iter().chain(&["--max-retries", "2"])).exits(1);
         let log = repo.git(["log", "--format=%s", "--all"]).answer();
         assert!(log.contains("@T001@failed)"), "{place:?}: {log}");
+    }
+}
+
+/// Files of a task that git refuses to add, each with the settings that make it refuse.
+const REFUSED: [(&str, &[[&str; 2]]); 3] = [
+    (
+        "printf '*.wide working-tree-encoding=UTF-16\\n' > .gitattributes; printf '\\300\\301bad' > T001.wide",
+        &[],
+    ),
+    ("printf 'a\\r\\nb\\n' > T001.txt", &[["core.safecrlf", "true"], ["core.autocrlf", "input"]]),
+    // More files than one, and a tracked one.
+    (
+        "for n in 1 2 3 4 5 6 7 8 9; do printf 'a\\r\\nb\\n' > d$n; done; printf 'a\\r\\nb\\n' > check.sh",
+        &[["core.safecrlf", "true"], ["core.autocrlf", "input"]],
+    ),
+];
+
+#[test]
+fn files_of_a_failed_task_that_git_cannot_add_are_kept_and_the_next_task_begins() {
+    for place in PLACES {
+        for (deed, settings) in REFUSED {
+            let repo = repo(&format!("[ $ARBORIST_TASK = T002 ] || {{ {deed}; }}"));
+            repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
+            repo.commit("independent tasks\n");
+            for [key, value] in settings {
+                repo.git(["config", key, value]).succeeds();
+            }
+            let options = ["--max-retries", "2", "--keep-going"];
+            let said = repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
+            assert!(subjects(&repo).contains("@T002@complete)"), "{deed} {place:?}: {}", said.stderr());
+            let kept = repo.path(".git/arborist-aside/1");
+            assert!(said.stderr().contains(&kept.display().to_string()), "{}", said.stderr());
+            assert!(fs::read_dir(&kept).unwrap().count() > 0);
+            assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{deed} {place:?}");
+            assert_eq!(repo.read("check.sh"), "echo honest\n");
+            // The same again, and then a task that heeds the reason.
+            let options = ["--retry-failed", "--max-retries", "1", "--keep-going"];
+            repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
+            repo.agent("case \"$prompt\" in Review*) echo APPROVED ;; *) echo a > T001.md ;; esac");
+            repo.arborist(place.iter().chain(&["--retry-failed"])).succeeds();
+        }
+    }
+}
+
+#[test]
+fn files_that_git_cannot_add_do_not_stop_the_run_after_a_crash() {
+    let repo = repo(&format!(
+        "[ -e \"$ROOT/once\" ] || {{ : > \"$ROOT/once\"; {UNREADABLE}; kill -9 $PPID; sleep 60; }}; rm -f .gitattributes"
+    ));
+    let _killed = repo.arborist(["gardener"]).code();
+    let said = repo.arborist(["gardener"]).succeeds().err("was interrupted");
+    assert!(said.stderr().contains("arborist-aside/1"), "{}", said.stderr());
+    assert!(repo.path(".git/arborist-aside/1/new.wide").exists());
+}
+
+#[test]
+fn an_index_or_a_lock_that_an_agent_left_broken_is_named_after_it_is_repaired() {
+    for (deed, words) in [
+        ("echo junk > .git/index", ".git/index' was gone or damaged"),
+        ("rm .git/index", "T001 attempt 1: index was changed while it ran"),
+        (": > .git/packed-refs.lock", ".git/packed-refs.lock'"),
+    ] {
+        let repo = repo(&format!("[ -e \"$ROOT/once\" ] || {{ : > \"$ROOT/once\"; {deed}; }}"));
+        repo.arborist(["gardener"]).succeeds().err(words);
+        assert!(!repo.path(".git/packed-refs.lock").exists());
     }
 }
 

@@ -4,11 +4,11 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use crate::{
     gardener::GardenerError,
-    git::{HiddenMarks, RefMove, Repository, TreeChange},
+    git::{HiddenMarks, RefMove, Repository, TreeChange, WorktreeSnapshot},
     history::{Conflicts, Event, Run, TaskWork, WorkBase},
     message::{Status, Wording},
     name::{Attempt, BranchName, Oid, TaskId},
-    pipeline::{ChangedPaths, Sorted, mark_interrupted, quit_operations},
+    pipeline::{ChangedPaths, Sorted, mark_interrupted, move_unreadable, quit_operations},
     plan::Plan,
     record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, settle},
 };
@@ -39,6 +39,8 @@ pub struct Recovered {
     staged: Vec<String>,
     /// Nested repositories, which a commit cannot hold.
     inner: Vec<String>,
+    /// A message about files that git cannot add.
+    moved: Option<String>,
 }
 
 impl Recovered {
@@ -62,6 +64,9 @@ impl Recovered {
         if !self.inner.is_empty() {
             words +=
                 &format!("; a repository inside the repository was left as it is: {}", named(&self.inner));
+        }
+        if let Some(moved) = &self.moved {
+            words += &format!("; {moved}");
         }
         words
     }
@@ -125,12 +130,14 @@ fn record_attempt(
     let before = repository.tree_of(attempt.before)?;
     // The attempt's agent could have written the index, and it has not been checked since.
     repository.settle_index(HiddenMarks::Kept)?;
-    // A file that git cannot read is left out: it must not prevent every later run.
-    let after = repository.take_snapshot()?.tree;
+    let WorktreeSnapshot { tree: after, unreadable, .. } = repository.take_snapshot()?;
     let branch = branch_before(recorder, &attempt)?;
     let staged_before = attempt.find_staged(repository)?;
     let changed_paths =
         ChangedPaths::of_checkout(repository, branch, (before, staged_before.unwrap_or(branch)))?;
+    // A file that git cannot add must not prevent every later run.
+    let unreadable = unreadable.iter().filter(|found| !changed_paths.has(&found.path));
+    let moved = move_unreadable(repository, after, &unreadable.collect::<Vec<_>>())?;
     if let Some(staged) = staged_before {
         put_back_staged(repository, staged, [branch, before])?;
     }
@@ -146,12 +153,12 @@ fn record_attempt(
     let wording = Wording { name: &name, attempt: attempt.attempt, max: known.max };
     let mut entry = TaskEvent::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = [known.why.unwrap_or("the run ended before the agent did").to_owned()].into_iter();
-    let why = why.chain(trespass).chain(quit_operations(repository, &attempt.name)?);
+    let why = why.chain(trespass).chain(moved.clone()).chain(quit_operations(repository, &attempt.name)?);
     mark_interrupted(&mut entry, &why.collect::<Vec<_>>().join("; "));
     let delivery = StagedCommit { tree, tip: recorder.head(), changes: &changes, index: None };
     let event = recorder.deliver(entry, delivery, &[attempt.ended()])?;
     let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(TreeChange::shown).collect());
-    Ok(Recovered { attempt, event, files, staged, inner })
+    Ok(Recovered { attempt, event, files, staged, inner, moved })
 }
 
 /// Stages again what was staged when the attempt started and is in none of these trees: an agent may have unstaged it.

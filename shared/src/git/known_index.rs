@@ -25,6 +25,8 @@ use super::{
     index_install::give_to_readers_of,
     locks,
     misplaced_files::is_sparse,
+    user_refs::tell,
+    worktree_git_dirs::is_own_git_dir,
 };
 use crate::{
     name::{ObjectFormat, Oid},
@@ -265,11 +267,19 @@ impl Repository {
             self.change("update-index").arg("--no-split-index").finish()?;
         }
         let found = KnownIndex::read(&file).ok().flatten();
+        let is_readable =
+            found.as_ref().is_some_and(|found| IndexEntries::parse(&found.bytes, self.format).is_some());
         let Some(wanted) = self.trusted_part(found, find_recorded(&file).as_deref(), marks) else {
             return Ok(());
         };
         let wanted = self.refreshed(wanted)?;
         if self.put_index(&file, &wanted)? {
+            if !is_readable && !is_own_git_dir(&self.git_dir) {
+                let path = file.display();
+                tell(format!(
+                    "the index '{path}' was gone or damaged while the run was at work, and was restored"
+                ));
+            }
             self.note(file, Some(wanted));
         }
         Ok(())

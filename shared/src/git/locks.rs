@@ -44,6 +44,11 @@ pub fn take_removed_locks() -> Vec<PathBuf> {
     std::mem::take(&mut REMOVED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// Reports a lock that was removed.
+pub(super) fn report_removed(lock: PathBuf) {
+    REMOVED.lock().unwrap_or_else(PoisonError::into_inner).push(lock);
+}
+
 impl Repository {
     /// Removes the locks of a dead driver after its git processes have ended. Call this with a lock of ours, before
     /// anything is written. It is done once in a process, and costs almost nothing if no driver died. Returns whether
@@ -294,7 +299,7 @@ impl Place {
         if !lock.symlink_metadata().is_ok_and(is_same) || safe_files::remove(lock).is_err() {
             return false;
         }
-        REMOVED.lock().unwrap_or_else(PoisonError::into_inner).push(lock.to_owned());
+        report_removed(lock.to_owned());
         true
     }
 

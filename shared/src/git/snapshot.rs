@@ -61,7 +61,7 @@ pub struct Unreadable {
 }
 
 /// How many files may be unreadable before a snapshot fails: git is run once for each.
-const MAX_UNREADABLE: usize = 20;
+const MAX_UNREADABLE: usize = 200;
 
 /// How many special files (named pipes, devices) are excluded: all of them must fit into git's arguments.
 const MAX_SPECIAL: usize = 200;

@@ -101,7 +101,8 @@ impl Repository {
             }
             let has_no_other_git = || Occupants::has_other_git(&[self.top(), &self.git_dir]) == Some(false);
             if left.iter().all(|path| is_abandoned(path)) && has_no_other_git() {
-                left.iter().for_each(|path| drop(safe_files::remove(path)));
+                let removed = left.into_iter().filter(|path| safe_files::remove(path).is_ok());
+                removed.for_each(locks::report_removed);
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(50));

@@ -33,6 +33,7 @@ pub use checkout::{
     guard::{ConcurrentChildren, ConfigGuard},
     guarded::put_back_checkout,
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
+    leftovers::move_unreadable,
     other_repo::OtherRepo,
     place,
 };

@@ -77,7 +77,7 @@ pub(in crate::pipeline) fn put_back_tracked(
     }
     let mut kept = String::new();
     if !touched.changes.is_empty() && recorder.branch() == recorder.run() {
-        let now = repository.snapshot()?;
+        let now = repository.take_snapshot()?.tree;
         let under = branch::save_tree(repository, attempt, (now, recorder.head()))?;
         kept = format!("; the change is kept in {under}");
     }

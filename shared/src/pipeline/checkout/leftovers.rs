@@ -1,6 +1,6 @@
-//! What an agent can leave besides changed files: repositories inside the worktree, folders that git cannot read, and
-//! commits. A snapshot cannot contain such a repository or folder, so it is moved out as it is. Commits are kept under a
-//! ref beside the branch.
+//! What an agent can leave besides changed files: repositories inside the worktree, files and folders that git cannot
+//! add, and commits. A snapshot cannot contain such a repository, file or folder, so it is moved out as it is. Commits
+//! are kept under a ref beside the branch.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    git::{GitError, PrivateCommits, PrivateGit, Repository, TreeChange},
+    git::{GitError, PrivateCommits, PrivateGit, Repository, TreeChange, Unreadable},
     message::visible,
     name::Oid,
     pipeline::checkout::{branch::save, place::AttemptWork},
@@ -22,6 +22,8 @@ use crate::{
 const MOVED_OUT_FOLDER: &str = "arborist-aside";
 /// How many characters of a path are shown that git cannot open.
 const LONGEST_SHOWN: usize = 60;
+/// How many reasons are shown why git cannot add files.
+const MAX_REASONS: usize = 5;
 
 /// A worktree before a child ran in it.
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +92,38 @@ pub(in crate::pipeline) fn move_out(
         repository.stage_as_in(&before.head.to_string(), &new)?;
     }
     Ok(Some(words))
+}
+
+/// Moves files that git cannot add out of the worktree, because the next task could not begin with them. They become
+/// what `after` contains, the tree of the snapshot without them. Returns a message.
+pub fn move_unreadable(
+    repository: &Repository,
+    after: Oid,
+    unreadable: &[&Unreadable],
+) -> Result<Option<String>, GitError> {
+    if unreadable.is_empty() {
+        return Ok(None);
+    }
+    let paths: Vec<&Vec<u8>> = unreadable.iter().map(|found| &found.path).collect();
+    let refusals = refusals(unreadable);
+    let folder = match move_to_new_folder(repository, &paths) {
+        Ok(folder) => folder,
+        Err(error) => return Ok(Some(format!("{refusals}; moving this away failed: {error}"))),
+    };
+    let moved = |path: &&Vec<u8>| TreeChange { path: path.to_vec(), before: None, after: None };
+    repository.put_back(after, &paths.iter().map(moved).collect::<Vec<_>>())?;
+    Ok(Some(format!("{refusals}; this is kept in {}", folder.display())))
+}
+
+/// Why git cannot add files.
+pub(in crate::pipeline) fn refusals(unreadable: &[&Unreadable]) -> String {
+    let reasons = unreadable.iter().take(MAX_REASONS).map(|found| found.why.as_str());
+    let reasons = reasons.collect::<Vec<_>>().join("; ");
+    let more = match unreadable.len().saturating_sub(MAX_REASONS) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("git cannot add {}: {reasons}{more}", if unreadable.len() == 1 { "a file" } else { "files" })
 }
 
 /// Moves folders that git cannot read out of the worktree, each with the folders around it that contain nothing else.

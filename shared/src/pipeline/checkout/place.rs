@@ -15,7 +15,7 @@ use std::{
 use crate::{
     git::{
         ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, PrivateIndex, Repository, Stamp,
-        TreeChange, WorktreeSnapshot,
+        TreeChange, Unreadable, WorktreeSnapshot,
     },
     name::{Attempt, Oid, TaskId},
     pipeline::{
@@ -54,6 +54,8 @@ pub struct AttemptCheckout {
     staged: Option<Arc<KnownIndex>>,
     /// Nested repositories without a commit, which no tree can contain.
     left_out: Vec<Vec<u8>>,
+    /// Files that git could not add.
+    unreadable: Vec<Vec<u8>>,
     /// Locks of git that already existed.
     locks: Vec<PathBuf>,
     /// The uncommitted changes in submodules that are not the agent's.
@@ -180,6 +182,22 @@ impl AttemptCheckout {
 }
 
 impl AttemptCheckout {
+    /// Moves files that git cannot add away, and returns messages about them. Uncommitted files of the user are restored
+    /// later, and files that git could not add before the attempt stay.
+    fn move_unreadable(
+        &self,
+        repository: &Repository,
+        after: Oid,
+        found: &[Unreadable],
+    ) -> Result<Vec<String>, GitError> {
+        let is_known = |found: &&Unreadable| {
+            self.unreadable.contains(&found.path) || self.changed_paths.has(&found.path)
+        };
+        let (known, new): (Vec<&Unreadable>, Vec<&Unreadable>) = found.iter().partition(is_known);
+        let known = (!known.is_empty()).then(|| leftovers::refusals(&known));
+        Ok(known.into_iter().chain(leftovers::move_unreadable(repository, after, &new)?).collect())
+    }
+
     /// Restores the index entries of the user's paths to what was staged when the attempt began: an agent's `git add`,
     /// `git reset` or `git stash` must not change them. Staged content that exists nowhere else is saved, because the
     /// user may have staged it meanwhile.
@@ -270,13 +288,15 @@ pub fn begin(
     let branch = repository.exempt_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
     let is_known_clean = is_untouched(recorder)? && looks_clean;
+    let mut unreadable = Vec::new();
     let (before, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
         (recorder.tree(), None, ChangedPaths::default(), Vec::new())
     } else {
         let stock = repository.take_snapshot()?;
-        // Files that git cannot read after an earlier attempt are the agent's to fix. Before the first attempt they are
-        // the user's, and the error comes before any agent is paid.
+        // Files that git cannot add are the user's, because those of an earlier attempt were moved away. The error comes
+        // before any agent is paid.
         let stock = if attempt.0 == 0 { stock.require_readable()? } else { stock };
+        unreadable.extend(stock.unreadable.into_iter().map(|found| found.path));
         let WorktreeSnapshot { tree: before, left_out, .. } = stock;
         let staged = repository.staged()?;
         let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), (before, staged))?;
@@ -300,6 +320,7 @@ pub fn begin(
         index,
         staged,
         left_out,
+        unreadable,
         locks,
         inside,
         ignored: Arc::default(),
@@ -421,7 +442,6 @@ pub fn end(
     let ((stock, untrue), (tip, saved, moved)) = (after?, moved?);
     let WorktreeSnapshot { tree: after, index, left_out, unreadable } = stock;
     trespasses.extend(moved);
-    trespasses.extend(unreadable.iter().map(|found| format!("git cannot add a file: {}", found.why)));
     let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
     trespasses.extend(untrue.iter().map(words));
     let mut folded = Vec::new();
@@ -429,6 +449,7 @@ pub fn end(
         folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
     }
     trespasses.extend(quit_operations(repository, &begun.unfinished.name)?);
+    trespasses.extend(begun.move_unreadable(repository, after, &unreadable)?);
     let touched = repository.changes(begun.before, after)?;
     let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
     trespasses.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
