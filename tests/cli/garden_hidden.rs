@@ -73,6 +73,45 @@ fn work_in_a_submodule_fails_every_attempt_that_has_it() {
     repo.arborist(["gardener", "--retry-failed"]).succeeds();
 }
 
+/// The agent commits in the submodule once, and works beside it in each attempt.
+const COMMIT_IN_SUBMODULE: &str = "[ -e \"$ROOT/once\" ] || { : > \"$ROOT/once\"; cd sm; echo new > g; git -c user.name=a -c user.email=a@a commit -qam mine; cd ..; }; echo \"$ARBORIST_TASK$(cat d/g)\" > d/g";
+
+#[test]
+fn a_commit_in_a_submodule_fails_every_attempt_until_the_submodule_is_put_back() {
+    for options in [&[][..], &["--isolate"]] {
+        let repo = repo(COMMIT_IN_SUBMODULE);
+        let _module = add_submodule(&repo);
+        repo.git(["config", "--global", "protocol.file.allow", "always"]).succeeds();
+        let recorded = repo.git(["rev-parse", "HEAD:sm"]).answer();
+        let args = ["gardener", "--max-retries", "2"];
+        let said = repo.arborist(args.iter().chain(options)).exits(1).never("made a repository");
+        let words = "another commit in the submodule 'sm'";
+        assert_eq!(said.stderr().matches(words).count(), 2, "{}", said.stderr());
+        assert!(said.stderr().contains(&format!("git -C 'sm' checkout {recorded}")), "{}", said.stderr());
+        if !options.is_empty() {
+            continue;
+        }
+        let commit = repo.git(["-C", "sm", "rev-parse", "HEAD"]).answer();
+        assert!(commit != recorded && said.stderr().contains(&commit), "it is left there, and named");
+        let args = ["gardener", "--retry-failed", "--max-retries", "1"];
+        repo.arborist(args).exits(2).err("there are uncommitted changes: sm");
+        repo.arborist(args.iter().chain(&["--allow-dirty"])).exits(1).err(words);
+        repo.git(["-C", "sm", "checkout", "-q", &recorded]).succeeds();
+        repo.arborist(["gardener", "--retry-failed"]).succeeds();
+        assert_eq!(repo.git(["rev-parse", "HEAD:sm"]).answer(), recorded);
+    }
+}
+
+#[test]
+fn a_commit_of_yours_in_a_submodule_fails_no_attempt() {
+    let repo = repo("echo new > d/g");
+    let _module = add_submodule(&repo);
+    repo.write("sm/g", "mine\n");
+    repo.git(["-C", "sm", "commit", "-qam", "mine"]).succeeds();
+    repo.arborist(["gardener", "--allow-dirty"]).succeeds();
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), " M sm");
+}
+
 #[test]
 fn changes_of_yours_in_a_submodule_fail_no_attempt_unless_the_agent_changes_them() {
     let repo = repo("echo new > d/g");

@@ -25,7 +25,7 @@ use crate::{
             guard::{ConfigWatch, PlaceWatch, joined},
             ignored::copies_in,
             leftovers::{self, Folded, WorktreeBefore},
-            submodules::SubmodulesBefore,
+            submodules::{MovedSubmodules, SubmodulesBefore},
         },
     },
     process::{Cancel, within},
@@ -303,7 +303,7 @@ pub fn begin(
         (before, Some(staged), changed_paths, left_out)
     };
     let staged = if changed_paths.is_empty() { None } else { repository.find_known_index() };
-    let inside = SubmodulesBefore::look(recorder)?;
+    let inside = SubmodulesBefore::look(recorder, before)?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = AttemptMark { task, attempt, head, head_tree, tree: before, staged: staged_tree };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
@@ -450,12 +450,14 @@ pub fn end(
     }
     trespasses.extend(quit_operations(repository, &begun.unfinished.name)?);
     trespasses.extend(begun.move_unreadable(repository, after, &unreadable)?);
-    let touched = repository.changes(begun.before, after)?;
-    let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
-    trespasses.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
-    trespasses.extend(begun.inside.find_changed(repository, begun.tree)?);
+    let mut touched = repository.changes(begun.before, after)?;
     let is_all = begun.before == recorder.tree();
     let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
+    let moved = MovedSubmodules::among(&all);
+    touched.retain(|change| !moved.has(change));
+    let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
+    trespasses.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
+    trespasses.extend(begun.inside.find_changed(repository, begun.tree, &moved)?);
     let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
     let sorted = begun.changed_paths.sort(repository, &begun.unfinished, (begun.before, after), files)?;
     trespasses.extend(sorted.trespass);

@@ -1,5 +1,5 @@
-//! Uncommitted changes inside submodules. The commit of an attempt cannot hold them, so an attempt that leaves any fails,
-//! unless the user had made them before the first attempt.
+//! Changes inside submodules: uncommitted ones, and commits. The commit of an attempt records neither, so an attempt that
+//! leaves any fails, unless the user had made them before the first attempt.
 //!
 //! A failed attempt leaves its changes for the next one. To tell them from the user's, a file says what was there before the
 //! first attempt and how the last attempt left it. If it is deleted, everything that is there counts as the user's.
@@ -9,14 +9,56 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    git::{GitError, Repository, SubmoduleChanges},
+    git::{GitError, Repository, SubmoduleChanges, TreeChange},
     message::visible,
     name::{Oid, digest},
     record::RunRecorder,
     safe_files,
 };
 
-/// The uncommitted changes in submodules before the agent came.
+/// Submodules that are at another commit than the one which is recorded here.
+#[derive(Debug)]
+pub(super) struct MovedSubmodules(BTreeMap<Vec<u8>, MovedSubmodule>);
+
+#[derive(Debug)]
+struct MovedSubmodule {
+    recorded: Oid,
+    now: Oid,
+}
+
+impl MovedSubmodules {
+    /// Finds them among the changes between the commit and the worktree.
+    pub(super) fn among(changes: &[TreeChange]) -> Self {
+        let find = |change: &TreeChange| {
+            let ((_, recorded), (_, now)) = (change.before?, change.after?);
+            let is_submodule = change.was_gitlink() && change.is_gitlink();
+            is_submodule.then(|| (change.path.clone(), MovedSubmodule { recorded, now }))
+        };
+        Self(changes.iter().filter_map(find).collect())
+    }
+
+    /// Whether the change is at the path of such a submodule.
+    pub(super) fn has(&self, change: &TreeChange) -> bool {
+        self.0.contains_key(&change.path)
+    }
+
+    /// The digests of the changes in submodules, with the commits that these are at.
+    fn added_to(&self, mut changes: SubmoduleChanges) -> SubmoduleChanges {
+        for (path, moved) in &self.0 {
+            changes.entry(path.clone()).or_default().push_str(&moved.suffix());
+        }
+        changes
+    }
+}
+
+impl MovedSubmodule {
+    /// What distinguishes the digest of a submodule at this commit.
+    fn suffix(&self) -> String {
+        format!(" at {}", self.now)
+    }
+}
+
+/// The changes in submodules before the agent came.
 #[derive(Debug)]
 pub(super) struct SubmodulesBefore {
     changes: SubmoduleChanges,
@@ -34,13 +76,19 @@ struct LastAttempt {
 }
 
 impl SubmodulesBefore {
-    /// Looks at them before an attempt.
-    pub(super) fn look(recorder: &RunRecorder<'_>) -> Result<Self, GitError> {
+    /// Looks at them before an attempt. `worktree` is the tree of the worktree.
+    pub(super) fn look(recorder: &RunRecorder<'_>, worktree: Oid) -> Result<Self, GitError> {
         let repository = recorder.repository();
         if recorder.branch() != recorder.run() {
             return Ok(Self { changes: SubmoduleChanges::new(), file: None });
         }
+        let moved = if worktree == recorder.tree() {
+            Vec::new()
+        } else {
+            repository.changes(recorder.tree(), worktree)?
+        };
         let found = repository.submodule_changes(Some(recorder.tree()))?;
+        let found = MovedSubmodules::among(&moved).added_to(found);
         let name = &digest(repository.git_dir.as_os_str().as_encoded_bytes())[..16];
         let file = repository.common_dir.join("arborist/submodules").join(name);
         let last: Option<LastAttempt> =
@@ -60,23 +108,36 @@ impl SubmodulesBefore {
         Ok(inside)
     }
 
-    /// Names submodules in which the agent has changed something.
+    /// Names submodules in which the agent has changed something, or which it has `moved`.
     pub(super) fn find_changed(
         &self,
         repository: &Repository,
         tree: Oid,
-    ) -> Result<Option<String>, GitError> {
-        let after = repository.submodule_changes(Some(tree))?;
+        moved: &MovedSubmodules,
+    ) -> Result<Vec<String>, GitError> {
+        let after = moved.added_to(repository.submodule_changes(Some(tree))?);
         let is_changed = |path: &&Vec<u8>| after.get(*path) != self.changes.get(*path);
-        let changed: Vec<String> =
-            after.keys().filter(is_changed).map(|path| visible(&String::from_utf8_lossy(path))).collect();
+        let (mut words, mut edited) = (Vec::new(), Vec::new());
+        for path in after.keys().filter(is_changed) {
+            let shown = visible(&String::from_utf8_lossy(path));
+            match moved.0.get(path).filter(|moved| !self.was_at(path, moved)) {
+                Some(moved) => words.push(describe_moved(&shown, moved)),
+                None => edited.push(shown),
+            }
+        }
         if self.file.as_ref().is_some_and(|file| safe_files::kind_of(file).is_some()) {
             self.write(Some(&after));
         }
-        let words = || {
-            format!("it changed files in a submodule, which are not committed here: {}", changed.join(", "))
-        };
-        Ok((!changed.is_empty()).then(words))
+        if !edited.is_empty() {
+            let edited = edited.join(", ");
+            words.push(format!("it changed files in a submodule, which are not committed here: {edited}"));
+        }
+        Ok(words)
+    }
+
+    /// Whether the submodule was already at that commit.
+    fn was_at(&self, path: &[u8], moved: &MovedSubmodule) -> bool {
+        self.changes.get(path).is_some_and(|digest| digest.ends_with(&moved.suffix()))
     }
 
     /// Writes the file for the next attempt. If that fails, the next attempt takes everything for the user's.
@@ -101,6 +162,14 @@ impl LastAttempt {
         };
         if is_left { self.before.get(&name).cloned() } else { Some(now) }
     }
+}
+
+fn describe_moved(shown: &str, moved: &MovedSubmodule) -> String {
+    let MovedSubmodule { recorded, now } = moved;
+    format!(
+        "it committed or checked out another commit in the submodule '{shown}', which is not recorded here: it is at {now}; \
+         put it back with: git -C '{shown}' checkout {recorded}"
+    )
 }
 
 fn by_name(changes: &SubmoduleChanges) -> BTreeMap<String, String> {
