@@ -68,6 +68,38 @@ fn a_damaged_record_of_another_session_stops_no_run() {
     }
 }
 
+#[test]
+fn a_session_with_a_damaged_record_is_named_and_no_other_one_is_started() {
+    for damage in DAMAGES {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+        repo.arborist(["gardener", "--session-branch", "--only", "T001"]).succeeds();
+        let name = sessions(&repo).pop().unwrap();
+        let session = name.rsplit('/').next().unwrap().to_owned();
+        damage(&repo, &name);
+        let calls = repo.calls();
+        let said = repo.arborist(["gardener", "--session-branch"]).exits(2);
+        let place = repo.root().join(format!("repo.arborist/session-{session}"));
+        said.err(&format!("the record of session '{session}' cannot be read: '{name}'"))
+            .err(&format!("git -C '{}' arborist gardener", place.display()))
+            .err("--new-run");
+        assert_eq!((repo.calls(), sessions(&repo).len()), (calls, 1), "nothing was done");
+        // The branch tells what was done.
+        repo.arborist_in(&place, ["gardener"]).succeeds().out("1 completed (T002)");
+        repo.arborist(["gardener", "--session-branch"]).succeeds().never("cannot be read");
+        assert_eq!(sessions(&repo).len(), 1);
+    }
+}
+
+#[test]
+fn a_new_run_is_not_stopped_by_the_damaged_record_of_an_earlier_session() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.arborist(["gardener", "--session-branch"]).succeeds();
+    zero_ref(&repo, &sessions(&repo).pop().unwrap());
+    repo.wait(60);
+    repo.arborist(["gardener", "--session-branch", "--new-run"]).succeeds();
+    repo.arborist(["gardener", "--session-branch"]).succeeds().err("continuing session");
+}
+
 fn remove_object(repo: &TestRepo, name: &str) {
     let id = repo.git(["rev-parse", name]).answer();
     fs::remove_file(repo.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]))).unwrap();
@@ -125,5 +157,28 @@ fn a_damaged_ticket_stops_no_landing() {
         damage(&repo, name);
         repo.arborist(["merge", "run"]).succeeds().out("1 landed (T002)").err(name);
         repo.arborist(["state"]).succeeds();
+    }
+}
+
+#[test]
+fn a_damaged_ticket_of_the_task_itself_is_kept_and_replaced() {
+    for damage in DAMAGES {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
+        repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+        repo.arborist(["gardener", "--isolate"]).exits(1);
+        let name = "refs/arborist/queue/tickets/main/T001";
+        damage(&repo, name);
+        let garbage = repo.git(["rev-parse", "-q", "--verify", name]);
+        let garbage = (garbage.code() == 0).then(|| garbage.stdout().trim().to_owned());
+        let readable = garbage.filter(|id| repo.git(["cat-file", "commit", id]).code() == 0);
+        repo.git(["config", "arborist.merge.auto", "true"]).succeeds();
+        repo.wait(60);
+        let said = repo.arborist(["gardener", "--isolate"]).succeeds().err(name).never("update-ref -d");
+        assert!(repo.git(["log", "--format=%s", "main"]).answer().contains("@T001@merge)"));
+        if let Some(id) = readable {
+            let saved = format!("refs/arborist/saved/main/T001/ticket-{}", &id[..10]);
+            assert!(said.stderr().contains(&saved), "{}", said.stderr());
+            assert_eq!(repo.git(["rev-parse", &saved]).answer(), id);
+        }
     }
 }

@@ -132,7 +132,7 @@ pub use locks::take_removed_locks;
 pub use merge::{ConflictKind, Merge, MergeConflict, Version};
 pub use misplaced_files::{copy_aside, is_misplaced, move_aside, report_moved, take_moved_aside};
 pub use nested_repositories::{PlantedRepository, find_repository};
-pub use notes::{NoteReader, has_skipped_refs, skip_ref, take_skipped_refs};
+pub use notes::{NoteReader, has_skipped_refs, list_skipped_refs, skip_ref, take_skipped_refs};
 pub use object_files::ObjectWatch;
 pub use operations::{EndedOperation, OperationInProgress};
 pub use owned_refs::{ExemptRef, OwnedRefs, Ownership, RefWatch, TemporaryOwnership};

@@ -30,6 +30,13 @@ pub fn has_skipped_refs() -> bool {
     !SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
+/// The refs below a prefix that were left out so far, each with the reason.
+#[must_use]
+pub fn list_skipped_refs(prefix: &str) -> Vec<(String, String)> {
+    let skipped = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    skipped.iter().filter(|(name, _)| name.starts_with(prefix)).cloned().collect()
+}
+
 /// The refs that were left out, each with the reason.
 #[must_use]
 pub fn take_skipped_refs() -> Vec<(String, String)> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{QueueError, Ticket};
 use crate::{
-    git::{Ownership, Ref, RefMove, Repository},
+    git::{Ownership, Ref, RefMove, Repository, tell},
     name::{BranchName, Oid, TaskId},
 };
 
@@ -109,9 +109,6 @@ impl<'a> Store<'a> {
             return Ok(());
         };
         let known = if self.are_new(&tickets)? { Vec::new() } else { self.load(Some(&first.scope))? };
-        for ticket in tickets.iter().filter(|_| !unreadable().is_empty()) {
-            self.find(&ticket.scope, &ticket.task)?;
-        }
         let with_old = |ticket: Ticket| (known.iter().find(|old| old.ticket.task == ticket.task), ticket);
         let writes: Vec<(Option<&StoredTicket>, Ticket)> = tickets.into_iter().map(with_old).collect();
         self.write(&writes).map(drop)
@@ -131,11 +128,42 @@ impl<'a> Store<'a> {
         Ok(true)
     }
 
+    /// Removes the ticket of a task that cannot be read, so that a new one can be written. It is saved under another ref,
+    /// if it leads to a commit, and the user is told.
+    fn clear_unreadable(&self, scope: &BranchName, task: &TaskId) -> Result<(), QueueError> {
+        let name = format!("{}{task}", folder_of(scope));
+        let repository = self.repository;
+        if repository.remove_broken_ref(&name)? {
+            tell(format!("the queue entry '{name}' was damaged, and was replaced"));
+        }
+        let Some(found) = repository.find_ref(&name)? else { return Ok(()) };
+        let why = match self.find(scope, task) {
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => "its commit is missing or damaged".to_owned(),
+            Err(QueueError::Unreadable { why, .. }) => why,
+            Err(error) => return Err(error),
+        };
+        let saved = format!("refs/arborist/saved/{}/{task}/ticket-{}", scope.component(), found.short());
+        let is_commit = repository.load_commits(&[found]).is_ok_and(|commits| !commits.is_empty());
+        let mut moves = vec![RefMove { name: &name, new: None, old: Some(found) }];
+        if is_commit && repository.find_ref(&saved)?.is_none() {
+            moves.push(RefMove { name: &saved, new: Some(found), old: None });
+        }
+        repository.move_refs_again(&moves)?;
+        unreadable().retain(|(other, _)| *other != name);
+        let kept = if is_commit { format!("it is kept as '{saved}'") } else { format!("it was {found}") };
+        tell(format!("the queue entry '{name}' could not be read ({why}), and was replaced; {kept}"));
+        Ok(())
+    }
+
     /// Writes tickets, each on top of its previous version if there is one.
     pub fn write(
         &self,
         tickets: &[(Option<&StoredTicket>, Ticket)],
     ) -> Result<Vec<StoredTicket>, QueueError> {
+        for (_, ticket) in tickets.iter().filter(|(old, _)| old.is_none()) {
+            self.clear_unreadable(&ticket.scope, &ticket.task)?;
+        }
         let mut written = Vec::new();
         for (old, ticket) in tickets {
             let commit = self.write_commit(*old, ticket)?;

@@ -2,10 +2,10 @@
 
 use super::{RepoSection, WorkspaceError};
 use crate::{
-    git::{RawCommit, Repository},
+    git::{RawCommit, Repository, list_skipped_refs},
     message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId, TASK_REFS},
-    session::{Driver, Record, RecordKind, SessionReader, StoredRecord},
+    session::{Driver, Record, RecordKind, SESSIONS, SessionReader, StoredRecord},
 };
 
 /// Selects sessions.
@@ -17,6 +17,19 @@ pub enum SessionFilter<'a> {
     Plan(&'a str),
     /// Sessions without a plan.
     Unplanned,
+}
+
+/// A session whose newest record cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedSession {
+    /// The session.
+    pub session: SessionId,
+    /// The ref of its record.
+    pub record: String,
+    /// What is wrong with it.
+    pub why: String,
+    /// The session's branch.
+    pub branch: BranchName,
 }
 
 impl SessionFilter<'_> {
@@ -124,6 +137,29 @@ impl RepoSection {
             let is_there = repository.find_branch(&last.record.context.branch)?.is_some();
             if is_there && is_own(repository, &last)? {
                 return Ok(Some(last));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds a session of this pipeline whose record cannot be read, and whose branch exists. One that was last written
+    /// before `last` started does not matter any more. Call this after the sessions were listed.
+    pub fn find_damaged_session(
+        &self,
+        repository: &Repository,
+        pipeline: &PipelineName,
+        last: Option<&StoredRecord>,
+    ) -> Result<Option<DamagedSession>, WorkspaceError> {
+        for (record, why) in list_skipped_refs(SESSIONS) {
+            let Some(session) = record.strip_prefix(SESSIONS).and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let branch = self.session_branch(pipeline, &session)?;
+            let Some(tip) = repository.find_branch(&branch)? else { continue };
+            let commits = repository.load_commits(&[tip])?;
+            let written = commits.first().and_then(RawCommit::committed).map_or(0, |(time, _)| time);
+            if last.is_none_or(|last| written > last.record.context.started) {
+                return Ok(Some(DamagedSession { session, record, why, branch }));
             }
         }
         Ok(None)

@@ -16,7 +16,7 @@ mod status;
 mod toolbox;
 mod tracking;
 
-pub use branch::SessionFilter;
+pub use branch::{DamagedSession, SessionFilter};
 pub use error::WorkspaceError;
 pub use fetch::{DraftClone, FetchReply, FetchScope, RepoRequest, SyncOutcome};
 pub use naming::NamingMistake;
