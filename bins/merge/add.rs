@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use arborist_core::{
     failure::{Exit, Failure},
+    gardener::{GardenerError, find_lost_branches},
     history::{CommitSource, Run, State},
     message::{Status, nearest},
     name::{BranchName, Oid, TaskId},
@@ -167,8 +168,12 @@ impl TicketMaker<'_> {
         Ok(Added::Queued(Box::new(self.ticket(task, source, priority))))
     }
 
-    /// The error for a task without a branch: it has not run in a worktree, or its name is wrong.
+    /// The error for a task without a branch: it is lost, it has not run in a worktree, or its name is wrong.
     fn without_branch(&self, task: &TaskId) -> Failure {
+        let lost = find_lost_branches(&self.site.repository, &self.site.scope.branch).unwrap_or_default();
+        if let Some(lost) = lost.into_iter().find(|lost| lost.task == *task) {
+            return GardenerError::Lost(lost).into();
+        }
         let is_known =
             self.run.find(task).is_some() || self.plan.is_some_and(|plan| plan.find(task).is_some());
         if is_known {

@@ -46,8 +46,11 @@ pub(super) fn run(args: &WorktreeListArgs, ui: &mut Ui) -> Outcome {
     if rows.iter().any(|row| row.state == "broken") {
         ui.hint("to repair broken worktrees, run: git arborist worktree repair");
     }
-    if rows.iter().any(|row| row.state == "lost") {
-        ui.hint("how to bring back a branch that was deleted: git arborist gardener");
+    for row in &rows {
+        if let Some(lost) = row.find_lost(&opened)? {
+            ui.warn(&lost.message);
+            lost.hints.iter().for_each(|hint| ui.hint(hint));
+        }
     }
     tell_of_crowding(&opened, ui);
     Ok(Exit::Done)

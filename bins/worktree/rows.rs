@@ -4,6 +4,7 @@ use std::{collections::HashMap, fs, path::Path, thread};
 
 use arborist_core::{
     failure::Failure,
+    gardener::{GardenerError, find_lost_branches},
     git::{Distance, Repository},
     history::{CommitSource, Run, RunScope},
     message::visible,
@@ -124,6 +125,14 @@ impl WorktreeRow {
 
     pub(super) fn holder(&self) -> Option<&Holder> {
         self.standing.as_ref()?.holder.as_ref()
+    }
+
+    /// The error for work whose branch was deleted: where its commits still are.
+    pub(super) fn find_lost(&self, opened: &OpenWorktrees) -> Result<Option<Failure>, Failure> {
+        let (Some(run), "lost") = (&self.run, self.state) else { return Ok(None) };
+        let lost = find_lost_branches(&opened.repository, run)?.into_iter();
+        let mut lost = lost.filter(|lost| Some(&lost.branch) == self.branch.as_ref());
+        Ok(lost.next().map(|lost| GardenerError::Lost(lost).into()))
     }
 
     /// Reads every file. A missing worktree has none.

@@ -54,10 +54,10 @@ pub(super) fn run(args: &WorktreeShowArgs, ui: &mut Ui) -> Outcome {
         return document::print(ui, &RowDocument::new(&row));
     }
     show(ui, &row);
-    match found.is_broken {
-        true => Err(WorktreeError::Broken(args.task.to_string(), found.path).into()),
-        false => Ok(Exit::Done),
+    if found.is_broken {
+        return Err(WorktreeError::Broken(args.task.to_string(), found.path).into());
     }
+    row.find_lost(&opened)?.map_or(Ok(Exit::Done), Err)
 }
 
 pub(super) fn run_path(args: &PathArgs, ui: &mut Ui) -> Outcome {

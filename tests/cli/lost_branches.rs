@@ -66,14 +66,32 @@ fn a_branch_that_was_deleted_below_a_lane_is_found_in_the_reflog_of_the_lane() {
     let lane = repo.arborist(["worktree", "path", "T001"]).answer();
     repo.git(["-C", &lane, "commit", "-q", "--allow-empty", "-m", "own work"]).succeeds();
     let (tip, calls) = (delete(&repo), repo.calls());
-    repo.arborist(["worktree", "list"]).succeeds().out("lost");
-    for run in [&["gardener"][..], &["gardener", "--jobs", "2"]] {
-        let said = repo.arborist(run).exits(2).err("the work of task 'T001' is lost");
+    for (command, code) in [
+        (&["gardener"][..], 2),
+        (&["gardener", "--jobs", "2"], 2),
+        (&["merge", "T001"], 2),
+        (&["worktree", "show", "T001"], 2),
+        (&["worktree", "list"], 0),
+    ] {
+        let said = repo.arborist(command).exits(code).err("the work of task 'T001' is lost");
         said.err("the reflog of ").err(&format!("git branch 'arborist/task/main/T001' {tip}"));
     }
     assert_eq!(repo.calls(), calls, "it is not done again");
     bring_back(&repo, &tip);
     repo.arborist(["worktree", "list"]).succeeds().never("lost");
+}
+
+#[test]
+fn a_branch_that_was_deleted_before_the_first_run_is_lost_too() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.arborist(["worktree", "add", "T001"]).succeeds();
+    let lane = repo.arborist(["worktree", "path", "T001"]).answer();
+    repo.git(["-C", &lane, "commit", "-q", "--allow-empty", "-m", "own work"]).succeeds();
+    let tip = delete(&repo);
+    let back = format!("git branch 'arborist/task/main/T001' {tip}");
+    repo.arborist(["merge", "T001"]).exits(2).err("the work of task 'T001' is lost").err(&back);
+    repo.arborist(["worktree", "show", "T001"]).exits(2).out("lost").err(&back);
+    repo.arborist(["state", "--ready"]).succeeds().out("nothing is ready");
 }
 
 #[test]
