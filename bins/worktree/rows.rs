@@ -137,7 +137,8 @@ impl WorktreeRow {
 
     /// Reads every file. A missing worktree has none.
     pub(super) fn lengthen(&mut self, pool: &Pool) -> Result<(), Failure> {
-        let Some(standing) = self.standing.as_ref().filter(|standing| !standing.is_missing) else {
+        let is_readable = |standing: &&WorktreeStatusRow| !standing.is_missing && !standing.is_broken;
+        let Some(standing) = self.standing.as_ref().filter(is_readable) else {
             return Ok(());
         };
         let dirty = pool.view(standing)?.changed_paths()?.len();

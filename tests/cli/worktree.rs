@@ -376,3 +376,48 @@ fn a_worktree_with_a_broken_git_file_is_shown_as_broken_and_repaired() {
         assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), "");
     }
 }
+
+#[test]
+fn a_worktree_with_a_broken_head_is_shown_as_broken_and_repaired() {
+    for head in [Some("zzz\n"), Some(""), None] {
+        let repo = TestRepo::init();
+        let place = add(&repo, "T1");
+        fs::write(place.join("new"), "mine\n").unwrap();
+        match head {
+            Some(text) => repo.write(".git/worktrees/T1/HEAD", text),
+            None => fs::remove_file(repo.path(".git/worktrees/T1/HEAD")).unwrap(),
+        }
+        assert_eq!(list(&repo, &[])[0]["state"], "broken", "{head:?}");
+        repo.arborist(["worktree", "list", "--long"]).succeeds().err("git arborist worktree repair");
+        for verb in ["show", "path"] {
+            repo.arborist(["worktree", verb, "T1"]).exits(1).err("git arborist worktree repair");
+        }
+        repo.arborist(["worktree", "repair"]).succeeds().out("repaired ").never("broken");
+        assert_eq!(list(&repo, &[])[0]["state"], "pending");
+        assert_eq!(
+            repo.git_in(&place, ["symbolic-ref", "HEAD"]).answer(),
+            "refs/heads/arborist/task/main/T1"
+        );
+        assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), "?? new");
+    }
+}
+
+#[test]
+fn a_worktree_that_cannot_be_repaired_is_reported() {
+    let repo = TestRepo::init();
+    let place = add(&repo, "T1");
+    repo.write(".git/worktrees/T1/HEAD", "zzz\n");
+    fs::remove_file(repo.path(".git/worktrees/T1/logs/HEAD")).unwrap();
+    repo.arborist(["worktree", "repair"]).exits(1).err("is still broken");
+    assert!(place.exists());
+}
+
+#[test]
+fn an_empty_folder_in_the_place_of_a_git_file_is_replaced() {
+    let repo = TestRepo::init();
+    let place = add(&repo, "T1");
+    fs::remove_file(place.join(".git")).unwrap();
+    fs::create_dir(place.join(".git")).unwrap();
+    repo.arborist(["worktree", "repair"]).succeeds().out("repaired ");
+    assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), "");
+}

@@ -11,6 +11,9 @@ use crate::name::Oid;
 /// The reflog message of moves that need no other one.
 const DEFAULT_REASON: &str = "arborist";
 
+/// The reflog message of a `HEAD` that is detached because its worktree is free.
+pub(super) const FREED: &str = "arborist: free";
+
 /// How many locks to wait for, one after the other, before a transaction fails.
 const MAX_LOCKS: usize = 8;
 
@@ -56,12 +59,11 @@ impl Repository {
 
     /// Detaches `HEAD`. Index and files stay as they are.
     pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
-        const REASON: &str = "arborist: free";
         let moved = transaction(&format!("option no-deref\nupdate HEAD {commit}\n"));
-        if self.commit_transaction(&moved, REASON)?.is_ok() {
+        if self.commit_transaction(&moved, FREED)?.is_ok() {
             return Ok(());
         }
-        let command = self.change("update-ref").args(["--no-deref", "-m", REASON, "HEAD"]);
+        let command = self.change("update-ref").args(["--no-deref", "-m", FREED, "HEAD"]);
         command.arg(commit.to_string()).stdout().map(drop)
     }
 

@@ -21,7 +21,7 @@ pub enum WorktreeError {
     Occupant { path: PathBuf, pid: u32 },
     #[error("this command was started in '{}'", .0.display())]
     Inside(PathBuf),
-    #[error("the worktree of '{0}' is broken: '{path}' does not lead to its git directory", path = .1.join(".git").display())]
+    #[error("the worktree of '{0}' is broken: git finds no repository in '{path}'", path = .1.display())]
     Broken(String, PathBuf),
     #[error("{}", .0.sentence("the worktrees of this repository cannot be changed now"))]
     Gate(LockError),

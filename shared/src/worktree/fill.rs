@@ -7,7 +7,7 @@ use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceOrigin, options::Larg
 use crate::{
     git::{
         Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
-        Signing, TreeChange, UncommittedPath, Worktree, stale, target_of,
+        Signing, TreeChange, UncommittedPath, Worktree, has_valid_head, stale, target_of,
     },
     message::visible,
     name::{BranchName, Oid},
@@ -200,7 +200,8 @@ impl Pool {
         if safe_files::read(&file).is_ok_and(is_same) {
             return Ok(());
         }
-        if file.is_dir() {
+        // An empty folder in its place holds nothing.
+        if file.is_dir() && safe_files::remove_folder(&file).is_err() {
             return Err(WorktreeError::Embedded { path: lane.dir.clone(), what: ".git".into() });
         }
         wanted.push("\n");
@@ -208,8 +209,11 @@ impl Pool {
     }
 }
 
-/// Whether the `.git` file of a worktree leads to its git directory.
+/// Whether git finds the repository in a worktree: its `.git` file leads to its git directory, which has a valid `HEAD`.
 pub(super) fn is_connected(worktree: &Worktree) -> bool {
+    if worktree.git_dir.as_deref().is_some_and(|git_dir| !has_valid_head(git_dir)) {
+        return false;
+    }
     let link = safe_files::read(&worktree.path.join(".git")).ok();
     let found = link.and_then(|link| target_of(&worktree.path, &link));
     found.zip(worktree.git_dir.as_deref()).is_some_and(|(found, wanted)| is_same_folder(&found, wanted))

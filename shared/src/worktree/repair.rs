@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use super::{Pool, WorktreeError, is_ours};
-use crate::{git::stale, process::FileLock};
+use crate::{git::stale, name::BranchName, process::FileLock};
 
 /// What a repair did.
 #[derive(Debug)]
@@ -39,12 +39,15 @@ impl Pool {
     }
 
     fn repair_ours(&self) -> Result<(), WorktreeError> {
-        for worktree in self.repository.list_worktrees()?.iter().filter(|worktree| is_ours(worktree)) {
+        let worktrees = self.repository.list_worktrees()?;
+        let used: Vec<BranchName> = worktrees.iter().filter_map(|worktree| worktree.branch.clone()).collect();
+        for worktree in worktrees.iter().filter(|worktree| is_ours(worktree)) {
             let is_busy = FileLock::find_holder(&self.repository.worktree_lock(&worktree.path)).is_some();
             if is_busy || !worktree.path.is_dir() {
                 continue;
             }
             let lane = self.linked(worktree)?;
+            lane.restore_head(&used)?;
             self.repair_link(&lane)?;
             for name in ["index.lock", "HEAD.lock"] {
                 stale::clear(&lane.git_dir.join(name));

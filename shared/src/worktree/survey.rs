@@ -40,7 +40,8 @@ pub struct WorktreeStatusRow {
     pub head: Option<Oid>,
     /// Whether its directory is gone.
     pub is_missing: bool,
-    /// Whether its `.git` file does not lead to its git directory, so that git does not work in it.
+    /// Whether its `.git` file does not lead to its git directory, or this has no valid `HEAD`, so that git does not work
+    /// in it.
     pub is_broken: bool,
     /// The process that works in it.
     pub holder: Option<Holder>,
