@@ -89,6 +89,24 @@ fn changes_that_were_taken_back_without_a_word_are_noticed_too() {
 }
 
 #[test]
+fn a_report_that_stays_does_not_hide_that_the_changes_were_taken_back() {
+    let repo = QueueRepo::planned(PLAN, &[]);
+    repo.agent("case \"$prompt\" in Review*) echo APPROVED ;; *) echo one > T1.txt ;; esac");
+    repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--only", "T1"]).exits(1);
+    let merge = merge_by_hand(&repo, &[]);
+    assert_eq!(task(&repo, "T1")["landed"], true);
+    repo.git(["rm", "-q", "T1.txt"]).succeeds();
+    let removed = repo.commit("not wanted\n");
+    let words = format!("{} merged it, and {} took it back", &merge[..10], &removed[..10]);
+    assert_eq!(task(&repo, "T1")["state"], "reverted");
+    assert!(repo.path("spec/reports").exists(), "the report is still there");
+    repo.arborist(["state"]).succeeds().out(&words);
+    repo.merge(&["T1"]).exits(2).err(&words);
+    repo.merge(&["run"]).exits(2).out("1 reverted (T1)");
+}
+
+#[test]
 fn later_work_on_the_same_files_is_no_revert() {
     let repo = queued();
     merge_by_hand(&repo, &[]);

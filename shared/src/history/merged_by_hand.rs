@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{State, TaskHistory, graph::Graph};
 use crate::{
     git::{GitError, Repository},
-    message::Status,
+    message::{Key, Status},
     name::{Oid, TaskId},
 };
 
@@ -127,7 +127,7 @@ impl HandMerges {
             else {
                 continue;
             };
-            if let Some(reverted) = self.find_revert(repository, &history.id, commit, merged)? {
+            if let Some(reverted) = self.find_revert(repository, history, commit, merged)? {
                 history.state.state = State::Reverted;
                 history.reverted = Some(reverted);
             }
@@ -136,11 +136,11 @@ impl HandMerges {
     }
 
     /// A task was taken back if every path that it changed is again as it was right before the merge, unless another
-    /// task did that.
+    /// task did that. Our own reports are not its work.
     fn find_revert(
         &self,
         repository: &Repository,
-        task: &TaskId,
+        history: &TaskHistory,
         completion: Oid,
         merged: &Merged,
     ) -> Result<Option<RevertedMerge>, GitError> {
@@ -151,8 +151,11 @@ impl HandMerges {
             Ok(changes.into_iter().map(|change| change.path).collect())
         };
         let new = paths(before, completion)?;
-        let own: HashSet<Vec<u8>> =
-            paths(merged.base, completion)?.into_iter().filter(|path| new.contains(path)).collect();
+        let events = history.events.iter().chain(&history.cancelled);
+        let reports: HashSet<&[u8]> =
+            events.filter_map(|event| event.trailers.get(Key::Report)).map(str::as_bytes).collect();
+        let is_work = |path: &Vec<u8>| new.contains(path) && !reports.contains(path.as_slice());
+        let own: HashSet<Vec<u8>> = paths(merged.base, completion)?.into_iter().filter(is_work).collect();
         if own.is_empty() {
             return Ok(None);
         }
@@ -163,7 +166,7 @@ impl HandMerges {
             }
             by = Some(commit);
         }
-        let is_of_other = |by: &&LineCommit| by.tasks.iter().any(|other| other != task);
+        let is_of_other = |by: &&LineCommit| by.tasks.iter().any(|other| *other != history.id);
         let is_revert = |by: &&LineCommit| by.id == merge.id || !is_of_other(by);
         Ok(by.filter(is_revert).map(|by| RevertedMerge { merge: merge.id, by: by.id }))
     }
