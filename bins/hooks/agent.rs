@@ -4,7 +4,7 @@ use std::{io, path::Path};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::Repository,
+    git::{Repository, Worktree},
     safe_files,
 };
 use serde_json::{Map, Value, json};
@@ -97,6 +97,25 @@ pub(super) fn plan(
     }
     let bytes = format!("{new:#}\n").into_bytes();
     Ok(Some(HookChange::Edit { path, bytes }))
+}
+
+/// The line of the exclude file that hides the settings.
+pub(super) fn excluded() -> String {
+    format!("/{SETTINGS}")
+}
+
+/// Removes what an installation made besides the settings, which are gone: their folder, if it is empty, and the line of
+/// the exclude file, unless another worktree still has such settings.
+pub(super) fn clear_traces(repository: &Repository) -> Result<(), Failure> {
+    if let Some(folder) = repository.top().join(SETTINGS).parent() {
+        // A folder with other files stays.
+        let _ = safe_files::remove_folder(folder);
+    }
+    let is_used = |worktree: &Worktree| worktree.path.join(SETTINGS).symlink_metadata().is_ok();
+    if !repository.list_worktrees()?.iter().any(is_used) {
+        repository.stop_excluding(&excluded())?;
+    }
+    Ok(())
 }
 
 /// Refuses a tracked link that leads out of the repository.

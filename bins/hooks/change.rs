@@ -15,7 +15,7 @@ use super::{
     agent::{self, SettingsRequest},
     apply, chosen,
     event::{HookEvent, Quoted},
-    plan::{HookPlan, plan_install, plan_uninstall},
+    plan::{HookChange, HookPlan, plan_install, plan_uninstall},
     site::HookSite,
 };
 use crate::{entry::Outcome, ui::Ui};
@@ -107,9 +107,11 @@ pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mu
     let step = agent::plan(&repository, wish, &binary)?;
     if let (Some(step), Mode::Apply) = (&step, options.mode) {
         apply::apply(step, &repository)?;
-        if wish == SettingsRequest::Install {
+        match (wish, step) {
             // These personal settings are not part of the project, and must not make the checkout dirty.
-            repository.exclude(&format!("/{}", agent::SETTINGS))?;
+            (SettingsRequest::Install, _) => repository.exclude(&agent::excluded())?,
+            (SettingsRequest::Uninstall, HookChange::Remove { .. }) => agent::clear_traces(&repository)?,
+            (SettingsRequest::Uninstall, _) => {}
         }
     }
     if options.reporter == Voice::Quiet {

@@ -166,3 +166,28 @@ fn settings_of_others_stay_and_ours_come_and_go_once() {
     assert!(!repo.path(SETTINGS).exists());
     repo.arborist(["hooks", "install", "--agent", "claude", "commit-msg"]).exits(129);
 }
+
+#[test]
+fn an_uninstallation_leaves_nothing_that_the_installation_added() {
+    let repo = TestRepo::init();
+    repo.write(".git/info/exclude", "# mine\n*.tmp\n");
+    for uninstall in [&["hooks", "uninstall"][..], &["hooks", "uninstall", "--agent", "claude"]] {
+        repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
+        assert!(repo.read(".git/info/exclude").contains("/.claude/settings.local.json\n"));
+        repo.arborist(uninstall).succeeds();
+        assert_eq!(repo.read(".git/info/exclude"), "# mine\n*.tmp\n");
+        assert!(!repo.path(".claude").exists(), "{uninstall:?}");
+    }
+    // Other files of the agent stay, and the settings in another worktree stay hidden.
+    repo.write(".claude/notes.md", "mine\n");
+    let other = repo.root().join("other");
+    repo.git(["worktree", "add", "-q", other.to_str().unwrap()]).succeeds();
+    for place in [&repo.path(""), &other] {
+        repo.arborist_in(place, ["hooks", "install", "--agent", "claude"]).succeeds();
+    }
+    repo.arborist(["hooks", "uninstall"]).succeeds();
+    assert!(repo.path(".claude/notes.md").exists() && !repo.path(SETTINGS).exists());
+    assert_eq!(repo.git_in(&other, ["status", "--porcelain"]).answer(), "");
+    repo.arborist_in(&other, ["hooks", "uninstall", "--agent", "claude"]).succeeds();
+    assert_eq!(repo.read(".git/info/exclude"), "# mine\n*.tmp\n");
+}

@@ -1,4 +1,4 @@
-//! Adds lines to the repository's exclude file, which applies to all checkouts.
+//! Adds lines to the repository's exclude file, which applies to all checkouts, and removes them.
 
 use std::{
     collections::BTreeSet,
@@ -58,6 +58,19 @@ impl Repository {
         let _lock = FileLock::take_within(&lock, "git arborist", LOCK_TIMEOUT, &Cancel::new())?;
         add(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })?;
         self.freeze_excluded(line)
+    }
+}
+
+impl Repository {
+    /// Removes a line from the exclude file. A file behind a link is left alone, because nothing was written there.
+    pub fn stop_excluding(&self, line: &str) -> Result<(), GitError> {
+        let file = self.common_dir.join("info/exclude");
+        if file.is_symlink() || self.common_dir.join("info").is_symlink() {
+            return Ok(());
+        }
+        let lock = self.common_dir.join("arborist/locks/exclude");
+        let _lock = FileLock::take_within(&lock, "git arborist", LOCK_TIMEOUT, &Cancel::new())?;
+        remove(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })
     }
 }
 
@@ -135,6 +148,16 @@ fn add(file: &Path, line: &str) -> io::Result<()> {
     text.extend_from_slice(line.as_bytes());
     text.push(b'\n');
     safe_files::write(file, &text)
+}
+
+fn remove(file: &Path, line: &str) -> io::Result<()> {
+    let text = read(file)?;
+    if !holds(&text, line) {
+        return Ok(());
+    }
+    let is_other = |known: &&[u8]| known.strip_suffix(b"\n").unwrap_or(known) != line.as_bytes();
+    let kept: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').filter(is_other).collect();
+    safe_files::write(file, &kept.concat())
 }
 
 /// The bytes of a file, which need not be text; empty if it does not exist.
