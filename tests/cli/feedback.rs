@@ -89,6 +89,29 @@ fn failed_tests_are_recognised_in_the_output_of_common_programs() {
 }
 
 #[test]
+fn output_after_the_last_failed_test_is_not_quoted_as_its_message() {
+    let noise = "compiled one thing or another\n".repeat(100);
+    for (failure, summary) in [
+        (
+            "  ● adds › two\n\n    no email\n\n      at a.test.js:5\n",
+            "Tests:       1 failed, 1 passed, 2 total\n",
+        ),
+        (
+            " FAIL  src/a.test.ts > adds > two\nAssertionError: no email\n\n- Expected\n+ Received\n",
+            "      Tests  1 failed | 1 passed (2)\n",
+        ),
+        (
+            "======================\nFAIL: test_b (m.A)\n----------------------\nTraceback (most recent call last):\nAssertionError: no email\n",
+            "Ran 2 tests in 0.1s\n\nFAILED (failures=1)\n",
+        ),
+    ] {
+        let (_, feedback) = feedback(&format!("{failure}\n{noise}\n{summary}"));
+        let tests = feedback.split_once("\nFailed tests:\n").unwrap_or_default().1;
+        assert!(tests.contains("no email") && !tests.contains("one thing or another"), "{feedback}");
+    }
+}
+
+#[test]
 fn output_of_an_unknown_program_is_quoted_where_it_names_an_error() {
     let noise = "compiled one thing or another\n".repeat(2000);
     let (_, feedback) = feedback(&format!("{noise}a.c:4: error: no such field\n  x.email\n{noise}the end\n"));

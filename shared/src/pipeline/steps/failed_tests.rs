@@ -43,15 +43,33 @@ fn once_each(tests: impl IntoIterator<Item = FailedTest>) -> Vec<FailedTest> {
 
 /// Tests whose messages follow a line with the name, up to the next name or to a line that `ends` them.
 fn blocks(text: &str, name: impl Fn(&str) -> Option<String>, ends: impl Fn(&str) -> bool) -> Vec<FailedTest> {
+    paragraphs(text, name, ends, |_| true)
+}
+
+/// The same. A message also ends before a paragraph that begins at the margin with a line that does not continue it: the
+/// output of other programs follows the last failure.
+fn paragraphs(
+    text: &str,
+    name: impl Fn(&str) -> Option<String>,
+    ends: impl Fn(&str) -> bool,
+    continues: impl Fn(&str) -> bool,
+) -> Vec<FailedTest> {
     let mut tests: Vec<FailedTest> = Vec::new();
-    let mut is_open = false;
+    let (mut is_open, mut is_after_blank) = (false, false);
     for line in text.lines() {
+        let is_blank = line.trim().is_empty();
+        let is_new = is_after_blank && !is_blank && !line.starts_with([' ', '\t']);
+        is_after_blank = is_blank;
         if let Some(name) = name(line) {
             tests.push(FailedTest::named(name));
             is_open = true;
-        } else if ends(line) {
+            continue;
+        }
+        let Some(test) = tests.last_mut().filter(|_| is_open) else { continue };
+        let is_other = is_new && !test.message.trim().is_empty() && !continues(line);
+        if is_other || ends(line) {
             is_open = false;
-        } else if let Some(test) = tests.last_mut().filter(|_| is_open) {
+        } else {
             test.message.push_str(line);
             test.message.push('\n');
         }
@@ -130,7 +148,26 @@ fn unittest(text: &str) -> Vec<FailedTest> {
     let is_rule = |line: &str| line.len() > 20 && line.chars().all(|c| c == '-');
     // A line of dashes also separates the name from the traceback.
     let text: Vec<&str> = text.lines().filter(|line| !is_rule(line)).collect();
-    blocks(&text.join("\n"), name, |line| line.starts_with("=====") || line.starts_with("Ran "))
+    let ends = |line: &str| line.starts_with("=====") || line.starts_with("Ran ");
+    // Exceptions that caused others, and the parts of a comparison.
+    let parts = [
+        "Traceback ",
+        "The above ",
+        "During ",
+        "First ",
+        "Second ",
+        "Items ",
+        "Diff is ",
+        "Stdout:",
+        "Stderr:",
+    ];
+    let continues = |line: &str| is_difference(line) || parts.iter().any(|part| line.starts_with(part));
+    paragraphs(&text.join("\n"), name, ends, continues)
+}
+
+/// Whether it is a line of a comparison: expected, received, or a mark below them.
+fn is_difference(line: &str) -> bool {
+    line.starts_with(['-', '+', '?'])
 }
 
 /// `        FAIL [   0.005s] (1/2) package tests::adds`, then the test's output.
@@ -269,7 +306,8 @@ fn vitest(text: &str) -> Vec<FailedTest> {
         let rest = line.trim().strip_prefix("FAIL ")?.trim();
         rest.contains(" > ").then(|| rest.to_owned())
     };
-    blocks(text, name, |line| line.trim().starts_with('⎯') || line.trim_start().starts_with("Test Files "))
+    let ends = |line: &str| line.trim().starts_with('⎯') || line.trim_start().starts_with("Test Files ");
+    paragraphs(text, name, ends, |line| is_difference(line) || line.starts_with(['❯', '→']))
 }
 
 /// `  ● adds › two numbers`, then the error.
@@ -277,7 +315,7 @@ fn jest(text: &str) -> Vec<FailedTest> {
     let name = |line: &str| Some(line.trim().strip_prefix("● ")?.trim().to_owned());
     let ends =
         |line: &str| ["Test Suites:", "Tests:", "PASS ", "FAIL "].iter().any(|end| line.starts_with(end));
-    blocks(text, name, ends)
+    paragraphs(text, name, ends, |_| false)
 }
 
 /// After `1 failing`: `  1) adds`, further parts of the name that are indented more, the last with a colon, then the
@@ -426,6 +464,29 @@ mod tests {
                 "<testcase classname=\"A\" name=\"b\"><failure message=\"1 &lt; 2\">at A.java:4</failure></testcase>",
                 "A::b",
                 "1 < 2\nat A.java:4",
+            ),
+        ] {
+            assert_eq!(message(output, name), expected, "{output}");
+        }
+    }
+
+    #[test]
+    fn output_after_the_last_failure_is_no_part_of_its_message() {
+        for (output, name, expected) in [
+            (
+                "  ● adds\n\n    expect(1)\n\n      at a.js:4\n\nlater\n",
+                "adds",
+                "    expect(1)\n\n      at a.js:4",
+            ),
+            (
+                " FAIL  a.ts > adds\nAssertionError: 1\n\n- Expected\n+ Received\n\n- 2\n+ 1\n\n ❯ a.ts:5\n\nlater\n",
+                "a.ts > adds",
+                "AssertionError: 1\n\n- Expected\n+ Received\n\n- 2\n+ 1\n\n ❯ a.ts:5",
+            ),
+            (
+                "FAIL: test_b (m.A)\nTraceback (most recent call last):\nAssertionError: Lists differ\n\nFirst differing element 0:\n1\n2\n\n- [1]\n+ [2]\n\nlater\n",
+                "test_b (m.A)",
+                "Traceback (most recent call last):\nAssertionError: Lists differ\n\nFirst differing element 0:\n1\n2\n\n- [1]\n+ [2]",
             ),
         ] {
             assert_eq!(message(output, name), expected, "{output}");
