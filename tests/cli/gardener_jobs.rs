@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{Run, TestRepo};
 
 /// Four tasks side by side, and one that needs them all.
 const PLAN: &str = "\
@@ -340,4 +340,22 @@ fn commits_from_before_the_run_that_conflict_with_it_are_left_to_the_user() {
     let said = repo.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1).err("T001 stops: ");
     said.err("merge the run there by hand: git -C ");
     assert_eq!(repo.git(["rev-parse", "arborist/task/main/T001"]).answer(), before);
+}
+
+#[test]
+fn many_jobs_need_no_more_open_files_than_a_usual_limit_allows() {
+    for (limit, jobs) in [("ulimit -n 256", 10), ("ulimit -Sn 128", 16)] {
+        let plan: String = (1..=jobs).map(|n| format!("- [ ] T{n:03} [P] do {n}\n")).collect();
+        let repo = TestRepo::planned("tasks.md", &plan, arborist_testkit::WORKER);
+        // Each agent waits until all of them work at the same time.
+        repo.agent(&format!(
+            "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+mkdir -p \"$ROOT/at-work\"; touch \"$ROOT/at-work/$ARBORIST_TASK\"; n=0
+until [ $(ls \"$ROOT/at-work\" | wc -l) = {jobs} ] || [ $n = 3000 ]; do n=$((n+1)); sleep 0.02; done
+echo x > \"$ARBORIST_TASK.txt\""
+        ));
+        let command = format!("{limit}; exec git arborist gardener --jobs {jobs}");
+        let run = Run::of(repo.command("sh", &repo.path("")).args(["-c", &command]), b"");
+        run.succeeds().out(&format!("{jobs} completed"));
+    }
 }

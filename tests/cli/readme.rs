@@ -72,3 +72,14 @@ fn every_command_stands_in_the_readme() {
         );
     }
 }
+
+#[test]
+fn the_readme_says_beside_the_first_example_what_agents_may_do_in_the_checkout() {
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let after = text.split_once("git arborist gardener --runner claude").unwrap().1;
+    let note = after.split("```").nth(1).unwrap().trim_start();
+    assert!(
+        note.starts_with("> **Agents run in your checkout, with their own permission checks off**"),
+        "{note}"
+    );
+}
