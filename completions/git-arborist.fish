@@ -60,6 +60,10 @@ function __git_arborist_branches
     git for-each-ref '--format=%(refname:lstrip=2)' refs/heads 2>/dev/null
 end
 
+function __git_arborist_sessions
+    git for-each-ref '--format=%(refname:lstrip=3)' refs/arborist/sessions 2>/dev/null
+end
+
 complete -c git-arborist -n __git_arborist_bare -f -a '(__git_arborist_verbs)'
 complete -c git-arborist -n __git_arborist_bare -f -s h -l help -d 'Show the commands by topic'
 complete -c git-arborist -n __git_arborist_bare -f -l version -d 'Show the version'
@@ -503,7 +507,7 @@ complete -c git-arborist -n '__git_arborist_in session list' -l json -d 'Print o
 complete -c git-arborist -n '__git_arborist_in session list' -s h -l help -d 'Show what it does and takes'
 
 # session show
-complete -c git-arborist -n '__git_arborist_in session show' -f
+complete -c git-arborist -n '__git_arborist_in session show' -f -a '(__git_arborist_sessions)'
 complete -c git-arborist -n '__git_arborist_in session show' -l turn -x -d 'Show only this turn, in detail'
 complete -c git-arborist -n '__git_arborist_in session show' -l patch -d 'Also show the diff of its commits'
 complete -c git-arborist -n '__git_arborist_in session show' -l transcript -d 'Also show its transcript: the prompt, the agent\'s words, tool calls and their output'
@@ -511,12 +515,12 @@ complete -c git-arborist -n '__git_arborist_in session show' -l json -d 'Print o
 complete -c git-arborist -n '__git_arborist_in session show' -s h -l help -d 'Show what it does and takes'
 
 # session turns
-complete -c git-arborist -n '__git_arborist_in session turns' -f
+complete -c git-arborist -n '__git_arborist_in session turns' -f -a '(__git_arborist_sessions)'
 complete -c git-arborist -n '__git_arborist_in session turns' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session turns' -s h -l help -d 'Show what it does and takes'
 
 # session diff
-complete -c git-arborist -n '__git_arborist_in session diff' -f
+complete -c git-arborist -n '__git_arborist_in session diff' -f -a '(__git_arborist_sessions)'
 complete -c git-arborist -n '__git_arborist_in session diff' -l stat -d 'Only the paths, with the number of changed lines'
 complete -c git-arborist -n '__git_arborist_in session diff' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session diff' -s h -l help -d 'Show what it does and takes'
@@ -527,13 +531,13 @@ complete -c git-arborist -n '__git_arborist_in session which' -l json -d 'Print 
 complete -c git-arborist -n '__git_arborist_in session which' -s h -l help -d 'Show what it does and takes'
 
 # session export
-complete -c git-arborist -n '__git_arborist_in session export' -f
+complete -c git-arborist -n '__git_arborist_in session export' -f -a '(__git_arborist_sessions)'
 complete -c git-arborist -n '__git_arborist_in session export' -l format -x -a 'json git-ai agent-trace' -d 'The format'
 complete -c git-arborist -n '__git_arborist_in session export' -l write -d 'Write the git-ai notes to refs/notes/ai; commits that have a note keep it'
 complete -c git-arborist -n '__git_arborist_in session export' -s h -l help -d 'Show what it does and takes'
 
 # session resume
-complete -c git-arborist -n '__git_arborist_in session resume' -f
+complete -c git-arborist -n '__git_arborist_in session resume' -f -a '(__git_arborist_sessions)'
 complete -c git-arborist -n '__git_arborist_in session resume' -l turn -x -d 'Put the files back as they were after this turn, and continue from there; later turns stay in history'
 complete -c git-arborist -n '__git_arborist_in session resume' -l plan-changed -d 'Continue although the plan has changed since (also --accept-changes)'
 complete -c git-arborist -n '__git_arborist_in session resume' -l yes -d 'Approve commands and settings in tracked files'
@@ -541,7 +545,7 @@ complete -c git-arborist -n '__git_arborist_in session resume' -l json -d 'Print
 complete -c git-arborist -n '__git_arborist_in session resume' -s h -l help -d 'Show what it does and takes'
 
 # session replay
-complete -c git-arborist -n '__git_arborist_in session replay' -f
+complete -c git-arborist -n '__git_arborist_in session replay' -f -a '(__git_arborist_sessions)'
 complete -c git-arborist -n '__git_arborist_in session replay' -l turn -x -d 'The turn to start from; 0 is the start of the session'
 complete -c git-arborist -n '__git_arborist_in session replay' -l offline -d 'Call no agent: replay the recorded output and commits of the turns after this one'
 complete -c git-arborist -n '__git_arborist_in session replay' -l yes -d 'Approve commands and settings in tracked files'
@@ -557,7 +561,7 @@ complete -c git-arborist -n '__git_arborist_in session start' -s h -l help -d 'S
 
 # session turn
 complete -c git-arborist -n '__git_arborist_in session turn' -f
-complete -c git-arborist -n '__git_arborist_in session turn' -l session -x -d 'The session: its id, or a unique prefix'
+complete -c git-arborist -n '__git_arborist_in session turn' -l session -x -a '(__git_arborist_sessions)' -d 'The session: its id, or a unique prefix'
 complete -c git-arborist -n '__git_arborist_in session turn' -l node -x -a '(__git_arborist_tasks)' -d 'The task'
 complete -c git-arborist -n '__git_arborist_in session turn' -l model -x -d 'The model'
 complete -c git-arborist -n '__git_arborist_in session turn' -l provider -x -d 'The provider of the model'
@@ -574,7 +578,7 @@ complete -c git-arborist -n '__git_arborist_in session turn' -s h -l help -d 'Sh
 
 # session checkpoint
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -f
-complete -c git-arborist -n '__git_arborist_in session checkpoint' -l session -x -d 'The session: its id, or a unique prefix'
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -l session -x -a '(__git_arborist_sessions)' -d 'The session: its id, or a unique prefix'
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -l node -x -a '(__git_arborist_tasks)' -d 'The task whose step has ended'
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -l step -x -a 'plan implement test review complete merge' -d 'The step'
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -l status -x -a 'pass fail approved rejected' -d 'How it ended'
@@ -583,7 +587,7 @@ complete -c git-arborist -n '__git_arborist_in session checkpoint' -s h -l help 
 
 # session end
 complete -c git-arborist -n '__git_arborist_in session end' -f
-complete -c git-arborist -n '__git_arborist_in session end' -l session -x -d 'The session: its id, or a unique prefix'
+complete -c git-arborist -n '__git_arborist_in session end' -l session -x -a '(__git_arborist_sessions)' -d 'The session: its id, or a unique prefix'
 complete -c git-arborist -n '__git_arborist_in session end' -l result -x -a 'complete failed' -d 'How it ended [default: complete; a paused run of git arborist is given up as failed]'
 complete -c git-arborist -n '__git_arborist_in session end' -s m -l message -x -d 'Further remarks'
 complete -c git-arborist -n '__git_arborist_in session end' -l json -d 'Print one JSON document'
@@ -625,7 +629,7 @@ complete -c git-arborist -n '__git_arborist_in trailers log' -l task -x -a '(__g
 complete -c git-arborist -n '__git_arborist_in trailers log' -l step -x -a 'run-start plan implement test review complete merge reset' -d 'Only this step'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l result -x -a 'pass fail approved rejected' -d 'Only this result'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l since -x -d 'Only commits after this date, as git understands dates'
-complete -c git-arborist -n '__git_arborist_in trailers log' -l session -x -d 'Only this session'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l session -x -a '(__git_arborist_sessions)' -d 'Only this session'
 complete -c git-arborist -n '__git_arborist_in trailers log' -s n -l max-count -x -d 'The largest number of commits'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in trailers log' -s h -l help -d 'Show what it does and takes'

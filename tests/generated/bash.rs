@@ -45,6 +45,7 @@ fn words(kind: &Kind) -> String {
     match kind {
         Kind::Task => "TASK".into(),
         Kind::Branch => "BRANCH".into(),
+        Kind::Session => "SESSION".into(),
         Kind::Revision => "REVISION".into(),
         Kind::File | Kind::Folder => "FILE".into(),
         Kind::OneOf(words) => words.join(" "),

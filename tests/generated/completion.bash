@@ -36,6 +36,9 @@ __git_arborist_offer ()
 	BRANCH)
 		__gitcomp_nl "$(__git_heads "" "$2")" "" "$2"
 		;;
+	SESSION)
+		__gitcomp_nl "$(__git for-each-ref --format='%(refname:lstrip=3)' refs/arborist/sessions 2>/dev/null)" "" "$2"
+		;;
 	REVISION)
 		__git_complete_revlist
 		;;

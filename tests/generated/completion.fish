@@ -41,6 +41,10 @@ function __git_arborist_branches
     git for-each-ref '--format=%(refname:lstrip=2)' refs/heads 2>/dev/null
 end
 
+function __git_arborist_sessions
+    git for-each-ref '--format=%(refname:lstrip=3)' refs/arborist/sessions 2>/dev/null
+end
+
 complete -c git-arborist -n __git_arborist_bare -f -a '(__git_arborist_verbs)'
 complete -c git-arborist -n __git_arborist_bare -f -s h -l help -d 'Show the commands by topic'
 complete -c git-arborist -n __git_arborist_bare -f -l version -d 'Show the version'

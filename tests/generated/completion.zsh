@@ -25,6 +25,11 @@ __git-arborist-branches () {
   _wanted branches expl branch compadd -a branches
 }
 
+__git-arborist-sessions () {
+  local -a sessions=(${(f)"$(_call_program sessions $git_itself for-each-ref "'--format=%(refname:lstrip=3)'" refs/arborist/sessions 2>/dev/null)"})
+  _wanted sessions expl session compadd -a sessions
+}
+
 @FUNCTIONS@
 
 _git-arborist () {

@@ -55,6 +55,7 @@ fn offer(kind: &Kind) -> String {
     match kind {
         Kind::Task => " -f -a '(__git_arborist_tasks)'".into(),
         Kind::Branch | Kind::Revision => " -f -a '(__git_arborist_branches)'".into(),
+        Kind::Session => " -f -a '(__git_arborist_sessions)'".into(),
         Kind::File => " -F".into(),
         Kind::Folder => " -f -a '(__fish_complete_directories)'".into(),
         Kind::OneOf(words) => format!(" -f -a {}", quoted(&words.join(" "))),

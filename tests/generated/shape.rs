@@ -44,6 +44,7 @@ pub(crate) struct Value {
 pub(crate) enum Kind {
     Task,
     Branch,
+    Session,
     Revision,
     File,
     Folder,
@@ -147,6 +148,7 @@ impl Kind {
         match name {
             "TASK" => Self::Task,
             "BRANCH" => Self::Branch,
+            "SESSION" => Self::Session,
             "REV" | "REVISION" | "RANGE" | "COMMIT" => Self::Revision,
             "FILE" | "SPEC" => Self::File,
             "DIR" => Self::Folder,

@@ -19,7 +19,8 @@ pub(crate) fn sample() -> Command {
         .about("Show a task")
         .after_help("EXAMPLES\n   Show one\n       git arborist sample show 'T001'\n\nEXIT STATUS\n   1  It's not there.\n      Or it was removed.")
         .arg(Arg::new("task").value_name("TASK").num_args(0..))
-        .arg(value("tree", "FILE").short('t').help("The plan"));
+        .arg(value("tree", "FILE").short('t').help("The plan"))
+        .arg(value("session", "SESSION").help("The session"));
     Command::new("git-arborist-sample")
         .bin_name("git arborist sample")
         .about("Show everything [at once]")
@@ -61,6 +62,7 @@ fn planted() -> TestRepo {
     );
     repo.plant("git-arborist-prune", "#!/bin/sh\n");
     repo.git(["branch", "feature/x"]).succeeds();
+    repo.git(["update-ref", "refs/arborist/sessions/3f9a2c1b", "HEAD"]).succeeds();
     repo.write("notes.md", "");
     repo
 }
@@ -116,6 +118,14 @@ fn every_shell_offers_task_ids() {
     for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist sample show ", &["T001", "T002"], &["notes.md", "main"]);
         shell.offers("git arborist sample show T001 T", &["T002"], &["main"]);
+    }
+}
+
+#[test]
+fn every_shell_offers_sessions() {
+    let repo = planted();
+    for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
+        shell.offers("git arborist sample show --session ", &["3f9a2c1b"], &["main", "notes.md"]);
     }
 }
 

@@ -99,6 +99,7 @@ fn offer(kind: &Kind) -> Option<String> {
     Some(match kind {
         Kind::Task => "__git-arborist-tasks".to_owned(),
         Kind::Branch | Kind::Revision => "__git-arborist-branches".to_owned(),
+        Kind::Session => "__git-arborist-sessions".to_owned(),
         Kind::File => "_files".to_owned(),
         Kind::Folder => "_directories".to_owned(),
         Kind::OneOf(words) => format!("compadd -- {}", words.join(" ")),
@@ -110,6 +111,7 @@ fn action(value: &Value) -> String {
     let action = match &value.kind {
         Kind::Task => "__git-arborist-tasks".to_owned(),
         Kind::Branch | Kind::Revision => "__git-arborist-branches".to_owned(),
+        Kind::Session => "__git-arborist-sessions".to_owned(),
         Kind::File => "_files".to_owned(),
         Kind::Folder => "_directories".to_owned(),
         Kind::OneOf(words) => format!("({})", words.join(" ")),
