@@ -64,7 +64,9 @@ fn one_signal_ends_a_run_although_its_git_hangs() {
 fn a_deleted_working_directory_is_named_as_the_cause() {
     let repo = TestRepo::init();
     fs::create_dir(repo.path("gone")).unwrap();
-    for program in ["git-arborist-state", "git-arborist-gardener", "git-arborist-session list"] {
+    let programs =
+        ["git-arborist-state", "git-arborist-gardener", "git-arborist-session list", "git-arborist-tools"];
+    for program in programs {
         let mut command = repo.command("sh", &repo.path(""));
         command.args(["-c", &format!("mkdir -p gone && cd gone && rmdir ../gone && exec {program}")]);
         let said = Run::of(&mut command, b"").exits(128);

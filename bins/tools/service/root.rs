@@ -94,7 +94,10 @@ impl ToolSite {
 
     /// The current repository, and those of its workspace.
     pub(super) fn of_workspace(ui: &mut Ui, cancel: &Cancel) -> Result<Self, Failure> {
-        let place = told("ARBORIST_WORKTREE").map_or_else(|| PathBuf::from("."), PathBuf::from);
+        let place = match told("ARBORIST_WORKTREE") {
+            Some(place) => PathBuf::from(place),
+            None => Repository::current_dir()?,
+        };
         let config = Config::start(&place)?;
         let repository = Repository::discover_from(&place)?;
         let config = config.finish()?;
