@@ -33,8 +33,8 @@ pub struct RowDocument {
     branch: Option<String>,
     /// Where it is; null for a branch without a worktree.
     path: Option<String>,
-    /// The state of the task, or `free`, or `session` where a whole run works, `missing` if its folder is gone, or `broken` if its
-    /// `.git` file does not lead to the repository, or `lost` if its branch was deleted.
+    /// The state of the task, or `free`, or `session` where a whole run works, `missing` if its folder is gone, or `broken` if git
+    /// finds no repository in it, or `lost` if its branch was deleted.
     #[schemars(schema_with = "states")]
     state: &'static str,
     /// The commit that is checked out.
