@@ -85,12 +85,13 @@ fn a_commit_in_a_submodule_fails_every_attempt_until_the_submodule_is_put_back()
         let recorded = repo.git(["rev-parse", "HEAD:sm"]).answer();
         let args = ["gardener", "--max-retries", "2"];
         let said = repo.arborist(args.iter().chain(options)).exits(1).never("made a repository");
-        let words = "another commit in the submodule 'sm'";
+        let words = "committed or checked out another commit in a submodule: 'sm' is at ";
         assert_eq!(said.stderr().matches(words).count(), 2, "{}", said.stderr());
         assert!(said.stderr().contains(&format!("git -C 'sm' checkout {recorded}")), "{}", said.stderr());
         if !options.is_empty() {
             continue;
         }
+        assert!(said.stderr().contains("T1 attempt 2: an earlier attempt committed"), "{}", said.stderr());
         let commit = repo.git(["-C", "sm", "rev-parse", "HEAD"]).answer();
         assert!(commit != recorded && said.stderr().contains(&commit), "it is left there, and named");
         let args = ["gardener", "--retry-failed", "--max-retries", "1"];

@@ -73,7 +73,7 @@ pub(in crate::pipeline) fn move_out(
     };
     let what = if links.is_empty() && !paths.iter().any(is_repository) {
         "it made a path that git refuses"
-    } else if unborn.len() == 0 && links.iter().all(|change| change.was_gitlink()) {
+    } else if paths.len() == links.len() && links.iter().all(|change| change.was_gitlink()) {
         "it moved a repository inside the repository to another commit"
     } else {
         "it made a repository inside the repository"

@@ -56,12 +56,23 @@ impl MovedSubmodule {
     fn suffix(&self) -> String {
         format!(" at {}", self.now)
     }
+
+    fn describe(&self, who: &str, shown: &str) -> String {
+        let Self { recorded, now } = self;
+        format!(
+            "{who} committed or checked out another commit in a submodule: '{shown}' is at {now}, which is not recorded here; \
+             put it back with: git -C '{shown}' checkout {recorded}"
+        )
+    }
 }
 
 /// The changes in submodules before the agent came.
 #[derive(Debug)]
 pub(super) struct SubmodulesBefore {
+    /// The user's changes.
     changes: SubmoduleChanges,
+    /// All changes, also those that an earlier attempt left.
+    found: SubmoduleChanges,
     /// Where the next attempt finds them; `None` in a lane, in which nothing is the user's.
     file: Option<PathBuf>,
 }
@@ -80,7 +91,8 @@ impl SubmodulesBefore {
     pub(super) fn look(recorder: &RunRecorder<'_>, worktree: Oid) -> Result<Self, GitError> {
         let repository = recorder.repository();
         if recorder.branch() != recorder.run() {
-            return Ok(Self { changes: SubmoduleChanges::new(), file: None });
+            let [changes, found] = [SubmoduleChanges::new(), SubmoduleChanges::new()];
+            return Ok(Self { changes, found, file: None });
         }
         let moved = if worktree == recorder.tree() {
             Vec::new()
@@ -95,12 +107,12 @@ impl SubmodulesBefore {
             safe_files::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let changes = match last {
             Some(last) => found
-                .into_iter()
-                .filter_map(|(path, now)| last.users_part(&path, now).map(|users| (path, users)))
+                .iter()
+                .filter_map(|(path, now)| Some((path.clone(), last.users_part(path, now)?)))
                 .collect(),
-            None => found,
+            None => found.clone(),
         };
-        let inside = Self { changes, file: Some(file) };
+        let inside = Self { changes, found, file: Some(file) };
         // Most repositories have no submodules, and need no file.
         if !repository.list_gitlinks()?.is_empty() {
             inside.write(None);
@@ -108,7 +120,8 @@ impl SubmodulesBefore {
         Ok(inside)
     }
 
-    /// Names submodules in which the agent has changed something, or which it has `moved`.
+    /// Describes what the agent, or that of an earlier attempt, has changed in submodules. `moved` are those that are at
+    /// another commit now.
     pub(super) fn find_changed(
         &self,
         repository: &Repository,
@@ -117,20 +130,17 @@ impl SubmodulesBefore {
     ) -> Result<Vec<String>, GitError> {
         let after = moved.added_to(repository.submodule_changes(Some(tree))?);
         let is_changed = |path: &&Vec<u8>| after.get(*path) != self.changes.get(*path);
-        let (mut words, mut edited) = (Vec::new(), Vec::new());
+        let mut words = Vec::new();
         for path in after.keys().filter(is_changed) {
             let shown = visible(&String::from_utf8_lossy(path));
-            match moved.0.get(path).filter(|moved| !self.was_at(path, moved)) {
-                Some(moved) => words.push(describe_moved(&shown, moved)),
-                None => edited.push(shown),
-            }
+            let who = if after.get(path) == self.found.get(path) { "an earlier attempt" } else { "it" };
+            words.push(match moved.0.get(path).filter(|moved| !self.was_at(path, moved)) {
+                Some(moved) => moved.describe(who, &shown),
+                None => format!("{who} changed files in a submodule, which are not committed here: {shown}"),
+            });
         }
         if self.file.as_ref().is_some_and(|file| safe_files::kind_of(file).is_some()) {
             self.write(Some(&after));
-        }
-        if !edited.is_empty() {
-            let edited = edited.join(", ");
-            words.push(format!("it changed files in a submodule, which are not committed here: {edited}"));
         }
         Ok(words)
     }
@@ -154,22 +164,14 @@ impl SubmodulesBefore {
 impl LastAttempt {
     /// What the user had changed in a submodule. If it is as the last attempt left it, or that attempt was killed, the
     /// changes are not all the user's.
-    fn users_part(&self, path: &[u8], now: String) -> Option<String> {
+    fn users_part(&self, path: &[u8], now: &str) -> Option<String> {
         let name = String::from_utf8_lossy(path).into_owned();
         let is_left = match &self.after {
-            Some(after) => after.get(&name) == Some(&now),
+            Some(after) => after.get(&name).is_some_and(|after| after == now),
             None => true,
         };
-        if is_left { self.before.get(&name).cloned() } else { Some(now) }
+        if is_left { self.before.get(&name).cloned() } else { Some(now.to_owned()) }
     }
-}
-
-fn describe_moved(shown: &str, moved: &MovedSubmodule) -> String {
-    let MovedSubmodule { recorded, now } = moved;
-    format!(
-        "it committed or checked out another commit in the submodule '{shown}', which is not recorded here: it is at {now}; \
-         put it back with: git -C '{shown}' checkout {recorded}"
-    )
 }
 
 fn by_name(changes: &SubmoduleChanges) -> BTreeMap<String, String> {
