@@ -139,6 +139,10 @@ fn pytest_message(block: &str) -> String {
     if kept.is_empty() { block.to_owned() } else { kept.join("\n") }
 }
 
+/// How unittest begins further paragraphs of a message: other exceptions, and the parts of a comparison.
+const UNITTEST_PARTS: [&str; 7] =
+    ["Traceback ", "The above ", "During ", "First ", "Second ", "Items ", "Diff is "];
+
 /// `FAIL: test_b (tests.test_a.TestA.test_b)`, then the traceback.
 fn unittest(text: &str) -> Vec<FailedTest> {
     let name = |line: &str| {
@@ -149,19 +153,8 @@ fn unittest(text: &str) -> Vec<FailedTest> {
     // A line of dashes also separates the name from the traceback.
     let text: Vec<&str> = text.lines().filter(|line| !is_rule(line)).collect();
     let ends = |line: &str| line.starts_with("=====") || line.starts_with("Ran ");
-    // Exceptions that caused others, and the parts of a comparison.
-    let parts = [
-        "Traceback ",
-        "The above ",
-        "During ",
-        "First ",
-        "Second ",
-        "Items ",
-        "Diff is ",
-        "Stdout:",
-        "Stderr:",
-    ];
-    let continues = |line: &str| is_difference(line) || parts.iter().any(|part| line.starts_with(part));
+    let continues =
+        |line: &str| is_difference(line) || UNITTEST_PARTS.iter().any(|part| line.starts_with(part));
     paragraphs(&text.join("\n"), name, ends, continues)
 }
 
