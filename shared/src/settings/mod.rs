@@ -431,10 +431,11 @@ fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError
     if let Some(Err(source)) = repo.map(str::parse::<RepoName>) {
         return Err(SettingsError::WrongName { place: place.to_owned(), source });
     }
-    SETTINGS
-        .iter()
-        .find(|setting| setting.is(key))
-        .ok_or_else(|| SettingsError::UnknownKey { place: place.to_owned(), section: "", key: key.to_owned() })
+    SETTINGS.iter().find(|setting| setting.is(key)).ok_or_else(|| SettingsError::UnknownKey {
+        place: place.to_owned(),
+        section: "",
+        key: key.to_owned(),
+    })
 }
 
 /// Refuses `core.bare` from the command line or the environment. Git then finds the worktree all the same, but lists no
