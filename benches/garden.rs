@@ -1,6 +1,8 @@
-//! What driving costs: a run of tasks beside its bare floor, the same agent processes and as many `git commit`s; what
-//! it costs in repositories with SHA-256 ids or tables of refs; and whether a task costs more the longer the run is.
-//! `cargo bench --bench garden`; `-- --full` for 1,000 tasks.
+//! What driving costs: a run of tasks beside its floor, the same agent processes and as many `git commit`s, both without
+//! and both with a sandbox; what it costs in repositories with SHA-256 ids or tables of refs; and whether a task costs
+//! more the longer the run is. `cargo bench --bench garden`; `-- --full` for 1,000 tasks.
+//!
+//! What the sandbox itself costs is measured by `cargo bench --bench sandbox`.
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot be set up must stop")]
 
@@ -13,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use arborist_core::process::ConfinementBackend;
 use run_home::RunHome;
 
 const TASKS: usize = 100;
@@ -24,25 +27,70 @@ const COMMITS: usize = 4;
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let home = RunHome::new(folder.path());
+    compare(&home, &Agents::Bare);
+    if ConfinementBackend::Bwrap.works() {
+        compare(&home, &Agents::InBubblewrap);
+    } else {
+        println!("skipped: bubblewrap does not work here");
+    }
+    formats(&home);
+    growth(&home, if env::args().any(|arg| arg == "--full") { 1000 } else { 300 });
+}
+
+/// How agents are started.
+enum Agents {
+    Bare,
+    InBubblewrap,
+}
+
+impl Agents {
+    fn describe(&self) -> &'static str {
+        match self {
+            Self::Bare => "without a sandbox",
+            Self::InBubblewrap => "with bubblewrap",
+        }
+    }
+
+    fn sandbox_mode(&self) -> &'static str {
+        match self {
+            Self::Bare => "off",
+            Self::InBubblewrap => "bwrap",
+        }
+    }
+
+    /// What a shell writes before the command of an agent, for a checkout in `dir`.
+    fn prefix(&self, dir: &Path) -> String {
+        let dir = dir.display();
+        match self {
+            Self::Bare => String::new(),
+            Self::InBubblewrap => format!(
+                "bwrap --unshare-pid --unshare-ipc --new-session --die-with-parent --ro-bind / / --dev /dev \
+                 --proc /proc --bind '{dir}' '{dir}' --ro-bind '{dir}/.git' '{dir}/.git' --"
+            ),
+        }
+    }
+}
+
+/// A run beside its floor.
+fn compare(home: &RunHome, agents: &Agents) {
+    let mode = agents.sandbox_mode();
     let rounds: Vec<(Duration, Duration)> = (0..ROUNDS)
         .map(|round| {
-            let bare = floor(&home, &home.repository(&format!("floor-{round}"), TASKS));
-            (bare, home.run(&home.repository(&format!("run-{round}"), TASKS), &[]))
+            let dir = |name: &str| home.repository(&format!("{name}-{mode}-{round}"), TASKS);
+            (floor(home, &dir("floor"), agents), home.run(&dir("run"), &["--sandbox", mode]))
         })
         .collect();
-    println!("{TASKS} tasks, {ROUNDS} rounds taken in turn");
+    println!("{TASKS} tasks {}, {ROUNDS} rounds taken in turn", agents.describe());
     println!("  {:<34} {:>8}  {:>8}", "", "best", "middle");
     let (floors, runs) = rounds.into_iter().unzip();
     let floors = shown("the same agents and git commits", floors);
     let runs = shown("git arborist gardener", runs);
     println!(
-        "  {:<34} {:>8.2}  {:>8.2}  times (asked: at most 1.3)",
+        "  {:<34} {:>8.2}  {:>8.2}  times (asked: at most 1.3)\n",
         "",
         runs.0 / floors.0,
         runs.1 / floors.1
     );
-    formats(&home);
-    growth(&home, if env::args().any(|arg| arg == "--full") { 1000 } else { 300 });
 }
 
 /// Prints the best and the middle of these, in seconds.
@@ -67,7 +115,7 @@ fn formats(home: &RunHome) {
             times[n].push(home.run(&dir, &[]));
         }
     }
-    println!("\n{TASKS} tasks, {FORM_ROUNDS} rounds taken in turn");
+    println!("{TASKS} tasks, {FORM_ROUNDS} rounds taken in turn");
     let mut usual = None;
     for ((name, _), times) in FORMS.iter().zip(times) {
         let (best, middle) = shown(name, times);
@@ -82,11 +130,11 @@ fn formats(home: &RunHome) {
 }
 
 /// What nobody can do without.
-fn floor(home: &RunHome, dir: &Path) -> Duration {
+fn floor(home: &RunHome, dir: &Path, agents: &Agents) -> Duration {
     let start = Instant::now();
     for n in 1..=TASKS {
-        call_agent(home, dir, &format!("Implement task T{n:04}: do thing {n}"));
-        call_agent(home, dir, "Review it");
+        call_agent(home, dir, (agents, &format!("Implement task T{n:04}: do thing {n}")));
+        call_agent(home, dir, (agents, "Review it"));
         for step in 0..COMMITS {
             let message = format!("task T{n:04}, step {step}");
             home.git(dir, &["commit", "-q", "--allow-empty", "-m", &message]);
@@ -95,8 +143,9 @@ fn floor(home: &RunHome, dir: &Path) -> Duration {
     start.elapsed()
 }
 
-fn call_agent(home: &RunHome, dir: &Path, prompt: &str) {
-    let script = format!("printf '%s\\n' \"$1\" | sh '{}'", home.agent().display());
+fn call_agent(home: &RunHome, dir: &Path, (agents, prompt): (&Agents, &str)) {
+    let prefix = agents.prefix(dir);
+    let script = format!("printf '%s\\n' \"$1\" | {prefix} sh '{}'", home.agent().display());
     let mut command = home.command("sh", dir);
     assert!(command.args(["-c", &script, "-", prompt]).status().expect("sh").success());
 }
@@ -131,11 +180,11 @@ fn by_git(home: &RunHome, dir: &Path, tasks: RangeInclusive<usize>) -> Duration 
     let start = Instant::now();
     let commit = |what: &str| home.git(dir, &["commit", "-q", "--allow-empty", "-m", what]);
     for n in tasks {
-        call_agent(home, dir, &format!("Implement task T{n:04}: do thing {n}"));
+        call_agent(home, dir, (&Agents::Bare, &format!("Implement task T{n:04}: do thing {n}")));
         home.git(dir, &["add", "-A"]);
         commit("implemented");
         commit("tested");
-        call_agent(home, dir, "Review it");
+        call_agent(home, dir, (&Agents::Bare, "Review it"));
         commit("reviewed");
         report(dir, n);
         home.git(dir, &["add", "-A"]);

@@ -107,6 +107,7 @@ fn options(mounts: &Mounts, dir: &Path) -> Vec<OsString> {
     let mut replaced = mounts.replaced.clone();
     // Folders before what is in them, and what replaces a path after the path itself.
     paths.sort();
+    paths.dedup();
     replaced.sort_by(|a, b| a.path.cmp(&b.path));
     let mut replaced = replaced.iter().peekable();
     for (path, kind) in &paths {

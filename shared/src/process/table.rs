@@ -38,7 +38,36 @@ pub(super) fn all() -> Vec<Process> {
 
 /// The children of this process; `None` if the system does not tell.
 pub(super) fn children() -> Option<BTreeSet<u32>> {
-    system::children()
+    system::children(std::process::id())
+}
+
+/// All processes below this one; if the system does not list them, all visible processes.
+///
+/// A process may fork and end while the lists are read, and then its child is in none of them. So the lists are read
+/// again until nothing has changed.
+pub(super) fn descendants() -> Vec<Process> {
+    const TRIES: usize = 5;
+    let mut before = list_descendants();
+    for _ in 0..TRIES {
+        let Some(found) = before else { break };
+        let again = list_descendants();
+        if again.as_ref() == Some(&found) {
+            return found.into_iter().filter_map(system::one).collect();
+        }
+        before = again;
+    }
+    all()
+}
+
+fn list_descendants() -> Option<BTreeSet<u32>> {
+    let mut found = children()?;
+    let mut unread: Vec<u32> = found.iter().copied().collect();
+    while let Some(pid) = unread.pop() {
+        // A process that has ended meanwhile has no list.
+        let children = system::children(pid).unwrap_or_default();
+        unread.extend(children.into_iter().filter(|child| found.insert(*child)));
+    }
+    Some(found)
 }
 
 /// The environment with which process `pid` was started; `None` if it may not be read.
@@ -169,15 +198,15 @@ mod system {
     }
 
     /// Each thread lists the children that it started; adopted ones are listed by the main thread.
-    pub(super) fn children() -> Option<BTreeSet<u32>> {
+    pub(super) fn children(pid: u32) -> Option<BTreeSet<u32>> {
         let mut found = BTreeSet::new();
-        for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
+        for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
             match fs::read_to_string(thread.path().join("children")) {
                 Ok(listed) => {
                     found.extend(listed.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
                 }
                 // A thread that has ended meanwhile. If no thread has a list, the main thread has none either.
-                Err(_) if thread.file_name() != *std::process::id().to_string() => {}
+                Err(_) if thread.file_name() != *pid.to_string() => {}
                 Err(_) => return None,
             }
         }
@@ -242,7 +271,7 @@ mod system {
         false
     }
 
-    pub(super) fn children() -> Option<BTreeSet<u32>> {
+    pub(super) fn children(_pid: u32) -> Option<BTreeSet<u32>> {
         None
     }
 
@@ -292,6 +321,13 @@ mod system {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::{
+        io::{BufRead, BufReader},
+        process::Stdio,
+    };
+
+    use rustix::process::Signal;
+
     use super::*;
 
     #[test]
@@ -314,6 +350,21 @@ mod tests {
         }
         let found = children().unwrap();
         assert!(all.iter().all(|child| !found.contains(&child.id())));
+    }
+
+    #[test]
+    fn processes_below_our_children_are_found() {
+        let mut shell = std::process::Command::new("sh");
+        let mut child =
+            shell.args(["-c", "sleep 600 & echo $!; wait"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let below: u32 = line.trim().parse().unwrap();
+        let found = descendants();
+        let parent = found.iter().find(|process| process.pid == below).map(|process| process.parent);
+        assert_eq!(parent, Some(child.id()));
+        super::super::process_group::send(Signal::KILL, &[below]);
+        child.wait().unwrap();
     }
 
     #[test]
