@@ -34,7 +34,7 @@ fn a_task_that_is_under_way_in_a_lane_is_not_begun_again_in_the_checkout() {
     repo.arborist(["garden", "T002"]).succeeds();
     repo.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds().out("1 completed");
     assert_eq!(repo.read("T001.txt"), "T001\n", "the work is not done twice");
-    repo.arborist(["gardener"]).succeeds().out("nothing was left to do");
+    repo.arborist(["gardener"]).succeeds().out("nothing is left to do");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_task_that_is_complete_and_has_not_landed_is_not_done_again() {
     repo.arborist(["gardener", "--jobs", "2", "--keep-going"])
         .exits(2)
         .out("1 did not land")
-        .out("unlanded ");
+        .out("not landed ");
     let state = repo.arborist(["state", "--json"]).succeeds().stdout();
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
     let is_left = |task: &&serde_json::Value| task["landed"] == false && task["id"] != "phase-1";

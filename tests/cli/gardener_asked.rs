@@ -40,7 +40,7 @@ fn what_is_finished_stays_queued_until_somebody_lands_it() {
     repo.arborist(["merge", "run"]).succeeds().out("2 landed (T001, T003)");
     repo.arborist(flags).exits(1).out("1 did not land (T004)");
     repo.arborist(["merge", "run"]).succeeds().out("1 landed (T004)");
-    repo.arborist(flags).succeeds().out("nothing was left to do");
+    repo.arborist(flags).succeeds().out("nothing is left to do");
     assert_eq!(repo.git(["ls-files", "T*.txt"]).answer(), "T001.txt\nT002.txt\nT003.txt\nT004.txt");
 }
 

@@ -76,7 +76,7 @@ fn tasks_are_worked_on_apart_and_land_as_one_merge_each() {
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "the checkout is up to date and clean");
     repo.arborist(["state", "--exit-code"]).succeeds();
     repo.arborist(["trailers", "check", "HEAD~5.."]).succeeds();
-    repo.arborist(["gardener", "--jobs", "4"]).succeeds().out("nothing was left to do");
+    repo.arborist(["gardener", "--jobs", "4"]).succeeds().out("nothing is left to do");
     assert_eq!(repo.calls(), 10, "what is done is not done again");
     let lanes = repo.git(["worktree", "list"]).answer();
     assert!(lanes.lines().skip(1).all(|lane| lane.contains("detached")), "all lanes are free again: {lanes}");
@@ -149,7 +149,7 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
     repo.git(["stash", "-q", "-u"]).succeeds();
     repo.git(["merge", "-q", "--ff-only", "--no-overwrite-ignore", "refs/arborist/landing/main"]).succeeds();
     repo.arborist(["state", "--exit-code"]).succeeds().never("parked");
-    repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing is left to do");
     assert_eq!(tracked(&repo), "T001.txt T002.txt T003.txt T004.txt T005.txt");
 }
 
@@ -163,7 +163,7 @@ fn what_was_parked_and_lands_anew_behind_a_commit_of_the_user_is_complete() {
     repo.commit("something of the user's\n");
     repo.arborist(["merge", "run"]).succeeds();
     repo.arborist(["state", "--exit-code"]).succeeds().never("forked");
-    repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing is left to do");
 }
 
 #[test]

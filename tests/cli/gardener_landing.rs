@@ -99,7 +99,7 @@ fn what_did_not_land_is_told_again_each_time() {
     repo.commit("a configuration\n");
     let flags = ["gardener", "--jobs", "2", "--yes", "--keep-going"];
     repo.arborist(flags).exits(1).out("T001").out("did not land");
-    repo.arborist(flags).exits(1).out("T001").out("did not land").never("nothing was left to do");
+    repo.arborist(flags).exits(1).out("T001").out("did not land").never("nothing is left to do");
 }
 
 #[test]

@@ -98,10 +98,10 @@ fn a_finished_selection_names_the_tasks_that_are_left() {
     repo.arborist(["gardener", "--until", "T002"]).succeeds();
     repo.arborist(["gardener", "--until", "T002"])
         .succeeds()
-        .out("nothing was left to do for the selected tasks; 1 other task is not done");
+        .out("nothing is left to do for the selected tasks; 1 other task is not done");
     repo.arborist(["state"]).succeeds().out("67%");
     repo.arborist(["gardener"]).succeeds();
-    repo.arborist(["gardener"]).succeeds().out("nothing was left to do\n");
+    repo.arborist(["gardener"]).succeeds().out("nothing is left to do\n");
     let said = repo.arborist(["reset", "--drop", "T001"]).succeeds();
     said.err("complete tasks that depend on T001 stay complete: T002, T003");
 }
@@ -194,6 +194,6 @@ fn a_complete_plan_needs_no_clean_checkout() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     repo.arborist(["gardener"]).succeeds();
     repo.write("new.txt", "mine\n");
-    repo.arborist(["gardener"]).succeeds().out("nothing was left to do");
+    repo.arborist(["gardener"]).succeeds().out("nothing is left to do");
     assert_eq!(repo.read("new.txt"), "mine\n");
 }

@@ -130,7 +130,7 @@ fn the_same_command_goes_on_with_the_session_and_only_a_new_run_begins_another()
     repo.git(["switch", "-q", "-c", "elsewhere"]).succeeds();
     repo.arborist(APART).succeeds().shows();
     assert_eq!(only_branch(&repo), branch);
-    repo.arborist(APART).succeeds().out("nothing was left to do").out(&format!("git merge {branch}"));
+    repo.arborist(APART).succeeds().out("nothing is left to do").out(&format!("git merge {branch}"));
     repo.wait(5);
     repo.arborist(["gardener", "--session-branch", "--new-run"]).succeeds().shows();
     assert_eq!(branches(&repo).len(), 2);
@@ -239,7 +239,7 @@ fn each_plan_has_its_own_session() {
         repo.arborist(run).succeeds().out(&format!("1 completed ({task})"));
     }
     assert_eq!(branches(&repo).len(), 3, "also where two plans are called the same");
-    repo.arborist(APART).succeeds().out("nothing was left to do").out(&format!("git merge {first}"));
+    repo.arborist(APART).succeeds().out("nothing is left to do").out(&format!("git merge {first}"));
     repo.arborist(["state"]).succeeds().err(&first);
 }
 

@@ -84,7 +84,7 @@ fn after_the_last_turn_of_all_there_is_nothing_to_do() {
     let (before, calls) = (head(&repo), repo.calls());
     let turn = turns.last().unwrap()["number"].to_string();
     let said = repo.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
-    said.err(&format!("turn {turn} is the last one")).out("nothing was left to do");
+    said.err(&format!("turn {turn} is the last one")).out("nothing is left to do");
     assert_eq!((head(&repo), repo.calls()), (before, calls));
     let state = &json(&repo, &["session", "list", "--json"])["sessions"][0]["state"];
     assert_eq!(state, "complete");

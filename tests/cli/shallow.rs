@@ -138,7 +138,7 @@ fn a_new_run_and_its_landings_need_no_more_than_the_newest_commit() {
         repo.arborist_in(&clone, ["session", "list"]).succeeds().out("complete");
     }
     repo.arborist_in(&repo.root().join("in-place"), ["state", "--exit-code"]).succeeds();
-    repo.arborist_in(&repo.root().join("in-place"), ["gardener"]).succeeds().out("nothing was left to do");
+    repo.arborist_in(&repo.root().join("in-place"), ["gardener"]).succeeds().out("nothing is left to do");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_clone_of_depth_1_is_worked_in_without_an_option() {
     said.err("shallow clone without a run of this branch").err("git fetch --unshallow");
     assert_eq!(repo.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "true");
     repo.arborist_in(&clone, ["state", "--exit-code"]).succeeds();
-    repo.arborist_in(&clone, ["gardener"]).succeeds().out("nothing was left to do").never("shallow");
+    repo.arborist_in(&clone, ["gardener"]).succeeds().out("nothing is left to do").never("shallow");
 }
 
 #[test]

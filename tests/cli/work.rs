@@ -28,7 +28,7 @@ fn one_worker_does_a_whole_plan_and_lands_it_at_the_remote() {
     let here = shared.repo.git_in(&shared.clone(0), ["rev-parse", "main"]).answer();
     assert_eq!(here, shared.at_origin(["rev-parse", "main"]), "the clone is up to date");
     assert_eq!(shared.repo.git_in(&shared.clone(0), ["status", "--porcelain"]).answer(), "");
-    shared.work(0, &[]).succeeds().out("nothing was left to do");
+    shared.work(0, &[]).succeeds().out("nothing is left to do");
     shared.repo.arborist_in(&shared.clone(0), ["verify"]).succeeds();
 }
 
@@ -71,7 +71,7 @@ fn a_task_of_a_killed_worker_is_taken_over_after_its_time_to_live_and_finished_e
     let places = shared.places("T001");
     assert!(places.len() == 2 && places[1].contains("clone1"), "{places:?}");
     assert_eq!(shared.left(), "");
-    shared.work(0, &[]).succeeds().out("nothing was left to do");
+    shared.work(0, &[]).succeeds().out("nothing is left to do");
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn failed_tasks_are_tried_again_on_request() {
     shared.work(0, &["--retry-failed"]).succeeds().out("2 completed").err("T001, T002");
     assert_eq!((shared.landings().len(), shared.left()), (2, String::new()));
     let target = shared.at_origin(["rev-parse", "main"]);
-    shared.work(1, &["--retry-failed"]).succeeds().out("nothing was left to do");
+    shared.work(1, &["--retry-failed"]).succeeds().out("nothing is left to do");
     assert_eq!(shared.at_origin(["rev-parse", "main"]), target);
     shared.repo.arborist_in(&shared.clone(0), ["verify"]).succeeds();
 }

@@ -150,7 +150,7 @@ fn a_resolved_conflict_of_a_task_is_tested_where_the_task_is() {
     for test in ["backend:run-tests", own] {
         let workspace = workspace_of_clash(test);
         let said = workspace.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed");
-        said.err("an agent resolves the conflict of T002, try 1");
+        said.err("an agent is resolving the conflict of T002 (attempt 1)");
         assert_eq!(asked(&workspace), ["backend", "backend"], "its own test, and that of the resolution");
         let branch = workspace.session_branch("repo");
         assert_eq!(workspace.git(["show", &format!("{branch}:same.txt")]).answer(), "T001\nT002");
@@ -163,7 +163,7 @@ fn a_resolution_that_is_red_where_the_task_is_does_not_land() {
     let workspace =
         workspace_of_clash("if test -e T002.txt && ! mkdir \"$HOME/seen\"; then echo no; exit 1; fi");
     let said = workspace.arborist(["gardener", "--yes", "--jobs", "2"]).exits(2);
-    said.out("T002").err("an agent resolves the conflict of T002, try 2");
+    said.out("T002").err("an agent is resolving the conflict of T002 (attempt 2)");
     assert!(!workspace.git(["log", "--branches", "--format=%s"]).answer().contains("@T002@merge"));
 }
 
