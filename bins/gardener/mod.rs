@@ -35,6 +35,12 @@ first commit are used, even if an agent edits the files. Uncommitted changes to
 the plan become part of that commit. If the files differ from the copies later,
 the run prints the difference and stops; --accept-changes accepts the new files.
 
+Before the first task, the tests run once. If they fail, or if their program does
+not exist, the run stops before an agent is called. A new project may start
+without tests: if the command finds none, or no project file such as
+package.json, or is a script such as ./run-tests.sh that a task can write while
+the repository has only documents, the run says so and starts.
+
 Phases run in order. So do the tasks in a phase, with one exception: adjacent
 tasks that are all marked [P] (parallel) may run at the same time. A task is
 ready when everything that it waits for is complete and, with --jobs or

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
-    gardener::{Baseline, BaselineGuard, GardenerError, Lanes, Probe, has_passed},
+    gardener::{Baseline, BaselineGuard, GardenerError, Lanes, PROGRAM_NOT_FOUND, Probe, has_passed},
     history::{Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,
@@ -74,8 +74,7 @@ impl OpenRun {
         let names_tests = known.count() > 0;
         if !self.options.allow_red {
             let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
-            // The shell's exit code for a command that was not found.
-            let is_missing = observed.code == Some(127);
+            let is_missing = observed.code == Some(PROGRAM_NOT_FOUND);
             return Err(GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, is_missing }.into());
         }
         let rule = match names_tests {
