@@ -41,7 +41,7 @@ use std::{
 use crate::{
     agent::limits::{BudgetLevel, Spent},
     coordination::Release,
-    event::{EventKind, RunEvent},
+    event::{EventKind, RunEvent, StepChanges},
     failure::{Exit, Explain},
     git::{OwnCheckout, Packing, Repository, take_notices},
     history::{Event, EventPosition, Run, TaskHistory},
@@ -462,8 +462,8 @@ impl<'a> Gardener<'a> {
             let event = recorder.record(entry, recorder.tree())?;
             let commit = event.commit;
             events.push(event);
-            let (status, files) = (Status::Reset, None);
-            let kind = EventKind::Recorded { status, commit, why: None, spent: Spent::default(), files };
+            let (status, changes) = (Status::Reset, StepChanges::default());
+            let kind = EventKind::Recorded { status, commit, why: None, spent: Spent::default(), changes };
             (self.on_event)(RunEvent::of(&task.id, kind));
         }
         let tip = recorder.tip().clone();

@@ -3,7 +3,7 @@
 
 use crate::{
     agent::limits::Spent,
-    event::EventKind,
+    event::{EventKind, StepChanges},
     gardener::{Gardener, GardenerError},
     history::{Event, State},
     message::{Key, Status, Step, Wording},
@@ -55,7 +55,13 @@ pub(super) fn test(
     written.push(event);
     context.emit(
         &phase.id,
-        EventKind::Recorded { status, commit, why: result.why, spent: Spent::default(), files: None },
+        EventKind::Recorded {
+            status,
+            commit,
+            why: result.why,
+            spent: Spent::default(),
+            changes: StepChanges::default(),
+        },
     );
     Ok(if result.is_passed { TaskEnd::Complete } else { TaskEnd::Failed })
 }
