@@ -2,7 +2,9 @@
 
 use arborist_core::{
     failure::Exit,
-    gardener::{Failed, GardenerError, KeepGoing, Selection, refuse_reverted, refuse_waiting, wanted},
+    gardener::{
+        Failed, GardenerError, KeepGoing, Selection, find_due_phase, refuse_reverted, refuse_waiting, wanted,
+    },
     history::State,
     name::TaskId,
     plan::Task,
@@ -15,7 +17,9 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve, foretell, give_back_here, open, tell_prompts},
+    gardening::{
+        GardeningArgs, Reporter, approve, foretell, foretell_phase, give_back_here, open, tell_prompts,
+    },
     ui::Ui,
 };
 
@@ -230,6 +234,8 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
         opened.require_repositories(&planned)?;
         if due.is_empty() {
             ui.line("nothing is left to do");
+        } else if let Some(phase) = find_due_phase(&planned.plan, &progress) {
+            foretell_phase(ui, phase);
         }
         for task in due {
             let is_apart = progress.find(&task.id).is_some_and(NodeProgress::is_apart);

@@ -28,8 +28,10 @@ pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
 pub use lost::{LostBranch, find_lost_branches};
 pub use other_lanes::OtherLanes;
 pub use outcome::Summary;
+pub use phase::find_due_phase;
 pub use places::ReviewWorktrees;
 pub use recover::{Recovered, Remains, recover, save_own_branch, saved_branch_ref};
+pub use refusals::find_begun_apart;
 pub use start::{Drift, PlanFile};
 pub use worker::Tools;
 
@@ -277,7 +279,7 @@ impl<'a> Gardener<'a> {
         let is_open = |task: &&Task| has_places(task) && course.shared.is_open(&task.id);
         let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(is_open).collect();
         // Workers that share a plan test phases only as gates of landings.
-        let due = phase::find_due(plan, &progress).filter(|_| self.shared().is_none());
+        let due = find_due_phase(plan, &progress).filter(|_| self.shared().is_none());
         due.filter(|phase| is_free(phase) && has_places(phase) && !is_parked)
             .or_else(|| choose::next_task(&wanted, &progress, &running, &course.ended))
     }

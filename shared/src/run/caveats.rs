@@ -6,7 +6,7 @@ use super::{OpenRun, Planned, RunListener};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
-    gardener::{Lanes, Selection, saved_branch_ref, wanted},
+    gardener::{Lanes, Selection, find_begun_apart, saved_branch_ref, wanted},
     git::Worktree,
     history::Run,
     message::{counted, visible},
@@ -86,6 +86,10 @@ impl OpenRun {
             return Ok(());
         }
         let run = self.scan_to_show()?;
+        if find_begun_apart(&self.repository, &run, &wanted)?.is_some() {
+            // The run refuses to start in the checkout.
+            return Ok(());
+        }
         let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
         for (task, worktree) in tasks.into_iter().filter(|(task, _)| progress.is_left(task)) {
             if self.has_own_work(worktree)? {
