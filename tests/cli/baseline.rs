@@ -247,3 +247,15 @@ fn a_test_script_that_a_new_project_lacks_can_be_written_by_its_plan() {
         repo.arborist([&run[..], &["--allow-red"]].concat()).succeeds();
     }
 }
+
+#[test]
+fn each_baseline_has_its_own_log() {
+    // The clock stands still here.
+    let repo = repo();
+    for command in ["echo the first; false", "echo the second; false"] {
+        repo.arborist(["gardener", "--test-command", command]).exits(1);
+    }
+    let log = |name: &str| fs::read_to_string(repo.path("spec/logs").join(name)).unwrap();
+    assert_eq!(log("baseline_test_20250216T143022.log").trim(), "the first");
+    assert_eq!(log("baseline_test_20250216T143022-2.log").trim(), "the second");
+}

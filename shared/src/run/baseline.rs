@@ -18,7 +18,7 @@ use crate::{
     process::OrphanLock,
     progress::{Boxes, Progress},
     queue::Target,
-    record::RunRecorder,
+    record::{RunRecorder, create_baseline_log, log_time},
     session::SessionReader,
     worktree::{Pool, run_variables},
 };
@@ -43,7 +43,7 @@ impl OpenRun {
         let Some(command) = self.untested_command(planned, run, (lanes, tip))? else {
             return Ok(Body::default());
         };
-        let log = self.baseline_log();
+        let log = self.create_baseline_log()?;
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
         let baseline = guard.end(self.run_baseline((command, &log, &secrets), (lanes, tip), orphan_lock))?;
@@ -219,9 +219,9 @@ impl OpenRun {
         Ok(Some(Arc::new((pool, keep))))
     }
 
-    fn baseline_log(&self) -> String {
-        let time = jiff::Timestamp::from_second((self.clock)()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let folder = self.options.log_dir.trim_matches('/');
-        format!("{folder}/baseline_test_{}.log", time.strftime("%Y%m%dT%H%M%S"))
+    fn create_baseline_log(&self) -> Result<String, GardenerError> {
+        let log_dir = &self.options.log_dir;
+        let created = create_baseline_log(&self.home, log_dir, &log_time((self.clock)()));
+        created.map_err(|source| GardenerError::Log { path: log_dir.clone(), why: source.to_string() })
     }
 }
