@@ -9,7 +9,7 @@ use crate::{
     },
     pipeline::{MessageOrigin, PipelineError},
     plan::{Mark, Plan, Task},
-    process::Program,
+    process::{Program, shell_word},
     sandbox::SandboxedChild,
     settings::{Origin, Settings},
 };
@@ -346,8 +346,10 @@ impl StepRunner {
         let is_foreign = |key: &str| settings.origin(key) == Some(Origin::Repository);
         let calls = [key("command"), key("resume")];
         let foreign = calls.iter().filter(|call| is_foreign(call)).filter_map(|call| settings.words(call));
+        let typed =
+            |words: &[String]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
         let mut lines: Vec<String> =
-            foreign.map(|words| format!("runner {}: {}", self.name, words.join(" "))).collect();
+            foreign.map(|words| format!("runner {}: {}", self.name, typed(words))).collect();
         let env = key("env.");
         for (name, value) in settings.below(&env).filter(|(name, _)| is_foreign(&format!("{env}{name}"))) {
             lines.push(format!("runner {}: {name}={value}", self.name));
