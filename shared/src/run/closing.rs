@@ -81,7 +81,8 @@ impl OpenRun {
         if lanes.is_none() {
             self.tell_of_unused_worktrees(planned, selection, monitor.listener())?;
         }
-        let ended = self.begin(planned, lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
+        let ended =
+            self.begin((planned, selection), lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
         if let Some(words) = self.saved_checkout.get().and_then(SavedCheckout::compare) {
             monitor.tell(RunEvent::of_run(EventKind::RefMoved { words }));
         }
