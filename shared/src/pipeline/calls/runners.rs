@@ -268,8 +268,9 @@ impl RunnerTable {
         let (flags, of_step) = (self.flags.all.clone(), configured(&step("runner"), &step("model")));
         let general = configured("runner", "model");
         let levels = match role {
-            // The runner that does the work is rarely the best one for a line of text, so the step's own comes first.
-            RunnerRole::CommitMessage => [own, planned, of_step, flags, general],
+            // The runner that does the work is rarely the best one for a line of text, and no flag names the runner that
+            // resolves conflicts. So what is configured for these steps comes first.
+            RunnerRole::CommitMessage | RunnerRole::Resolve => [own, planned, of_step, flags, general],
             _ => [own, flags, planned, of_step, general],
         };
         let first = self.step_runner(choose(&levels))?;
