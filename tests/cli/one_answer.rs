@@ -181,5 +181,5 @@ fn a_task_that_did_not_land_is_listed_once_in_the_summary() {
     let rewind = "git update-ref refs/heads/main main~2";
     repo.git(["config", "arborist.merge.gates.check.command", rewind]).succeeds();
     let said = repo.arborist(["gardener", "--isolate", "--only", "T001"]).exits(2);
-    said.out("1 did not land (T001)\n").out("unlanded T001").never("left");
+    said.out("1 did not land (T001)\n").out("not landed T001").never("left");
 }

@@ -330,7 +330,7 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
     let place = if is_elsewhere { place } else { "" };
     if is_missing {
         return format!(
-            "{place}install the program, or correct the test command\nif the plan writes the program, start with --allow-red"
+            "install the program, or correct the test command\nif the plan writes the program, start with --allow-red{place}"
         );
     }
     let allow = match names_tests {
