@@ -2,7 +2,9 @@
 
 use arborist_core::{
     failure::Exit,
-    gardener::{Failed, GardenerError, KeepGoing, Selection, refuse_reverted, refuse_waiting, wanted},
+    gardener::{
+        Failed, GardenerError, KeepGoing, Selection, find_due_phase, refuse_reverted, refuse_waiting, wanted,
+    },
     history::State,
     name::TaskId,
     plan::Task,
@@ -15,7 +17,9 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve, foretell, give_back_here, open, tell_prompts},
+    gardening::{
+        GardeningArgs, Reporter, approve, foretell, foretell_phase, give_back_here, open, tell_prompts,
+    },
     ui::Ui,
 };
 
@@ -34,6 +38,12 @@ The plan and the configuration are frozen when the run starts: the copies in its
 first commit are used, even if an agent edits the files. Uncommitted changes to
 the plan become part of that commit. If the files differ from the copies later,
 the run prints the difference and stops; --accept-changes accepts the new files.
+
+Before the first task, the tests run once. If they fail, or if their program does
+not exist, the run stops before an agent is called. A new project may start
+without tests: if the command finds none, or no project file such as
+package.json, or is a script such as ./run-tests.sh that a task can write while
+the repository has only documents, the run says so and starts.
 
 Phases run in order. So do the tasks in a phase, with one exception: adjacent
 tasks that are all marked [P] (parallel) may run at the same time. A task is
@@ -224,6 +234,8 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
         opened.require_repositories(&planned)?;
         if due.is_empty() {
             ui.line("nothing is left to do");
+        } else if let Some(phase) = find_due_phase(&planned.plan, &progress) {
+            foretell_phase(ui, phase);
         }
         for task in due {
             let is_apart = progress.find(&task.id).is_some_and(NodeProgress::is_apart);

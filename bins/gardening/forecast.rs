@@ -32,6 +32,14 @@ pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(),
     Ok(())
 }
 
+/// A phase with whose tests the run starts.
+pub(crate) fn tell_phase(ui: &mut Ui, phase: &Task) {
+    let title = format!("{} {}", phase.id, plain_text(&phase.name));
+    ui.line(&ui.paint(Tone::Strong, &title));
+    let commands: Vec<String> = phase.own_tests().map(|test| plain_text(&test.command)).collect();
+    ui.line(&format!("    {:<10} {}", "test", commands.join("; ")));
+}
+
 /// The prompts of a task, indented below their step.
 pub(crate) fn tell_prompts(ui: &mut Ui, prompts: &PromptPreview) {
     for (step, prompt) in [("implement", &prompts.implement), ("review", &prompts.review)] {

@@ -6,7 +6,7 @@ mod guest;
 mod reporter;
 mod runner_flags;
 
-pub(crate) use forecast::{tell as foretell, tell_prompts};
+pub(crate) use forecast::{tell as foretell, tell_phase as foretell_phase, tell_prompts};
 pub(crate) use guest::{give_back, give_back_here};
 pub(crate) use reporter::Reporter;
 

@@ -28,7 +28,7 @@ use arborist_core::{
 use clap::{Args, CommandFactory};
 
 use super::{
-    MergeArgs, QueueScopeArgs, add, document::RunDocument, elsewhere, open::OpenQueue, unqueued, words,
+    MergeArgs, QueueScopeArgs, add, document::RunDocument, elsewhere, open::OpenQueue, show, unqueued, words,
 };
 use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
@@ -200,10 +200,23 @@ fn drain(
         };
         let report = queue.drain(&options, &mut reporter);
         tell_notices(ui);
-        all.join(report?);
+        let report = report?;
+        tell_withheld(site, &report, ui)?;
+        all.join(report);
     }
     end_session_after(site, &all)?;
     Ok(all)
+}
+
+/// Says why tickets were withheld, and what to do.
+fn tell_withheld(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) -> Result<(), Failure> {
+    for (ticket, _) in &report.outcomes {
+        let TicketState::Withheld { why } = &ticket.standing else { continue };
+        ui.warn(&plain_text(&format!("'{}' is withheld: {why}", ticket.task)));
+        let run = site.scan(CommitSource::Cached)?;
+        show::find_advice(site, &run, ticket)?.iter().for_each(|advice| ui.hint(advice));
+    }
+    Ok(())
 }
 
 /// Reports refs of the user that were deleted or moved while gates and resolvers ran, and where they are saved.

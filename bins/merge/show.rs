@@ -8,7 +8,8 @@ use arborist_core::{
     message::plain_text,
     name::TaskId,
     queue::{
-        LogEntry, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState, arrange, waits_for,
+        LogEntry, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState, arrange,
+        waits_for,
     },
 };
 
@@ -32,6 +33,8 @@ pub(super) struct Listed {
     pub(super) reason: Option<String>,
     /// Whether an unfinished operation, such as a merge, is in the way of its landing.
     is_in_operation: bool,
+    /// What to do about a ticket of another run.
+    advice: Option<String>,
 }
 
 /// The default limit for waiting, in seconds.
@@ -55,7 +58,10 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
         look_for_trouble(site, &run, &mut one.ticket)?;
     }
     let mut listed = listed(stored, &landed(&run));
-    for Listed { ticket, reason, is_in_operation } in &mut listed {
+    for Listed { ticket, advice, .. } in &mut listed {
+        *advice = find_advice(site, &run, ticket)?;
+    }
+    for Listed { ticket, reason, is_in_operation, .. } in &mut listed {
         if matches!(ticket.standing, TicketState::Parked { .. }) {
             let obstacle = Target::new(&site.repository, &ticket.into).find_obstacle()?;
             *reason = Some(ticket.reason_parked(obstacle.as_ref()));
@@ -72,8 +78,16 @@ fn look_for_trouble(site: &OpenQueue, run: &Run, ticket: &mut Ticket) -> Result<
     }
     let tip = site.repository.find_branch(&ticket.branch())?;
     match ticket.find_trouble(run, tip) {
-        Some(trouble) => ticket.standing = trouble,
+        Some(trouble) => {
+            ticket.standing = trouble;
+            return Ok(());
+        }
         None if ticket.trouble().is_some() => ticket.standing = TicketState::Waiting,
+        None => {}
+    }
+    match ticket.find_withheld(&site.repository, run, tip)? {
+        Some(why) => ticket.standing = TicketState::Withheld { why },
+        None if ticket.may_be_free() => ticket.standing = TicketState::Waiting,
         None => {}
     }
     Ok(())
@@ -102,18 +116,27 @@ fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
     let is_open = |ticket: &Ticket| ticket.standing == TicketState::Waiting;
     let line = arrange(&tickets, is_open, landed, clock::now());
     let mut listed: Vec<Listed> = Vec::new();
+    let mut list = |ticket: &Ticket, reason| {
+        listed.push(Listed { ticket: ticket.clone(), reason, is_in_operation: false, advice: None });
+    };
     for at in &line.ready {
-        let reason = tickets[*at].held.clone().or(tickets[*at].resolution());
-        listed.push(Listed { ticket: tickets[*at].clone(), reason, is_in_operation: false });
+        list(&tickets[*at], tickets[*at].held.clone().or(tickets[*at].resolution()));
     }
     for (at, needs) in &line.held {
-        let reason = Some(waits_for(needs, &tickets));
-        listed.push(Listed { ticket: tickets[*at].clone(), reason, is_in_operation: false });
+        list(&tickets[*at], Some(waits_for(needs, &tickets)));
     }
     for ticket in tickets.iter().filter(|ticket| !is_open(ticket)) {
-        listed.push(Listed { ticket: ticket.clone(), reason: ticket.reason(), is_in_operation: false });
+        list(ticket, ticket.reason());
     }
     listed
+}
+
+/// What to do about a ticket that another run completed.
+pub(super) fn find_advice(site: &OpenQueue, run: &Run, ticket: &Ticket) -> Result<Option<String>, Failure> {
+    if !matches!(ticket.standing, TicketState::Withheld { .. }) {
+        return Ok(None);
+    }
+    Ok(OtherRun::find(&site.repository, ticket, run)?.map(|other| other.advice(ticket)))
 }
 
 /// `merge list`.
@@ -187,10 +210,12 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
             unqueued::tell(&site, ui);
         }
     }
-    let is_red = |listed: &Listed| matches!(listed.ticket.standing, TicketState::Red { .. });
+    let is_stuck = |listed: &Listed| {
+        matches!(listed.ticket.standing, TicketState::Red { .. }) || listed.advice.is_some()
+    };
     Ok(if wanted.iter().any(needs_person) {
         Exit::Person
-    } else if late > 0 || wanted.iter().any(is_red) {
+    } else if late > 0 || wanted.iter().any(is_stuck) {
         Exit::No
     } else {
         Exit::Done
@@ -243,6 +268,7 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
             listed.ticket.advice().map(|advice| format!("{advice}\nor give it up: {drop}"))
         }
         TicketState::Reverted(_) => listed.ticket.advice(),
+        TicketState::Withheld { .. } => listed.advice.clone(),
         _ => None,
     }
 }

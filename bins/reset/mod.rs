@@ -108,7 +108,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         if args.drop && !remains.changes.is_empty() {
             let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
             tell_reset(ui, task, commit);
-            ui.note(&format!("undid the changes of {task} in: {}; saved as {saved}", remains.shown()));
+            ui.note(&format!("undid the changes of {task}: {}", remains.undone()));
+            ui.note(&format!("they are saved as {saved}"));
             let builds_on = complete_dependents(&repository, &run, task)?;
             if !builds_on.is_empty() {
                 ui.note(&format!(
@@ -131,8 +132,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             ui.note(&format!("its branch is saved as {saved}, and the next run starts a new one"));
         }
         if !args.drop && !remains.changes.is_empty() {
-            ui.note(&format!("files of {task} are still there: {}", remains.shown()));
-            ui.hint(&format!("to remove them, run: git arborist reset --drop {task}"));
+            ui.note(&format!("the changes of {task} are still there: {}", remains.done()));
+            ui.hint(&format!("to undo them, run: git arborist reset --drop {task}"));
         }
     }
     Ok(Exit::Done)

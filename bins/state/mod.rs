@@ -17,14 +17,14 @@ use std::{
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{LostBranch, find_lost_branches},
+    gardener::{LostBranch, find_due_phase, find_lost_branches},
     git::{Config, Ref, Repository},
     history::{ReadAhead, Run, RunScope, State, TaskHistory},
     message::{Step, nearest},
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
     progress::{NodeProgress, Progress, RunTotals, Share},
-    queue::{Store, Ticket},
+    queue::{OtherRun, Store, Ticket},
     record::{StepLog, Unfinished},
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
@@ -151,9 +151,11 @@ pub(crate) struct StateView<'a> {
     lost_branches: HashMap<TaskId, LostBranch>,
     /// The branch that was asked for, if the run is that of a session that was merged into it.
     merged_into: Option<BranchName>,
-    /// The tickets of complete tasks that have not landed.
+    /// The tickets of tasks that are complete and have not landed, or whose commits are gone.
     tickets: Vec<Ticket>,
     continuation: Continuation<'a>,
+    /// The phase with whose tests the next run starts.
+    due_phase: Option<TaskId>,
     /// The checkout that keeps the logs of runs, if one task is shown.
     home: Option<PathBuf>,
     /// The branches of the selected task in other repositories, if its work has not landed there.
@@ -238,11 +240,20 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         (Kind::Text, [task]) => branches::find(&repository, &settings, run, task)?,
         _ => Vec::new(),
     };
-    let tickets = match progress.counted().any(NodeProgress::is_apart) {
+    let has_ticket = |standing: &NodeProgress<'_>| standing.is_apart() || is_untouched(standing);
+    let tickets = match progress.counted().any(has_ticket) {
         true => Store::new(&repository).load(Some(&run.scope.branch))?,
         false => Vec::new(),
     };
-    let tickets = tickets.into_iter().map(|stored| stored.ticket).collect();
+    let tickets: Vec<Ticket> = tickets.into_iter().map(|stored| stored.ticket).collect();
+    for ticket in &tickets {
+        let is_untouched = progress.find(&ticket.task).is_some_and(is_untouched);
+        if is_untouched && OtherRun::find(&repository, ticket, run)?.is_some_and(|other| other.is_gone) {
+            lost.entry(ticket.task.clone()).or_insert(ticket.source);
+        }
+    }
+    let due_phase = found.plan.as_ref().and_then(|plan| find_due_phase(plan, &progress));
+    let due_phase = due_phase.map(|phase| phase.id.clone());
     let plan = found.shown;
     let view = StateView {
         run,
@@ -258,6 +269,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         merged_into,
         tickets,
         continuation: Continuation::of(&repository, run),
+        due_phase,
         home,
         branches,
         log,
@@ -384,7 +396,10 @@ impl StateView<'_> {
             return Some(lost.to_string());
         }
         let last = self.find_lost(standing)?;
-        Some(format!("its commits are no longer in {}, the last was {}", self.run.scope.branch, last.short()))
+        let is_queued = self.tickets.iter().any(|ticket| ticket.task == *standing.id);
+        let queue = if is_queued { "; it is still queued, see 'git arborist merge status'" } else { "" };
+        let branch = &self.run.scope.branch;
+        Some(format!("its commits are no longer in {branch}, the last was {}{queue}", last.short()))
     }
 
     fn find_lost(&self, standing: &NodeProgress<'_>) -> Option<Oid> {

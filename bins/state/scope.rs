@@ -6,7 +6,7 @@ use arborist_core::{
     git::Repository,
     history::{CommitSource, HistoryError, Run, RunScope},
     name::BranchName,
-    plan::{Plan, usual_places},
+    plan::{Plan, find_usual_plan},
     process::Cancel,
     safe_files,
     settings::Settings,
@@ -65,8 +65,7 @@ fn last_in(
 /// The path of the plan in this checkout.
 fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
     let top = repository.worktree.as_ref()?;
-    let mut usual = usual_places(repository.head.branch.as_ref()).into_iter();
-    settings.tree().map(str::to_owned).or_else(|| usual.find(|name| top.join(name).is_file()))
+    settings.tree().map(str::to_owned).or_else(|| find_usual_plan(top, repository.head.branch.as_ref()))
 }
 
 /// The run of the newest session that was merged into the branch of `here`, which has no run itself. Only sessions of the

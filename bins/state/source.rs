@@ -7,7 +7,7 @@ use arborist_core::{
     git::{Repository, plain_path},
     history::Run,
     message::PlanRef,
-    plan::{Plan, PlanError, usual_places},
+    plan::{Plan, PlanError, find_usual_plan},
     progress::Boxes,
     safe_files,
     settings::Settings,
@@ -64,7 +64,7 @@ pub(super) fn find(
         let path = full.strip_prefix(top).unwrap_or(Path::new(named));
         return load((named.to_owned(), top), safe_files::read_beneath(top, path), boxes);
     }
-    match usual_places(Some(&run.scope.branch)).into_iter().find(|name| top.join(name).is_file()) {
+    match find_usual_plan(top, Some(&run.scope.branch)) {
         Some(name) => {
             let bytes = safe_files::read_beneath(top, &name);
             load((name, top), bytes, boxes)

@@ -82,7 +82,10 @@ struct Columns {
 
 fn nothing(view: &StateView<'_>) -> String {
     match (view.options.only_ready, &view.plan) {
-        (true, _) => "nothing is ready".into(),
+        (true, _) => match &view.due_phase {
+            Some(phase) => format!("nothing is ready: the next run starts with the tests of {phase}"),
+            None => "nothing is ready".into(),
+        },
         (false, Shown::Nothing) => {
             format!("there is no plan here, and '{}' has no run yet", view.run.scope.branch)
         }

@@ -214,3 +214,48 @@ fn a_new_run_with_another_test_command_has_a_baseline_too() {
     repo.arborist(["gardener", "--new-run", "--test-command", &other]).exits(1);
     assert_eq!((repo.calls(), runs(&repo)), (calls, before + 1), "no agent is called");
 }
+
+#[test]
+fn a_missing_test_program_stops_a_new_project_before_an_agent_is_paid() {
+    for jobs in ["1", "2"] {
+        // A wrapper that is only ever in a project: it is not on PATH, and there is no pom.xml either.
+        for command in ["mvnw test", "cd . && CI=1 mvnw test"] {
+            let repo = repo();
+            let said = repo.arborist(["gardener", "--jobs", jobs, "--test-command", command]).exits(1);
+            said.shows();
+            assert_eq!(repo.calls(), 0, "{jobs} {command}");
+        }
+    }
+}
+
+#[test]
+fn a_test_script_that_a_new_project_lacks_can_be_written_by_its_plan() {
+    const WRITER: &str = "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo x > \"$ARBORIST_TASK.txt\"; \
+         mkdir -p bin; printf '#!/bin/sh\\n' > bin/tests.sh; chmod +x bin/tests.sh ;;\nesac";
+    for jobs in ["1", "2"] {
+        let repo = repo();
+        repo.agent(WRITER);
+        let run = ["gardener", "--jobs", jobs, "--test-command", "./bin/tests.sh"];
+        repo.arborist(run).succeeds().err("there are no tests yet: './bin/tests.sh' does not exist");
+        // In a project with code, the name is more likely wrong.
+        let repo = self::repo();
+        repo.agent(WRITER);
+        repo.write("src/main.c", "int main(void) { return 0; }\n");
+        repo.commit("code\n");
+        repo.arborist(run).exits(1).shows();
+        assert_eq!(repo.calls(), 0);
+        repo.arborist([&run[..], &["--allow-red"]].concat()).succeeds();
+    }
+}
+
+#[test]
+fn each_baseline_has_its_own_log() {
+    // The clock stands still here.
+    let repo = repo();
+    for command in ["echo the first; false", "echo the second; false"] {
+        repo.arborist(["gardener", "--test-command", command]).exits(1);
+    }
+    let log = |name: &str| fs::read_to_string(repo.path("spec/logs").join(name)).unwrap();
+    assert_eq!(log("baseline_test_20250216T143022.log").trim(), "the first");
+    assert_eq!(log("baseline_test_20250216T143022-2.log").trim(), "the second");
+}

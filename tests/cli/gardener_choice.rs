@@ -217,3 +217,14 @@ fn work_of_a_rejected_task_is_named_in_the_summary_and_to_later_reviewers() {
         assert_eq!(repo.git(["ls-tree", "--name-only", branch, "evil.txt", "good.txt"]).answer(), "good.txt");
     }
 }
+
+#[test]
+fn only_the_selected_tasks_are_counted_as_untested() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n", WORKER);
+    let said = repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    said.err("no test command for 1 task:");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    repo.arborist(["garden", "T001"]).succeeds().err("no test command for 1 task:");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    repo.arborist(["gardener"]).succeeds().err("no test command for 2 tasks:");
+}

@@ -265,3 +265,37 @@ fn an_unfinished_merge_in_the_checkout_is_named_before_the_first_task() {
         .err("warning: a merge in this checkout is not finished: until then, finished tasks cannot land on 'main'")
         .err("hint: finish or cancel it, as 'git status' says");
 }
+
+#[test]
+fn the_runner_that_is_configured_for_conflicts_resolves_them_whoever_does_the_tasks() {
+    let repo = repo(TWO);
+    repo.agent(CLASH);
+    let config = repo.home().join(".config/git-arborist/config.toml");
+    let solver = "[steps.resolve]\nrunner = \"solver\"\n[runners.solver]\ncommand = [\"sh\", \"-c\", \"echo both > same.txt\"]\n";
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text + solver).unwrap();
+    let run = repo.arborist(["gardener", "--jobs", "2", "--runner", "robot"]).succeeds();
+    run.err("was resolved by the agent solver");
+    assert_eq!(repo.git(["show", "HEAD:same.txt"]).answer(), "both");
+}
+
+#[test]
+fn a_run_says_why_no_agent_resolves_a_conflict() {
+    let why = "the runner 'demo' is not an agent program";
+    for (option, words) in [
+        (&["--review-runner", "demo"][..], "no reviewer could check the result: "),
+        (&["--runner", "robot"], ""),
+    ] {
+        let repo = repo(TWO);
+        repo.agent(CLASH);
+        repo.git(["config", "arborist.steps.resolve.runner", "demo"]).succeeds();
+        let run = repo.arborist([&["gardener", "--jobs", "2"], option].concat()).exits(2);
+        let said = run.stderr();
+        let line = said.lines().find(|line| line.contains("no agent resolves the conflict of T00"));
+        assert!(line.is_some_and(|line| line.contains(&format!(": {words}{why}"))), "{said}");
+    }
+    let repo = repo(TWO);
+    repo.agent(CLASH);
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).never("no agent resolves");
+}

@@ -163,3 +163,46 @@ fn the_trailer_stands_on_a_failed_implement_step_only() {
     }
     assert_eq!(state(&repo, "T1")["state"], "implementing", "what is not sound does not count");
 }
+
+#[test]
+fn the_hint_after_the_third_signal_continues_the_task() {
+    for place in [&[][..], &["--isolate"], &["--session-branch"]] {
+        let repo = repo(
+            "[ ! -e \"$ROOT/stop\" ] || { kill -TERM $PPID; sleep 60; }; date +%N > t.txt",
+            "echo APPROVED",
+        );
+        let trigger = repo.root().join("stop");
+        std::fs::write(&trigger, "").unwrap();
+        let run = |more: &[&str]| repo.arborist([&["gardener", "--only", "T1"], place, more].concat());
+        for _ in 0..2 {
+            run(&[])
+                .exits(143)
+                .err("hint: run ")
+                .never("hint: run the same command again with --retry-failed");
+        }
+        let hint = match place.contains(&"--session-branch") {
+            false => "hint: run the same command again with --retry-failed to continue",
+            true => "-- --retry-failed' to continue",
+        };
+        run(&[]).exits(143).err(hint);
+        let said = run(&["--retry-failed"]).exits(143);
+        said.err("hint: run ").never("hint: run the same command again with --retry-failed");
+        std::fs::remove_file(&trigger).unwrap();
+        run(&[]).exits(2);
+        run(&["--retry-failed"]).succeeds();
+    }
+}
+
+#[test]
+fn work_from_before_an_interruption_counts_as_changes_of_the_task() {
+    for place in [&[][..], &["--isolate"]] {
+        let repo = repo("echo same > t.txt; strike kill", "echo APPROVED");
+        let trigger = repo.root().join("kill");
+        std::fs::write(&trigger, "").unwrap();
+        let run = || repo.arborist([&["gardener", "--only", "T1"], place].concat());
+        assert_ne!(run().code(), 0);
+        std::fs::remove_file(&trigger).unwrap();
+        run().succeeds().never("no file was changed");
+        assert_eq!(repo.git(["show", "HEAD:t.txt"]).answer(), "same");
+    }
+}

@@ -114,3 +114,72 @@ fn a_worktree_whose_agent_works_is_shown_as_its_task_is() {
     assert!(list.contains("\"implementing\"") && !list.contains("\"pending\""), "{list}");
     assert!(shown.contains("implementing"), "{shown}");
 }
+
+#[test]
+fn a_queued_task_whose_run_was_reset_away_is_withheld_and_every_command_says_why() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    let base = repo.git(["rev-parse", "HEAD"]).answer();
+    repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    repo.arborist(["gardener", "--isolate", "--only", "T001"]).exits(1);
+    let start = repo.git(["rev-parse", "HEAD"]).answer();
+    repo.arborist(["merge", "status"]).succeeds().out("waiting");
+    repo.git(["reset", "-q", "--hard", &base]).succeeds();
+    let why = "the run that completed it is no longer in 'main'";
+    let back = format!("git merge {}", &start[..10]);
+    repo.arborist(["state"]).succeeds().out("its commits are no longer in main").out("it is still queued");
+    repo.arborist(["state", "T001"]).succeeds().out("its commits are no longer in main");
+    repo.arborist(["merge", "status"]).exits(1).out("withheld").out(why).err(&back);
+    repo.arborist(["merge", "run"]).exits(1).out("1 waiting (T001)").err(why).err(&back);
+    repo.git(["merge", "-q", &start[..10]]).succeeds();
+    repo.arborist(["merge", "status"]).succeeds().out("waiting");
+
+    // A new run does the task again. The branch of the lost run would bring a second start of a run along.
+    repo.git(["reset", "-q", "--hard", &base]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    let drop = "git arborist merge drop T001";
+    repo.arborist(["merge", "status"]).exits(1).out(why).err(drop).never("git merge ");
+    repo.arborist(["merge", "run"]).exits(1).err(why).err(drop);
+    repo.arborist(["state"]).succeeds().out("2 of 2 done");
+    repo.arborist(["merge", "drop", "T001"]).succeeds();
+    repo.arborist(["merge", "status"]).succeeds();
+}
+
+#[test]
+fn a_dry_run_begins_with_the_tests_of_a_phase_as_the_run_does() {
+    let repo = TestRepo::planned(
+        "task-tree.json",
+        r#"{"nodes": {
+          "P1": {"id": "P1", "name": "one", "children": ["T1"],
+                 "test_commands": [{"type": "integration", "command": "test -e ../mended"}]},
+          "T1": {"id": "T1", "name": "a", "parent": "P1"},
+          "T2": {"id": "T2", "name": "b", "depends_on": ["P1"]}}, "root_ids": ["P1", "T2"]}"#,
+        WORKER,
+    );
+    repo.arborist(["gardener", "--yes"]).exits(1);
+    repo.arborist(["state", "--ready"]).succeeds().shows();
+    repo.arborist(["gardener", "--dry-run"]).succeeds().shows();
+    std::fs::write(repo.root().join("mended"), "").unwrap();
+    repo.arborist(["gardener", "--yes"]).succeeds();
+    repo.arborist(["gardener", "--dry-run"]).succeeds().never("P1");
+}
+
+#[test]
+fn a_run_that_refuses_a_task_does_not_announce_it_before() {
+    let worker = "case \"$prompt\" in \"Review\"*) echo 'REJECTED: no' ;; *) date +%N > a.txt ;; esac";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", worker);
+    repo.agent("echo half > a.txt; kill -TERM $PPID; sleep 60");
+    repo.arborist(["gardener", "--isolate"]).exits(143);
+    repo.arborist(["gardener"]).exits(2).err("was started on its own branch").never("this run does T001");
+}
+
+#[test]
+fn a_task_that_did_not_land_is_listed_once_in_the_summary() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    repo.write("more.txt", "more\n");
+    repo.commit("more\n");
+    // The gate rewinds the target to before the run.
+    let rewind = "git update-ref refs/heads/main main~2";
+    repo.git(["config", "arborist.merge.gates.check.command", rewind]).succeeds();
+    let said = repo.arborist(["gardener", "--isolate", "--only", "T001"]).exits(2);
+    said.out("1 did not land (T001)\n").out("not landed T001").never("left");
+}

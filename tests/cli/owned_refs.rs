@@ -508,3 +508,32 @@ done"#;
     assert!(!gits.is_empty(), "there was a git to speak to");
     assert!(refs(&repo, "refs/heads/told").is_empty());
 }
+
+#[test]
+fn what_tests_and_gates_move_is_named_with_the_ref_that_keeps_it() {
+    let kept = |repo: &TestRepo| refs(repo, "refs/arborist/saved").into_iter().next().unwrap_or_default();
+    let tests = repo("test", "git update-ref HEAD \"$p\"");
+    let said = tests.arborist(["gardener"]).succeeds();
+    let name = kept(&tests);
+    assert!(name.starts_with("refs/arborist/saved/main/T001/"), "{name}");
+    said.err(&format!("made commits on main; they are kept as {name}"));
+    let recorded = tests.git(["log", "--grep=@T001@test-fail)", "--format=%b"]).answer();
+    assert!(recorded.contains(&name), "{recorded}");
+
+    let gate = repo("gate", "git update-ref refs/heads/arborist/task/main/T002 \"$p\"");
+    let said = gate.arborist(["gardener", "--isolate"]).succeeds();
+    said.err("the gate 'check' does not count: refs/heads/arborist/task/main/T002 was created while it ran")
+        .err(&kept(&gate));
+}
+
+#[test]
+fn a_landing_ref_that_no_parked_task_needs_is_removed_with_true_words() {
+    let repo = repo("", "");
+    repo.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds();
+    let foreign = repo.git(["commit-tree", "-m", "foreign", "HEAD^{tree}"]).answer();
+    repo.git(["update-ref", "refs/arborist/landing/main", &foreign]).succeeds();
+    let said = repo.arborist(["gardener", "--isolate"]).succeeds();
+    said.err("refs/arborist/landing/main is removed, because no task of this run is parked")
+        .err(&format!("refs/arborist/saved/landing/main/{}", &foreign[..10]))
+        .never("the parked tasks");
+}

@@ -413,3 +413,15 @@ fn equal_boxes_keep_their_ids_when_one_of_them_is_edited() {
     let alone = ids("## Server\n- [ ] Add more tests\n- [ ] Ship\n## Client\n- [ ] Add tests\n");
     assert!(!before.contains(&alone[4]));
 }
+
+#[test]
+fn a_word_that_looks_like_an_id_beside_other_ids_is_named() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] AUTH1 Log in\n- [ ] T002 Log out\n");
+    let words = "tasks.md:1:7: warning: 'AUTH1' is not read as an id, so the task is called 'auth1-log-in'";
+    repo.arborist(["plan", "--check"]).succeeds().out(words);
+    for plan in ["- [ ] S3 upload\n- [ ] write docs\n", "- [ ] AUTH1 Log in\n- [ ] AUTH2 Log out\n"] {
+        repo.write("tasks.md", plan);
+        repo.arborist(["plan", "--check"]).succeeds().never("is not read as an id");
+    }
+}

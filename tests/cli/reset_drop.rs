@@ -133,3 +133,21 @@ fn drop_never_undoes_what_others_have_committed_since() {
         assert_eq!(repo.read(path), text);
     }
 }
+
+#[test]
+fn each_file_is_named_with_what_happened_to_it() {
+    let repo = TestRepo::init();
+    repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
+    repo.write("keep.txt", "there\n");
+    repo.write("run.sh", "true\n");
+    repo.commit("a plan\n");
+    repo.agent(
+        "case \"$prompt\" in Review*) echo 'REJECTED: no'; exit ;; esac\nrm keep.txt; chmod +x run.sh; echo x > new.txt",
+    );
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    let said = repo.arborist(["reset", "T1"]).succeeds();
+    said.err("the changes of T1 are still there: added new.txt; changed run.sh; deleted keep.txt");
+    let said = repo.arborist(["reset", "--drop", "T1"]).succeeds();
+    said.err("undid the changes of T1: removed new.txt; changed back run.sh; restored keep.txt");
+    assert_eq!(files(&repo), "keep.txt\nrun.sh\ntask-tree.json");
+}

@@ -166,3 +166,10 @@ fn a_folder_for_worktrees_hides_no_other_files() {
     assert!(repo.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer().contains("src/T001.txt"));
     assert_eq!(repo.read("src/mine.c"), "mine\n");
 }
+
+#[test]
+fn arguments_of_a_runner_are_shown_as_they_would_be_typed() {
+    let command = r#"command = ["sh", "-c", "echo it's; rm x", "", "a b"]"#;
+    let repo = repo(&format!("runner = \"mine\"\n[runners.mine]\n{command}\n"));
+    repo.arborist(["gardener"]).exits(2).err(r"runner mine: sh -c 'echo it'\''s; rm x' '' 'a b'");
+}

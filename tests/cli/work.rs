@@ -240,7 +240,8 @@ fn a_machine_without_a_clone_makes_one() {
     fs::create_dir(&folder).unwrap();
     let url = shared.origin().display().to_string();
     let mut command = shared.repo.command("git-arborist-work", &folder);
-    Run::of(command.args(["--clone", &url]), b"").succeeds().out("1 completed");
+    let said = Run::of(command.args(["--clone", &url]), b"").succeeds().out("1 completed");
+    said.never("remote-tracking refs were changed");
     assert_eq!(shared.landings(), ["T001"]);
     assert!(folder.join("origin/T001.txt").exists());
 }

@@ -21,11 +21,11 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
             let task = brush.paint(Tone::Strong, event.task.as_ref().map_or("", TaskId::as_str));
             Some(format!("{task} {step} \"{}\" ({}{attempt})", one_line(name), one_line(by)))
         }
-        EventKind::Recorded { status, commit, why, files, .. } => {
+        EventKind::Recorded { status, commit, why, changes, .. } => {
             let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
             let why = why.as_ref().map(|why| format!(": {}", without_status(*status, &one_line(why))));
             let why = why.unwrap_or_default();
-            let files = match files {
+            let files = match changes.files {
                 None => String::new(),
                 Some(1) => " (1 file)".to_owned(),
                 Some(files) => format!(" ({files} files)"),

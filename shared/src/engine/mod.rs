@@ -23,12 +23,12 @@ use std::{
 };
 
 use preset::EnginePreset;
-use template::{UnknownPlaceholder, fill, quoted};
+use template::{UnknownPlaceholder, fill};
 
 use crate::{
     message::one_line,
     name::BranchName,
-    process::{Cancel, Ending, Program, within},
+    process::{Cancel, Ending, Program, shell_word, within},
     settings::{Origin, Settings},
 };
 
@@ -191,7 +191,7 @@ impl Engine {
 
     /// The folder of workers, as a word of a shell command.
     fn folder(&self) -> String {
-        self.dir.as_deref().map_or_else(|| format!("\"$HOME\"/{FOLDER}"), quoted)
+        self.dir.as_deref().map_or_else(|| format!("\"$HOME\"/{FOLDER}"), shell_word)
     }
 }
 
@@ -208,8 +208,10 @@ impl Submission<'_> {
         let input = match &self.manifest {
             Some(manifest) => self.fill_manifest(manifest, &self.script("", ""))?,
             // The other machines may have the same folders.
-            None => self
-                .script("", &format!("PATH=\"$PATH\":{}", quoted(&self.order.suite.display().to_string()))),
+            None => self.script(
+                "",
+                &format!("PATH=\"$PATH\":{}", shell_word(&self.order.suite.display().to_string())),
+            ),
         };
         Ok((self.fill_submit(None)?, input))
     }
@@ -233,10 +235,10 @@ impl Submission<'_> {
     fn fill_submit(&self, place: Option<(&str, &str)>) -> Result<String, EngineError> {
         let filled = fill(&self.engine.submit, |name| match name {
             "workers" => Some(self.workers.to_string()),
-            "name" => Some(quoted(&self.name)),
-            "branch" => Some(quoted(self.order.branch.as_str())),
-            "place" => place.map(|(place, _)| quoted(place)),
-            "command" => place.map(|(_, command)| quoted(&format!("sh -c {}", quoted(command)))),
+            "name" => Some(shell_word(&self.name)),
+            "branch" => Some(shell_word(self.order.branch.as_str())),
+            "place" => place.map(|(place, _)| shell_word(place)),
+            "command" => place.map(|(_, command)| shell_word(&format!("sh -c {}", shell_word(command)))),
             _ => None,
         });
         filled.map_err(|error| self.engine.unknown_placeholder("submit", error))
@@ -245,11 +247,11 @@ impl Submission<'_> {
     /// The command that shows the logs.
     fn logs(&self) -> Result<Option<String>, EngineError> {
         let Some(template) = &self.engine.logs else { return Ok(None) };
-        let dir = self.engine.dir.as_deref().map_or_else(|| format!("~/{FOLDER}"), quoted);
+        let dir = self.engine.dir.as_deref().map_or_else(|| format!("~/{FOLDER}"), shell_word);
         let filled = fill(template, |name| match name {
-            "name" => Some(quoted(&self.name)),
-            "dir" => Some(format!("{dir}/{}", quoted(&self.name))),
-            "place" => self.engine.places.first().map(|place| quoted(place)),
+            "name" => Some(shell_word(&self.name)),
+            "dir" => Some(format!("{dir}/{}", shell_word(&self.name))),
+            "place" => self.engine.places.first().map(|place| shell_word(place)),
             _ => None,
         });
         filled.map(Some).map_err(|error| self.engine.unknown_placeholder("logs", error))

@@ -8,8 +8,12 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use super::{EngineError, PATIENCE, Submission, run_command, template::quoted};
-use crate::{message::one_line, process::Cancel, workspace::map_parallel};
+use super::{EngineError, PATIENCE, Submission, run_command};
+use crate::{
+    message::one_line,
+    process::{Cancel, shell_word},
+    workspace::map_parallel,
+};
 
 /// How long it may take to copy a program.
 const COPYING: Duration = Duration::from_secs(900);
@@ -94,7 +98,7 @@ impl Submission<'_> {
                 "umask 077; mkdir -p {copy} && cd {copy} && cat >{name}.$$ && chmod 700 {name}.$$ && mv -f {name}.$$ {name}"
             );
             let file = self.order.suite.join(name).display().to_string();
-            let text = format!("(\n{}\n) <{}", self.fill_submit(Some((place, &command)))?, quoted(&file));
+            let text = format!("(\n{}\n) <{}", self.fill_submit(Some((place, &command)))?, shell_word(&file));
             run_command((&self.engine.name, "submit"), &text, (b"", COPYING), cancel)
                 .map_err(|error| at_place(place, error))?;
         }
@@ -113,7 +117,7 @@ impl Submission<'_> {
         count: usize,
         path: &str,
     ) -> Result<(String, String), EngineError> {
-        let folder = format!("{}/{}", self.engine.folder(), quoted(&self.name));
+        let folder = format!("{}/{}", self.engine.folder(), shell_word(&self.name));
         // 'nohup' lets them survive the end of the connection. Nothing of them may hold it open.
         let command = format!(
             "umask 077; mkdir -p {folder} && cd {folder} && cat >worker.sh && \

@@ -5,12 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{
     EngineError, Submission,
     started::{ENGINE, JOB, StartedBy},
-    template::quoted,
 };
 use crate::{
     consent::{APPROVED, MOST_APPROVED, passed_digest},
     name::{BranchName, digest},
-    process::ProcessId,
+    process::{ProcessId, shell_word},
 };
 
 /// A new submission: what tells it from others, and the name of its jobs. The name is also a name for Kubernetes.
@@ -54,13 +53,13 @@ impl Submission<'_> {
         let approved: Vec<String> = self.order.approved.iter().map(|text| passed_digest(text)).collect();
         // Own engines name the job themselves, or it is the process.
         let job = engine.preset.map_or("$$", |preset| preset.job);
-        let job = if place.is_empty() { job.to_owned() } else { format!("{}/{job}", quoted(place)) };
+        let job = if place.is_empty() { job.to_owned() } else { format!("{}/{job}", shell_word(place)) };
         let mut lines = vec![
             "#!/bin/sh".to_owned(),
             format!("# A worker of git-arborist. 'git arborist work --on {}' made this.", engine.name),
             "set -eu".to_owned(),
-            format!("{APPROVED}={}", quoted(&approved.join(" "))),
-            format!("{ENGINE}={}", quoted(&started)),
+            format!("{APPROVED}={}", shell_word(&approved.join(" "))),
+            format!("{ENGINE}={}", shell_word(&started)),
             format!(": \"${{{JOB}:={job}}}\""),
             format!("export {APPROVED} {ENGINE} {JOB}"),
             path.to_owned(),
@@ -75,11 +74,11 @@ impl Submission<'_> {
         if engine.preset.is_some_and(|preset| preset.writes_log) {
             lines.push("exec >>\"$folder.log\" 2>&1".to_owned());
         }
-        let options = self.order.options.iter().map(|option| format!(" {}", quoted(option)));
+        let options = self.order.options.iter().map(|option| format!(" {}", shell_word(option)));
         lines.push(format!(
             "exec git-arborist-work --clone={} --branch={}{} </dev/null",
-            quoted(&self.order.url),
-            quoted(self.order.branch.as_str()),
+            shell_word(&self.order.url),
+            shell_word(self.order.branch.as_str()),
             options.collect::<String>()
         ));
         lines.join("\n") + "\n"

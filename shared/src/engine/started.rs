@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::template::{UnknownPlaceholder, fill, quoted};
-use crate::process::{Cancel, Limits, Program, Supervised};
+use super::template::{UnknownPlaceholder, fill};
+use crate::process::{Cancel, Limits, Program, Supervised, shell_word};
 
 /// The variable with the content of [`StartedBy`] as JSON.
 pub(super) const ENGINE: &str = "ARBORIST_ENGINE";
@@ -94,8 +94,8 @@ impl StartedBy {
 pub(super) fn fill_job(template: &str, job: &str, has_places: bool) -> Result<String, UnknownPlaceholder> {
     let (place, inner) = job.rsplit_once('/').filter(|_| has_places).unwrap_or(("", job));
     fill(template, |name| match name {
-        "job" => Some(quoted(inner)),
-        "place" if has_places => Some(quoted(place)),
+        "job" => Some(shell_word(inner)),
+        "place" if has_places => Some(shell_word(place)),
         _ => None,
     })
 }

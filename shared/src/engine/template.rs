@@ -36,26 +36,16 @@ pub(super) fn fill(
     Ok(filled)
 }
 
-/// A value as one word of a shell command. Plain words stay as they are, so that they can be read, and so that they can
-/// stand inside of quotes.
-pub(super) fn quoted(value: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
-    if !value.is_empty() && value.chars().all(is_plain) {
-        value.to_owned()
-    } else {
-        format!("'{}'", value.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::shell_word;
 
     #[test]
     fn values_are_quoted_and_what_belongs_to_the_shell_stays() {
         let value = |name: &str| match name {
-            "job" => Some(quoted("12_3")),
-            "place" => Some(quoted("a b'; rm -rf x")),
+            "job" => Some(shell_word("12_3")),
+            "place" => Some(shell_word("a b'; rm -rf x")),
             _ => None,
         };
         for (template, expected) in [

@@ -38,6 +38,15 @@ pub struct RunEvent {
     pub kind: EventKind,
 }
 
+/// What an implement step changed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StepChanges {
+    /// How many files the agent changed in the plan's repository, if one commit has all of them.
+    pub files: Option<usize>,
+    /// Whether the task has changed no file, in this attempt or an earlier one.
+    pub has_nothing: bool,
+}
+
 /// An event of a run.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -160,9 +169,9 @@ pub enum EventKind {
         #[serde(serialize_with = "totals")]
         #[schemars(with = "Option<RunTotals>")]
         spent: Spent,
-        /// How many files the agent changed; null for other steps.
+        /// What an implement step changed.
         #[serde(skip)]
-        files: Option<usize>,
+        changes: StepChanges,
     },
     /// A task got a worktree, or a session got one in a repository.
     WorktreeCreated {

@@ -1,7 +1,7 @@
 //! The tests of a run before its first task: runs the test command under guard, and finds out whether there are tests
 //! yet and which of them fail already.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::{
     agent::redact::{Redactor, Secrets},
@@ -127,9 +127,17 @@ impl Probe<'_> {
             if ran_no_tests(&said) || says_no_tests(&said) {
                 return Baseline::NoTests(format!("'{command}' finds no tests"));
             }
+            let absent = (observed.code == Some(PROGRAM_NOT_FOUND))
+                .then(|| find_absent(self.command, &said))
+                .flatten();
+            // The tasks can write a script of the project, but they cannot install a program.
+            let is_program = absent.is_some_and(|program| !program.contains('/'));
             let missing = find_missing(self.command, self.dir);
-            if let Some(file) = missing.filter(|_| !ended.ending.is_success()) {
+            if let Some(file) = missing.filter(|_| !ended.ending.is_success() && !is_program) {
                 return Baseline::NoTests(format!("'{command}' finds no {file}"));
+            }
+            if let Some(script) = absent.filter(|path| is_inside(path) && self.is_new_project()) {
+                return Baseline::NoTests(format!("'{script}' does not exist"));
             }
         }
         if ended.ending.is_success() {
@@ -139,6 +147,18 @@ impl Probe<'_> {
         let counts = counts
             .map_or(String::new(), |counts| format!(" ({} failed, {} passed)", counts.failed, counts.passed));
         Baseline::Red { why: format!("'{command}' {}{counts}", ended.ending), observed }
+    }
+}
+
+impl Probe<'_> {
+    /// Whether nothing but documents and hidden files is committed yet. If that cannot be read, the project is not new.
+    fn is_new_project(&self) -> bool {
+        let has_only_documents = |place: &Repository| -> Option<bool> {
+            let tree = place.tree_of(place.find_commit("HEAD").ok()??).ok()?;
+            let files = place.changes(place.empty_tree().ok()?, tree).ok()?;
+            Some(files.iter().all(|file| is_document(&file.shown())))
+        };
+        self.places.first().and_then(|place| has_only_documents(place)).unwrap_or(false)
     }
 }
 
@@ -285,13 +305,43 @@ const PROJECTS: [(&[&str], &[&str]); 13] = [
 /// The output of a package without tests: npm without a test script, and the script that `npm init` writes.
 const SENTENCES: [&str; 2] = ["Missing script: \"test\"", "Error: no test specified"];
 
-/// The project file that a command needs and that is missing.
-pub(super) fn find_missing(command: &str, top: &Path) -> Option<&'static str> {
-    let mut dir = top.to_owned();
-    for part in command.split(['&', ';', '|', '\n']) {
+/// The exit code of a shell for a program that does not exist.
+pub const PROGRAM_NOT_FOUND: i32 = 127;
+
+/// The words of each program that a command starts, without the variables before it.
+fn programs(command: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = &str>)> {
+    command.split(['&', ';', '|', '\n']).filter_map(|part| {
         let is_variable = |word: &&str| word.contains('=') && !word.starts_with(['-', '=']);
         let mut words = part.split_whitespace().skip_while(is_variable);
-        let Some(program) = words.next() else { continue };
+        Some((words.next()?, words))
+    })
+}
+
+/// The program of a command of which the shell says that it does not exist.
+fn find_absent<'c>(command: &'c str, said: &str) -> Option<&'c str> {
+    let mut names = programs(command).map(|(program, _)| program.trim_matches(['"', '\'', '(']));
+    names.find(|name| said.lines().any(|line| line.contains(&format!(": {name}: "))))
+}
+
+/// Whether a path leads to a file below the folder in which the command runs.
+fn is_inside(path: &str) -> bool {
+    path.contains('/')
+        && Path::new(path).components().all(|part| matches!(part, Component::CurDir | Component::Normal(_)))
+}
+
+/// Whether a file is a plan or another text for people, or hidden.
+fn is_document(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_text = |ending: &&str| name.ends_with(*ending);
+    path.split('/').any(|part| part.starts_with('.'))
+        || [".md", ".markdown", ".txt", ".rst", ".adoc"].iter().any(is_text)
+        || ["task-tree.json", "LICENSE", "README"].contains(&name)
+}
+
+/// The project file that a command needs and that is missing.
+fn find_missing(command: &str, top: &Path) -> Option<&'static str> {
+    let mut dir = top.to_owned();
+    for (program, mut words) in programs(command) {
         let program = program.rsplit('/').next().unwrap_or(program);
         if program == "cd" {
             let folder: PathBuf = words.next().unwrap_or_default().trim_matches(['"', '\'']).into();
@@ -307,7 +357,7 @@ pub(super) fn find_missing(command: &str, top: &Path) -> Option<&'static str> {
 }
 
 /// Whether the output says that there are no tests.
-pub(super) fn says_no_tests(output: &str) -> bool {
+fn says_no_tests(output: &str) -> bool {
     SENTENCES.iter().any(|words| output.contains(words))
 }
 

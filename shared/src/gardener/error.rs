@@ -328,12 +328,14 @@ pub fn continue_apart(run: &Run, task: &TaskId) -> String {
 fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> String {
     let place = "\nif the tests pass in your checkout, the new worktree lacks a file or a package: see the settings worktree.copy and worktree.setup";
     let place = if is_elsewhere { place } else { "" };
-    let allow = match (names_tests, is_missing) {
-        (_, true) => "",
-        (true, false) => {
-            "\n--allow-red starts anyway; then a task fails only if it breaks a test that passed before"
-        }
-        (false, false) => {
+    if is_missing {
+        return format!(
+            "install the program, or correct the test command\nif the plan writes the program, start with --allow-red{place}"
+        );
+    }
+    let allow = match names_tests {
+        true => "\n--allow-red starts anyway; then a task fails only if it breaks a test that passed before",
+        false => {
             "\n--allow-red would not help: the output does not name the failed tests, so every task fails until the command succeeds"
         }
     };

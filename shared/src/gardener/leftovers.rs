@@ -13,7 +13,7 @@ use crate::{
     name::TaskId,
     pipeline::{KnownRed, OtherRepo, RejectedWork, TaskContext},
     plan::Task,
-    record::RunRecorder,
+    record::{RunRecorder, create_baseline_log, log_time},
 };
 
 impl Gardener<'_> {
@@ -88,7 +88,11 @@ impl Tools<'_> {
         context.clean_checkouts = clean;
         let place = place?;
         let log =
-            format!("{}/baseline_test_{}.log", options.log_dir.trim_matches('/'), context.file_timestamp());
+            create_baseline_log(&self.context.home, &options.log_dir, &log_time((self.context.clock)()));
+        let log = log.map_err(|source| GardenerError::Log {
+            path: options.log_dir.clone(),
+            why: source.to_string(),
+        })?;
         let probe = Probe {
             command,
             dir: place.as_ref().map_or(context.dir, |place| &place.path),

@@ -20,7 +20,7 @@ mod share;
 pub mod start;
 mod worker;
 
-pub use baseline::{Baseline, BaselineGuard, Probe, has_passed};
+pub use baseline::{Baseline, BaselineGuard, PROGRAM_NOT_FOUND, Probe, has_passed};
 pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, refuse_waiting, wanted};
 pub use error::{GardenerError, continue_apart};
 pub use land::Unlanded;
@@ -28,8 +28,10 @@ pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
 pub use lost::{LostBranch, find_lost_branches};
 pub use other_lanes::OtherLanes;
 pub use outcome::Summary;
+pub use phase::find_due_phase;
 pub use places::ReviewWorktrees;
 pub use recover::{Recovered, Remains, recover, save_own_branch, saved_branch_ref};
+pub use refusals::find_begun_apart;
 pub use start::{Drift, PlanFile};
 pub use worker::Tools;
 
@@ -41,7 +43,7 @@ use std::{
 use crate::{
     agent::limits::{BudgetLevel, Spent},
     coordination::Release,
-    event::{EventKind, RunEvent},
+    event::{EventKind, RunEvent, StepChanges},
     failure::{Exit, Explain},
     git::{OwnCheckout, Packing, Repository, take_notices},
     history::{Event, EventPosition, Run, TaskHistory},
@@ -277,7 +279,7 @@ impl<'a> Gardener<'a> {
         let is_open = |task: &&Task| has_places(task) && course.shared.is_open(&task.id);
         let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(is_open).collect();
         // Workers that share a plan test phases only as gates of landings.
-        let due = phase::find_due(plan, &progress).filter(|_| self.shared().is_none());
+        let due = find_due_phase(plan, &progress).filter(|_| self.shared().is_none());
         due.filter(|phase| is_free(phase) && has_places(phase) && !is_parked)
             .or_else(|| choose::next_task(&wanted, &progress, &running, &course.ended))
     }
@@ -462,8 +464,8 @@ impl<'a> Gardener<'a> {
             let event = recorder.record(entry, recorder.tree())?;
             let commit = event.commit;
             events.push(event);
-            let (status, files) = (Status::Reset, None);
-            let kind = EventKind::Recorded { status, commit, why: None, spent: Spent::default(), files };
+            let (status, changes) = (Status::Reset, StepChanges::default());
+            let kind = EventKind::Recorded { status, commit, why: None, spent: Spent::default(), changes };
             (self.on_event)(RunEvent::of(&task.id, kind));
         }
         let tip = recorder.tip().clone();

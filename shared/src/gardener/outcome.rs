@@ -1,7 +1,7 @@
 //! Translates results of landings into events of a run; and the summary of a run.
 
 use crate::{
-    event::{EventKind, ForeignCommit, RunEvent},
+    event::{EventKind, ForeignCommit, RunEvent, StepChanges},
     failure::Exit,
     gardener::Unlanded,
     message::{Status, one_line},
@@ -82,7 +82,7 @@ fn settled(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {
             let (auto, resolved_by) = (resolver.is_none(), resolver.map(ResolvedBy::trailer));
             let resolution = resolver.map(ResolvedBy::words).unwrap_or_default();
             vec![
-                EventKind::Recorded { status, commit, why: None, spent, files: None },
+                EventKind::Recorded { status, commit, why: None, spent, changes: StepChanges::default() },
                 EventKind::Merged { branch, target, commit, auto, resolved_by, resolution },
             ]
         }

@@ -3,7 +3,7 @@
 
 use crate::{
     agent::limits::Spent,
-    event::EventKind,
+    event::{EventKind, StepChanges},
     gardener::{Gardener, GardenerError},
     history::{Event, State},
     message::{Key, Status, Step, Wording},
@@ -16,7 +16,7 @@ use crate::{
 
 /// A phase whose tests are due: all its tasks are done and have landed, and its tests have not passed since. Inner
 /// phases come first.
-pub(super) fn find_due<'a>(plan: &'a Plan, progress: &Progress<'_>) -> Option<&'a Task> {
+pub fn find_due_phase<'a>(plan: &'a Plan, progress: &Progress<'_>) -> Option<&'a Task> {
     let is_there = |leaf: &Task| {
         let standing = progress.find(&leaf.id);
         standing.is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
@@ -55,7 +55,13 @@ pub(super) fn test(
     written.push(event);
     context.emit(
         &phase.id,
-        EventKind::Recorded { status, commit, why: result.why, spent: Spent::default(), files: None },
+        EventKind::Recorded {
+            status,
+            commit,
+            why: result.why,
+            spent: Spent::default(),
+            changes: StepChanges::default(),
+        },
     );
     Ok(if result.is_passed { TaskEnd::Complete } else { TaskEnd::Failed })
 }

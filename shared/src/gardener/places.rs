@@ -14,6 +14,7 @@ use crate::{
         ReviewPlaces,
     },
     process::Cancel,
+    record::create_baseline_log,
     settings::Settings,
     worktree::{Pool, Scratch, WorktreeError, WorktreeOptions, run_variables},
 };
@@ -162,7 +163,7 @@ impl Tools<'_> {
     pub(super) fn base_counter(&self) -> Option<BaseCounter<'_>> {
         let lanes = self.lanes?;
         Some(Box::new(move |base, command| {
-            let log = self.baseline_log(base);
+            let log = self.create_baseline_log(base).map_err(pipeline_error)?;
             Ok(match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
                 Baseline::NoTests(_) => Some(Counts::default()),
                 Baseline::Green(observed) | Baseline::Red { observed, .. } => observed.whole_counts(""),
@@ -171,9 +172,10 @@ impl Tools<'_> {
         }))
     }
 
-    fn baseline_log(&self, base: Oid) -> String {
-        let folder = self.context.options.log_dir.trim_matches('/');
-        format!("{folder}/baseline_test_{}.log", base.short())
+    fn create_baseline_log(&self, base: Oid) -> Result<String, GardenerError> {
+        let log_dir = &self.context.options.log_dir;
+        let created = create_baseline_log(&self.context.home, log_dir, &base.short());
+        created.map_err(|source| GardenerError::Log { path: log_dir.clone(), why: source.to_string() })
     }
 
     fn test_base(
@@ -186,7 +188,7 @@ impl Tools<'_> {
         if lanes.proofs.has(tree, command) {
             return Ok(());
         }
-        let log = self.baseline_log(base);
+        let log = self.create_baseline_log(base).map_err(pipeline_error)?;
         match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
             Baseline::Red { observed, .. } if known.excuses(&observed) => {}
             Baseline::Red { why, .. } | Baseline::Trespass(why) => {

@@ -224,10 +224,33 @@ impl Remains {
         Ok(Self { tree, changes, contested })
     }
 
-    /// The paths of the changes.
+    /// What the task did to the files, for example "added a, deleted b".
     #[must_use]
-    pub fn shown(&self) -> String {
-        self.changes.iter().map(TreeChange::shown).collect::<Vec<_>>().join(", ")
+    pub fn done(&self) -> String {
+        self.describe(["added", "changed", "deleted"])
+    }
+
+    /// What undoing it does to the files.
+    #[must_use]
+    pub fn undone(&self) -> String {
+        self.describe(["removed", "changed back", "restored"])
+    }
+
+    /// The paths after the verbs for files that the task added, changed and deleted.
+    fn describe(&self, verbs: [&str; 3]) -> String {
+        // The changes lead from the task's work to the tree without it.
+        let kind = |change: &&TreeChange| match (change.before, change.after) {
+            (_, None) => 0,
+            (Some(_), Some(_)) => 1,
+            (None, Some(_)) => 2,
+        };
+        let paths = |wanted: usize| {
+            let paths = self.changes.iter().filter(|change| kind(change) == wanted).map(TreeChange::shown);
+            paths.collect::<Vec<_>>().join(", ")
+        };
+        let parts = verbs.iter().enumerate().map(|(kind, verb)| (verb, paths(kind)));
+        let parts = parts.filter(|(_, paths)| !paths.is_empty());
+        parts.map(|(verb, paths)| format!("{verb} {paths}")).collect::<Vec<_>>().join("; ")
     }
 
     /// Removes the work from the tree with a `reset` commit. The commit that has it is saved first; the saved ref is

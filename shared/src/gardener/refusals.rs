@@ -1,37 +1,22 @@
 //! Histories with which a run cannot start: a person has to decide first.
 
 use super::{Gardener, GardenerError};
-use crate::{history::State, name::TaskId, plan::Task, record::Unfinished};
+use crate::{
+    git::Repository,
+    history::{Run, State},
+    name::TaskId,
+    plan::Task,
+    record::Unfinished,
+};
 
 impl Gardener<'_> {
     /// Refuses tasks that were started or completed on their own branch: their work is not in the checkout, and has to
     /// continue in a lane.
     pub(super) fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        let begun = self.find_begun_apart()?;
-        let is_apart = |task: &&&Task| {
-            let history = self.run.find(&task.id);
-            history.is_some_and(|history| !history.is_landed && history.state.state != State::Failed)
-                || begun.contains(&task.id)
-        };
-        match wanted.iter().find(is_apart) {
+        match find_begun_apart(self.repository, &self.run, wanted)? {
             Some(task) => Err(GardenerError::apart(&self.run, &self.tools.context.identity.run, &task.id)),
             None => Ok(()),
         }
-    }
-
-    /// Tasks that a killed run had started on their own branches before it committed anything.
-    fn find_begun_apart(&self) -> Result<Vec<TaskId>, GardenerError> {
-        let (run, mut found) = (&self.tools.context.identity.run, Vec::new());
-        for mark in self.repository.list_refs(&[Unfinished::REFS])? {
-            let Some(task) = Unfinished::task_of(&mark.name, run) else { continue };
-            let is_here = mark.name.starts_with(&format!("{}{}/", Unfinished::REFS, run.component()));
-            let is_of_run = match &self.run.start {
-                Some(start) => self.repository.is_ancestor(start.commit, mark.target)?,
-                None => false,
-            };
-            found.extend(Some(task).filter(|_| !is_here && is_of_run));
-        }
-        Ok(found)
     }
 
     pub(super) fn refuse_forks(&self) -> Result<(), GardenerError> {
@@ -43,4 +28,34 @@ impl Gardener<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// The first of these tasks that was started on its own branch. Its work has to continue in a lane.
+pub fn find_begun_apart<'a>(
+    repository: &Repository,
+    run: &Run,
+    wanted: &[&'a Task],
+) -> Result<Option<&'a Task>, GardenerError> {
+    let marked = find_marked_apart(repository, run)?;
+    let is_apart = |task: &&&Task| {
+        let history = run.find(&task.id);
+        history.is_some_and(|history| !history.is_landed && history.state.state != State::Failed)
+            || marked.contains(&task.id)
+    };
+    Ok(wanted.iter().find(is_apart).copied())
+}
+
+/// Tasks that a killed run had started on their own branches before it committed anything.
+fn find_marked_apart(repository: &Repository, run: &Run) -> Result<Vec<TaskId>, GardenerError> {
+    let (branch, mut found) = (&run.scope.branch, Vec::new());
+    for mark in repository.list_refs(&[Unfinished::REFS])? {
+        let Some(task) = Unfinished::task_of(&mark.name, branch) else { continue };
+        let is_here = mark.name.starts_with(&format!("{}{}/", Unfinished::REFS, branch.component()));
+        let is_of_run = match &run.start {
+            Some(start) => repository.is_ancestor(start.commit, mark.target)?,
+            None => false,
+        };
+        found.extend(Some(task).filter(|_| !is_here && is_of_run));
+    }
+    Ok(found)
 }

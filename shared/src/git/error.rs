@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use super::GitVersion;
 use crate::{
     failure::{Exit, Explain},
-    process::{LockError, ProcessError},
+    process::{LockError, ProcessError, Program},
 };
 
 /// An error of a git command, or of our access to a repository.
@@ -67,12 +67,6 @@ pub enum GitError {
     /// The directory that this process runs in is gone.
     #[error("the current directory cannot be read, it may have been deleted: {0}")]
     NoCurrentDir(#[source] std::io::Error),
-    /// Another git holds the lock of the index, or was killed.
-    #[error("'{}' exists: another git process is running in this checkout, or was killed", path.display())]
-    IndexHeld {
-        /// The lock file.
-        path: PathBuf,
-    },
     /// A file that git must write is locked.
     #[error("'{}' has existed for {} s: another git process is running here, or was killed", path.display(), age.as_secs())]
     LockHeld {
@@ -158,7 +152,7 @@ impl Explain for GitError {
                 Some("run this inside a repository, or name one with: git -C <path> arborist …".into())
             }
             Self::Lock(error) => error.hint(),
-            Self::IndexHeld { path } | Self::LockHeld { path, .. } => Some(format!(
+            Self::LockHeld { path, .. } => Some(format!(
                 "wait for it to end; if no git is running in this repository, run: rm '{}'",
                 path.display()
             )),
@@ -189,7 +183,10 @@ impl Explain for GitError {
             Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),
             Self::NoCurrentDir(_) => Some("change to a folder that exists: cd <folder>".into()),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
-            Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
+            Self::Process(error)
+                if error.source.kind() == std::io::ErrorKind::NotFound
+                    && !Program::locate("git").is_absolute() =>
+            {
                 Some("is git installed and on PATH?".into())
             }
             _ => None,

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
@@ -11,8 +12,8 @@ use std::{
     },
 };
 
-use super::GitError;
-use crate::safe_files;
+use super::{GitError, Repository};
+use crate::{process::ProcessError, safe_files};
 
 /// A git directory, identified by device and inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,9 +36,19 @@ impl GitDirId {
         let why = match Self::of(&self.path) {
             Some(now) if now == *self => return Ok(()),
             Some(_) => "was replaced by another one",
-            None => "is gone",
+            None => "was removed",
         };
         Err(GitError::Moved { path: self.path.clone(), why })
+    }
+}
+
+impl Repository {
+    /// The error for a file below the git directory that cannot be read or written.
+    pub(super) fn file_error(&self, source: io::Error) -> GitError {
+        match self.git_dir_ids.iter().try_for_each(GitDirId::require) {
+            Err(moved) => moved,
+            Ok(()) => ProcessError { program: "git".into(), source }.into(),
+        }
     }
 }
 

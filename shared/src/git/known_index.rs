@@ -30,7 +30,6 @@ use super::{
 };
 use crate::{
     name::{ObjectFormat, Oid},
-    process::ProcessError,
     safe_files,
 };
 
@@ -324,7 +323,7 @@ impl Repository {
         self.await_index()?;
         let is_known = self.is_index_known();
         if !self.put_index(&file, &wanted)? {
-            return Err(GitError::IndexHeld { path: self.git_dir.join("index.lock") });
+            return Err(locks::held(&self.git_dir.join("index.lock")));
         }
         if is_known {
             self.note(file, Some(wanted));
@@ -404,7 +403,7 @@ impl Repository {
                 None => path.parent().map_or(Ok(()), safe_files::make_folders),
             }
         };
-        copy().map_err(|source| ProcessError { program: "git".into(), source })?;
+        copy().map_err(|source| self.file_error(source))?;
         Ok(PrivateIndex { repository: self, file: IndexFile { path, origin } })
     }
 

@@ -8,7 +8,7 @@ use std::{
 use super::{GitCommand, GitError, PrivateIndex, Repository, command::checked};
 use crate::{
     name::Oid,
-    process::{Cancel, Confinement, Ending, Limits, ProcessError, Supervised},
+    process::{Cancel, Confinement, Ending, Limits, Supervised},
     safe_files,
 };
 
@@ -82,7 +82,7 @@ impl<'a> HookFiles<'a> {
             safe_files::make_folders(&files.objects())?;
             safe_files::copy(&index.file.path, &files.index())
         };
-        make().map_err(|source| ProcessError { program: "git".into(), source })?;
+        make().map_err(|source| repository.file_error(source))?;
         Ok(files)
     }
 
@@ -117,7 +117,7 @@ impl<'a> HookFiles<'a> {
         let unpacked = self.repository.change("unpack-objects").arg("-q").finish_with(&packed)?;
         checked("unpack-objects", unpacked)?;
         let copied = safe_files::copy(&self.index(), &index.file.path);
-        copied.map_err(|source| ProcessError { program: "git".into(), source })?;
+        copied.map_err(|source| self.repository.file_error(source))?;
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl Repository {
                 return Ok(());
             }
             if Instant::now() >= end {
-                return Err(GitError::IndexHeld { path });
+                return Err(locks::held(&path));
             }
             thread::sleep(Duration::from_millis(50));
         }
@@ -94,7 +94,7 @@ impl Repository {
             if Instant::now() >= end {
                 let index = self.git_dir.join("index.lock");
                 let held = left.into_iter().find(|path| *path == index);
-                return held.map_or(Ok(()), |path| Err(GitError::IndexHeld { path }));
+                return held.map_or(Ok(()), |path| Err(locks::held(&path)));
             }
             if left.iter().any(|path| locks::move_folder(path)) {
                 continue;

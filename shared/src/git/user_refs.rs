@@ -321,7 +321,15 @@ fn describe_remotes(
             branch.and_then(|branch| repository.find_ref(&format!("{BRANCHES}{branch}")).ok().flatten());
         local.is_some_and(|local| repository.is_ancestor(target, local).unwrap_or(false))
     };
-    let changed = now.iter().filter(|(name, target)| before.get(*name) != Some(target));
+    // The default branch of a remote is a symbolic ref, and moves with the ref that it names.
+    let follows = |name: &str| {
+        let Some(remote) = name.strip_suffix("HEAD") else { return false };
+        let is_named = |other: &String| {
+            other != name && before.get(other) == before.get(name) && now.get(other) == now.get(name)
+        };
+        before.contains_key(name) && now.keys().filter(|other| other.starts_with(remote)).any(is_named)
+    };
+    let changed = now.iter().filter(|(name, target)| before.get(*name) != Some(target) && !follows(name));
     let names: Vec<&str> =
         changed.filter(|(name, target)| !is_pushed(name, **target)).map(|(name, _)| name.as_str()).collect();
     (!names.is_empty()).then(|| {

@@ -11,6 +11,7 @@ use super::{
     GitError, Repository, TreeChange, UsersCheckout,
     command::checked,
     index_format::{HiddenEntry, find_hidden},
+    locks,
     saved_checkout::named,
     user_refs::tell,
     worktree_git_dirs::is_own_git_dir,
@@ -114,7 +115,7 @@ fn clear(
         return Err(GitError::Unknown(checkout.top.display().to_string(), "worktree"));
     };
     if at.is_index_held() {
-        return Err(GitError::IndexHeld { path: at.git_dir.join("index.lock") });
+        return Err(locks::held(&at.git_dir.join("index.lock")));
     }
     let names: Vec<u8> = paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
     at.write_index(|index| {

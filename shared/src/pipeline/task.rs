@@ -12,7 +12,7 @@ use crate::{
         limits::{Budget, BudgetLevel, Overrun, Spent},
         redact::Redactor,
     },
-    event::EventKind,
+    event::{EventKind, StepChanges},
     history::{Event, FAILED, WorkBase},
     message::{Body, Status, Step as StepKind, Wording},
     name::{Attempt, TaskId},
@@ -231,20 +231,20 @@ impl TaskRun<'_, '_, '_> {
 
     /// Adds a recorded event to the state from which the next step is decided, and reports it.
     pub(super) fn recorded(&mut self, event: Event, why: Option<&str>, expense: Expense) {
-        self.recorded_with(event, why, (expense, None));
+        self.recorded_with(event, why, (expense, StepChanges::default()));
     }
 
-    /// The same, with the number of changed files.
+    /// The same, with what the step changed.
     pub(super) fn recorded_with(
         &mut self,
         event: Event,
         why: Option<&str>,
-        (expense, files): (Expense, Option<usize>),
+        (expense, changes): (Expense, StepChanges),
     ) {
         let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
         let checkpoint = self.context.checkpoints.step(self.recorder, &event);
-        self.context
-            .emit(&self.task.id, EventKind::Recorded { status, commit, why, spent: expense.spent(), files });
+        let kind = EventKind::Recorded { status, commit, why, spent: expense.spent(), changes };
+        self.context.emit(&self.task.id, kind);
         checkpoint.into_iter().for_each(|event| self.context.emit(&self.task.id, event));
         self.events.push(event);
     }

@@ -28,7 +28,7 @@ pub use edit::{Edit, apply_edits, tick_style};
 pub use forecast::SharedFile;
 pub use json::TreeDocument;
 pub use markdown::{Unread, Why, plan_ids};
-pub use places::{TASK_LIST, find_plans, usual_places};
+pub use places::{TASK_LIST, find_plans, find_usual_plan, usual_places};
 pub use problem::{PlanError, Problem};
 pub use proposal::{RedProposal, TestProposal, propose_test};
 pub use readiness::Readiness;

@@ -41,11 +41,21 @@ pub fn usual_places(branch: Option<&BranchName>) -> Vec<String> {
 /// The plan of a branch: in its usual place, else the only one that there is. Several plans are all given.
 #[must_use]
 pub fn find_plans(top: &Path, branch: Option<&BranchName>) -> Vec<String> {
-    let is_file = |place: &String| top.join(place).is_file();
-    match usual_places(branch).into_iter().find(is_file) {
+    match find_usual_plan(top, branch) {
         Some(place) => vec![place],
         None => all_plans(top),
     }
+}
+
+/// The plan of a branch in its usual place.
+#[must_use]
+pub fn find_usual_plan(top: &Path, branch: Option<&BranchName>) -> Option<String> {
+    usual_places(branch).into_iter().find(|place| is_there(top, place))
+}
+
+/// Whether there is anything but a folder. A named pipe counts: who reads it says that it is not a regular file.
+fn is_there(top: &Path, place: &str) -> bool {
+    top.join(place).metadata().is_ok_and(|found| !found.is_dir())
 }
 
 /// Every plan in a place where people keep them, from the top of the worktree.
@@ -57,7 +67,7 @@ fn all_plans(top: &Path) -> Vec<String> {
         );
     }
     plans.extend(PLAN_FILES.map(str::to_owned));
-    plans.retain(|place| top.join(place).is_file());
+    plans.retain(|place| is_there(top, place));
     // On a file system without case `PLAN.md` and `plan.md` are one file.
     plans.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
     plans

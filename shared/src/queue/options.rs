@@ -7,15 +7,13 @@ use std::{
 
 use super::{Afterwards, Batch, Briefs, FanIn, Gate, GateResults, RedTarget, Resolutions, Resolver};
 use crate::{
-    agent::{AgentError, RunnerKind, redact::Secrets},
+    agent::{AgentError, redact::Secrets},
     coordination::{Alone, Coordinator},
     failure::{Exit, Explain},
     git::Signing,
     history::CommitCache,
     name::{RepoName, TaskId},
-    pipeline::{
-        ConfigGuard, Protection, RunnerTable, StepRunner, TranscriptMode, backoff, call_limits, log_size,
-    },
+    pipeline::{ConfigGuard, Protection, RunnerTable, TranscriptMode, log_size},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
@@ -121,6 +119,8 @@ pub struct QueueOptions {
     pub on_conflict: OnConflict,
     /// The agent that resolves them, if there is one.
     pub resolver: Option<Resolver>,
+    /// Why no agent resolves them, unless the user switched that off.
+    pub no_resolver: Option<String>,
     /// How many times it may try.
     pub resolve_attempts: u32,
     /// Watches what resolvers and gates must not change, together with all other child processes.
@@ -199,6 +199,7 @@ impl QueueOptions {
         let config_guard = ConfigGuard::default();
         let mut worktrees = WorktreeOptions::new(settings, cancel);
         worktrees.config_guard = config_guard.clone();
+        let (resolver, no_resolver) = Resolver::find(runners)?;
         Ok(Self {
             landing: if is_asked_for { Landing::WhenAsked } else { Landing::AtOnce },
             gates: gates(settings),
@@ -209,7 +210,8 @@ impl QueueOptions {
             only: Vec::new(),
             afterwards: if deletes { Afterwards::Delete } else { Afterwards::Keep },
             on_conflict: on_conflict(settings)?,
-            resolver: resolver(runners)?,
+            resolver,
+            no_resolver,
             resolve_attempts: resolve_attempts(settings),
             config_guard,
             memory: CommitCache::default(),
@@ -436,28 +438,6 @@ fn usual_test(settings: &Settings) -> Option<Gate> {
 fn batch(settings: &Settings) -> Batch {
     let size = settings.count("merge.batch").map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     size.map_or(Batch::Auto, Batch::Size)
-}
-
-/// The agents that resolve and review conflicts; `None` if the reviewer's program is missing. With `merge.assist =
-/// false`, or if only the resolver's program is missing, nothing is resolved; but resolutions that are known only from
-/// a ticket are still reviewed, because a ticket is a ref and any process of the user can write it.
-fn resolver(runners: &RunnerTable) -> Result<Option<Resolver>, OptionsError> {
-    let settings = runners.settings();
-    let is_there = |step_runner: &StepRunner| {
-        matches!(step_runner.runner, RunnerKind::Program(_)) && step_runner.require_program().is_ok()
-    };
-    let is_wanted = settings.switch("merge.assist") != Some(false);
-    let resolver = is_wanted.then(|| runners.resolver()).transpose()?.filter(is_there);
-    let Some(reviewer) = runners.reviewers().ok().map(|chain| chain.first().clone()).filter(is_there) else {
-        return Ok(None);
-    };
-    let assists = resolver.is_some();
-    let step_runner = resolver.unwrap_or_else(|| reviewer.clone());
-    let mut foreign = step_runner.lines_from_repository(settings);
-    foreign.extend(reviewer.lines_from_repository(settings));
-    foreign.dedup();
-    let (limits, backoff) = (call_limits(settings), backoff(settings));
-    Ok(Some(Resolver { assists, foreign, step_runner, reviewer, limits, backoff }))
 }
 
 fn resolve_attempts(settings: &Settings) -> u32 {

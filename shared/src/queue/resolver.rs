@@ -4,10 +4,10 @@ use std::{collections::HashMap, fmt::Write};
 
 use super::Ticket;
 use crate::{
-    agent::limits::Backoff,
+    agent::{AgentError, RunnerKind, limits::Backoff},
     git::{MergeConflict, Version},
     name::TaskId,
-    pipeline::StepRunner,
+    pipeline::{RunnerTable, StepRunner, backoff, call_limits},
     process::Limits,
 };
 
@@ -26,6 +26,48 @@ pub struct Resolver {
     pub limits: Limits,
     /// How long to wait for an overloaded provider.
     pub backoff: Backoff,
+}
+
+impl Resolver {
+    /// The agents that resolve and review conflicts, and why nothing is resolved, if that is not what the user configured.
+    /// There are none if the reviewer cannot be called. With `merge.assist = false`, or if only the resolver cannot be
+    /// called, nothing is resolved; but resolutions that are known only from a ticket are still reviewed, because a ticket
+    /// is a ref and any process of the user can write it.
+    pub fn find(runners: &RunnerTable) -> Result<(Option<Self>, Option<String>), AgentError> {
+        let settings = runners.settings();
+        let is_wanted = settings.switch("merge.assist") != Some(false);
+        let reviewer = runners.reviewers().map(|chain| chain.first().clone());
+        let reviewer = match reviewer.map_err(|error| error.to_string()).and_then(require_callable) {
+            Ok(reviewer) => reviewer,
+            Err(why) => {
+                let why =
+                    format!("no reviewer could check the result: {why} (steps.review.runner names another)");
+                return Ok((None, is_wanted.then_some(why)));
+            }
+        };
+        let resolver = is_wanted.then(|| runners.resolver()).transpose()?.map(require_callable);
+        let (resolver, why) = match resolver {
+            Some(Ok(resolver)) => (Some(resolver), None),
+            Some(Err(why)) => (None, Some(format!("{why} (steps.resolve.runner names another)"))),
+            None => (None, None),
+        };
+        let assists = resolver.is_some();
+        let step_runner = resolver.unwrap_or_else(|| reviewer.clone());
+        let mut foreign = step_runner.lines_from_repository(settings);
+        foreign.extend(reviewer.lines_from_repository(settings));
+        foreign.dedup();
+        let (limits, backoff) = (call_limits(settings), backoff(settings));
+        Ok((Some(Self { assists, foreign, step_runner, reviewer, limits, backoff }), why))
+    }
+}
+
+/// The same runner if it can be called for a conflict, or why not.
+fn require_callable(step_runner: StepRunner) -> Result<StepRunner, String> {
+    if !matches!(step_runner.runner, RunnerKind::Program(_)) {
+        return Err(format!("the runner '{}' is not an agent program", step_runner.name));
+    }
+    step_runner.require_program().map_err(|error| error.to_string())?;
+    Ok(step_runner)
 }
 
 /// Name and description of each task of the plan.

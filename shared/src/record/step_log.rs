@@ -3,6 +3,7 @@
 
 use std::{
     fmt,
+    fs::File,
     io::{self, Read, Write},
     path::{Path, PathBuf},
 };
@@ -65,14 +66,33 @@ impl fmt::Display for StepHeading {
 /// Creates the log of a step below `home`, and returns its path relative to it. Each step has its own log: if there is
 /// one of the same second, the name gets a number.
 pub fn create_step_log(home: &Path, log_dir: &str, heading: &StepHeading, now: i64) -> io::Result<String> {
-    let time = Timestamp::from_second(now).unwrap_or(Timestamp::UNIX_EPOCH).strftime(TIME);
+    let time = log_time(now);
     let stem = format!("{}/{}_{}_{time}", log_dir.trim_end_matches('/'), heading.task, heading.step.as_str());
+    let (path, mut log) = create_numbered_log(home, &stem)?;
+    writeln!(log, "{heading}")?;
+    Ok(path)
+}
+
+/// Creates the log of a test before a task, and returns its path relative to `home`. `about` tells it from others: a time or
+/// a commit.
+pub fn create_baseline_log(home: &Path, log_dir: &str, about: &str) -> io::Result<String> {
+    let stem = format!("{}/baseline_test_{about}", log_dir.trim_matches('/'));
+    create_numbered_log(home, &stem).map(|(path, _)| path)
+}
+
+/// A time in the form that names of logs have.
+#[must_use]
+pub fn log_time(now: i64) -> String {
+    Timestamp::from_second(now).unwrap_or(Timestamp::UNIX_EPOCH).strftime(TIME).to_string()
+}
+
+/// Creates a log that no other process writes: if there is one of this name, it gets a number.
+fn create_numbered_log(home: &Path, stem: &str) -> io::Result<(String, File)> {
     let mut number = 1;
     loop {
         let path = if number == 1 { format!("{stem}.log") } else { format!("{stem}-{number}.log") };
-        if let Some(mut log) = safe_files::create_log(&home.join(&path))? {
-            writeln!(log, "{heading}")?;
-            return Ok(path);
+        if let Some(log) = safe_files::create_log(&home.join(&path))? {
+            return Ok((path, log));
         }
         number += 1;
     }

@@ -43,7 +43,7 @@ impl AccountFacts<'_> {
         let progress = Progress::new(Some(self.plan), self.run, Boxes::Count);
         let share = progress.share();
         let nodes = |ids: &[TaskId]| ids.iter().filter_map(|id| progress.find(id)).collect::<Vec<_>>();
-        let (failed, left) = (nodes(&summary.failed), nodes(&summary.left));
+        let (failed, mut left) = (nodes(&summary.failed), nodes(&summary.left));
         let is_done = summary.is_well() && self.stopped.is_none();
         // A run that was stopped may not have landed what its agents completed.
         let is_landed = |task: &&TaskId| {
@@ -51,6 +51,11 @@ impl AccountFacts<'_> {
         };
         let (completed, pending): (Vec<&TaskId>, Vec<&TaskId>) =
             summary.completed.iter().partition(is_landed);
+        // A task that did not land may count as not started, if its target was rewound.
+        let is_unlanded = |id: &TaskId| {
+            pending.contains(&id) || summary.unlanded.iter().any(|unlanded| unlanded.task == *id)
+        };
+        left.retain(|node| !is_unlanded(node.id));
         RunAccount {
             branch: opening.branch.to_string(),
             session: opening.session.to_string(),

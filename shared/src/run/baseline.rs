@@ -9,7 +9,7 @@ use super::{
 use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
-    gardener::{Baseline, BaselineGuard, GardenerError, Lanes, Probe, has_passed},
+    gardener::{Baseline, BaselineGuard, GardenerError, Lanes, PROGRAM_NOT_FOUND, Probe, has_passed},
     history::{Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,
@@ -18,7 +18,7 @@ use crate::{
     process::OrphanLock,
     progress::{Boxes, Progress},
     queue::Target,
-    record::RunRecorder,
+    record::{RunRecorder, create_baseline_log, log_time},
     session::SessionReader,
     worktree::{Pool, run_variables},
 };
@@ -43,7 +43,7 @@ impl OpenRun {
         let Some(command) = self.untested_command(planned, run, (lanes, tip))? else {
             return Ok(Body::default());
         };
-        let log = self.baseline_log();
+        let log = self.create_baseline_log()?;
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
         let baseline = guard.end(self.run_baseline((command, &log, &secrets), (lanes, tip), orphan_lock))?;
@@ -74,8 +74,7 @@ impl OpenRun {
         let names_tests = known.count() > 0;
         if !self.options.allow_red {
             let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
-            // The shell's exit code for a command that was not found.
-            let is_missing = observed.code == Some(127);
+            let is_missing = observed.code == Some(PROGRAM_NOT_FOUND);
             return Err(GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, is_missing }.into());
         }
         let rule = match names_tests {
@@ -220,9 +219,9 @@ impl OpenRun {
         Ok(Some(Arc::new((pool, keep))))
     }
 
-    fn baseline_log(&self) -> String {
-        let time = jiff::Timestamp::from_second((self.clock)()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let folder = self.options.log_dir.trim_matches('/');
-        format!("{folder}/baseline_test_{}.log", time.strftime("%Y%m%dT%H%M%S"))
+    fn create_baseline_log(&self) -> Result<String, GardenerError> {
+        let log_dir = &self.options.log_dir;
+        let created = create_baseline_log(&self.home, log_dir, &log_time((self.clock)()));
+        created.map_err(|source| GardenerError::Log { path: log_dir.clone(), why: source.to_string() })
     }
 }

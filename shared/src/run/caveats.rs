@@ -6,7 +6,7 @@ use super::{OpenRun, Planned, RunListener};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
-    gardener::{Lanes, Selection, saved_branch_ref, wanted},
+    gardener::{Lanes, Selection, find_begun_apart, saved_branch_ref, wanted},
     git::Worktree,
     history::Run,
     message::{counted, visible},
@@ -86,6 +86,10 @@ impl OpenRun {
             return Ok(());
         }
         let run = self.scan_to_show()?;
+        if find_begun_apart(&self.repository, &run, &wanted)?.is_some() {
+            // The run refuses to start in the checkout.
+            return Ok(());
+        }
         let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
         for (task, worktree) in tasks.into_iter().filter(|(task, _)| progress.is_left(task)) {
             if self.has_own_work(worktree)? {
@@ -148,12 +152,12 @@ impl OpenRun {
     /// Warns once in each run about tasks without a test command, and about landings without a gate.
     pub(super) fn tell_of_missing_tests(
         &self,
-        planned: &Planned,
+        (planned, selection): (&Planned, &Selection),
         run: &Run,
         lanes: Option<&Lanes<'_>>,
         listener: &mut dyn RunListener,
     ) {
-        let untested = self.count_untested(planned, run);
+        let untested = self.count_untested((planned, selection), run);
         let lands_untested = !self.is_idle && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
         let words = match (self.is_start(run), lands_untested) {
             _ if untested == 0 => return,
@@ -166,11 +170,12 @@ impl OpenRun {
         listener.hint("name one with --test-command, or as test-command in .arborist/config.toml");
     }
 
-    /// How many of the tasks that are left have no test command.
-    fn count_untested(&self, planned: &Planned, run: &Run) -> usize {
+    /// How many of the selected tasks that are left have no test command.
+    fn count_untested(&self, (planned, selection): (&Planned, &Selection), run: &Run) -> usize {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
         let is_left = |task: &Task| self.request.new_run || progress.is_left(&task.id);
-        planned.plan.leaves().filter(|task| is_left(task) && !self.options.tests_of(task).1).count()
+        let wanted = wanted(&planned.plan, selection);
+        wanted.into_iter().filter(|task| is_left(task) && !self.options.tests_of(task).1).count()
     }
 
     /// Warns about what is doubtful in the plan, and about lines that its author may take for tasks and that are not read as

@@ -5,13 +5,18 @@ use super::{OpenRun, Planned, RunListener, account::AccountFacts, pushes::RunPus
 use crate::{
     event::{EventKind, RunAccount, RunEvent, RunOpening},
     failure::{Exit, Explain, Failure},
-    gardener::{GardenerError, Lanes, Remains, Selection, Summary, left_over},
+    gardener::{Failed, GardenerError, Lanes, Remains, Selection, Summary, left_over, wanted},
     git::SavedCheckout,
     history::Run,
     name::{Oid, TaskId},
     pipeline::PipelineError,
+    plan::Task,
+    progress::{Boxes, NodeProgress, Progress},
     workspace::{Pusher, RunEnd},
 };
+
+/// How hints name the command that the user typed.
+const SAME_COMMAND: &str = "run the same command again";
 
 /// A run that has ended.
 pub struct EndedRun {
@@ -76,7 +81,8 @@ impl OpenRun {
         if lanes.is_none() {
             self.tell_of_unused_worktrees(planned, selection, monitor.listener())?;
         }
-        let ended = self.begin(planned, lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
+        let ended =
+            self.begin((planned, selection), lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
         if let Some(words) = self.saved_checkout.get().and_then(SavedCheckout::compare) {
             monitor.tell(RunEvent::of_run(EventKind::RefMoved { words }));
         }
@@ -106,7 +112,7 @@ impl OpenRun {
             }
             Err(error) => {
                 let so_far = Summary { raise: error.raise(), ..log.so_far() };
-                (so_far, Err(self.explain(error, &log)))
+                (so_far, Err(self.explain(error, (planned, selection), &log)))
             }
         };
         let stopped = result.as_ref().err().map(|failure| failure.message.clone());
@@ -160,9 +166,21 @@ impl OpenRun {
         failed.iter().filter(is_there).cloned().collect()
     }
 
-    /// Adapts hints for a run with a session branch: it is continued by the session's name, not by the same command.
-    fn explain(&self, error: GardenerError, log: &RunLog) -> Failure {
+    /// Adapts hints about the same command: it continues a task that was interrupted too often only with
+    /// `--retry-failed`, and a run with a session branch is continued by the session's name.
+    fn explain(
+        &self,
+        error: GardenerError,
+        (planned, selection): (&Planned, &Selection),
+        log: &RunLog,
+    ) -> Failure {
+        let is_stopped = matches!(error, GardenerError::Pipeline(PipelineError::Stopped { .. }));
         let mut failure = Failure::from(error);
+        if is_stopped && self.needs_retry(planned, selection) {
+            for hint in &mut failure.hints {
+                *hint = hint.replace(SAME_COMMAND, &format!("{SAME_COMMAND} with --retry-failed"));
+            }
+        }
         let Some(opening) = log.opening().filter(|_| self.session_worktree().is_some()) else {
             return failure;
         };
@@ -174,10 +192,19 @@ impl OpenRun {
         for hint in &mut failure.hints {
             let command = format!("run 'git arborist session {verb} {session}{option}'");
             let retry = format!("run 'git arborist session {verb} {session}{option} -- --retry-failed'");
-            *hint = hint.replace("run the same command again with --retry-failed", &retry);
-            *hint = hint.replace("run the same command again", &command);
+            *hint = hint.replace(&format!("{SAME_COMMAND} with --retry-failed"), &retry);
+            *hint = hint.replace(SAME_COMMAND, &command);
             *hint = hint.replace("<session>", session.as_str()).replace("<last>", &last.to_string());
         }
         failure
+    }
+
+    /// Whether a selected task was interrupted so often that the same command would refuse it. False if that cannot be
+    /// read, because this is only a hint.
+    fn needs_retry(&self, planned: &Planned, selection: &Selection) -> bool {
+        let Ok((_, run)) = self.scan_now() else { return false };
+        let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+        let needs_retry = |task: &&Task| progress.find(&task.id).is_some_and(NodeProgress::needs_retry);
+        selection.failed == Failed::Stay && wanted(&planned.plan, selection).iter().any(needs_retry)
     }
 }

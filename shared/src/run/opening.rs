@@ -21,7 +21,9 @@ use crate::{
     coordination::{Alone, Coordinator},
     event::RunOpening,
     failure::Failure,
-    gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Tools, WorkerPlace, recover, start},
+    gardener::{
+        Gardener, GardenerError, Lanes, ReviewWorktrees, Selection, Tools, WorkerPlace, recover, start,
+    },
     git::{Config, GitVersion, Repository, SavedCheckout, SettingsChange},
     history::{CommitCache, CommitSource, HistoryError, Run, RunScope, State},
     message::Body,
@@ -164,7 +166,7 @@ impl OpenRun {
     /// Does everything that must happen before an agent starts, and returns the gardener.
     pub(super) fn begin<'a>(
         &'a self,
-        planned: &'a Planned,
+        (planned, selection): (&'a Planned, &Selection),
         lanes: Option<&'a Lanes<'a>>,
         monitor: &'a mut RunMonitor<'_>,
     ) -> Result<Gardener<'a>, Failure> {
@@ -187,7 +189,7 @@ impl OpenRun {
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
         self.publish_start(recorder.head())?;
         self.tell_of_missing_sandbox(&run, monitor.listener());
-        self.tell_of_missing_tests(planned, &run, lanes, monitor.listener());
+        self.tell_of_missing_tests((planned, selection), &run, lanes, monitor.listener());
         let other_repos =
             self.enter_other_repos(&recorder.identity().session, planned, monitor.listener())?;
         self.tell_caveats(planned, monitor.listener())?;

@@ -17,6 +17,7 @@ use crate::{
     gardener::{KeepGoing, Selection},
     git::Repository,
     pipeline::{Budgets, Flags},
+    process::shell_word,
     queue::FanIn,
     session::Asked,
     settings::Settings,
@@ -333,13 +334,8 @@ pub(super) fn typed_again(asked: &Asked) -> String {
 }
 
 fn typed_option(name: &str, value: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
     let between = if value.starts_with('-') { '=' } else { ' ' };
-    if !value.is_empty() && value.chars().all(is_plain) {
-        format!(" --{name}{between}{value}")
-    } else {
-        format!(" --{name}{between}'{}'", value.replace('\'', r"'\''"))
-    }
+    format!(" --{name}{between}{}", shell_word(value))
 }
 
 /// Refuses a test command that comes only from a session's record. Records are refs, and anyone who can write a ref

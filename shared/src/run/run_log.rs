@@ -23,10 +23,8 @@ pub(super) struct RunLog {
     /// The tasks whose implement step is running.
     implementing: HashSet<TaskId>,
     reasons: HashMap<TaskId, String>,
-    /// The tasks whose last attempt changed no file.
+    /// The tasks of which no attempt changed a file.
     unchanged: HashSet<TaskId>,
-    /// Tasks of which some attempt left files changed.
-    changed: HashSet<TaskId>,
     /// Landings whose conflicts were resolved.
     pub(super) resolved: Vec<ResolvedConflict>,
     /// Commits on the run's branch that it did not make.
@@ -95,7 +93,7 @@ impl RunLog {
             EventKind::TurnCommitted { .. } => self.commits += 1,
             EventKind::ForeignCommits { commits, .. } => self.foreign.extend(commits.iter().cloned()),
             EventKind::RefMoved { words } => self.moved_refs.push(one_line(words)),
-            EventKind::Recorded { status, why, spent, files, .. } => {
+            EventKind::Recorded { status, why, spent, changes, .. } => {
                 self.commits += 1;
                 self.spent = self.spent.plus(spent.totals);
                 let Some(task) = &event.task else { return };
@@ -107,12 +105,8 @@ impl RunLog {
                 if let Some(why) = why {
                     self.reasons.insert(task.clone(), one_line(why));
                 }
-                if files.is_some_and(|files| files > 0) {
-                    self.changed.insert(task.clone());
-                }
                 match status {
-                    // An earlier attempt may have done the work.
-                    Status::ImplementPass if why.is_some() && !self.changed.contains(task) => {
+                    Status::ImplementPass if changes.has_nothing => {
                         self.unchanged.insert(task.clone());
                     }
                     Status::ImplementPass => {

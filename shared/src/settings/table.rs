@@ -149,7 +149,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "the name of a runner, in quotes",
         default: "the value of 'runner'",
-        about: "The runner for one step: implement, review, plan, resolve or commit-message.",
+        about: "The runner for one step: implement, review, plan, resolve (conflicts) or commit-message. --runner overrides it, except for resolve and commit-message, which have no option of their own.",
     },
     Setting {
         key: "steps.*.model",

@@ -9,7 +9,7 @@ use crate::{
     },
     pipeline::{MessageOrigin, PipelineError},
     plan::{Mark, Plan, Task},
-    process::Program,
+    process::{Program, shell_word},
     sandbox::SandboxedChild,
     settings::{Origin, Settings},
 };
@@ -268,8 +268,9 @@ impl RunnerTable {
         let (flags, of_step) = (self.flags.all.clone(), configured(&step("runner"), &step("model")));
         let general = configured("runner", "model");
         let levels = match role {
-            // The runner that does the work is rarely the best one for a line of text, so the step's own comes first.
-            RunnerRole::CommitMessage => [own, planned, of_step, flags, general],
+            // The runner that does the work is rarely the best one for a line of text, and no flag names the runner that
+            // resolves conflicts. So what is configured for these steps comes first.
+            RunnerRole::CommitMessage | RunnerRole::Resolve => [own, planned, of_step, flags, general],
             _ => [own, flags, planned, of_step, general],
         };
         let first = self.step_runner(choose(&levels))?;
@@ -346,8 +347,10 @@ impl StepRunner {
         let is_foreign = |key: &str| settings.origin(key) == Some(Origin::Repository);
         let calls = [key("command"), key("resume")];
         let foreign = calls.iter().filter(|call| is_foreign(call)).filter_map(|call| settings.words(call));
+        let typed =
+            |words: &[String]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
         let mut lines: Vec<String> =
-            foreign.map(|words| format!("runner {}: {}", self.name, words.join(" "))).collect();
+            foreign.map(|words| format!("runner {}: {}", self.name, typed(words))).collect();
         let env = key("env.");
         for (name, value) in settings.below(&env).filter(|(name, _)| is_foreign(&format!("{env}{name}"))) {
             lines.push(format!("runner {}: {name}={value}", self.name));

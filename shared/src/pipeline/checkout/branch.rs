@@ -70,8 +70,9 @@ fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String
     if !repository.is_symbolic_ref(&name) {
         return Ok(Vec::new());
     }
+    let mut message = "it turned the branch into a symbolic ref".to_owned();
     if let Some(tip) = repository.find_commit(&name)?.filter(|tip| *tip != recorder.head()) {
-        save(repository, attempt, tip)?;
+        message += &format!("; its target is kept as {}", save(repository, attempt, tip)?);
     }
     repository.remove_symbolic_ref(&name)?;
     // An older value of it may be packed.
@@ -80,7 +81,7 @@ fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String
         let back = RefMove { name: &name, new: Some(recorder.head()), old };
         repository.move_refs(&[back], "arborist: put back")?;
     }
-    Ok(vec!["it turned the branch into a symbolic ref".to_owned()])
+    Ok(vec![message])
 }
 
 /// Moves the branch back to `tip` and checks it out. Its previous value is saved.
@@ -89,12 +90,13 @@ pub(in crate::pipeline) fn put_back_at(
     attempt: &str,
     tip: Oid,
 ) -> Result<Vec<String>, GitError> {
-    let (found, _, mut trespasses) = put_back_branch(recorder, attempt, tip)?;
+    let (found, saved, mut trespasses) = put_back_branch(recorder, attempt, tip)?;
     if found != tip {
         let name = recorder.branch().to_ref();
         let back = RefMove { name: &name, new: Some(tip), old: Some(found) };
         recorder.repository().move_refs(&[back], "arborist: put back")?;
-        trespasses.push("it made commits".to_owned());
+        let kept = saved.map(|saved| format!("; they are kept as {saved}")).unwrap_or_default();
+        trespasses.push(format!("it made commits on {}{kept}", recorder.branch()));
     }
     Ok(trespasses)
 }

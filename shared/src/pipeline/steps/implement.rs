@@ -5,7 +5,7 @@
 
 use crate::{
     agent::{CallOutcome, limits::Chain, redact::Redactor},
-    event::{EventKind, INTERRUPTED},
+    event::{EventKind, INTERRUPTED, StepChanges},
     git::{PrivateGit, TreeChange},
     history::{Event, FAILED},
     message::{Body, Status, Step as StepKind, plain_text},
@@ -165,6 +165,7 @@ impl TaskRun<'_, '_, '_> {
         let is_untouched = work.changes.is_empty()
             && work.tip == begun.head
             && beside.iter().all(|(repo_attempt, work)| repo_attempt.is_untouched(work));
+        let has_nothing = self.has_changed_nothing(work, &beside);
         let judgement = match &called.result {
             Ok(reply) => {
                 let refusal = self.ask_hooks((&begun, work), &mut beside)?;
@@ -224,7 +225,12 @@ impl TaskRun<'_, '_, '_> {
         }
         let status = judgement.as_ref().map(|judgement| judgement.status);
         match judgement {
-            Some(judgement) => self.keep(attempt, (begun, work), (judgement, &called), (plain, &others))?,
+            Some(judgement) => {
+                let is_all = work.tip == begun.head && others.is_empty();
+                let files = is_all.then_some(work.changes.len()).filter(|files| *files > 0);
+                let changes = StepChanges { files, has_nothing };
+                self.keep(attempt, (begun, work), (judgement, &called, changes), (plain, &others))?;
+            }
             None => {
                 let repository = self.recorder.repository();
                 repository.move_refs(&[begun.unfinished.ended()], "arborist: stopped")?;
@@ -281,7 +287,7 @@ impl TaskRun<'_, '_, '_> {
         &mut self,
         attempt: Attempt,
         (begun, work): (AttemptCheckout, &AttemptWork),
-        (judgement, called): (Judgement, &FinishedCall),
+        (judgement, called, changes): (Judgement, &FinishedCall, StepChanges),
         (plain, others): (Option<WholeCallTurn>, &[(OtherCommit, Vec<TreeChange>)]),
     ) -> Result<(), PipelineError> {
         let Judgement { status, body, why, interruption } = judgement;
@@ -294,7 +300,7 @@ impl TaskRun<'_, '_, '_> {
             mark_interrupted(&mut entry, why);
         }
         let delivery = StagedCommit { index: work.whole_index(), ..work.delivery() };
-        let (begun_at, ended) = (begun.head, [begun.unfinished.ended()]);
+        let ended = [begun.unfinished.ended()];
         let changed = CallChanges { here: &work.changes, others };
         let event = match plain {
             // The record of the call moves together with the commit: a run that is killed between them would not know
@@ -302,9 +308,7 @@ impl TaskRun<'_, '_, '_> {
             Some(plain) => self.deliver_plain((entry, delivery, &ended), (plain, called), changed)?,
             None => self.recorder.deliver(entry, delivery, &ended)?,
         };
-        let is_all = work.tip == begun_at && others.is_empty();
-        let files = is_all.then_some(work.changes.len()).filter(|files| *files > 0);
-        self.recorded_with(event, why.as_deref(), (called.expense, files));
+        self.recorded_with(event, why.as_deref(), (called.expense, changes));
         Ok(())
     }
 }
@@ -414,9 +418,7 @@ impl TaskRun<'_, '_, '_> {
         (begun, work): (&AttemptCheckout, &AttemptWork),
         beside: &[(RepoAttempt<'_>, AttemptWork)],
     ) -> Result<Option<String>, PipelineError> {
-        if work.tree == self.base.tree
-            && beside.iter().all(|(repo_attempt, work)| repo_attempt.adds_nothing(work))
-        {
+        if self.has_changed_nothing(work, beside) {
             return Ok(Some(format!(
                 "the agent changed no file, and its reply did not end with '{NOTHING_TO_DO_PREFIX} <reason>'"
             )));
@@ -437,6 +439,12 @@ impl TaskRun<'_, '_, '_> {
             Status::TestFail => format!("the agent changed nothing after the tests failed ({why})"),
             _ => format!("the agent changed nothing after the review rejected it ({why})"),
         }))
+    }
+
+    /// Whether the task has changed no file, in this attempt or an earlier one.
+    fn has_changed_nothing(&self, work: &AttemptWork, beside: &[(RepoAttempt<'_>, AttemptWork)]) -> bool {
+        work.tree == self.base.tree
+            && beside.iter().all(|(repo_attempt, work)| repo_attempt.adds_nothing(work))
     }
 
     /// Whether it records that test commands failed which are no longer the commands of the task.

@@ -5,7 +5,7 @@ use super::{
     Offset,
     head::{Checkbox, TaskLine},
     ids,
-    naming::virtual_id,
+    naming::{FamilyIds, virtual_id},
     outline::Builder,
     prose::{ProseTask, tick_at},
     table,
@@ -231,6 +231,12 @@ impl<'a> Builder<'_, 'a> {
             self.warn(line.offset_of(rest.trim_start()), what, &fix);
         }
         let Some(id) = self.virtual_names.name(&virtual_id(&head.title)) else { return self.prose(at) };
+        let family = TaskLine::parse_family(rest).filter(|_| self.family_ids == FamilyIds::Doubtful);
+        if let Some(named) = family.filter(|named| !named.title.is_empty()) {
+            let what = format!("'{}' is not read as an id, so the task is called '{id}'", named.id);
+            let fix = "give it an id like the other tasks have, or run: git arborist plan --assign-ids";
+            self.warn(line.offset_of(rest.trim_start()), what, fix);
+        }
         let mut entry = TaskEntry::new(Form::Plain, id, head, line.offset_of(line.content()));
         (entry.lines, entry.section, entry.lead) = (at..at + 1, self.section, self.lead);
         self.outline.entries.push(entry);

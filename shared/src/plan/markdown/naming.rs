@@ -114,20 +114,37 @@ pub(super) fn counted_level(lines: &[PlanLine<'_>]) -> Option<usize> {
     })
 }
 
-/// Whether at least half of the boxes of a file begin with ids such as `A1` or `DB-1`, each with another.
-pub(super) fn reads_families(lines: &[PlanLine<'_>]) -> bool {
+/// What words such as `A1` or `DB-1` are at the beginning of boxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FamilyIds {
+    /// Ids: at least half of the boxes of the file begin so, each with another.
+    Read,
+    /// Words, although other boxes of the file have ids.
+    Doubtful,
+    /// Words.
+    Words,
+}
+
+/// Decides it for a file.
+pub(super) fn family_ids(lines: &[PlanLine<'_>]) -> FamilyIds {
     const FEWEST: usize = 2;
     let is_outer = |line: &&PlanLine<'_>| matches!(line.kind, LineKind::Item(_)) && line.indent == 0;
     let boxes = lines.iter().filter(is_outer).filter_map(|line| checkbox(line.content()));
-    let (mut count, mut with_ids, mut ids) = (0, 0, HashSet::new());
+    let (mut count, mut with_ids, mut ids, mut has_others) = (0, 0, HashSet::new(), false);
     for (_, rest) in boxes {
         count += 1;
-        if let Some(head) = TaskLine::parse_family(rest).filter(|_| TaskLine::parse(rest).is_none()) {
+        if TaskLine::parse(rest).is_some() {
+            has_others = true;
+        } else if let Some(head) = TaskLine::parse_family(rest) {
             with_ids += 1;
             ids.insert(head.id);
         }
     }
-    ids.len() >= FEWEST && ids.len() == with_ids && with_ids * 2 >= count
+    match ids.len() >= FEWEST && ids.len() == with_ids && with_ids * 2 >= count {
+        true => FamilyIds::Read,
+        false if has_others => FamilyIds::Doubtful,
+        false => FamilyIds::Words,
+    }
 }
 
 /// The headings of a phase or of "Validation tasks" that are tasks by ids such as `P001`, by line: at least two in a file, and no box with an id below them.

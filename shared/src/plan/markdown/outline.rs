@@ -13,7 +13,7 @@ use super::{
     ids,
     line_shapes::{bold_label, bold_part, mentions_order, opens_fence, outdented},
     lines::LineKind,
-    naming::{Names, counted_level, reads_families, series_headings},
+    naming::{FamilyIds, Names, counted_level, family_ids, series_headings},
     prose::{self, ProseTask, ProseTasks, prose_tasks},
     section::{HeadingSection, is_about_parallel, is_dependencies, phase_label, says_needs, says_when},
     table::{self, Cell, WaveRow},
@@ -86,7 +86,7 @@ pub(super) struct Builder<'f, 'a> {
     pub(super) lead: Lead,
     reading: Reading,
     /// Whether `A1` and `DB-1` are ids.
-    reads_families: bool,
+    pub(super) family_ids: FamilyIds,
     /// Headings with ids such as `P001`, by line.
     series: HashSet<usize>,
 }
@@ -169,7 +169,7 @@ fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], reading: Readin
         virtual_names: Names::default(),
         lead: Lead::None,
         reading,
-        reads_families: reads_families(lines),
+        family_ids: family_ids(lines),
         series: series_headings(lines),
     };
     let mut at = 0;
@@ -290,7 +290,8 @@ impl<'a> Builder<'_, 'a> {
 
     /// What stands behind a box, if it has an id.
     pub(super) fn head(&self, rest: &'a str) -> Option<TaskLine<'a>> {
-        TaskLine::parse(rest).or_else(|| TaskLine::parse_family(rest).filter(|_| self.reads_families))
+        let reads_families = self.family_ids == FamilyIds::Read;
+        TaskLine::parse(rest).or_else(|| TaskLine::parse_family(rest).filter(|_| reads_families))
     }
 
     /// Whether an id tells a task without a box or a word before it.

@@ -188,6 +188,11 @@ impl GitQueue<'_> {
         {
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
+        // The gate may pass when it runs again, so this is said at once.
+        if let Some(trespass) = &trespass {
+            let words = format!("the gate '{}' does not count: {trespass}", gate.name);
+            (self.on_event)(crate::queue::QueueEvent::Note { words });
+        }
         let (answer, why) = match trespass {
             Some(trespass) => (Answer::Red, format!("'{}': {trespass}", gate.command)),
             None => judge(gate, &ended),

@@ -11,6 +11,7 @@ use crate::{
     queue::{
         LogEntry, Parking, Position, QueueError, QueueEvent, QueueView, StoredTicket, Ticket, TicketState,
         list_foreign,
+        other_run::REWRITTEN,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
     },
@@ -173,10 +174,20 @@ impl GitQueue<'_> {
     pub(in crate::queue) fn bring_up(&mut self) -> Result<Option<Parking>, QueueError> {
         let position = self.target().require()?;
         if let Some(under) = self.target().clear_stale(&position)? {
-            let words = format!(
-                "'{}' has moved: the parked tasks are merged and tested again (the old landing is saved as {under})",
-                self.into
-            );
+            let is_parked = |stored: &StoredTicket| {
+                stored.ticket.into == *self.into
+                    && matches!(stored.ticket.standing, TicketState::Parked { .. })
+            };
+            let words = match self.store.load(Some(self.scope))?.iter().any(is_parked) {
+                true => format!(
+                    "'{}' has moved: the parked tasks are merged and tested again (the old landing is saved as {under})",
+                    self.into
+                ),
+                false => format!(
+                    "{} is removed, because no task of this run is parked (it is saved as {under})",
+                    self.into.landing_ref()
+                ),
+            };
             (self.on_event)(QueueEvent::Note { words });
         }
         let position = self.checked(position)?;
@@ -193,21 +204,14 @@ impl GitQueue<'_> {
     pub(super) fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
         let branch = self.scope.task_branch(&ticket.task).to_ref();
         let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
-        let state = known.run.find(&ticket.task).map_or(State::Pending, |history| history.state.state);
         let mut fresh = ticket.clone();
         if let Some(trouble) = ticket.find_trouble(&known.run, tip) {
             return Ok(Ticket { standing: trouble, ..fresh });
         }
-        let why = match tip {
-            Some(tip) if tip != ticket.source && !self.repository.is_ancestor(ticket.source, tip)? => {
-                Some("its branch was rewritten".to_owned())
-            }
-            // The flag in the ticket proves nothing, because agents can write tickets. Only the command line can force
-            // a landing.
-            _ if state != State::Complete && !self.options.forced.contains(&ticket.task) => {
-                let how = ticket.forced.then(|| format!(": land it with 'merge {} --force'", ticket.task));
-                Some(format!("its task is {}, not complete{}", state.as_str(), how.unwrap_or_default()))
-            }
+        // The flag in the ticket proves nothing, because agents can write tickets. Only the command line can force a landing.
+        let is_forced = self.options.forced.contains(&ticket.task);
+        let why = match ticket.find_withheld(self.repository, &known.run, tip)? {
+            Some(why) if !is_forced || why == REWRITTEN => Some(why),
             _ if self.options.distrusted.has(&ticket.task) => {
                 Some("its branch has work that the session's records do not have".to_owned())
             }

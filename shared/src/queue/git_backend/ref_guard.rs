@@ -38,12 +38,11 @@ impl GitQueue<'_> {
             if used.contains(name) {
                 continue;
             }
-            if let Some(new) = new {
-                self.save(ticket, new)?;
-            }
+            let kept = new.map(|new| self.save(ticket, new)).transpose()?;
+            let kept = kept.map(|saved| format!("; its target is kept as {saved}")).unwrap_or_default();
             let moved = RefMove { name, new: old, old: new };
             self.repository.move_refs(&[moved], "arborist: put back")?;
-            found.push(format!("{name} was moved while it ran"));
+            found.push(format!("{name} was moved while it ran{kept}"));
         }
         Ok(found)
     }

@@ -58,6 +58,10 @@ impl GitQueue<'_> {
             return Ok(Resolution::Left(Box::new(ticket)));
         }
         let Some(resolver) = self.options.resolver.as_ref().filter(|resolver| resolver.assists) else {
+            if let Some(why) = &self.options.no_resolver {
+                let words = format!("no agent resolves the conflict of {}: {why}", ticket.task);
+                (self.on_event)(QueueEvent::Note { words });
+            }
             return Ok(Resolution::Left(Box::new(ticket)));
         };
         let attempt = u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX).saturating_add(1);
