@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Offset, PlanLine,
-    keywords::{ClauseVoice, keyword_at},
+    keywords::{ClauseVoice, Sense, keyword_at},
     lines::LineKind,
     mentions::{Mentions, Name, PlacedName, behind_parenthesis},
     sentences::ArrowClaim,
@@ -54,7 +54,7 @@ struct Row<'a> {
     hangs_up: bool,
     /// Whether there is nothing but lines that lead down.
     leads_down: bool,
-    /// Whether there is nothing but remarks in brackets, as "(independent)", about what stands above them.
+    /// Whether there is nothing but remarks about what stands above them, as "(independent)" or "blocks all stories".
     is_remark: bool,
     /// The column of a line that another leaves to the right, as in `|\`.
     fork: Option<usize>,
@@ -173,6 +173,15 @@ fn behind_remark(tokens: &[Token<'_>], at: usize) -> usize {
     if says_order { end } else { at }
 }
 
+/// Whether a text says something of what stands above it, as "blocks all stories" and "depends on US1" do. "After Phase 2" may
+/// stand above what begins then.
+fn is_predicate(tokens: &[Token<'_>], at: usize) -> bool {
+    let keyword = tokens.get(at).and_then(|_| keyword_at(tokens, at, ClauseVoice::Section));
+    keyword.is_some_and(|keyword| {
+        keyword.sense == Sense::Blocks || keyword.sense == Sense::Waits && keyword.is_certain
+    })
+}
+
 /// The column of the first `┐`, `┤`, `┼`, `┬` or `┘` behind a name.
 fn joint_behind(text: &str, name: usize) -> Option<usize> {
     let at = text.get(name..)?.find(['┐', '┤', '┼', '┬', '┘', '╮', '╯'])?;
@@ -237,7 +246,7 @@ impl<'d> DrawingReader<'d> {
 
     fn row<'a>(&self, line: &PlanLine<'a>) -> Row<'a> {
         let text = line.text;
-        let names = self.names_of(text, line);
+        let (names, is_predicate) = self.names_of(text, line);
         let start = names.first().map_or(text.chars().count(), |name| name.column);
         let byte = text.char_indices().nth(start).map_or(text.len(), |(byte, _)| byte);
         let before = &text[..byte];
@@ -257,16 +266,22 @@ impl<'d> DrawingReader<'d> {
             hangs_up: before.contains(['┌', '╭']),
             is_nested: before.contains(['│', '|']),
             fork: ["|\\", "│\\"].iter().find_map(|fork| text.find(fork)).map(|at| text[..at].chars().count()),
-            is_remark: text.trim().starts_with(['(', '（']) && text.trim().ends_with([')', '）']),
+            is_remark: is_predicate
+                || text.trim().starts_with(['(', '（']) && text.trim().ends_with([')', '）']),
             leads_down: !text.trim().is_empty() && text.chars().all(|c| c.is_whitespace() || is_line(c)),
         }
     }
 
-    /// The names of a line. "Phase 3: US1 Browse" is one name; an arrow or a wide gap parts two.
-    fn names_of<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> Vec<DrawnName<'a>> {
+    /// The names of a line, and whether it says something of what stands above it instead. "Phase 3: US1 Browse" is one name;
+    /// an arrow or a wide gap parts two.
+    fn names_of<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> (Vec<DrawnName<'a>>, bool) {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.text(text, line.at, &mut tokens);
         let mut found: Vec<DrawnName<'a>> = Vec::new();
+        let first = tokens.iter().position(|token| token.what != Piece::Other).unwrap_or(0);
+        if is_predicate(&tokens, first) {
+            return (found, true);
+        }
         let (mut at, mut end) = (0, 0);
         // Columns are counted from the last name on, so that a long line takes linear time.
         let (mut counted, mut column) = (0, 0);
@@ -300,7 +315,7 @@ impl<'d> DrawingReader<'d> {
             }
             (at, end) = (list.end, list.end);
         }
-        found
+        (found, false)
     }
 
     /// The arrows of a Mermaid flowchart.
