@@ -99,10 +99,13 @@ impl<'a> Joint<'a> {
             self.close(claims);
         }
         self.column = row.joint;
-        if let (Some(_), [first, rest @ ..]) = (row.joint, &row.names[..]) {
-            self.left.extend(first.names.iter().cloned());
+        if let Some(joint) = row.joint {
+            // Of "T1 → T2 ──┐" the last leads on.
+            let behind = row.names.partition_point(|name| name.column < joint);
+            let (before, behind) = row.names.split_at(behind);
+            self.left.extend(before.last().into_iter().flat_map(|name| name.names.clone()));
             self.right.extend(
-                rest.first().filter(|name| name.is_chained).iter().flat_map(|name| name.names.clone()),
+                behind.first().filter(|name| name.is_chained).iter().flat_map(|name| name.names.clone()),
             );
         }
     }

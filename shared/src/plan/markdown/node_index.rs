@@ -108,8 +108,25 @@ impl NodeIndex {
             let counted = role.counted.as_ref().map(|(_, label)| label.clone());
             known.phases.push((at, role.label.clone().or(counted)));
         }
+        // "Phase 6: Settings (serves US1)" is no part of the story where "Phase 3: User Story 1" is the story itself.
+        for phases in known.by_story.values_mut() {
+            if phases.iter().any(|at| !roles[*at].is_annotated) {
+                phases.retain(|at| !roles[*at].is_annotated);
+            }
+        }
+        known.add_aliases(roles);
         known.add_counted(roles);
         known
+    }
+
+    /// "Test setup" is "setup" where no other phase is called so; the last one, as with titles.
+    fn add_aliases(&mut self, roles: &[Role]) {
+        for (at, role) in roles.iter().enumerate().rev() {
+            for alias in &role.aliases {
+                self.title_lengths.entry(alias[0].clone()).or_default().insert(alias.len());
+                self.by_title.entry(alias.clone()).or_insert(at);
+            }
+        }
     }
 
     /// "Group 3" and "3. Auth" are known by their numbers too, unless "Phase 3" has that number.

@@ -303,11 +303,12 @@ pub(super) fn without_brackets(title: &str) -> &str {
     title.split(['(', '（', '[']).next().unwrap_or(title)
 }
 
-/// The names by which sentences speak of a phase, as lower-case words: its title without label and brackets.
-pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
+/// The names by which sentences speak of a phase, as lower-case words: its title without label and brackets, and "setup" for one
+/// that begins so; then the names that it has only if no other phase has them, as "setup" for "Test setup".
+pub(super) fn spoken_names(title: &str) -> [Vec<Vec<String>>; 2] {
     const MOST_WORDS: usize = 5;
     let bare = bare_title(title);
-    let mut names = Vec::new();
+    let (mut names, mut aliases) = (Vec::new(), Vec::new());
     let own = title_words(title);
     let is_generic = matches!(&own[..], [word] if matches!(word.as_str(), "tests" | "test" | "testing" | "implementation" | "core" | "tasks" | "models" | "all" | "user" | "the"));
     let is_story = begins_with_story(bare);
@@ -317,7 +318,7 @@ pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
     // "基礎建設 (Foundational)" is called by what stands in the brackets.
     let bracketed = title.split_once(['(', '（']).map_or("", |(_, inner)| inner.trim_start()).to_lowercase();
     let lower = bare.to_lowercase();
-    for (part, aliases) in [
+    for (part, words) in [
         (
             "foundation",
             &["foundational", "foundation", "foundations", "fundação", "fundación", "fondation"][..],
@@ -325,13 +326,16 @@ pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
         ("setup", &["setup"]),
         ("polish", &["polish"]),
     ] {
-        if (lower.contains(part) || bracketed.starts_with(part)) && !is_story {
-            names.extend(aliases.iter().map(|alias| vec![(*alias).to_owned()]));
+        let is_called =
+            bracketed.starts_with(part) || own.first().is_some_and(|first| first.starts_with(part));
+        if (is_called || lower.contains(part)) && !is_story {
+            let names = if is_called { &mut names } else { &mut aliases };
+            names.extend(words.iter().map(|word| vec![(*word).to_owned()]));
         }
     }
     names.sort();
     names.dedup();
-    names
+    [names, aliases]
 }
 
 /// Whether a subsection is about tests that come first, or about the implementation, by the start of its title.

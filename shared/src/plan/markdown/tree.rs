@@ -63,6 +63,8 @@ pub(super) struct Role {
     pub(super) is_first: bool,
     /// Its title as sentences speak of it, in lower-case words.
     pub(super) titles: Vec<Vec<String>>,
+    /// What sentences call it if no other phase is called so.
+    pub(super) aliases: Vec<Vec<String>>,
     /// Whether it is a box without an id.
     pub(super) is_unnamed: bool,
     /// The subsection of its phase that a task stands in.
@@ -351,6 +353,7 @@ impl TreeBuilder<'_, '_> {
         }
         let is_annotated =
             story_numbers(without_brackets(title)).is_empty() && !story_numbers(title).is_empty();
+        let [titles, aliases] = spoken_names(title);
         Role {
             kind,
             label: phase_label(title),
@@ -362,7 +365,8 @@ impl TreeBuilder<'_, '_> {
             is_annotated,
             is_tagged,
             is_first: purpose(title) == Purpose::First,
-            titles: spoken_names(title),
+            titles,
+            aliases,
             is_unnamed: false,
             section: Subsection::default(),
         }

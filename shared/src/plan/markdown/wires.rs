@@ -220,11 +220,10 @@ impl Canvas {
     /// The row above a place, or the one above the words without a name that stand there.
     fn above_words(&self, row: usize, column: usize) -> Option<usize> {
         const MOST_ROWS: usize = 3;
-        let is_blank = |row: usize, column: usize| self.character((row, column)) == ' ';
         let is_words = |row: &usize| {
-            let is_gap = is_blank(*row, column)
-                && (is_blank(*row, column + 1) || column.checked_sub(1).is_none_or(|left| is_blank(*row, left)));
-            self.spans[*row].is_empty() && !is_gap && !is_line(self.character((*row, column)))
+            self.spans[*row].is_empty()
+                && self.rows[*row].iter().any(|c| c.is_alphanumeric())
+                && !is_line(self.character((*row, column)))
         };
         let words = (0..row).rev().take(MOST_ROWS).take_while(is_words).count();
         row.checked_sub(words + 1)

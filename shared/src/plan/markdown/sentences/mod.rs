@@ -19,7 +19,9 @@ use self::{
 };
 use super::{
     Offset,
-    keywords::{ClauseVoice, Keyword, Sense, is_denied, is_of_some_part, is_wish, keyword_at},
+    keywords::{
+        ClauseVoice, Keyword, Sense, is_denied, is_of_some_part, is_permitted_before, is_wish, keyword_at,
+    },
     mentions::{List, Mentions, Name, PlacedName, behind_parenthesis},
     tokens::{Piece, Token},
 };
@@ -456,7 +458,12 @@ impl<'a> ClauseReader<'_, 'a> {
             if keyword.sense == Sense::Blocks && who.is_empty() { self.named_behind_colon(end) } else { who };
         if self.voice.is_own() || !who.is_empty() {
             // A long list of what runs in parallel after T013 may hold tasks that come before it.
-            let is_loose = is_parallel || is_wish(self.clause, at, 3) || self.is_aside(at, keyword);
+            let is_permitted = keyword.sense == Sense::Blocks && is_permitted_before(self.clause, at);
+            if is_permitted {
+                self.said.unrelated.push((who.clone(), object.clone()));
+            }
+            let is_loose =
+                is_parallel || is_permitted || is_wish(self.clause, at, 3) || self.is_aside(at, keyword);
             let force = match self.force() {
                 _ if is_loose => Force::Loose,
                 Force::Firm if keyword.sense == Sense::Blocks => Force::Blocking,

@@ -65,8 +65,10 @@ enum Weight {
     Task,
     /// A section about dependencies says it of tasks.
     Section,
-    /// An arrow or a drawing.
+    /// An arrow.
     Arrow,
+    /// A line in a drawing.
+    Line,
     /// It is said of whole phases.
     Phase,
     /// A remark in brackets.
@@ -97,6 +99,8 @@ struct Edge {
     scope: Scope,
     /// Whether an arrow or a drawing says it.
     is_drawn: bool,
+    /// Whether a line in a drawing does.
+    is_line: bool,
 }
 
 /// What is stated of a task.
@@ -195,9 +199,12 @@ fn take(
     let is_against = |edge: &Edge| is_phase(edge.who) && is_phase(edge.on) && edge.on > edge.who;
     statements.edges.sort_by_key(|edge| (edge.weight, is_against(edge)));
     stated.precedence.prefer(statements.edges.iter().map(|edge| (edge.who, edge.on)));
+    let is_worded = |edge: &&Edge| !edge.is_drawn && edge.weight != Weight::Remark && is_phase(edge.who);
+    let mut worded: HashSet<usize> = statements.edges.iter().filter(is_worded).map(|edge| edge.who).collect();
+    worded.extend(&statements.free);
     let mut taken: HashSet<(usize, usize)> = HashSet::new();
     let mut says = vec![Says::Nothing; roles.len()];
-    for Edge { who, on, place, weight, scope, is_drawn } in statements.edges {
+    for Edge { who, on, place, weight, scope, is_drawn, is_line } in statements.edges {
         let is_general = scope == Scope::All;
         let is_vague = is_drawn || is_general || scope == Scope::Blocking;
         if is_vague && statements.only.get(&who).is_some_and(|only| !only.contains(&on)) {
@@ -209,7 +216,11 @@ fn take(
         if is_denied {
             continue;
         }
-        let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
+        // Lines are drawn carelessly: one from a later phase back to an earlier one gives way to words about the earlier.
+        if is_line && is_phase(who) && is_phase(on) && on > who && worded.contains(&who) {
+            found.warnings.extend(contradiction((who, on), place, pages, found));
+            continue;
+        }
         // A line that is drawn to "Polish" does not tell that nothing else comes before it.
         let is_added = (is_general || is_drawn) && roles[who].kind == NodeKind::Last
             || weight == Weight::Remark
