@@ -216,9 +216,20 @@ fn lettered_number(text: &str) -> Option<String> {
         .then(|| format!("{}{}", letter.to_ascii_lowercase(), &rest[..digits]))
 }
 
-/// `1`, `1 & 2`, `1-3`, `1, 2 and 3` at the start of a text.
+/// Whether a word is a letter that counts, as in "Story A: Login" and "Stories A & B".
+fn is_letter_apart(word: &str, behind: &str) -> bool {
+    const MARKS: [char; 12] = [':', '：', '(', '（', '—', '–', '-', '&', '+', ',', '/', '|'];
+    let behind = behind.trim_start_matches([' ', '*']);
+    word.len() == 1
+        && word.chars().all(|c| c.is_ascii_alphabetic())
+        && (behind.is_empty() || behind.starts_with(MARKS) || behind.starts_with("and "))
+}
+
+/// `1`, `1 & 2`, `1-3`, `1, 2 and 3`, `A`, `A & B` at the start of a text.
 fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
     let mut rest = text.trim_start_matches([' ', '-', '#', ':', '：']);
+    // "Story: a user logs in" counts nothing.
+    let may_be_letter = !text[..text.len() - rest.len()].contains([':', '：', '#']);
     if let Some(number) = lettered_number(rest) {
         numbers.extend(Some(number).filter(|number| !numbers.contains(number)));
         return;
@@ -227,7 +238,8 @@ fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
     loop {
         let len = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
         let number = rest[..len].trim_end_matches('.');
-        if !number.starts_with(|c: char| c.is_ascii_digit()) || number.len() > 4 {
+        let is_letter = may_be_letter && is_letter_apart(number, &rest[len..]);
+        if !is_letter && !number.starts_with(|c: char| c.is_ascii_digit()) || number.len() > 4 {
             return;
         }
         if let (Some(from), Ok(to)) = (from.take(), number.parse::<u32>()) {

@@ -107,6 +107,8 @@ struct Edge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Says {
     Nothing,
+    /// What a range waits for that it is in, as "T007-T024". That tells nothing about the order within the range.
+    AsRange,
     /// That it waits for tasks of another phase, as a whole group may.
     Something,
     /// What it waits for itself.
@@ -241,7 +243,12 @@ fn take(
         if !is_general {
             let is_own = family.parents[who] == family.parents[on] && scope != Scope::Range
                 || is_phase(on) && scope == Scope::Few;
-            says[who] = says[who].max(if is_own { Says::Own } else { Says::Something });
+            let own = match scope {
+                _ if is_own => Says::Own,
+                Scope::Range => Says::AsRange,
+                _ => Says::Something,
+            };
+            says[who] = says[who].max(own);
         }
         let id = found.drafts[on].task.id.clone();
         found.drafts[who].needs.push(DraftNeed::stated((id, place)));
@@ -409,7 +416,8 @@ fn replace_in_phases(says: &[Says], (roles, family): (&[Role], &NodeParents), st
             && siblings.iter().skip(1).all(|at| says[*at] > Says::Nothing)
             && siblings.iter().skip(1).filter(|at| says[**at] == Says::Own).count() * 2 >= siblings.len() - 1;
         if is_whole {
-            siblings.iter().skip(1).for_each(|at| stated.replaced[*at] = true);
+            let stating = siblings.iter().skip(1).filter(|at| says[**at] > Says::AsRange);
+            stating.for_each(|at| stated.replaced[*at] = true);
         }
     }
 }
