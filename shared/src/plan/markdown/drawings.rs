@@ -121,7 +121,18 @@ impl<'a> Joint<'a> {
 /// Whether a line stands within a box.
 fn is_framed(text: &str) -> bool {
     let text = text.trim();
-    text.len() > '║'.len_utf8() && text.starts_with(['║', '│', '┃']) && text.ends_with(['║', '│', '┃'])
+    let is_row = text.starts_with(['║', '│', '┃']) && text.ends_with(['║', '│', '┃']);
+    text.len() > '║'.len_utf8() && is_row || is_divider(text)
+}
+
+/// Whether a line divides a box, as below its title.
+fn is_divider(text: &str) -> bool {
+    let text = text.trim();
+    let is_rule = |c: char| matches!(c, '─' | '━' | '═');
+    text.starts_with(['├', '╠', '┣', '╟'])
+        && text.ends_with(['┤', '╣', '┫', '╢'])
+        && text.contains(is_rule)
+        && text.chars().skip(1).take(text.chars().count() - 2).all(is_rule)
 }
 
 /// Takes what the wires of a drawing say, and marks the names that they lead to.
@@ -210,7 +221,7 @@ impl<'d> DrawingReader<'d> {
             if row.names.is_empty() {
                 leads_down |= row.leads_down;
                 fork = row.fork;
-                if !row.leads_down && !row.is_remark {
+                if !row.leads_down && !row.is_remark && !is_divider(line.text) {
                     path = Path::default();
                 }
                 continue;
@@ -271,7 +282,9 @@ impl<'d> DrawingReader<'d> {
             fork: ["|\\", "│\\"].iter().find_map(|fork| text.find(fork)).map(|at| text[..at].chars().count()),
             is_remark: is_predicate
                 || text.trim().starts_with(['(', '（']) && text.trim().ends_with([')', '）']),
-            leads_down: !text.trim().is_empty() && text.chars().all(|c| c.is_whitespace() || is_line(c)),
+            leads_down: !text.trim().is_empty()
+                && !is_divider(text)
+                && text.chars().all(|c| c.is_whitespace() || is_line(c)),
         }
     }
 

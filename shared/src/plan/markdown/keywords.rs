@@ -240,6 +240,8 @@ fn words(
         "until" | "follow" | "following" if voice != ClauseVoice::Task => (Waits, Near, 1, false),
         "soon" if is_section && follows(&["as"]) => (Waits, Near, 2, false),
         "upon" if is_section && follows(&["completion", "completing"]) => (Waits, Near, 2, false),
+        // "T021, T022 need sequential work".
+        "requires" | "require" | "needs" | "need" if follows(&["sequential", "sequentially"]) => return None,
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         // In a task, "包依赖问题" is about packages.
         "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, reach, 1, true),

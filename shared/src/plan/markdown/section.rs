@@ -219,9 +219,12 @@ fn lettered_number(text: &str) -> Option<String> {
 /// Whether a word is a letter that counts, as in "Story A: Login" and "Stories A & B".
 fn is_letter_apart(word: &str, behind: &str) -> bool {
     const MARKS: [char; 12] = [':', '：', '(', '（', '—', '–', '-', '&', '+', ',', '/', '|'];
+    // "M-01" is a number of something else.
+    let is_joined = behind.starts_with('-');
     let behind = behind.trim_start_matches([' ', '*']);
     word.len() == 1
         && word.chars().all(|c| c.is_ascii_alphabetic())
+        && !is_joined
         && (behind.is_empty() || behind.starts_with(MARKS) || behind.starts_with("and "))
 }
 
@@ -229,7 +232,7 @@ fn is_letter_apart(word: &str, behind: &str) -> bool {
 fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
     let mut rest = text.trim_start_matches([' ', '-', '#', ':', '：']);
     // "Story: a user logs in" counts nothing.
-    let may_be_letter = !text[..text.len() - rest.len()].contains([':', '：', '#']);
+    let mut may_be_letter = !text[..text.len() - rest.len()].contains([':', '：', '#']);
     if let Some(number) = lettered_number(rest) {
         numbers.extend(Some(number).filter(|number| !numbers.contains(number)));
         return;
@@ -239,6 +242,7 @@ fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
         let len = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
         let number = rest[..len].trim_end_matches('.');
         let is_letter = may_be_letter && is_letter_apart(number, &rest[len..]);
+        may_be_letter = is_letter;
         if !is_letter && !number.starts_with(|c: char| c.is_ascii_digit()) || number.len() > 4 {
             return;
         }

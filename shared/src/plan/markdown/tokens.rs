@@ -7,7 +7,7 @@ const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones stand first.
-const CJK_WORDS: [&str; 85] = [
+const CJK_WORDS: [&str; 91] = [
     "所有期望的用户故事",
     "所有期望的用戶故事",
     "所有期望的使用者故事",
@@ -40,6 +40,12 @@ const CJK_WORDS: [&str; 85] = [
     "完成后",
     "完成後",
     "完成之后",
+    "后端",
+    "後端",
+    "后台",
+    "後台",
+    "后续",
+    "後續",
     "必须在",
     "依赖关系",
     "依賴關係",

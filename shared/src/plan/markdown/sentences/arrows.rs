@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        keywords::{Sense, keyword_at},
+        keywords::{Sense, is_parallel_word, keyword_at},
         mentions::{List, PlacedName},
         tokens::{Piece, Token},
     },
@@ -72,13 +72,17 @@ impl<'a> ClauseReader<'_, 'a> {
                     let keyword = self.clause.get(*at).and_then(|_| keyword_at(self.clause, *at, self.voice));
                     keyword.is_some_and(|keyword| keyword.sense == Sense::Postfix)
                 };
-                let is_worded = (list.end..list.end + 2).any(|at| is_postfix(&at));
+                // "T039 → 可與 US2 並行".
+                let is_parallel = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word(word)) if !word.is_ascii() && is_parallel_word(word));
+                let is_worded = is_parallel || (list.end..list.end + 2).any(|at| is_postfix(&at));
                 return Some((list, is_worded));
             }
             if keyword_at(self.clause, start, self.voice).is_some() {
                 return Some((List::new(Vec::new(), start, start), true));
             }
-            if matches!(self.clause[start].what, Piece::Arrow(_)) {
+            // "share a file → sequential, in order US1 → US2".
+            let is_end = has_words && self.clause[start].what == Piece::Comma;
+            if is_end || matches!(self.clause[start].what, Piece::Arrow(_)) {
                 return None;
             }
             // An arrow may lead into brackets: "T001 → (T002, T003) → T004".

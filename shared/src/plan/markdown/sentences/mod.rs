@@ -435,6 +435,9 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
+        if self.is_denied_before(object.as_ref().map(|(object, _)| &object[..]), keyword, topic) {
+            return object.map_or(keyword.end, |(_, end)| end);
+        }
         let in_parallel =
             self.in_parallel.take().filter(|(_, end)| *end == at && keyword.sense == Sense::Waits);
         let is_parallel = in_parallel.is_some();
@@ -528,7 +531,12 @@ impl<'a> ClauseReader<'_, 'a> {
             Sense::Then => true,
             // "T037 can run in parallel with T038".
             Sense::Unrelated => list.end <= at && is_permission(&self.clause[list.end..at]),
-            _ => list.end == at,
+            // "T004 and T005 both depend on T003".
+            _ => {
+                list.end == at
+                    || list.end + 1 == at
+                        && matches!(self.clause[list.end].what, Piece::Word("both" | "all" | "each"))
+            }
         };
         let last = self.last.as_ref().filter(|list| is_near(list));
         let last = last.map(|list| list.members.clone()).or_else(|| self.meant_by_pronoun(at));

@@ -150,8 +150,10 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_range = |(name, _): &PlacedName<'a>| matches!(name, Name::Range(..));
         let ranges = list.members.iter().filter(|name| is_range(name)).count();
         let has_names = (list.last..list.end).any(|at| self.clause[at].what == Piece::Open);
+        // "T030 and T027–T029": one task beside a range.
+        let is_of_two = list.members.len() == 2 && ranges == 1 && !list.is_comma_list;
         let is_of_ranges =
-            list.members.len() > 1 && (ranges == list.members.len() || has_names && ranges > 1);
+            list.members.len() > 1 && (ranges == list.members.len() || has_names && ranges > 1 || is_of_two);
         if is_of_ranges {
             let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();
             self.abreast_groups(&groups);

@@ -31,6 +31,7 @@ impl<'a> Reader<'_, '_, 'a> {
             if !who.is_empty() {
                 let (who, on) = match cell.kind {
                     CellKind::Needs => (who, self.needs_of_cell(&on)),
+                    CellKind::Blocks if denies_order(&on) => continue,
                     CellKind::Blocks => (mentions.names(&on), who),
                     CellKind::Beside => {
                         let on = mentions.names(&on);
@@ -48,6 +49,10 @@ impl<'a> Reader<'_, '_, 'a> {
     /// for, as "Phase 2, independent of US1" or "Shares the timer with US1, independently testable", is a sentence.
     fn needs_of_cell(&self, cell: &[Token<'a>]) -> Vec<PlacedName<'a>> {
         let mentions = self.mentions(true);
+        // Below "Sequential after", "T030, then T035" goes on with what comes later.
+        let is_then =
+            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("then"));
+        let cell = cell.split(is_then).next().unwrap_or_default();
         if !denies_order(cell) {
             return mentions.names(cell);
         }

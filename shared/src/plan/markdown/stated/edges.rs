@@ -205,6 +205,11 @@ impl Reader<'_, '_, '_> {
         } else {
             Scope::Few
         };
+        // In "Tests (T046-T047)" above "T046" and in "…, T075–T079, T080 depends on T073–T079" a task that would wait for itself is
+        // not what the statement is about.
+        let all: HashSet<usize> = on.iter().map(|(on, _)| *on).collect();
+        let is_named = |who: usize| self.known.is_task(who) && all.contains(&who);
+        let who: NamedNodes = who.into_iter().filter(|(who, _)| !is_named(*who)).collect();
         for (who, who_at) in who {
             for (on, on_at) in &on {
                 let at = if *on_at == usize::MAX { who_at } else { *on_at };
