@@ -529,6 +529,10 @@ mod tests {
             ("Phase 2: User Story A-1 — x", &["a1"]),
             ("Phase 2: x (US-B2)", &["b2"]),
             ("USB3 ports", &[]),
+            ("Story A (P1): x", &["a"]),
+            ("Phase 3: User Stories A & B - x", &["a", "b"]),
+            ("User Story: A user logs in", &[]),
+            ("Story A-team", &[]),
         ] {
             let (mut found, mut wanted) = (story_numbers(title), wanted.to_vec());
             found.sort();

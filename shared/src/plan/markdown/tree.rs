@@ -134,7 +134,10 @@ impl TreeBuilder<'_, '_> {
         let tagged = self.tagged_stories();
         let section_ids = self.name_sections(&phases, names);
         let sections = vec![None; self.outline.sections.len()];
-        let mut nodes = Nodes { ids: self.entry_ids(), sections, ..Nodes::default() };
+        // Nodes are large, and moving them as the lists grow takes time.
+        let most = self.outline.entries.len() + self.outline.sections.len();
+        let (drafts, roles) = (Vec::with_capacity(most), Vec::with_capacity(most));
+        let mut nodes = Nodes { drafts, roles, ids: self.entry_ids(), sections };
         let named = section_ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?)));
         let named: Vec<(usize, &TaskId)> = named.collect();
         let continued = named.windows(2).filter(|pair| pair[0].1 == pair[1].1).map(|pair| pair[1].0);

@@ -348,6 +348,9 @@ mod tests {
             ("A   B\n▲   │\n└───┘", vec![wired("B", "A")]),
             ("A → B", vec![]),
             ("A\n├── B ← C\n└── D", vec![wired("A", "BD")]),
+            // Words below a name explain it, and nothing leads from an arrow head.
+            ("A\nwords  x\n│      │\n▼      ▼\nB      C", vec![wired("A", "B")]),
+            (" ┌──┴──┐\n │     │\n B     │\n C ◄───┘", vec![]),
         ] {
             assert_eq!(wires(drawing), wanted, "{drawing}");
         }

@@ -166,13 +166,16 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
             clause.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
         };
-        let (has_while, has_each) = (has(&["while"]), has(&EACH));
+        // Only sections are asked for most of it, and a plan has many more tasks.
+        let is_section = voice == ClauseVoice::Section;
+        let (has_while, has_each) = (is_section && has(&["while"]), has(&EACH));
         let is_word = |at: usize, words: &[&str]| {
             let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
             matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if is_among(word))
         };
-        let independent_at =
-            (0..clause.len()).find(|at| is_word(*at, &["independent"]) && !is_word(at + 1, &["of", "from"]));
+        let independent_at = (0..clause.len())
+            .filter(|_| is_section)
+            .find(|at| is_word(*at, &["independent"]) && !is_word(at + 1, &["of", "from"]));
         let (subject, waited_for) = (None, None);
         let (last, last_but_one) = (None, None);
         Self {
@@ -218,8 +221,8 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "**US3 (P1)**: Foundation + US2 - Progress": behind the name, nothing but what it waits for.
     fn note_bare_needs(&mut self, topic: Option<&[PlacedName<'a>]>) {
-        let colon = self.clause.iter().position(|token| token.what == Piece::Colon);
-        let (Some(topic), Some(colon)) = (topic, colon) else { return };
+        let Some(topic) = topic else { return };
+        let Some(colon) = self.clause.iter().position(|token| token.what == Piece::Colon) else { return };
         // In "US1 ──┼── Phase 5: US4" the drawn line stands between two names.
         let is_drawn = self.clause[..colon].iter().any(|token| token.what == Piece::Other);
         if self.voice != ClauseVoice::Section || self.is_remark || is_drawn {
