@@ -416,8 +416,14 @@ fn replace_in_phases(says: &[Says], (roles, family): (&[Role], &NodeParents), st
             && siblings.iter().skip(1).all(|at| says[*at] > Says::Nothing)
             && siblings.iter().skip(1).filter(|at| says[**at] == Says::Own).count() * 2 >= siblings.len() - 1;
         if is_whole {
-            let stating = siblings.iter().skip(1).filter(|at| says[**at] > Says::AsRange);
-            stating.for_each(|at| stated.replaced[*at] = true);
+            // Within a range, the tasks behind the first keep their order.
+            let goes_on = |before: usize, at: usize| {
+                [before, at].iter().all(|at| says[*at] == Says::AsRange)
+                    && stated.needs[before] == stated.needs[at]
+            };
+            let stating: Vec<usize> =
+                siblings.windows(2).filter(|pair| !goes_on(pair[0], pair[1])).map(|pair| pair[1]).collect();
+            stating.into_iter().for_each(|at| stated.replaced[at] = true);
         }
     }
 }
