@@ -1382,3 +1382,166 @@ fn sequential_behind_the_last_tasks_in_brackets_excepts_them_from_parallel_work(
     assert!(needs(&repo, text, "T002").is_empty());
     assert_eq!(needs(&repo, text, "T004"), ["T003"]);
 }
+
+/// The plan of [`STORIES`] with a section about order.
+fn stories_with(said: &str) -> String {
+    format!("{STORIES}{said}\n")
+}
+
+#[test]
+fn words_below_a_name_in_a_drawing_explain_it_and_are_no_names() {
+    let repo = TestRepo::init();
+    let text = stories_with(
+        "```\nPhase 1: Setup ────────────┐\n                           │\nPhase 2: Foundational ◄────┘\n         \
+         (models, services)\n              │\n              │  BLOCKS ALL USER STORIES\n              ▼\n     \
+         ┌────────┴────────┬────────────┐\n     │                 │            │\nPhase 3: US1 ◄──►  Phase 4: US2       │\n\
+         (P1 - MVP)        (P1)                 │\n                       │            │\n                       ▼            │\n\
+         \x20            Phase 5: US3 ◄─────────┘\n```\n",
+    );
+    assert_eq!(needs(&repo, &text, "phase-2"), ["phase-1"]);
+    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
+    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-2"]);
+}
+
+#[test]
+fn a_line_drawn_back_to_an_earlier_phase_gives_way_to_words_about_that_phase() {
+    let repo = TestRepo::init();
+    let drawing = "```\nPhase 5\n   │\n   ▼\nPhase 3\n```\n";
+    assert_eq!(needs(&repo, &stories_with(drawing), "phase-3"), ["phase-5"]);
+    let worded = stories_with(&format!("- US1 depends on Phase 2\n\n{drawing}"));
+    assert_eq!(needs(&repo, &worded, "phase-3"), ["phase-2"]);
+}
+
+#[test]
+fn the_last_name_before_a_joint_leads_on() {
+    let repo = TestRepo::init();
+    let text = stories_with(
+        "```\nPhase 2\n  ├─► US1 ─► US2 ─┐\n  │               ├─► Phase 7\n  └─► US1 ─► US3 ─┘\n```\n",
+    );
+    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-3"]);
+    assert_eq!(needs(&repo, &text, "phase-5"), ["phase-3"]);
+}
+
+#[test]
+fn a_cell_that_denies_a_dependency_names_none() {
+    let repo = TestRepo::init();
+    let table = |cell: &str| {
+        stories_with(&format!("| Story | Depends on |\n|---|---|\n| US1 | Phase 2 |\n| US2 | {cell} |\n"))
+    };
+    for cell in [
+        "Phase 2, independent of US1",
+        "Phase 2. Shares the timer with US1, independently testable",
+        "After Foundational. Can be parallel to US1.",
+        "Phase 2, then US3",
+    ] {
+        assert_eq!(needs(&repo, &table(cell), "phase-4"), ["phase-2"], "{cell}");
+    }
+    assert_eq!(needs(&repo, &table("Needs the session flow from US1"), "phase-4"), ["phase-3"]);
+}
+
+#[test]
+fn stories_may_be_counted_with_letters() {
+    let repo = TestRepo::init();
+    let plan = "## Phase 0: Baseline\n- [ ] T001 a\n- [ ] T002 b\n## Story A (P1): x\n- [ ] T010 c\n## Story B (P2): y\n- [ ] T020 d\n\
+                ## Story C: z\n- [ ] T030 e\n## Phase 5: Polish\n- [ ] T040 f\n\n## Dependencies\n\n";
+    let text = format!("{plan}- Stories B and C depend on T001–T002 (baseline) but not on each other\n");
+    for story in ["story-b-p2-y", "story-c-z"] {
+        assert_eq!(needs(&repo, &text, story), ["T001", "T002"]);
+    }
+    let text = format!("{plan}- Story C depends on Stories A-B\n");
+    assert_eq!(needs(&repo, &text, "story-c-z"), ["story-a-p1-x", "story-b-p2-y"]);
+    assert_eq!(needs(&repo, &text, "story-b-p2-y"), ["phase-0"]);
+}
+
+#[test]
+fn tasks_of_a_range_keep_their_order_where_only_the_range_waits() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Build\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\
+                - [ ] T007 g\n\n## Dependencies\n\nT001 → T002-T004 → T005 → T006 → T007\n";
+    assert_eq!(needs(&repo, text, "T003"), ["T001", "T002"]);
+    assert_eq!(needs(&repo, text, "T004"), ["T001", "T003"]);
+}
+
+#[test]
+fn what_may_come_before_something_does_not_block_it() {
+    let repo = TestRepo::init();
+    for said in [
+        "- **US3**: Depends on Phase 2; can be implemented before US2 if needed\n",
+        "- **US3**: Depends on Phase 2 — works even before US2 is done\n",
+        "- **US3**: Depende de Phase 2 — mesmo antes da US2 estar pronta\n",
+    ] {
+        assert_eq!(needs(&repo, &stories_with(said), "phase-4"), ["phase-2"], "{said}");
+    }
+    assert_eq!(
+        needs(&repo, &stories_with("- US3 must be done before US2\n"), "phase-4"),
+        ["phase-5", "phase-2"]
+    );
+    let parallel = stories_with("- T003 and T005 can run in parallel before T006\n");
+    assert_eq!(needs(&repo, &parallel, "T006"), ["T003", "T005"]);
+}
+
+#[test]
+fn a_story_does_not_wait_for_what_it_is_said_to_be_independent_of() {
+    let repo = TestRepo::init();
+    let text = stories_with(
+        "- **US2 (P1)**: Depends on Phase 2; independent of US1 for the code, but needs US1 for end-to-end tests\n",
+    );
+    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-2"]);
+}
+
+#[test]
+fn a_task_that_would_wait_for_itself_is_not_what_a_statement_is_about() {
+    let repo = TestRepo::init();
+    let text = stories_with(
+        "- After T002 run T005–T006, T008 depends on T003–T006\n\n```\nChecks (T003-T004)\n  ├─ T003\n  └─ T004\n```\n",
+    );
+    assert!(needs(&repo, &text, "T003").is_empty());
+    assert!(!needs(&repo, &text, "T005").contains(&"T006".to_owned()));
+    assert!(needs(&repo, &text, "T008").contains(&"T006".to_owned()));
+}
+
+#[test]
+fn an_arrow_leads_past_words_only_to_what_it_names() {
+    let repo = TestRepo::init();
+    let text = stories_with("- **US3** → better settings for all stories\n");
+    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
+    let text = stories_with("- **US1–US3**: share one file → sequential, in order US1 → US2 → US3\n");
+    assert_eq!(needs(&repo, &text, "phase-5"), ["phase-4"]);
+    let text = stories_with("- T006 (US3) → 可與 US1 並行\n");
+    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
+}
+
+#[test]
+fn the_title_of_a_phase_goes_before_a_word_in_another_title() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Foundational\n- [ ] T002 b\n## Phase 3: Tests & TDD Setup\n- [ ] T003 c\n\n\
+                ## Dependencies\n\n- Phase 2 depends on Setup\n- Phase 3 depends on Foundational\n";
+    assert_eq!(needs(&repo, text, "phase-2"), ["phase-1"]);
+}
+
+#[test]
+fn a_phase_that_only_mentions_a_story_is_no_part_of_it() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 b\n## Phase 3: User Story 2\n- [ ] T003 c\n\
+                ## Phase 4: Settings (serves US1)\n- [ ] T004 d\n\n## Dependencies\n\n- US2 depends on US1\n";
+    assert_eq!(needs(&repo, text, "phase-3"), ["phase-2"]);
+}
+
+#[test]
+fn the_backend_is_no_word_for_after() {
+    let repo = TestRepo::init();
+    let text = stories_with("- US1 后端模型（T003）与 US2 页面（T005）可并行\n- US2 的集成依赖 Phase 2\n");
+    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
+    let text = stories_with("- T003 和 T004 可与后端并行开发\n");
+    assert_eq!(needs(&repo, &text, "T004"), ["T003"]);
+}
+
+#[test]
+fn the_title_of_a_box_does_not_lead_to_what_the_box_holds() {
+    let repo = TestRepo::init();
+    let text = stories_with(
+        "```\nPhase 2\n  ↓\n┌──────────────┐\n│ P1 stories   │\n├──────────────┤\n│ US1: x       │\n│ US2: y       │\n└──────────────┘\n```\n",
+    );
+    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
+    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-2"]);
+}

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Offset, PlanLine,
-    keywords::{ClauseVoice, keyword_at},
+    keywords::{ClauseVoice, Sense, keyword_at},
     lines::LineKind,
     mentions::{Mentions, Name, PlacedName, behind_parenthesis},
     sentences::ArrowClaim,
@@ -54,7 +54,7 @@ struct Row<'a> {
     hangs_up: bool,
     /// Whether there is nothing but lines that lead down.
     leads_down: bool,
-    /// Whether there is nothing but remarks in brackets, as "(independent)", about what stands above them.
+    /// Whether there is nothing but remarks about what stands above them, as "(independent)" or "blocks all stories".
     is_remark: bool,
     /// The column of a line that another leaves to the right, as in `|\`.
     fork: Option<usize>,
@@ -99,10 +99,13 @@ impl<'a> Joint<'a> {
             self.close(claims);
         }
         self.column = row.joint;
-        if let (Some(_), [first, rest @ ..]) = (row.joint, &row.names[..]) {
-            self.left.extend(first.names.iter().cloned());
+        if let Some(joint) = row.joint {
+            // Of "T1 → T2 ──┐" the last leads on.
+            let behind = row.names.partition_point(|name| name.column < joint);
+            let (before, behind) = row.names.split_at(behind);
+            self.left.extend(before.last().into_iter().flat_map(|name| name.names.clone()));
             self.right.extend(
-                rest.first().filter(|name| name.is_chained).iter().flat_map(|name| name.names.clone()),
+                behind.first().filter(|name| name.is_chained).iter().flat_map(|name| name.names.clone()),
             );
         }
     }
@@ -118,7 +121,18 @@ impl<'a> Joint<'a> {
 /// Whether a line stands within a box.
 fn is_framed(text: &str) -> bool {
     let text = text.trim();
-    text.len() > '║'.len_utf8() && text.starts_with(['║', '│', '┃']) && text.ends_with(['║', '│', '┃'])
+    let is_row = text.starts_with(['║', '│', '┃']) && text.ends_with(['║', '│', '┃']);
+    text.len() > '║'.len_utf8() && is_row || is_divider(text)
+}
+
+/// Whether a line divides a box, as below its title.
+fn is_divider(text: &str) -> bool {
+    let text = text.trim();
+    let is_rule = |c: char| matches!(c, '─' | '━' | '═');
+    text.starts_with(['├', '╠', '┣', '╟'])
+        && text.ends_with(['┤', '╣', '┫', '╢'])
+        && text.contains(is_rule)
+        && text.chars().skip(1).take(text.chars().count() - 2).all(is_rule)
 }
 
 /// Takes what the wires of a drawing say, and marks the names that they lead to.
@@ -173,6 +187,15 @@ fn behind_remark(tokens: &[Token<'_>], at: usize) -> usize {
     if says_order { end } else { at }
 }
 
+/// Whether a text says something of what stands above it, as "blocks all stories" and "depends on US1" do. "After Phase 2" may
+/// stand above what begins then.
+fn is_predicate(tokens: &[Token<'_>], at: usize) -> bool {
+    let keyword = tokens.get(at).and_then(|_| keyword_at(tokens, at, ClauseVoice::Section));
+    keyword.is_some_and(|keyword| {
+        keyword.sense == Sense::Blocks || keyword.sense == Sense::Waits && keyword.is_certain
+    })
+}
+
 /// The column of the first `┐`, `┤`, `┼`, `┬` or `┘` behind a name.
 fn joint_behind(text: &str, name: usize) -> Option<usize> {
     let at = text.get(name..)?.find(['┐', '┤', '┼', '┬', '┘', '╮', '╯'])?;
@@ -198,7 +221,7 @@ impl<'d> DrawingReader<'d> {
             if row.names.is_empty() {
                 leads_down |= row.leads_down;
                 fork = row.fork;
-                if !row.leads_down && !row.is_remark {
+                if !row.leads_down && !row.is_remark && !is_divider(line.text) {
                     path = Path::default();
                 }
                 continue;
@@ -237,7 +260,7 @@ impl<'d> DrawingReader<'d> {
 
     fn row<'a>(&self, line: &PlanLine<'a>) -> Row<'a> {
         let text = line.text;
-        let names = self.names_of(text, line);
+        let (names, is_predicate) = self.names_of(text, line);
         let start = names.first().map_or(text.chars().count(), |name| name.column);
         let byte = text.char_indices().nth(start).map_or(text.len(), |(byte, _)| byte);
         let before = &text[..byte];
@@ -257,16 +280,24 @@ impl<'d> DrawingReader<'d> {
             hangs_up: before.contains(['┌', '╭']),
             is_nested: before.contains(['│', '|']),
             fork: ["|\\", "│\\"].iter().find_map(|fork| text.find(fork)).map(|at| text[..at].chars().count()),
-            is_remark: text.trim().starts_with(['(', '（']) && text.trim().ends_with([')', '）']),
-            leads_down: !text.trim().is_empty() && text.chars().all(|c| c.is_whitespace() || is_line(c)),
+            is_remark: is_predicate
+                || text.trim().starts_with(['(', '（']) && text.trim().ends_with([')', '）']),
+            leads_down: !text.trim().is_empty()
+                && !is_divider(text)
+                && text.chars().all(|c| c.is_whitespace() || is_line(c)),
         }
     }
 
-    /// The names of a line. "Phase 3: US1 Browse" is one name; an arrow or a wide gap parts two.
-    fn names_of<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> Vec<DrawnName<'a>> {
+    /// The names of a line, and whether it says something of what stands above it instead. "Phase 3: US1 Browse" is one name;
+    /// an arrow or a wide gap parts two.
+    fn names_of<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> (Vec<DrawnName<'a>>, bool) {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.text(text, line.at, &mut tokens);
         let mut found: Vec<DrawnName<'a>> = Vec::new();
+        let first = tokens.iter().position(|token| token.what != Piece::Other).unwrap_or(0);
+        if is_predicate(&tokens, first) {
+            return (found, true);
+        }
         let (mut at, mut end) = (0, 0);
         // Columns are counted from the last name on, so that a long line takes linear time.
         let (mut counted, mut column) = (0, 0);
@@ -300,7 +331,7 @@ impl<'d> DrawingReader<'d> {
             }
             (at, end) = (list.end, list.end);
         }
-        found
+        (found, false)
     }
 
     /// The arrows of a Mermaid flowchart.

@@ -103,6 +103,9 @@ const LABELS: [&str; 39] = [
 /// The longest word of [`keyword_at`] in bytes; longer ones need not be looked at.
 const LONGEST: usize = 22;
 
+/// Words before "before" that tell that nothing has to wait.
+const EVEN: [&str; 4] = ["even", "mesmo", "incluso", "sogar"];
+
 /// The keyword at a position.
 pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) -> Option<Keyword> {
     let Piece::Word(word) = clause[at].what else { return None };
@@ -136,7 +139,12 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
     let next = NextToken { is_label, is_name: is_name(clause.get(at + 1)) };
     let (sense, reach, len, is_certain) = words(lower, voice, &follows, next)?;
     // "US2 must not start before US1 is done".
-    let sense = if lower == "before" && is_forbidden(clause, at) { Sense::Waits } else { sense };
+    let sense = match sense {
+        Sense::Blocks if lower == "before" && is_forbidden(clause, at) => Sense::Waits,
+        // "US2 works even before US1 is done".
+        Sense::Blocks if at > 0 && is_any_word(clause.get(at - 1), &EVEN) => Sense::Unrelated,
+        sense => sense,
+    };
     // "T001 and T002 can run in parallel with each other" says how they run.
     if sense == Sense::Unrelated && is_word(clause.get(at + len), "each") {
         return None;
@@ -232,6 +240,8 @@ fn words(
         "until" | "follow" | "following" if voice != ClauseVoice::Task => (Waits, Near, 1, false),
         "soon" if is_section && follows(&["as"]) => (Waits, Near, 2, false),
         "upon" if is_section && follows(&["completion", "completing"]) => (Waits, Near, 2, false),
+        // "T021, T022 need sequential work".
+        "requires" | "require" | "needs" | "need" if follows(&["sequential", "sequentially"]) => return None,
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         // In a task, "包依赖问题" is about packages.
         "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, reach, 1, true),
@@ -312,6 +322,16 @@ fn is_forbidden(clause: &[Token<'_>], at: usize) -> bool {
         && !has_any(near, &["need", "needs", "required", "necessary", "have", "has"])
 }
 
+/// "US4 can be done before US3 if needed": what may come first need not.
+pub(super) fn is_permitted_before(clause: &[Token<'_>], at: usize) -> bool {
+    const SHORTLY: usize = 4;
+    let near = &clause[at.saturating_sub(SHORTLY)..at];
+    // "T001 and T002 can run in parallel before T003" permits only the parallel work.
+    let is_parallel = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
+    let is_can = has_any(near, &["can", "may", "could"]) && !has_any(near, &["not", "only", "must"]);
+    is_word(clause.get(at), "before") && is_can && !near.iter().any(is_parallel)
+}
+
 /// Whether "not", "no" or "without" shortly before a keyword turns it round.
 pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
     const SHORTLY: usize = 3;
@@ -381,7 +401,11 @@ pub(super) fn is_wish(clause: &[Token<'_>], at: usize, words: usize) -> bool {
 }
 
 fn is_word(token: Option<&Token<'_>>, wanted: &str) -> bool {
-    matches!(token.map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted))
+    is_any_word(token, &[wanted])
+}
+
+fn is_any_word(token: Option<&Token<'_>>, wanted: &[&str]) -> bool {
+    matches!(token.map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)))
 }
 
 /// Whether a word says that things run at the same time, in the languages that people use.

@@ -108,8 +108,25 @@ impl NodeIndex {
             let counted = role.counted.as_ref().map(|(_, label)| label.clone());
             known.phases.push((at, role.label.clone().or(counted)));
         }
+        // "Phase 6: Settings (serves US1)" is no part of the story where "Phase 3: User Story 1" is the story itself.
+        for phases in known.by_story.values_mut() {
+            if phases.iter().any(|at| !roles[*at].is_annotated) {
+                phases.retain(|at| !roles[*at].is_annotated);
+            }
+        }
+        known.add_aliases(roles);
         known.add_counted(roles);
         known
+    }
+
+    /// "Test setup" is "setup" where no other phase is called so; the last one, as with titles.
+    fn add_aliases(&mut self, roles: &[Role]) {
+        for (at, role) in roles.iter().enumerate().rev() {
+            for alias in &role.aliases {
+                self.title_lengths.entry(alias[0].clone()).or_default().insert(alias.len());
+                self.by_title.entry(alias.clone()).or_insert(at);
+            }
+        }
     }
 
     /// "Group 3" and "3. Auth" are known by their numbers too, unless "Phase 3" has that number.
@@ -307,7 +324,12 @@ impl NodeIndex {
 
     fn stories_between(&self, first: &str, last: &str) -> Vec<usize> {
         let (Ok(first), Ok(last)) = (first.parse::<f32>(), last.parse::<f32>()) else {
-            return [self.story(first), self.story(last)].concat();
+            let (first, last) = (first.to_lowercase(), last.to_lowercase());
+            let is_lettered = first.len() == 1 && last.len() == 1 && first <= last;
+            let letters = self.by_story.range(first.clone()..=last.clone()).filter(|_| is_lettered);
+            let letters: Vec<usize> =
+                letters.filter(|(story, _)| story.len() == 1).flat_map(|(_, at)| at.clone()).collect();
+            return if is_lettered { letters } else { [self.story(&first), self.story(&last)].concat() };
         };
         let is_within = |number: &str| number.parse::<f32>().is_ok_and(|n| first <= n && n <= last);
         self.by_story.iter().filter(|(number, _)| is_within(number)).flat_map(|(_, at)| at.clone()).collect()

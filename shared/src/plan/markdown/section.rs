@@ -216,9 +216,23 @@ fn lettered_number(text: &str) -> Option<String> {
         .then(|| format!("{}{}", letter.to_ascii_lowercase(), &rest[..digits]))
 }
 
-/// `1`, `1 & 2`, `1-3`, `1, 2 and 3` at the start of a text.
+/// Whether a word is a letter that counts, as in "Story A: Login" and "Stories A & B".
+fn is_letter_apart(word: &str, behind: &str) -> bool {
+    const MARKS: [char; 12] = [':', '：', '(', '（', '—', '–', '-', '&', '+', ',', '/', '|'];
+    // "M-01" is a number of something else.
+    let is_joined = behind.starts_with('-');
+    let behind = behind.trim_start_matches([' ', '*']);
+    word.len() == 1
+        && word.chars().all(|c| c.is_ascii_alphabetic())
+        && !is_joined
+        && (behind.is_empty() || behind.starts_with(MARKS) || behind.starts_with("and "))
+}
+
+/// `1`, `1 & 2`, `1-3`, `1, 2 and 3`, `A`, `A & B` at the start of a text.
 fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
     let mut rest = text.trim_start_matches([' ', '-', '#', ':', '：']);
+    // "Story: a user logs in" counts nothing.
+    let mut may_be_letter = !text[..text.len() - rest.len()].contains([':', '：', '#']);
     if let Some(number) = lettered_number(rest) {
         numbers.extend(Some(number).filter(|number| !numbers.contains(number)));
         return;
@@ -227,7 +241,9 @@ fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
     loop {
         let len = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
         let number = rest[..len].trim_end_matches('.');
-        if !number.starts_with(|c: char| c.is_ascii_digit()) || number.len() > 4 {
+        let is_letter = may_be_letter && is_letter_apart(number, &rest[len..]);
+        may_be_letter = is_letter;
+        if !is_letter && !number.starts_with(|c: char| c.is_ascii_digit()) || number.len() > 4 {
             return;
         }
         if let (Some(from), Ok(to)) = (from.take(), number.parse::<u32>()) {
@@ -303,11 +319,12 @@ pub(super) fn without_brackets(title: &str) -> &str {
     title.split(['(', '（', '[']).next().unwrap_or(title)
 }
 
-/// The names by which sentences speak of a phase, as lower-case words: its title without label and brackets.
-pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
+/// The names by which sentences speak of a phase, as lower-case words: its title without label and brackets, and "setup" for one
+/// that begins so; then the names that it has only if no other phase has them, as "setup" for "Test setup".
+pub(super) fn spoken_names(title: &str) -> [Vec<Vec<String>>; 2] {
     const MOST_WORDS: usize = 5;
     let bare = bare_title(title);
-    let mut names = Vec::new();
+    let (mut names, mut aliases) = (Vec::new(), Vec::new());
     let own = title_words(title);
     let is_generic = matches!(&own[..], [word] if matches!(word.as_str(), "tests" | "test" | "testing" | "implementation" | "core" | "tasks" | "models" | "all" | "user" | "the"));
     let is_story = begins_with_story(bare);
@@ -317,7 +334,7 @@ pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
     // "基礎建設 (Foundational)" is called by what stands in the brackets.
     let bracketed = title.split_once(['(', '（']).map_or("", |(_, inner)| inner.trim_start()).to_lowercase();
     let lower = bare.to_lowercase();
-    for (part, aliases) in [
+    for (part, words) in [
         (
             "foundation",
             &["foundational", "foundation", "foundations", "fundação", "fundación", "fondation"][..],
@@ -325,13 +342,16 @@ pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
         ("setup", &["setup"]),
         ("polish", &["polish"]),
     ] {
-        if (lower.contains(part) || bracketed.starts_with(part)) && !is_story {
-            names.extend(aliases.iter().map(|alias| vec![(*alias).to_owned()]));
+        let is_called =
+            bracketed.starts_with(part) || own.first().is_some_and(|first| first.starts_with(part));
+        if (is_called || lower.contains(part)) && !is_story {
+            let names = if is_called { &mut names } else { &mut aliases };
+            names.extend(words.iter().map(|word| vec![(*word).to_owned()]));
         }
     }
     names.sort();
     names.dedup();
-    names
+    [names, aliases]
 }
 
 /// Whether a subsection is about tests that come first, or about the implementation, by the start of its title.
@@ -509,6 +529,10 @@ mod tests {
             ("Phase 2: User Story A-1 — x", &["a1"]),
             ("Phase 2: x (US-B2)", &["b2"]),
             ("USB3 ports", &[]),
+            ("Story A (P1): x", &["a"]),
+            ("Phase 3: User Stories A & B - x", &["a", "b"]),
+            ("User Story: A user logs in", &[]),
+            ("Story A-team", &[]),
         ] {
             let (mut found, mut wanted) = (story_numbers(title), wanted.to_vec());
             found.sort();

@@ -7,7 +7,7 @@ const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones stand first.
-const CJK_WORDS: [&str; 85] = [
+const CJK_WORDS: [&str; 91] = [
     "所有期望的用户故事",
     "所有期望的用戶故事",
     "所有期望的使用者故事",
@@ -40,6 +40,12 @@ const CJK_WORDS: [&str; 85] = [
     "完成后",
     "完成後",
     "完成之后",
+    "后端",
+    "後端",
+    "后台",
+    "後台",
+    "后续",
+    "後續",
     "必须在",
     "依赖关系",
     "依賴關係",
@@ -211,7 +217,8 @@ impl Tokenizer<'_> {
                 }
             }
             [.., Token { what: Piece::Word(last), .. }] if is_story_word(last) => {
-                if let Some(number) = ids::numeric(rest).filter(|number| number.len() <= 3) {
+                let number = ids::numeric(rest).filter(|number| number.len() <= 3);
+                if let Some(number) = number.or(Some(word).filter(|word| counting_letter(word).is_some())) {
                     return (Some(Piece::Story(number)), number.len());
                 }
             }
@@ -253,18 +260,22 @@ fn is_lettered_number(word: &str) -> bool {
     digits > 0 && digits < 3 && word.len() == digits + 1 && word.as_bytes()[digits].is_ascii_alphabetic()
 }
 
-/// The `C` of "Phases A, B and C": a letter that counts on from the label of a phase.
+/// A capital letter that stands alone, as in "Phase B".
+fn counting_letter(label: &str) -> Option<char> {
+    label.chars().next().filter(|c| label.len() == 1 && c.is_ascii_uppercase())
+}
+
+/// The `C` of "Phases A, B and C" or "Stories A-C": a letter that counts on from the label of a phase or story.
 fn is_next_letter(word: &str, before: &[Token<'_>]) -> bool {
-    let letter = |label: &str| label.chars().next().filter(|c| label.len() == 1 && c.is_ascii_uppercase());
-    let Some(own) = letter(word) else { return false };
+    let Some(own) = counting_letter(word) else { return false };
     let is_joint = |token: &&Token<'_>| match token.what {
-        Piece::Word(word) => is_and(word) || is_phase_word(word),
+        Piece::Word(word) => is_and(word) || is_phase_word(word) || is_story_word(word),
         piece => matches!(piece, Piece::Comma | Piece::Plus | Piece::Dash),
     };
     let joints = before.iter().rev().take_while(is_joint).count();
     let last = before[..before.len() - joints].last().filter(|_| joints > 0);
     let last = last.and_then(|token| match token.what {
-        Piece::Phase(label) | Piece::Number(label) => letter(label),
+        Piece::Phase(label) | Piece::Story(label) | Piece::Number(label) => counting_letter(label),
         _ => None,
     });
     last.is_some_and(|last| last < own)

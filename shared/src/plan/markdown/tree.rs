@@ -63,6 +63,8 @@ pub(super) struct Role {
     pub(super) is_first: bool,
     /// Its title as sentences speak of it, in lower-case words.
     pub(super) titles: Vec<Vec<String>>,
+    /// What sentences call it if no other phase is called so.
+    pub(super) aliases: Vec<Vec<String>>,
     /// Whether it is a box without an id.
     pub(super) is_unnamed: bool,
     /// The subsection of its phase that a task stands in.
@@ -132,7 +134,10 @@ impl TreeBuilder<'_, '_> {
         let tagged = self.tagged_stories();
         let section_ids = self.name_sections(&phases, names);
         let sections = vec![None; self.outline.sections.len()];
-        let mut nodes = Nodes { ids: self.entry_ids(), sections, ..Nodes::default() };
+        // Nodes are large, and moving them as the lists grow takes time.
+        let most = self.outline.entries.len() + self.outline.sections.len();
+        let (drafts, roles) = (Vec::with_capacity(most), Vec::with_capacity(most));
+        let mut nodes = Nodes { drafts, roles, ids: self.entry_ids(), sections };
         let named = section_ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?)));
         let named: Vec<(usize, &TaskId)> = named.collect();
         let continued = named.windows(2).filter(|pair| pair[0].1 == pair[1].1).map(|pair| pair[1].0);
@@ -351,6 +356,7 @@ impl TreeBuilder<'_, '_> {
         }
         let is_annotated =
             story_numbers(without_brackets(title)).is_empty() && !story_numbers(title).is_empty();
+        let [titles, aliases] = spoken_names(title);
         Role {
             kind,
             label: phase_label(title),
@@ -362,7 +368,8 @@ impl TreeBuilder<'_, '_> {
             is_annotated,
             is_tagged,
             is_first: purpose(title) == Purpose::First,
-            titles: spoken_names(title),
+            titles,
+            aliases,
             is_unnamed: false,
             section: Subsection::default(),
         }

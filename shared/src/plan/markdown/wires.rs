@@ -196,11 +196,11 @@ impl Canvas {
         above <= 1 && cells.iter().all(|(row, column)| is_lone(*row, *column))
     }
 
-    /// The name that a line leads to on a side. A space or two may stand between.
+    /// The name that a line leads to on a side. A space or two may stand between, and below a name the words that explain it.
     fn name_at(&self, (row, column): Cell, side: Side) -> Option<usize> {
         const GAP: usize = 2;
         let spans = self.spans.get(match side {
-            Up => row.checked_sub(1)?,
+            Up => self.above_words(row, column)?,
             Down => row + 1,
             Left | Right => row,
         })?;
@@ -215,6 +215,18 @@ impl Canvas {
                 .or_else(|| after.filter(|span| span.left == column + 1)),
         };
         span.map(|span| span.name)
+    }
+
+    /// The row above a place, or the one above the words without a name that stand there.
+    fn above_words(&self, row: usize, column: usize) -> Option<usize> {
+        const MOST_ROWS: usize = 3;
+        let is_words = |row: &usize| {
+            self.spans[*row].is_empty()
+                && self.rows[*row].iter().any(|c| c.is_alphanumeric())
+                && !is_line(self.character((*row, column)))
+        };
+        let words = (0..row).rev().take(MOST_ROWS).take_while(is_words).count();
+        row.checked_sub(words + 1)
     }
 
     /// Names in boxes take up the whole box, and the border of a box is no wire.
@@ -289,8 +301,9 @@ fn directed(ends: &[End]) -> Option<Wire> {
         if is_target(end) { &mut wire.to } else { &mut wire.from }.push(end.name);
     }
     if wire.from.is_empty() {
-        // A tree that is drawn upside down: its branches stand above what they lead to.
-        let (below, beside): (Vec<&End>, Vec<&End>) = ends.iter().partition(|end| end.side == Down);
+        // A tree that is drawn upside down: its branches stand above what they lead to. Nothing leads from an arrow head.
+        let plain = ends.iter().filter(|end| !end.is_headed || end.side == Down);
+        let (below, beside): (Vec<&End>, Vec<&End>) = plain.partition(|end| end.side == Down);
         wire.from = beside.iter().map(|end| end.name).collect();
         wire.to = below.iter().map(|end| end.name).collect();
     }
@@ -335,6 +348,9 @@ mod tests {
             ("A   B\n▲   │\n└───┘", vec![wired("B", "A")]),
             ("A → B", vec![]),
             ("A\n├── B ← C\n└── D", vec![wired("A", "BD")]),
+            // Words below a name explain it, and nothing leads from an arrow head.
+            ("A\nwords  x\n│      │\n▼      ▼\nB      C", vec![wired("A", "B")]),
+            (" ┌──┴──┐\n │     │\n B     │\n C ◄───┘", vec![]),
         ] {
             assert_eq!(wires(drawing), wanted, "{drawing}");
         }

@@ -2,12 +2,18 @@
 
 use super::{
     super::{
-        keywords::{Sense, keyword_at},
+        keywords::{Sense, is_parallel_word, keyword_at},
         mentions::{List, PlacedName},
-        tokens::Piece,
+        tokens::{Piece, Token},
     },
     ArrowClaim, ClauseReader, Force, OrderClaim, is_of_tasks,
 };
+
+/// Whether a word tells what something is for or part of.
+fn is_preposition(token: &Token<'_>) -> bool {
+    const WORDS: [&str; 8] = ["for", "of", "from", "with", "in", "by", "para", "für"];
+    matches!(token.what, Piece::Word(word) if WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
 
 impl<'a> ClauseReader<'_, 'a> {
     /// A chain of arrows that begins with a list.
@@ -52,26 +58,31 @@ impl<'a> ClauseReader<'_, 'a> {
         list.end
     }
 
-    /// What an arrow leads to, and whether a keyword stands before it. In "Phase 2 ← BLOCKER: all stories wait" words that
-    /// explain the phase follow upon the arrow.
+    /// What an arrow leads to, and whether a keyword stands before it. In "Phase 2 ← BLOCKER: all stories wait" and "US5 → better
+    /// settings for all stories" words that explain the phase follow upon the arrow.
     pub(super) fn right_of(&self, at: usize, points_left: bool) -> Option<(List<'a>, bool)> {
         const SHORTLY: usize = 6;
         for start in at..self.clause.len().min(at + SHORTLY) {
-            let is_explained = points_left
-                && self.clause[at..start].iter().any(|token| matches!(token.what, Piece::Word(_)));
+            let between = &self.clause[at..start];
+            let has_words = between.iter().any(|token| matches!(token.what, Piece::Word(_)));
+            let is_explained = has_words && (points_left || between.last().is_some_and(is_preposition));
             if let Some(list) = self.mentions.list_at(self.clause, start).filter(|_| !is_explained) {
                 // "Phase 3 → Phase 2 완료 후".
                 let is_postfix = |at: &usize| {
                     let keyword = self.clause.get(*at).and_then(|_| keyword_at(self.clause, *at, self.voice));
                     keyword.is_some_and(|keyword| keyword.sense == Sense::Postfix)
                 };
-                let is_worded = (list.end..list.end + 2).any(|at| is_postfix(&at));
+                // "T039 → 可與 US2 並行".
+                let is_parallel = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word(word)) if !word.is_ascii() && is_parallel_word(word));
+                let is_worded = is_parallel || (list.end..list.end + 2).any(|at| is_postfix(&at));
                 return Some((list, is_worded));
             }
             if keyword_at(self.clause, start, self.voice).is_some() {
                 return Some((List::new(Vec::new(), start, start), true));
             }
-            if matches!(self.clause[start].what, Piece::Arrow(_)) {
+            // "share a file → sequential, in order US1 → US2".
+            let is_end = has_words && self.clause[start].what == Piece::Comma;
+            if is_end || matches!(self.clause[start].what, Piece::Arrow(_)) {
                 return None;
             }
             // An arrow may lead into brackets: "T001 → (T002, T003) → T004".

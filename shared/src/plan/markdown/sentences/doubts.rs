@@ -83,6 +83,25 @@ impl<'a> ClauseReader<'_, 'a> {
                 || says(before, &["can"]) && says(before, &["start", "begin"]) && says(before, &["but"]))
     }
 
+    /// "US1: independent of US2 for the code, but needs US2 for the tests": what the item does not wait for as a whole.
+    pub(super) fn is_denied_before(
+        &self,
+        object: Option<&[PlacedName<'a>]>,
+        keyword: Keyword,
+        topic: Option<&[PlacedName<'a>]>,
+    ) -> bool {
+        let (Some(object), Some(topic)) = (object, topic) else { return false };
+        let has =
+            |list: &[PlacedName<'a>], name: &PlacedName<'a>| list.iter().any(|(other, _)| *other == name.0);
+        let is_denied = |(who, others): &(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)| {
+            who.iter().map(|(name, _)| name).eq(topic.iter().map(|(name, _)| name))
+                && object.iter().all(|name| has(others, name))
+        };
+        keyword.sense == Sense::Waits
+            && self.voice == ClauseVoice::Section
+            && self.said.unrelated.iter().any(is_denied)
+    }
+
     /// "Phase 4 depends on Phase 3 because the report requires its facts": a reason for what was said.
     pub(super) fn explains(&self, at: usize) -> bool {
         const SHORTLY: usize = 16;

@@ -172,9 +172,12 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     ];
     let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
     let is_word = |word: &str| is_among(WORDS, word);
-    // Chinese, Japanese and Korean tell what the tasks are right behind their ids.
-    let is_noun =
-        |word: &str| word.chars().all(is_cjk) && !word.starts_with(['不', '非', '无', '無', '没', '沒']);
+    // Chinese, Japanese and Korean tell what the tasks are right behind their ids. In "可与后端并行" they run beside something else.
+    let is_noun = |word: &str| {
+        word.chars().all(is_cjk)
+            && !word.starts_with(['不', '非', '无', '無', '没', '沒'])
+            && !matches!(word, "与" | "與" | "和" | "跟")
+    };
     between.iter().all(|token| matches!(token.what, Piece::Word(word) if is_word(word) || is_noun(word)))
 }
 

@@ -19,7 +19,9 @@ use self::{
 };
 use super::{
     Offset,
-    keywords::{ClauseVoice, Keyword, Sense, is_denied, is_of_some_part, is_wish, keyword_at},
+    keywords::{
+        ClauseVoice, Keyword, Sense, is_denied, is_of_some_part, is_permitted_before, is_wish, keyword_at,
+    },
     mentions::{List, Mentions, Name, PlacedName, behind_parenthesis},
     tokens::{Piece, Token},
 };
@@ -164,13 +166,16 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
             clause.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
         };
-        let (has_while, has_each) = (has(&["while"]), has(&EACH));
+        // Only sections are asked for most of it, and a plan has many more tasks.
+        let is_section = voice == ClauseVoice::Section;
+        let (has_while, has_each) = (is_section && has(&["while"]), has(&EACH));
         let is_word = |at: usize, words: &[&str]| {
             let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
             matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if is_among(word))
         };
-        let independent_at =
-            (0..clause.len()).find(|at| is_word(*at, &["independent"]) && !is_word(at + 1, &["of", "from"]));
+        let independent_at = (0..clause.len())
+            .filter(|_| is_section)
+            .find(|at| is_word(*at, &["independent"]) && !is_word(at + 1, &["of", "from"]));
         let (subject, waited_for) = (None, None);
         let (last, last_but_one) = (None, None);
         Self {
@@ -216,8 +221,8 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "**US3 (P1)**: Foundation + US2 - Progress": behind the name, nothing but what it waits for.
     fn note_bare_needs(&mut self, topic: Option<&[PlacedName<'a>]>) {
-        let colon = self.clause.iter().position(|token| token.what == Piece::Colon);
-        let (Some(topic), Some(colon)) = (topic, colon) else { return };
+        let Some(topic) = topic else { return };
+        let Some(colon) = self.clause.iter().position(|token| token.what == Piece::Colon) else { return };
         // In "US1 ──┼── Phase 5: US4" the drawn line stands between two names.
         let is_drawn = self.clause[..colon].iter().any(|token| token.what == Piece::Other);
         if self.voice != ClauseVoice::Section || self.is_remark || is_drawn {
@@ -433,6 +438,9 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
+        if self.is_denied_before(object.as_ref().map(|(object, _)| &object[..]), keyword, topic) {
+            return object.map_or(keyword.end, |(_, end)| end);
+        }
         let in_parallel =
             self.in_parallel.take().filter(|(_, end)| *end == at && keyword.sense == Sense::Waits);
         let is_parallel = in_parallel.is_some();
@@ -456,7 +464,12 @@ impl<'a> ClauseReader<'_, 'a> {
             if keyword.sense == Sense::Blocks && who.is_empty() { self.named_behind_colon(end) } else { who };
         if self.voice.is_own() || !who.is_empty() {
             // A long list of what runs in parallel after T013 may hold tasks that come before it.
-            let is_loose = is_parallel || is_wish(self.clause, at, 3) || self.is_aside(at, keyword);
+            let is_permitted = keyword.sense == Sense::Blocks && is_permitted_before(self.clause, at);
+            if is_permitted {
+                self.said.unrelated.push((who.clone(), object.clone()));
+            }
+            let is_loose =
+                is_parallel || is_permitted || is_wish(self.clause, at, 3) || self.is_aside(at, keyword);
             let force = match self.force() {
                 _ if is_loose => Force::Loose,
                 Force::Firm if keyword.sense == Sense::Blocks => Force::Blocking,
@@ -521,7 +534,12 @@ impl<'a> ClauseReader<'_, 'a> {
             Sense::Then => true,
             // "T037 can run in parallel with T038".
             Sense::Unrelated => list.end <= at && is_permission(&self.clause[list.end..at]),
-            _ => list.end == at,
+            // "T004 and T005 both depend on T003".
+            _ => {
+                list.end == at
+                    || list.end + 1 == at
+                        && matches!(self.clause[list.end].what, Piece::Word("both" | "all" | "each"))
+            }
         };
         let last = self.last.as_ref().filter(|list| is_near(list));
         let last = last.map(|list| list.members.clone()).or_else(|| self.meant_by_pronoun(at));

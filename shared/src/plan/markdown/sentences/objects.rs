@@ -83,6 +83,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Recipe entity from US1" at a position: a few words, and where the thing that they name comes from.
     fn origin_at(&self, at: usize) -> Option<List<'a>> {
         const MOST_WORDS: usize = 6;
+        const FROM: [&str; 8] = ["from", "of", "de", "da", "do", "du", "des", "von"];
         let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
             Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
             _ => None,
@@ -102,7 +103,7 @@ impl<'a> ClauseReader<'_, 'a> {
             .find(|at| {
                 is_id(*at)
                     || is_bracketed(*at)
-                    || word(*at).is_some_and(|word| word.eq_ignore_ascii_case("from"))
+                    || word(*at).is_some_and(|word| FROM.iter().any(|from| word.eq_ignore_ascii_case(from)))
             })?;
         let list = self.mentions.list_at(self.clause, end + usize::from(!is_id(end)))?;
         let is_closed = is_bracketed(end) && what(list.end) == Some(Piece::Close);

@@ -74,12 +74,15 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Stories must be done in order: US1, US2, US3": what a label says of the list behind it.
     pub(super) fn note_ordered_label(&mut self) {
         const IN_ORDER: [&str; 4] = ["order", "sequence", "sequentially", "sequential"];
+        if self.voice != ClauseVoice::Section {
+            return;
+        }
         let clause = self.clause;
         let Some(colon) = clause.iter().position(|token| token.what == Piece::Colon) else { return };
         let is = |at: usize, words: &[&str]| matches!(clause[at].what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
         let says_order = colon > 0 && is(colon - 1, &IN_ORDER);
         let is_open = (0..colon).any(|at| is(at, &["any", "priority", "not", "no", "parallel"]));
-        if self.voice != ClauseVoice::Section || !says_order || is_open {
+        if !says_order || is_open {
             return;
         }
         let list = self.mentions.list_at(clause, colon + 1);
@@ -115,15 +118,16 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "The models marked [P] can run in parallel (T016-T027)", in any language: what is said of the tasks with the mark.
     pub(super) fn note_marked(&mut self) {
         const MARK: [Piece<'_>; 3] = [Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare];
+        if self.voice != ClauseVoice::Section {
+            return;
+        }
         let clause = self.clause;
         let mut marks = clause.windows(MARK.len());
         let is_mark = |part: &[Token<'a>]| part.iter().map(|token| token.what).eq(MARK);
         let is_parallel =
             |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
         let open = clause.iter().rposition(|token| token.what == Piece::Open);
-        let Some(open) = open.filter(|_| self.voice == ClauseVoice::Section && marks.any(is_mark)) else {
-            return;
-        };
+        let Some(open) = open.filter(|_| marks.any(is_mark)) else { return };
         let has_ids = clause[..open].iter().any(|token| matches!(token.what, Piece::Id(_)));
         let says_parallel = clause[..open].iter().any(is_parallel);
         let tasks = self.bracketed_tasks(open).filter(|_| says_parallel && !has_ids);
@@ -150,8 +154,10 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_range = |(name, _): &PlacedName<'a>| matches!(name, Name::Range(..));
         let ranges = list.members.iter().filter(|name| is_range(name)).count();
         let has_names = (list.last..list.end).any(|at| self.clause[at].what == Piece::Open);
+        // "T030 and T027–T029": one task beside a range.
+        let is_of_two = list.members.len() == 2 && ranges == 1 && !list.is_comma_list;
         let is_of_ranges =
-            list.members.len() > 1 && (ranges == list.members.len() || has_names && ranges > 1);
+            list.members.len() > 1 && (ranges == list.members.len() || has_names && ranges > 1 || is_of_two);
         if is_of_ranges {
             let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();
             self.abreast_groups(&groups);

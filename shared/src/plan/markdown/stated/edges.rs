@@ -163,7 +163,7 @@ impl Reader<'_, '_, '_> {
     /// A drawn tree always leads from the earlier to the later.
     pub(super) fn then(&mut self, ArrowClaim { left, right }: &ArrowClaim<'_>) {
         let claim = OrderClaim { who: right.clone(), on: left.clone(), force: Force::Firm };
-        self.claim(&claim, None, Weight::Arrow);
+        self.claim(&claim, None, Weight::Line);
     }
 
     pub(super) fn claim(&mut self, claim: &OrderClaim<'_>, own: Option<usize>, weight: Weight) {
@@ -205,6 +205,11 @@ impl Reader<'_, '_, '_> {
         } else {
             Scope::Few
         };
+        // In "Tests (T046-T047)" above "T046" and in "…, T075–T079, T080 depends on T073–T079" a task that would wait for itself is
+        // not what the statement is about.
+        let all: HashSet<usize> = on.iter().map(|(on, _)| *on).collect();
+        let is_named = |who: usize| self.known.is_task(who) && all.contains(&who);
+        let who: NamedNodes = who.into_iter().filter(|(who, _)| !is_named(*who)).collect();
         for (who, who_at) in who {
             for (on, on_at) in &on {
                 let at = if *on_at == usize::MAX { who_at } else { *on_at };
@@ -250,7 +255,8 @@ impl Reader<'_, '_, '_> {
         if self.family.are_kin(who, on) || is_against || self.narrowed.contains(&(who, on)) {
             return;
         }
-        let is_drawn = weight == Weight::Arrow;
+        let is_line = weight == Weight::Line;
+        let is_drawn = is_line || weight == Weight::Arrow;
         let is_phase = |at: usize| self.roles[at].kind != NodeKind::Task;
         let weight = if is_phase(who) || is_phase(on) { weight.max(Weight::Phase) } else { weight };
         let place = SourcePlace { file: self.page.file.0, at };
@@ -266,7 +272,7 @@ impl Reader<'_, '_, '_> {
         if self.statements.edges.len() > MOST_EDGES {
             return;
         }
-        self.statements.edges.push(Edge { who, on, place, weight, scope, is_drawn });
+        self.statements.edges.push(Edge { who, on, place, weight, scope, is_drawn, is_line });
     }
 
     /// The nodes that are named. What is not there is reported.

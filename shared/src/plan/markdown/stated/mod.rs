@@ -1,6 +1,7 @@
 //! The order that a plan states: which of its statements are taken, and where they replace the implied order.
 
 mod arrows;
+mod cells;
 mod edges;
 mod groups;
 mod reader;
@@ -64,8 +65,10 @@ enum Weight {
     Task,
     /// A section about dependencies says it of tasks.
     Section,
-    /// An arrow or a drawing.
+    /// An arrow.
     Arrow,
+    /// A line in a drawing.
+    Line,
     /// It is said of whole phases.
     Phase,
     /// A remark in brackets.
@@ -96,12 +99,16 @@ struct Edge {
     scope: Scope,
     /// Whether an arrow or a drawing says it.
     is_drawn: bool,
+    /// Whether a line in a drawing does.
+    is_line: bool,
 }
 
 /// What is stated of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Says {
     Nothing,
+    /// What a range waits for that it is in, as "T007-T024". That tells nothing about the order within the range.
+    AsRange,
     /// That it waits for tasks of another phase, as a whole group may.
     Something,
     /// What it waits for itself.
@@ -194,9 +201,12 @@ fn take(
     let is_against = |edge: &Edge| is_phase(edge.who) && is_phase(edge.on) && edge.on > edge.who;
     statements.edges.sort_by_key(|edge| (edge.weight, is_against(edge)));
     stated.precedence.prefer(statements.edges.iter().map(|edge| (edge.who, edge.on)));
+    let is_worded = |edge: &&Edge| !edge.is_drawn && edge.weight != Weight::Remark && is_phase(edge.who);
+    let mut worded: HashSet<usize> = statements.edges.iter().filter(is_worded).map(|edge| edge.who).collect();
+    worded.extend(&statements.free);
     let mut taken: HashSet<(usize, usize)> = HashSet::new();
     let mut says = vec![Says::Nothing; roles.len()];
-    for Edge { who, on, place, weight, scope, is_drawn } in statements.edges {
+    for Edge { who, on, place, weight, scope, is_drawn, is_line } in statements.edges {
         let is_general = scope == Scope::All;
         let is_vague = is_drawn || is_general || scope == Scope::Blocking;
         if is_vague && statements.only.get(&who).is_some_and(|only| !only.contains(&on)) {
@@ -208,7 +218,11 @@ fn take(
         if is_denied {
             continue;
         }
-        let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
+        // Lines are drawn carelessly: one from a later phase back to an earlier one gives way to words about the earlier.
+        if is_line && is_phase(who) && is_phase(on) && on > who && worded.contains(&who) {
+            found.warnings.extend(contradiction((who, on), place, pages, found));
+            continue;
+        }
         // A line that is drawn to "Polish" does not tell that nothing else comes before it.
         let is_added = (is_general || is_drawn) && roles[who].kind == NodeKind::Last
             || weight == Weight::Remark
@@ -229,7 +243,12 @@ fn take(
         if !is_general {
             let is_own = family.parents[who] == family.parents[on] && scope != Scope::Range
                 || is_phase(on) && scope == Scope::Few;
-            says[who] = says[who].max(if is_own { Says::Own } else { Says::Something });
+            let own = match scope {
+                _ if is_own => Says::Own,
+                Scope::Range => Says::AsRange,
+                _ => Says::Something,
+            };
+            says[who] = says[who].max(own);
         }
         let id = found.drafts[on].task.id.clone();
         found.drafts[who].needs.push(DraftNeed::stated((id, place)));
@@ -397,7 +416,14 @@ fn replace_in_phases(says: &[Says], (roles, family): (&[Role], &NodeParents), st
             && siblings.iter().skip(1).all(|at| says[*at] > Says::Nothing)
             && siblings.iter().skip(1).filter(|at| says[**at] == Says::Own).count() * 2 >= siblings.len() - 1;
         if is_whole {
-            siblings.iter().skip(1).for_each(|at| stated.replaced[*at] = true);
+            // Within a range, the tasks behind the first keep their order.
+            let goes_on = |before: usize, at: usize| {
+                [before, at].iter().all(|at| says[*at] == Says::AsRange)
+                    && stated.needs[before] == stated.needs[at]
+            };
+            let stating: Vec<usize> =
+                siblings.windows(2).filter(|pair| !goes_on(pair[0], pair[1])).map(|pair| pair[1]).collect();
+            stating.into_iter().for_each(|at| stated.replaced[at] = true);
         }
     }
 }

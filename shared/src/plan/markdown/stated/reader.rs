@@ -14,7 +14,6 @@ use super::{
         node_parents::NodeParents,
         outline::Block,
         sentences::{self, ArrowClaim, Force, OrderClaim, SaidOrder},
-        table::CellKind,
         tokens::{Piece, Token, Tokenizer},
         tree::Role,
     },
@@ -91,37 +90,6 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
             said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
-        }
-    }
-
-    /// A cell under "Depends on" is a list, whatever stands around the ids.
-    fn cells(&mut self) {
-        for cell in &self.page.outline.cells {
-            let (mut who, mut on) = (Vec::new(), Vec::new());
-            self.tokenizer.text(cell.who, cell.who_at, &mut who);
-            self.tokenizer.text(cell.needs, cell.at, &mut on);
-            let mentions = self.mentions(true);
-            let who: Vec<PlacedName<'_>> = mentions.names(&who).into_iter().take(1).collect();
-            if cell.kind != CellKind::Beside
-                && let (nodes, _) = self.known.resolve_all(&who, None)
-                && let [(own, _)] = nodes[..]
-                && self.known.is_task(own)
-            {
-                self.statements.declared.insert(own);
-            }
-            if !who.is_empty() {
-                let on = mentions.names(&on);
-                let (who, on) = match cell.kind {
-                    CellKind::Needs => (who, on),
-                    CellKind::Blocks => (on, who),
-                    CellKind::Beside => {
-                        self.unrelated(&who, &on, None);
-                        self.unrelated(&on, &who, None);
-                        continue;
-                    }
-                };
-                self.claim(&OrderClaim { who, on, force: Force::Firm }, None, Weight::Task);
-            }
         }
     }
 
