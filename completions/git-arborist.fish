@@ -28,7 +28,7 @@ function __git_arborist_verbs
         gardener\t'Run all tasks of the plan, in order' \
         garden\t'Run one task' \
         work\t'Work on a plan together with other machines, through a remote' \
-        merge\t'Merge finished tasks into their target, each tested first' \
+        merge\t'Test finished tasks and merge them into their target' \
         reset\t'Let a task start over' \
         demo\t'Show a whole run in a temporary repository' \
         worktree\t'Give each task its own worktree and branch' \
@@ -42,7 +42,7 @@ function __git_arborist_verbs
         init\t'Write a configuration with the agents and the test command found here' \
         sandbox\t'Check what agents and tests can do on this machine' \
         hooks\t'Install git hooks that check task commits and pushes' \
-        tools\t'Run an MCP server for agents, with a task\'s files and commands that you name' \
+        tools\t'Give agents a task\'s files and the commands that you configure, through MCP' \
         install-assets\t'Install manual pages and shell completions' \
         help\t'Open the manual page of a command'
     set -l names (string split -f 1 \t -- $known)
@@ -88,7 +88,7 @@ complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what 
 # gardener
 complete -c git-arborist -n '__git_arborist_in gardener' -f
 complete -c git-arborist -n '__git_arborist_in gardener' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
-complete -c git-arborist -n '__git_arborist_in gardener' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the task\'s own command); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
+complete -c git-arborist -n '__git_arborist_in gardener' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command that the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_in gardener' -l model -x -d 'The model that the agent uses'
 complete -c git-arborist -n '__git_arborist_in gardener' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l implement-model -x -d 'The model that implements'
@@ -105,9 +105,9 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-time -x -d 
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'Test command for tasks without their own test commands'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Allow tasks to change this protected path; \'fewer-tests\' lets them reduce the number of tests that run'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Let tasks change this path although the setting \'protect\' names it. \'fewer-tests\' in place of a path lets them run fewer tests'
 complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
-complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bwrap if it works, otherwise landlock; off uses no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel; off uses no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
@@ -120,10 +120,10 @@ complete -c git-arborist -n '__git_arborist_in gardener' -s v -l verbose -d 'Als
 complete -c git-arborist -n '__git_arborist_in gardener' -s q -l quiet -d 'Print only failures, and the summary of a run that did not succeed'
 complete -c git-arborist -n '__git_arborist_in gardener' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in gardener' -l only -x -a '(__git_arborist_tasks)' -d 'Run only this task, or the tasks of this phase. Can be repeated'
-complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Stop after this task or phase, in the order of the plan'
+complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Run the plan up to and including this task or phase'
 complete -c git-arborist -n '__git_arborist_in gardener' -l jobs -x -d 'How many tasks to run at once, each in its own worktree: a number, or auto'
 complete -c git-arborist -n '__git_arborist_in gardener' -l isolate -d 'Use worktrees even for one task at a time, and leave the checkout alone'
-complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'Which parallel tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number (that many)'
+complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'Which parallel tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in gardener' -l keep-going -d 'Continue with other tasks when one fails'
 complete -c git-arborist -n '__git_arborist_in gardener' -l retry-failed -d 'Try failed tasks again, and continue tasks that were interrupted too often'
 complete -c git-arborist -n '__git_arborist_in gardener' -s h -l help -d 'Show what it does and takes'
@@ -133,7 +133,7 @@ complete -c git-arborist -n '__git_arborist_in garden' -f -a '(__git_arborist_ta
 complete -c git-arborist -n '__git_arborist_in garden' -s m -l message -x -d 'Run one task described in these words, without a plan'
 complete -c git-arborist -n '__git_arborist_in garden' -l retry-failed -d 'Run it even if it has failed, or was interrupted too often'
 complete -c git-arborist -n '__git_arborist_in garden' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
-complete -c git-arborist -n '__git_arborist_in garden' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the task\'s own command); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
+complete -c git-arborist -n '__git_arborist_in garden' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command that the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_in garden' -l model -x -d 'The model that the agent uses'
 complete -c git-arborist -n '__git_arborist_in garden' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
 complete -c git-arborist -n '__git_arborist_in garden' -l implement-model -x -d 'The model that implements'
@@ -150,9 +150,9 @@ complete -c git-arborist -n '__git_arborist_in garden' -l max-task-time -x -d 'T
 complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'Test command for tasks without their own test commands'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Allow tasks to change this protected path; \'fewer-tests\' lets them reduce the number of tests that run'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Let tasks change this path although the setting \'protect\' names it. \'fewer-tests\' in place of a path lets them run fewer tests'
 complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
-complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bwrap if it works, otherwise landlock; off uses no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel; off uses no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
@@ -179,7 +179,7 @@ complete -c git-arborist -n '__git_arborist_at work' -l retry-failed -d 'Let tas
 complete -c git-arborist -n '__git_arborist_at work' -l on -x -d 'Start workers on other machines: slurm, ssh:HOST,HOST, kubernetes, or one of engines.*'
 complete -c git-arborist -n '__git_arborist_at work' -l workers -x -d 'How many workers to start [default: 1, or one for each host]'
 complete -c git-arborist -n '__git_arborist_at work' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
-complete -c git-arborist -n '__git_arborist_at work' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the task\'s own command); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
+complete -c git-arborist -n '__git_arborist_at work' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command that the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_at work' -l model -x -d 'The model that the agent uses'
 complete -c git-arborist -n '__git_arborist_at work' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
 complete -c git-arborist -n '__git_arborist_at work' -l implement-model -x -d 'The model that implements'
@@ -196,9 +196,9 @@ complete -c git-arborist -n '__git_arborist_at work' -l max-task-time -x -d 'The
 complete -c git-arborist -n '__git_arborist_at work' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_at work' -l test-command -x -d 'Test command for tasks without their own test commands'
 complete -c git-arborist -n '__git_arborist_at work' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before'
-complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Allow tasks to change this protected path; \'fewer-tests\' lets them reduce the number of tests that run'
+complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Let tasks change this path although the setting \'protect\' names it. \'fewer-tests\' in place of a path lets them run fewer tests'
 complete -c git-arborist -n '__git_arborist_at work' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
-complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bwrap if it works, otherwise landlock; off uses no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel; off uses no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_at work' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_at work' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
 complete -c git-arborist -n '__git_arborist_at work' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
@@ -245,7 +245,7 @@ complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arb
 complete -c git-arborist -n '__git_arborist_at merge' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands in tracked files. With \'merge resolve\': also land your changes to files without a conflict'
 complete -c git-arborist -n '__git_arborist_at merge' -l test-command -x -d 'Test landings with this command if no gates are configured'
-complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'Which tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number (that many)'
+complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_at merge' -s h -l help -d 'Show what it does and takes'
 
@@ -278,7 +278,7 @@ complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands in tracked files. With \'merge resolve\': also land your changes to files without a conflict'
 complete -c git-arborist -n '__git_arborist_in merge run' -l test-command -x -d 'Test landings with this command if no gates are configured'
-complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number (that many)'
+complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge run' -s h -l help -d 'Show what it does and takes'
 
@@ -301,7 +301,7 @@ complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(_
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands in tracked files. With \'merge resolve\': also land your changes to files without a conflict'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l test-command -x -d 'Test landings with this command if no gates are configured'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (every task that can), all-or-nothing, first (only the first that can), or a number (that many)'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s h -l help -d 'Show what it does and takes'
 

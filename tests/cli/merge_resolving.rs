@@ -63,7 +63,7 @@ fn what_an_agent_resolved_goes_through_the_gate_like_everything_else() {
     repo.git(["config", "arborist.merge.gates.check.command", "grep -q both a.txt || grep -q ours$ a.txt"])
         .succeeds();
     repo.agent("if test -e \"$ROOT/again\"; then echo both > a.txt; else touch \"$ROOT/again\"; echo neither > a.txt; fi");
-    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("(attempt 2)");
     assert_eq!(repo.show("main", "a.txt"), "both");
     assert!(
         repo.prompt(2).contains("Earlier tries failed:\n- the gate 'check' failed"),
@@ -89,7 +89,7 @@ fn marks_of_conflict_are_no_resolution_and_two_tries_are_enough() {
     repo.merge(&["T2"])
         .exits(2)
         .out("1 in conflict (T2)")
-        .err("try 2")
+        .err("(attempt 2)")
         .err("resolve it:    git arborist merge resolve T2");
     assert_eq!(repo.calls(), 2);
     repo.merge(&["status", "T2"]).exits(2).out("try 2: conflict markers are left in a.txt");
@@ -260,7 +260,7 @@ fn without_gates_a_resolution_has_to_pass_the_tests_of_its_task() {
     repo.agent(
         "if test -e \"$ROOT/again\"; then echo good > a.txt; else touch \"$ROOT/again\"; echo bad > a.txt; fi",
     );
-    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("(attempt 2)");
     assert_eq!(repo.show("main", "a.txt"), "good");
     assert!(repo.prompt(2).contains("- the gate 'test' failed"), "{}", repo.prompt(2));
     let trailers = repo.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
@@ -292,7 +292,7 @@ fn a_signal_stops_the_agent_and_uses_up_no_try() {
         let queue = repo.merge(&["list", "--json"]).answer();
         assert!(queue.contains("\"tries\": []"), "{queue}");
         fs::write(repo.root().join("well"), "").unwrap();
-        repo.merge(&["run"]).succeeds().out("1 landed (T2)").err("try 1");
+        repo.merge(&["run"]).succeeds().out("1 landed (T2)").err("(attempt 1)");
     }
 }
 
@@ -306,7 +306,7 @@ fn a_resolution_lands_only_after_its_review() {
   *) if test -e \"$ROOT/again\"; then echo both > a.txt; else touch \"$ROOT/again\"; echo 'evil()' > a.txt; fi ;;
 esac",
     );
-    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("(attempt 2)");
     assert_eq!(repo.show("main", "a.txt"), "both");
     let review = repo.prompt(1);
     assert!(
