@@ -225,13 +225,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         (Kind::Text, [_]) => repository.list_worktrees()?.into_iter().next().map(|main| main.path),
         _ => None,
     };
-    let is_untouched =
-        |standing: &NodeProgress<'_>| standing.state == State::Pending && standing.history.is_none();
-    let (mut lost, mut lost_branches) = (HashMap::new(), HashMap::new());
-    if progress.leaves().any(is_untouched) {
-        lost.extend(find_lost_tasks(&repository, run)?);
-        lost_branches = hold_lost(&repository, run, &mut progress)?;
-    }
+    let LostWork { lost, lost_branches, tickets } = LostWork::find(&repository, run, &mut progress)?;
     let log = match (&home, options.tasks.as_slice()) {
         (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
         _ => None,
@@ -240,18 +234,6 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         (Kind::Text, [task]) => branches::find(&repository, &settings, run, task)?,
         _ => Vec::new(),
     };
-    let has_ticket = |standing: &NodeProgress<'_>| standing.is_apart() || is_untouched(standing);
-    let tickets = match progress.counted().any(has_ticket) {
-        true => Store::new(&repository).load(Some(&run.scope.branch))?,
-        false => Vec::new(),
-    };
-    let tickets: Vec<Ticket> = tickets.into_iter().map(|stored| stored.ticket).collect();
-    for ticket in &tickets {
-        let is_untouched = progress.find(&ticket.task).is_some_and(is_untouched);
-        if is_untouched && OtherRun::find(&repository, ticket, run)?.is_some_and(|other| other.is_gone) {
-            lost.entry(ticket.task.clone()).or_insert(ticket.source);
-        }
-    }
     let due_phase = found.plan.as_ref().and_then(|plan| find_due_phase(plan, &progress));
     let due_phase = due_phase.map(|phase| phase.id.clone());
     let plan = found.shown;
@@ -285,6 +267,38 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         ui.hint(&format!("the last session has its own branch: git arborist state --scope {branch}"));
     }
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
+}
+
+/// Work that is no longer where it was, and the queue, which knows about some of it.
+struct LostWork {
+    lost: HashMap<TaskId, Oid>,
+    lost_branches: HashMap<TaskId, LostBranch>,
+    tickets: Vec<Ticket>,
+}
+
+impl LostWork {
+    fn find(repository: &Repository, run: &Run, progress: &mut Progress<'_>) -> Result<Self, Failure> {
+        let is_untouched =
+            |standing: &NodeProgress<'_>| standing.state == State::Pending && standing.history.is_none();
+        let (mut lost, mut lost_branches) = (HashMap::new(), HashMap::new());
+        if progress.leaves().any(is_untouched) {
+            lost.extend(find_lost_tasks(repository, run)?);
+            lost_branches = hold_lost(repository, run, progress)?;
+        }
+        let has_ticket = |standing: &NodeProgress<'_>| standing.is_apart() || is_untouched(standing);
+        let tickets = match progress.counted().any(has_ticket) {
+            true => Store::new(repository).load(Some(&run.scope.branch))?,
+            false => Vec::new(),
+        };
+        let tickets: Vec<Ticket> = tickets.into_iter().map(|stored| stored.ticket).collect();
+        for ticket in &tickets {
+            let is_untouched = progress.find(&ticket.task).is_some_and(is_untouched);
+            if is_untouched && OtherRun::find(repository, ticket, run)?.is_some_and(|other| other.is_gone) {
+                lost.entry(ticket.task.clone()).or_insert(ticket.source);
+            }
+        }
+        Ok(Self { lost, lost_branches, tickets })
+    }
 }
 
 /// Finds tasks whose branches were deleted before they landed. A run refuses to begin them, so they are not ready.

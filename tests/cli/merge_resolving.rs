@@ -16,7 +16,10 @@ use crate::queue_repo::{QueueRepo, clash, content};
 fn an_agent_resolves_it_with_both_tasks_before_its_eyes() {
     let repo = content();
     repo.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
-    repo.merge(&["T2"]).succeeds().out("1 landed (T2)").err("an agent is resolving the conflict of T2 (attempt 1)");
+    repo.merge(&["T2"])
+        .succeeds()
+        .out("1 landed (T2)")
+        .err("an agent is resolving the conflict of T2 (attempt 1)");
     assert_eq!(repo.show("main", "a.txt"), "ours\ntheirs");
     let prompt = repo.prompt(0);
     for part in [

@@ -107,7 +107,7 @@ fn find_base(repository: &Repository, ticket: &Ticket) -> Result<Oid, GitError> 
     for _ in 0..MAX_COMMITS {
         match read(repository, base)? {
             Some((message, Some(parent))) if message.subject.task.as_ref() == Some(&ticket.task) => {
-                base = parent
+                base = parent;
             }
             _ => break,
         }
