@@ -1454,6 +1454,15 @@ fn stories_may_be_counted_with_letters() {
 }
 
 #[test]
+fn a_dash_between_a_story_and_its_title_is_no_range() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 3 - Quiz\n- [ ] T002 b\n## Phase 3: User Story 6 - 3D Robot\n- [ ] T003 c\n\n\
+                ## Dependencies\n\n| Story | Can start after | Depends on |\n|---|---|---|\n\
+                | US3 - Quiz | Setup (Phase 1) | No other stories |\n| US6 - 3D Robot | Setup (Phase 1) | No other stories |\n";
+    assert_eq!(needs(&repo, text, "phase-3"), ["phase-1"]);
+}
+
+#[test]
 fn tasks_of_a_range_keep_their_order_where_only_the_range_waits() {
     let repo = TestRepo::init();
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Build\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\

@@ -325,11 +325,13 @@ impl NodeIndex {
     fn stories_between(&self, first: &str, last: &str) -> Vec<usize> {
         let (Ok(first), Ok(last)) = (first.parse::<f32>(), last.parse::<f32>()) else {
             let (first, last) = (first.to_lowercase(), last.to_lowercase());
-            let is_lettered = first.len() == 1 && last.len() == 1 && first <= last;
-            let letters = self.by_story.range(first.clone()..=last.clone()).filter(|_| is_lettered);
-            let letters: Vec<usize> =
-                letters.filter(|(story, _)| story.len() == 1).flat_map(|(_, at)| at.clone()).collect();
-            return if is_lettered { letters } else { [self.story(&first), self.story(&last)].concat() };
+            let is_letter = |text: &str| text.len() == 1 && text.chars().all(char::is_alphabetic);
+            if !is_letter(&first) || !is_letter(&last) {
+                return [self.story(&first), self.story(&last)].concat();
+            }
+            let is_within = |story: &String| is_letter(story) && first <= *story && *story <= last;
+            let within = self.by_story.iter().filter(|(story, _)| is_within(story));
+            return within.flat_map(|(_, at)| at.clone()).collect();
         };
         let is_within = |number: &str| number.parse::<f32>().is_ok_and(|n| first <= n && n <= last);
         self.by_story.iter().filter(|(number, _)| is_within(number)).flat_map(|(_, at)| at.clone()).collect()
