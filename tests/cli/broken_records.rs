@@ -147,13 +147,18 @@ fn cleanup_names_a_damaged_ref_and_cleans_up_the_rest() {
     }
 }
 
+/// Two tasks that are complete and wait in the queue.
+fn queued() -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
+    repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    repo.arborist(["gardener", "--isolate"]).exits(1);
+    repo
+}
+
 #[test]
 fn a_damaged_ticket_stops_no_landing() {
     for damage in DAMAGES {
-        let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
-        repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
-        repo.arborist(["gardener", "--isolate"]).exits(1);
-        let name = "refs/arborist/queue/tickets/main/T001";
+        let (repo, name) = (queued(), "refs/arborist/queue/tickets/main/T001");
         damage(&repo, name);
         repo.arborist(["merge", "run"]).succeeds().out("1 landed (T002)").err(name);
         repo.arborist(["state"]).succeeds();
@@ -163,10 +168,7 @@ fn a_damaged_ticket_stops_no_landing() {
 #[test]
 fn a_damaged_ticket_of_the_task_itself_is_kept_and_replaced() {
     for damage in DAMAGES {
-        let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
-        repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
-        repo.arborist(["gardener", "--isolate"]).exits(1);
-        let name = "refs/arborist/queue/tickets/main/T001";
+        let (repo, name) = (queued(), "refs/arborist/queue/tickets/main/T001");
         damage(&repo, name);
         let garbage = repo.git(["rev-parse", "-q", "--verify", name]);
         let garbage = (garbage.code() == 0).then(|| garbage.stdout().trim().to_owned());

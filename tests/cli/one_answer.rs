@@ -28,7 +28,7 @@ fn nothing_is_ready_behind_a_phase_whose_tests_failed_until_they_pass() {
         "task-tree.json",
         r#"{"nodes": {
           "P1": {"id": "P1", "name": "one", "children": ["T1"],
-                 "test_commands": [{"type": "integration", "command": "test -e ../mended"}]},
+                 "test_commands": [{"type": "integration", "command": "test -e ../fixed"}]},
           "T1": {"id": "T1", "name": "a", "parent": "P1"},
           "T2": {"id": "T2", "name": "b", "depends_on": ["P1"]},
           "T3": {"id": "T3", "name": "c"}}, "root_ids": ["P1", "T2", "T3"]}"#,
@@ -39,7 +39,7 @@ fn nothing_is_ready_behind_a_phase_whose_tests_failed_until_they_pass() {
     repo.arborist(["garden", "T2", "--yes"]).exits(1);
     repo.arborist(["garden", "--yes"]).exits(1);
     assert!(!repo.git(["log", "--format=%s"]).answer().contains("@T2@"));
-    std::fs::write(repo.root().join("mended"), "").unwrap();
+    std::fs::write(repo.root().join("fixed"), "").unwrap();
     repo.arborist(["garden", "T2", "--yes"]).succeeds();
     assert_eq!(ready(&repo), ["T3"]);
 }
@@ -150,7 +150,7 @@ fn a_dry_run_begins_with_the_tests_of_a_phase_as_the_run_does() {
         "task-tree.json",
         r#"{"nodes": {
           "P1": {"id": "P1", "name": "one", "children": ["T1"],
-                 "test_commands": [{"type": "integration", "command": "test -e ../mended"}]},
+                 "test_commands": [{"type": "integration", "command": "test -e ../fixed"}]},
           "T1": {"id": "T1", "name": "a", "parent": "P1"},
           "T2": {"id": "T2", "name": "b", "depends_on": ["P1"]}}, "root_ids": ["P1", "T2"]}"#,
         WORKER,
@@ -158,7 +158,7 @@ fn a_dry_run_begins_with_the_tests_of_a_phase_as_the_run_does() {
     repo.arborist(["gardener", "--yes"]).exits(1);
     repo.arborist(["state", "--ready"]).succeeds().shows();
     repo.arborist(["gardener", "--dry-run"]).succeeds().shows();
-    std::fs::write(repo.root().join("mended"), "").unwrap();
+    std::fs::write(repo.root().join("fixed"), "").unwrap();
     repo.arborist(["gardener", "--yes"]).succeeds();
     repo.arborist(["gardener", "--dry-run"]).succeeds().never("P1");
 }

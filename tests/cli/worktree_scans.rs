@@ -90,9 +90,9 @@ fn a_huge_file_is_not_read_where_a_rule_no_longer_hides_it() {
         );
         let repo = repo(&deed, "");
         // The file was moved away, and the second attempt takes the rule back.
-        let mend = "[ $ARBORIST_TASK = T001 ] || rm -f .gitignore spec/.gitignore";
+        let fix = "[ $ARBORIST_TASK = T001 ] || rm -f .gitignore spec/.gitignore";
         let script = fs::read_to_string(repo.root().join("agent.sh")).unwrap();
-        fs::write(repo.root().join("agent.sh"), script.replace(&deed, &format!("{mend}\n{deed}"))).unwrap();
+        fs::write(repo.root().join("agent.sh"), script.replace(&deed, &format!("{fix}\n{deed}"))).unwrap();
         repo.arborist(["gardener"]).succeeds();
         assert!(subjects(&repo).contains("@T002@implement-fail"), "{rule}: {}", subjects(&repo));
         assert!(repo.path(".git/arborist-aside/1/spec/logs/huge").exists());

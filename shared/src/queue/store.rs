@@ -128,8 +128,8 @@ impl<'a> Store<'a> {
         Ok(true)
     }
 
-    /// Removes the ticket of a task that cannot be read, so that a new one can be written. It is saved under another ref,
-    /// if it leads to a commit, and the user is told.
+    /// Removes the ticket of a task that cannot be read, so that a new one can be written. If it leads to a
+    /// commit, it is saved under another ref. A warning names it.
     fn clear_unreadable(&self, scope: &BranchName, task: &TaskId) -> Result<(), QueueError> {
         let name = format!("{}{task}", folder_of(scope));
         let repository = self.repository;

@@ -188,7 +188,7 @@ impl GitQueue<'_> {
         {
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
-        // The gate may pass when it runs again, so this is said at once.
+        // Reported now, because the gate may pass on its second run.
         if let Some(trespass) = &trespass {
             let words = format!("the gate '{}' does not count: {trespass}", gate.name);
             (self.on_event)(crate::queue::QueueEvent::Note { words });

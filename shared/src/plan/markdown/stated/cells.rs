@@ -49,7 +49,7 @@ impl<'a> Reader<'_, '_, 'a> {
     /// for, as "Phase 2, independent of US1" or "Shares the timer with US1, independently testable", is a sentence.
     fn needs_of_cell(&self, cell: &[Token<'a>]) -> Vec<PlacedName<'a>> {
         let mentions = self.mentions(true);
-        // Below "Sequential after", "T030, then T035" goes on with what comes later.
+        // In a column "Sequential after", the cell "T030, then T035" names T030; T035 comes later.
         let is_then =
             |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("then"));
         let cell = cell.split(is_then).next().unwrap_or_default();
