@@ -77,7 +77,7 @@ fn look_for_trouble(site: &OpenQueue, run: &Run, ticket: &mut Ticket) -> Result<
         return Ok(());
     }
     let tip = site.repository.find_branch(&ticket.branch())?;
-    match ticket.find_trouble(run, tip) {
+    match ticket.find_trouble(&site.repository, run, tip)? {
         Some(trouble) => {
             ticket.standing = trouble;
             return Ok(());

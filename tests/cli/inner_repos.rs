@@ -136,6 +136,15 @@ fn a_repository_that_is_planted_in_a_folder_with_tracked_files_is_moved_away() {
 }
 
 #[test]
+fn a_repository_in_the_place_of_a_tracked_file_is_moved_away() {
+    let repo = repo("rm src/a.txt; git init -q src/a.txt; echo x > src/a.txt/x");
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    assert!(body.contains("it made a repository inside the repository: src/a.txt"), "{body}");
+    assert_eq!(repo.read("src/a.txt"), "a\n");
+}
+
+#[test]
 fn tests_may_make_repositories_in_ignored_folders() {
     let repo = repo("mkdir -p vendor/new && git init -q vendor/new");
     repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
@@ -181,6 +190,19 @@ fn a_folder_that_looks_like_a_bare_repository_is_no_longer_one_afterwards() {
             }
             assert!(!repo.home().join("planted").exists(), "{place:?}: {deed}");
         }
+    }
+}
+
+#[test]
+fn a_new_folder_that_looks_like_a_bare_repository_is_found_among_very_many_names() {
+    // More names than one scan of the worktree reads, in folders that come first.
+    let many = "mkdir -p spec/many; (cd spec/many; seq 1 20100 | xargs touch)";
+    for place in [None, Some("--isolate")] {
+        let repo = repo(&format!("{BARE}{many}; mkdir -p zoo/deep; bare zoo/deep/new"));
+        repo.arborist(["gardener", "--max-retries", "2"].into_iter().chain(place)).succeeds();
+        let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("zoo/deep/new/HEAD"), "{place:?}: {body}");
+        assert_eq!(find_all(&repo, "zoo/deep/new/HEAD"), Vec::<PathBuf>::new(), "{place:?}");
     }
 }
 

@@ -325,6 +325,19 @@ esac",
 }
 
 #[test]
+fn a_repository_is_no_resolution() {
+    let commit = "git -C a.txt -c user.name=a -c user.email=a@b commit -q --allow-empty -m x";
+    for more in ["true", commit] {
+        let repo = content();
+        repo.agent(&format!("rm a.txt; git init -q a.txt; {more}"));
+        repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
+        let why = "it left a repository or a folder that git cannot add: a.txt";
+        repo.merge(&["status", "T2"]).exits(2).out(why);
+        assert_eq!(repo.show("main", "a.txt"), "ours", "{more}");
+    }
+}
+
+#[test]
 fn a_resolution_changes_only_files_that_conflict() {
     for more in [
         "echo x > evil.txt",

@@ -145,6 +145,32 @@ fn a_queued_task_whose_run_was_reset_away_is_withheld_and_every_command_says_why
 }
 
 #[test]
+fn a_queued_task_of_a_run_in_another_clone_is_only_given_up() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    let base = repo.git(["rev-parse", "HEAD"]).answer();
+    repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    // As in the other clone: an unknown commit before the start of its run.
+    repo.write("unknown.txt", "never reviewed\n");
+    repo.commit("unknown\n");
+    repo.arborist(["gardener", "--isolate"]).exits(1);
+    repo.git(["reset", "-q", "--hard", &base]).succeeds();
+    repo.git(["reflog", "expire", "--expire=now", "refs/heads/main"]).succeeds();
+    let drop = "git arborist merge drop T001";
+    for _ in 0..2 {
+        let why = "the run that completed it was never in 'main'";
+        repo.arborist(["merge", "status"])
+            .exits(1)
+            .out(why)
+            .err(drop)
+            .never("git merge ")
+            .never("git branch");
+        repo.arborist(["merge", "run"]).exits(1).err(why).err(drop).never("git merge ").never("git branch");
+        // The branches of another clone are fetched elsewhere.
+        repo.git(["update-ref", "-d", "refs/heads/arborist/task/main/T001"]).succeeds();
+    }
+}
+
+#[test]
 fn a_dry_run_begins_with_the_tests_of_a_phase_as_the_run_does() {
     let repo = TestRepo::planned(
         "task-tree.json",

@@ -336,3 +336,15 @@ fn an_agent_that_starts_it_again_is_refused_and_there_is_one_run() {
     assert_eq!(fs::read_to_string(repo.root().join("code")).unwrap().trim(), "2", "{said}");
     only_branch(&repo);
 }
+
+#[test]
+fn a_run_warns_before_a_merge_overwrites_an_ignored_file() {
+    let agent = "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo > .gitignore; echo new > secret.env; echo new > other.txt";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", agent);
+    repo.write(".gitignore", "secret.env\n");
+    repo.commit("ignore\n");
+    repo.write("secret.env", "mine\n");
+    let run = repo.arborist(APART).succeeds();
+    run.err("secret.env', which git ignores: move that file away first").never("other.txt'");
+}

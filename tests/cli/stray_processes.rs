@@ -48,6 +48,19 @@ fn a_process_that_cleared_its_environment_is_ended_before_the_tests() {
 }
 
 #[test]
+fn a_process_that_forks_and_ends_all_the_time_is_ended_before_the_tests() {
+    let start = "setsid hop \"$HOME/hops\" 60000; while [ ! -s \"$HOME/hops\" ] && sleep 0.05; do :; done";
+    let repo = repo(start);
+    // It ends itself after a minute or two.
+    let hop = "#!/bin/sh\necho $2 > \"$1\"\n[ $2 = 0 ] || env -i \"$0\" \"$1\" $(($2 - 1)) </dev/null >/dev/null 2>&1 &\n";
+    repo.write_script("../bin/hop", hop);
+    let is_over =
+        "a=$(cat \"$HOME/hops\"); sleep 0.5; [ \"$a\" = \"$(cat \"$HOME/hops\")\" ] && [ \"$a\" != 0 ]";
+    let run = repo.arborist(["garden", "--max-retries", "1", "--allow-red", "--test-command", is_over]);
+    assert!(run.code() == 0, "{}", run.report());
+}
+
+#[test]
 fn a_daemon_that_the_drivers_own_git_starts_is_left_alone() {
     let repo = repo("");
     let gpg = "#!/bin/sh\ncat > /dev/null\n[ -s \"$HOME/pids\" ] || setsid stay </dev/null >/dev/null 2>&1 &

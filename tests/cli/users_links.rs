@@ -113,3 +113,22 @@ fn logs_are_not_written_where_a_tracked_link_leads_out_of_the_repository() {
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     }
 }
+
+#[test]
+fn logs_are_not_written_where_a_tracked_link_leads_into_the_git_directory() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
+    symlink(".git", repo.path("logs")).unwrap();
+    repo.commit("a link\n");
+    let run = repo.arborist(["gardener", "--test-command", "true", "--log-dir", "logs/hooks"]).exits(1);
+    run.err("'logs' is a tracked symbolic link").err("--log-dir");
+    assert_eq!(repo.calls(), 0);
+}
+
+#[test]
+fn a_run_works_in_a_checkout_whose_git_directory_is_behind_a_link() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
+    fs::rename(repo.path(".git"), repo.root().join("real.git")).unwrap();
+    symlink("../real.git", repo.path(".git")).unwrap();
+    repo.arborist(["gardener", "--test-command", "true"]).succeeds().out("1 completed");
+    assert!(repo.path(".git").is_symlink());
+}

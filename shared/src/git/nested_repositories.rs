@@ -34,8 +34,10 @@ struct FoldersBefore {
     git_dirs: Vec<PathBuf>,
     /// The folders that look like a bare repository.
     bare: BTreeSet<PathBuf>,
-    /// All folders, in a large checkout those that are nearest to its top.
+    /// All folders, in a very large checkout those that are nearest to its top.
     all: BTreeSet<PathBuf>,
+    /// Whether there are more folders than these.
+    is_cut: bool,
 }
 
 /// A repository that a child made in a place where it must not be.
@@ -82,7 +84,7 @@ impl Repository {
         let scan = self.scan().filter(|scan| scan.is_complete());
         let found = match scan {
             Some(scan) => FoldersBefore::of(&scan, top),
-            None => self.list_in_known_folders(top, &before)?,
+            None => self.list_without_scan(top, &before)?,
         };
         let mut moved = Vec::new();
         for path in found.git_dirs.iter().filter(|path| !before.git_dirs.contains(path)) {
@@ -151,18 +153,25 @@ impl Repository {
         Ok(command.arg(folder).finish()?.status.success())
     }
 
-    /// The repositories in folders that were there before, and in those that are in the commit, where a scan would take
-    /// too long.
-    fn list_in_known_folders(&self, top: &Path, before: &FoldersBefore) -> Result<FoldersBefore, GitError> {
-        let mut found = FoldersBefore::default();
-        let mut tracked = BTreeSet::new();
+    /// The repositories of a checkout in which a scan would take too long. If it has so many folders that not all of them
+    /// are looked at, those that were there before, those in the commit and those that `git add` could add are.
+    fn list_without_scan(&self, top: &Path, before: &FoldersBefore) -> Result<FoldersBefore, GitError> {
+        let mut found = FoldersBefore::list(top);
+        if !found.is_cut {
+            return Ok(found);
+        }
+        let mut more: BTreeSet<PathBuf> = before.all.difference(&found.all).cloned().collect();
         if let Some(commit) = self.head.commit {
             let command = self.git("ls-tree").args(["-r", "-d", "-z", "--name-only", "--full-tree"]);
             let printed = command.arg(commit.to_string()).stdout()?;
             let folders = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-            tracked.extend(folders.map(|folder| top.join(OsStr::from_bytes(folder))));
+            more.extend(folders.map(|folder| top.join(OsStr::from_bytes(folder))));
         }
-        for folder in before.all.union(&tracked) {
+        let command = self.git("ls-files").args(["-z", "--others", "--exclude-standard", "--full-name"]);
+        let printed = command.args(["--", ":(top,icase,glob)**/HEAD"]).stdout()?;
+        let heads = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        more.extend(heads.filter_map(|head| Some(top.join(OsStr::from_bytes(head)).parent()?.to_owned())));
+        for folder in more {
             let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
             found.add(folder.clone(), is_there);
         }
@@ -250,13 +259,14 @@ impl PrivateIndex<'_> {
                 },
                 added => return self.with_closed(added?, left_out),
             };
-            let is_named = |path: &Vec<u8>| {
-                complaint.contains(&format!("'{}/' {NO_COMMIT}", String::from_utf8_lossy(path)))
-            };
             let inner = self.list_inner()?;
-            let named = inner.iter().find(|path| !left_out.contains(path) && is_named(path));
-            match named.filter(|_| left_out.len() < MAX_LEFT_OUT) {
-                Some(path) => left_out.push(path.clone()),
+            let named = find_unborn(&complaint).map(|name| {
+                let is_named = |path: &&Vec<u8>| String::from_utf8_lossy(path) == name;
+                // In the place of a tracked file, it is not listed.
+                inner.iter().find(is_named).cloned().unwrap_or_else(|| name.as_bytes().to_vec())
+            });
+            match named.filter(|path| left_out.len() < MAX_LEFT_OUT && !left_out.contains(path)) {
+                Some(path) => left_out.push(path),
                 None => {
                     left_out.extend(inner);
                     let all = [unreadable, &left_out].concat();
@@ -320,6 +330,12 @@ impl PrivateIndex<'_> {
     }
 }
 
+/// The repository without a commit that git complains about.
+fn find_unborn(complaint: &str) -> Option<&str> {
+    let (before, _) = complaint.split_once(&format!("/' {NO_COMMIT}"))?;
+    before.lines().last()?.split_once('\'').map(|(_, path)| path)
+}
+
 /// The path that git refuses to add, up to the refused component.
 fn find_refused(complaint: &str) -> Option<Vec<u8>> {
     let (_, rest) = complaint.split_once("invalid path '")?;
@@ -349,10 +365,13 @@ impl FoldersBefore {
 
     /// The same without a scan. Neither links nor git directories are entered.
     fn list(top: &Path) -> Self {
-        let (mut found, mut count) = (Self::default(), 0);
+        let mut found = Self::default();
         let mut open = VecDeque::from([top.to_owned()]);
-        while let Some(folder) = open.pop_front().filter(|_| count < MAX_FOLDERS) {
-            count += 1;
+        while let Some(folder) = open.pop_front() {
+            if found.all.len() >= MAX_FOLDERS {
+                found.is_cut = true;
+                break;
+            }
             let mut names = Vec::new();
             let visit = |name: &OsStr, kind: FileKind| {
                 names.push(name.to_owned());

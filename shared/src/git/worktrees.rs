@@ -325,6 +325,22 @@ impl Repository {
         Ok(paths_of(&command.stdout()?))
     }
 
+    /// The ignored files of this worktree that a merge of `branch` would overwrite. git does so without a word.
+    pub fn find_overwritten_by(&self, branch: &BranchName) -> Result<Vec<PathBuf>, GitError> {
+        let (Some(head), Some(tip)) = (self.head.commit, self.find_branch(branch)?) else {
+            return Ok(Vec::new());
+        };
+        let changes = self.changes(self.tree_of(head)?, self.tree_of(tip)?)?;
+        let added = changes.into_iter().filter(|change| change.before.is_none());
+        let added = added.map(|change| PathBuf::from(OsString::from_vec(change.path)));
+        let in_the_way: Vec<PathBuf> =
+            added.filter(|path| self.top().join(path).symlink_metadata().is_ok()).collect();
+        match in_the_way.is_empty() {
+            true => Ok(in_the_way),
+            false => Ok(self.split_ignored(in_the_way)?.0),
+        }
+    }
+
     /// Splits paths into those that git ignores in this worktree, and the others.
     pub fn split_ignored(&self, paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<PathBuf>), GitError> {
         let input =

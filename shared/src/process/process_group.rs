@@ -22,6 +22,9 @@ use super::{
     table::{self, Process},
 };
 
+/// How often the processes are listed if each list shows only processes that have ended.
+const MAX_LOOKS: usize = 20;
+
 /// The group of a supervised program, and its mark.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessGroup {
@@ -64,14 +67,27 @@ impl ProcessGroup {
         if !group_lives && all_children_are_known() {
             return Vec::new();
         }
-        // What left the group is below us as well, because we adopt it.
-        let table = table::descendants();
-        reap_orphans(&table);
-        if table.is_empty() && group_lives {
-            return vec![self.group];
+        // A process that forks and ends was seen as ended, and its child was not seen. So an empty list counts only if
+        // nothing has ended meanwhile.
+        let mut reaped = Vec::new();
+        for _ in 0..MAX_LOOKS {
+            // What left the group is below us as well, because we adopt it.
+            let table = table::descendants();
+            reaped = reap_orphans(&table);
+            if table.is_empty() && group_lives {
+                return vec![self.group];
+            }
+            let alive = self.find_living(&table);
+            if !alive.is_empty() || reaped.is_empty() {
+                return alive;
+            }
         }
+        reaped
+    }
+
+    fn find_living(&self, table: &[Process]) -> Vec<u32> {
         let roots = table.iter().filter(|process| self.owns(process)).map(|process| process.pid).collect();
-        let group = table::with_descendants(&table, roots);
+        let group = table::with_descendants(table, roots);
         let alive = |process: &&Process| !process.zombie && group.contains(&process.pid);
         table.iter().filter(alive).map(|process| process.pid).collect()
     }
@@ -110,18 +126,32 @@ fn is_stray(process: &Process) -> bool {
         return false;
     }
     let mut environment = table::environment(process.pid);
-    // It is also empty for a moment while a program is being started.
-    if environment.as_ref().is_some_and(Vec::is_empty) {
+    // It is also empty for a moment while a program is being started. The process is stopped meanwhile, and until it is
+    // ended, because it could fork and end.
+    let is_stopped = environment.as_ref().is_some_and(Vec::is_empty);
+    if is_stopped {
+        send(Signal::STOP, &[process.pid]);
         thread::sleep(Duration::from_millis(5));
         environment = table::environment(process.pid);
     }
-    environment.is_some_and(|environment| !is_of_this_driver(&environment) && !spawn::has_mark(&environment))
+    let is_stray = match environment {
+        Some(environment) => !is_of_this_driver(&environment) && !spawn::has_mark(&environment),
+        // If it has ended, its children are not known.
+        None => !table::is_alive(process.pid, &process.started),
+    };
+    if is_stopped && !is_stray {
+        send(Signal::CONT, &[process.pid]);
+    }
+    is_stray
 }
 
-fn reap_orphans(table: &[Process]) {
-    for process in table.iter().filter(|process| process.zombie && is_orphan(process)) {
+/// Reaps processes that we adopted and that have ended. Returns them.
+fn reap_orphans(table: &[Process]) -> Vec<u32> {
+    let ended = table.iter().filter(|process| process.zombie && is_orphan(process));
+    let reaped = ended.inspect(|process| {
         let _ = waitpid(number(process.pid), WaitOptions::NOHANG);
-    }
+    });
+    reaped.map(|process| process.pid).collect()
 }
 
 fn we_have_no_children() -> bool {
@@ -148,13 +178,19 @@ pub(super) fn number(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
+/// Asks processes to end. A stopped one has to continue for that.
+pub(super) fn terminate(pids: &[u32]) {
+    send(Signal::TERM, pids);
+    send(Signal::CONT, pids);
+}
+
 /// Processes that are to be ended.
 pub(super) trait Terminable {
     /// The processes that are still alive.
     fn living(&mut self) -> Vec<u32>;
     /// Asks these to end.
     fn terminate(&self, members: &[u32]) {
-        send(Signal::TERM, members);
+        terminate(members);
     }
     /// Kills all of them, including `members`.
     fn kill(&self, members: &[u32]);

@@ -9,14 +9,14 @@ use std::{
 
 use rustix::{
     io::Errno,
-    process::{Signal, WaitId, WaitIdOptions, waitid},
+    process::{WaitId, WaitIdOptions, waitid},
 };
 
 use super::{
     Cancel, Ending, Limits,
     cancel::TICK,
     limits::Clock,
-    process_group::{ProcessGroup, Terminable, clear, number, send},
+    process_group::{ProcessGroup, Terminable, clear, number, terminate},
     record::OutputRecorder,
     spawn,
     streams::Streams,
@@ -101,7 +101,7 @@ impl Terminable for SupervisedProgram<'_> {
     fn terminate(&self, members: &[u32]) {
         let spared = self.is_in_bwrap.then(|| self.child.id());
         let members: Vec<u32> = members.iter().copied().filter(|pid| Some(*pid) != spared).collect();
-        send(Signal::TERM, &members);
+        terminate(&members);
     }
 
     fn kill(&self, members: &[u32]) {

@@ -16,6 +16,7 @@ const MAX_COMMITS: usize = 1000;
 pub(super) const REWRITTEN: &str = "its branch was rewritten";
 /// The beginnings of the other reasons in this file.
 const GONE: &str = "the run that completed it is no longer in";
+const FOREIGN: &str = "the run that completed it was never in";
 const EARLIER: &str = "it was completed in an earlier run of";
 const INCOMPLETE: &str = "its task is";
 
@@ -26,6 +27,8 @@ pub struct OtherRun {
     base: Oid,
     /// Whether that commit is no longer in the target.
     pub is_gone: bool,
+    /// Whether the target was once at that commit, in this clone.
+    was_here: bool,
     /// Whether the target has a run.
     has_run: bool,
 }
@@ -40,16 +43,20 @@ impl OtherRun {
         }
         let base = find_base(repository, ticket)?;
         let is_gone = run.scope.tip.map(|tip| repository.is_ancestor(base, tip)).transpose()? != Some(true);
-        Ok(Some(Self { base, is_gone, has_run: run.start.is_some() }))
+        // A remote may have put anything before the start of its run, so a merge of that is not advised.
+        let was_here = is_gone && repository.is_in_reflog(&ticket.into.to_ref(), base)?;
+        Ok(Some(Self { base, is_gone, was_here, has_run: run.start.is_some() }))
     }
 
     /// Why the ticket does not land.
     #[must_use]
     pub fn words(&self, ticket: &Ticket) -> String {
-        match self.is_gone {
-            true => format!("{GONE} '{}'", ticket.into),
-            false => format!("{EARLIER} '{}'", ticket.into),
-        }
+        let why = match (self.is_gone, self.was_here) {
+            (true, true) => GONE,
+            (true, false) => FOREIGN,
+            (false, _) => EARLIER,
+        };
+        format!("{why} '{}'", ticket.into)
     }
 
     /// What a person can do. Two runs on two sides of a merge cannot be continued, so a run is brought back only where
@@ -57,7 +64,7 @@ impl OtherRun {
     #[must_use]
     pub fn advice(&self, ticket: &Ticket) -> String {
         let give_up = format!("git arborist merge drop {}", ticket.task);
-        match self.is_gone && !self.has_run {
+        match self.was_here && !self.has_run {
             true => format!(
                 "to bring that run back, run: git merge {}\nor give it up: {give_up}",
                 self.base.short()
@@ -71,8 +78,9 @@ impl Ticket {
     /// Whether it was withheld for a reason that [`Ticket::find_withheld`] gives, and that may not be true any more.
     #[must_use]
     pub fn may_be_free(&self) -> bool {
-        let is_known =
-            |why: &str| [REWRITTEN, GONE, EARLIER, INCOMPLETE].iter().any(|known| why.starts_with(known));
+        let is_known = |why: &str| {
+            [REWRITTEN, GONE, FOREIGN, EARLIER, INCOMPLETE].iter().any(|known| why.starts_with(known))
+        };
         matches!(&self.standing, TicketState::Withheld { why } if is_known(why))
     }
 

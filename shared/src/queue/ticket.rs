@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Paid;
+use super::{OtherRun, Paid};
 use crate::{
-    git::MergeConflict,
+    git::{GitError, MergeConflict, Repository},
     history::{RevertedMerge, Run, State},
     name::{BranchName, Oid, RepoName, SessionId, TaskId},
 };
@@ -129,15 +129,26 @@ impl Ticket {
 
     /// The state in which only a person can help, if it is in one: its branch is gone, or its changes were merged and
     /// taken back. `tip` is the commit of its branch, if that exists.
-    #[must_use]
-    pub fn find_trouble(&self, run: &Run, tip: Option<Oid>) -> Option<TicketState> {
+    pub fn find_trouble(
+        &self,
+        repository: &Repository,
+        run: &Run,
+        tip: Option<Oid>,
+    ) -> Result<Option<TicketState>, GitError> {
         let history = run.find(&self.task);
         if let Some(reverted) = history.and_then(|history| history.reverted) {
-            return Some(TicketState::Reverted(reverted));
+            return Ok(Some(TicketState::Reverted(reverted)));
         }
         let has_landed =
             history.is_some_and(|history| history.is_landed && history.state.state == State::Complete);
-        (tip.is_none() && !has_landed).then_some(TicketState::Lost)
+        if tip.is_some() || has_landed {
+            return Ok(None);
+        }
+        // A ticket that was fetched from a remote has no branch here.
+        Ok(Some(match OtherRun::find(repository, self, run)? {
+            Some(other) => TicketState::Withheld { why: other.words(self) },
+            None => TicketState::Lost,
+        }))
     }
 
     /// Why only a person can help, if that is so.

@@ -8,6 +8,7 @@ use crate::{
     gardener::{Failed, GardenerError, Lanes, Remains, Selection, Summary, left_over, wanted},
     git::SavedCheckout,
     history::Run,
+    message::visible,
     name::{Oid, TaskId},
     pipeline::PipelineError,
     plan::Task,
@@ -118,6 +119,9 @@ impl OpenRun {
         let stopped = result.as_ref().err().map(|failure| failure.message.clone());
         let account = self.account(planned, selection, (&summary, stopped.as_deref()), (&log, &pushes));
         let (is_well, has_commits) = (summary.is_well(), !log.is_empty());
+        if is_well && self.session_worktree().is_some() {
+            self.warn_of_overwritten_files(planned, listener);
+        }
         match (account, result) {
             (Ok(account), result) => Ok(EndedRun { account, result, is_well, has_commits }),
             (Err(_), Err(failure)) | (Err(failure), Ok(_)) => Err(failure),
@@ -155,6 +159,23 @@ impl OpenRun {
             remaining: self.find_remaining(&run, &summary.failed, tip),
         };
         Ok(facts.account())
+    }
+
+    /// Warns about files of the user that the merges named by the account would overwrite. A repository that cannot be
+    /// examined is left out, because this is only a warning.
+    fn warn_of_overwritten_files(&self, planned: &Planned, listener: &mut dyn RunListener) {
+        let own = (self.workspace.main().name.to_string(), self.branch.clone());
+        for (name, branch) in std::iter::once(own).chain(self.branches_of_others(planned)) {
+            let section = self.workspace.sections.iter().find(|section| section.name.as_str() == name);
+            let Some(section) = section else { continue };
+            let Ok(Some(user)) = self.workspace.open(section) else { continue };
+            for path in user.find_overwritten_by(&branch).unwrap_or_default() {
+                let file = visible(&user.top().join(path).to_string_lossy());
+                listener.warn(&format!(
+                    "merging '{branch}' overwrites '{file}', which git ignores: move that file away first"
+                ));
+            }
+        }
     }
 
     /// The tasks whose work is still on the run's branch, although they have failed. One that cannot be examined is left

@@ -150,7 +150,7 @@ impl OpenRun {
     }
 
     /// A link made by the user may lead to another disk. A tracked link was chosen by whoever committed it, so it must
-    /// stay inside the repository.
+    /// stay in the worktree.
     fn refuse_tracked_link(&self) -> Result<(), Failure> {
         let top = self.repository.top();
         let folders: Vec<&Path> = Path::new(self.options.log_dir.trim_matches('/')).ancestors().collect();
@@ -158,11 +158,15 @@ impl OpenRun {
         // From the top down: nothing below the first link is tracked here.
         let Some(link) = folders.iter().rev().find(is_link) else { return Ok(()) };
         let is_tracked = self.repository.find_path(self.head, &link.to_string_lossy())?.is_some();
-        if !is_tracked || safe_files::resolved(&top.join(link)).starts_with(safe_files::resolved(top)) {
+        let target = safe_files::resolved(&top.join(folders[0]));
+        let git_dirs = [&self.repository.git_dir, &self.repository.common_dir];
+        let is_in_git_dir = git_dirs.iter().any(|dir| target.starts_with(safe_files::resolved(dir)));
+        if !is_tracked || (target.starts_with(safe_files::resolved(top)) && !is_in_git_dir) {
             return Ok(());
         }
         let what = format!(
-            "logs would be written outside the repository: '{}' is a tracked symbolic link",
+            "logs would be written to '{}': '{}' is a tracked symbolic link",
+            target.display(),
             link.display()
         );
         Err(Failure::new(Exit::No, what).hint("keep logs elsewhere with: --log-dir logs"))

@@ -84,14 +84,20 @@ pub(in crate::pipeline) fn move_out(
         .filter(|change| !change.was_gitlink() && !was_there(&change.path))
         .cloned()
         .collect();
-    let moved: Vec<&Vec<u8>> = new.iter().map(|change| &change.path).chain(unborn).collect();
+    let moved: Vec<&Vec<u8>> = new.iter().map(|change| &change.path).chain(unborn.clone()).collect();
     if !moved.is_empty() {
         words += &match move_to_new_folder(repository, &moved) {
             Ok(folder) => format!("; it is kept in {}", folder.display()),
             Err(error) => format!("; it could not be moved away: {error}"),
         };
-        repository.put_back(before.tree, &new)?;
-        repository.stage_as_in(&before.head.to_string(), &new)?;
+        let mut replaced = new.clone();
+        for path in unborn {
+            if repository.find_entry(before.tree, path)?.is_some() {
+                replaced.push(TreeChange { path: path.clone(), before: None, after: None });
+            }
+        }
+        repository.put_back(before.tree, &replaced)?;
+        repository.stage_as_in(&before.head.to_string(), &replaced)?;
     }
     Ok(Some(words))
 }

@@ -205,7 +205,7 @@ impl GitQueue<'_> {
         let branch = self.scope.task_branch(&ticket.task).to_ref();
         let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
         let mut fresh = ticket.clone();
-        if let Some(trouble) = ticket.find_trouble(&known.run, tip) {
+        if let Some(trouble) = ticket.find_trouble(self.repository, &known.run, tip)? {
             return Ok(Ticket { standing: trouble, ..fresh });
         }
         // The flag in the ticket proves nothing, because agents can write tickets. Only the command line can force a landing.

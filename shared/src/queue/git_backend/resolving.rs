@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::{GitQueue, handover::place_of, resolution_review::Resolved, unfinished_merge::UnfinishedMerge};
 use crate::{
     agent::{CallOutcome as Reply, Request, RunnerKind},
-    git::{Merge, MergeConflict, TreeChange, Version},
+    git::{Merge, MergeConflict, TreeChange, Version, WorktreeSnapshot},
     history::Event,
-    message::Status,
+    message::{Status, visible},
     name::{Attempt, Oid, TaskId},
     pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError, StepRunner},
     queue::{
@@ -133,9 +133,10 @@ impl GitQueue<'_> {
         scratch.repository.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
         let before = scratch.repository.snapshot()?;
         let called = self.call_watched((resolver, calls), &mut scratch, (ticket, onto))?;
-        let after = scratch.repository.snapshot()?;
-        calls.files = scratch.repository.changes(before, after)?.iter().map(TreeChange::shown).collect();
-        let result = match called {
+        let after = scratch.repository.take_snapshot()?;
+        let changes = scratch.repository.changes(before, after.tree)?;
+        calls.files = changes.iter().map(TreeChange::shown).collect();
+        let result = match called.and_then(|()| require_files(&after, &changes)) {
             Ok(()) => {
                 self.take(&UnfinishedMerge { ticket, place: &scratch.repository, onto }, Some(before))?
             }
@@ -325,5 +326,19 @@ impl GitQueue<'_> {
 
     pub(super) fn pool(&self) -> Result<Pool, QueueError> {
         Ok(Pool::open(self.repository, self.scope, self.options.worktrees.clone())?)
+    }
+}
+
+/// Refuses a repository in the worktree and files that git cannot add: no commit contains them, so that nobody could
+/// review or test them.
+fn require_files(after: &WorktreeSnapshot, changes: &[TreeChange]) -> Result<(), String> {
+    let new_repository = changes.iter().find(|change| change.is_gitlink() && !change.was_gitlink());
+    let left_out = after.left_out.first().map(|path| visible(&String::from_utf8_lossy(path)));
+    if let Some(path) = new_repository.map(TreeChange::shown).or(left_out) {
+        return Err(format!("it left a repository or a folder that git cannot add: {path}"));
+    }
+    match after.unreadable.first() {
+        Some(found) => Err(format!("it left a file that git cannot add: {}", found.why)),
+        None => Ok(()),
     }
 }

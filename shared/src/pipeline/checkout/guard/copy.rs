@@ -194,7 +194,9 @@ impl WatchedCopy {
         // The targets of the user's links are watched, too: several repositories may share a folder of hooks or a file
         // of settings. Each round finds the links in what the last round added.
         for _ in 0..MAX_LINK_LEVELS {
-            let targets = targets_of(&there, &items);
+            let mut targets = targets_of(&there, &items);
+            // If `.git` is a link, its target is watched by the names in it.
+            targets.retain(|target| target.path != git_dir);
             if targets.is_empty() {
                 break;
             }
