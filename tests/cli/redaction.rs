@@ -68,6 +68,19 @@ fn a_secret_that_an_agent_writes_into_a_file_is_warned_about() {
 }
 
 #[test]
+fn a_token_or_a_private_key_that_an_agent_writes_into_a_file_is_warned_about() {
+    let token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let repo = repo(&format!(
+        "echo 'token = {token}' > config.py
+printf -- '-----BEGIN RSA PRIVATE KEY-----\\nAAAA\\n' > id_rsa
+echo 'postgres://user:password@localhost/db; .sk-a-very-long-name-of-a-css-class' > harmless\n"
+    ));
+    let said = garden(&repo, &[], 0);
+    let said = said.err("warning: T001: it wrote a token that begins with 'ghp_' into config.py");
+    said.err("it wrote a private key into id_rsa").never("harmless").never(token);
+}
+
+#[test]
 fn a_secret_that_the_file_had_before_is_not_warned_about() {
     let repo = repo("echo more >> config.py\n");
     repo.write("config.py", format!("token = {TOKEN}\n"));

@@ -83,11 +83,18 @@ impl Secrets {
         Ok(Self { finder, variables: known.into_values().collect(), longest })
     }
 
-    /// The variables whose values a file contains.
+    /// The secrets that a file contains, in words: variables by their names, and tokens by their formats.
     #[must_use]
-    pub fn variables_in(&self, content: &[u8]) -> BTreeSet<&str> {
-        let found = self.finder.find_iter(content).map(|found| found.pattern().as_usize());
-        found.filter_map(|pattern| self.variables.get(pattern)).map(String::as_str).collect()
+    pub fn describe_in(&self, content: &[u8]) -> BTreeSet<String> {
+        let mut described = BTreeSet::new();
+        for found in self.finder.find_iter(content) {
+            let (pattern, start) = (found.pattern().as_usize(), found.start());
+            described.extend(match self.variables.get(pattern) {
+                Some(variable) => Some(format!("the value of {variable}")),
+                None => SHAPES[pattern - self.variables.len()].describe_in_file(content, start),
+            });
+        }
+        described
     }
 
     /// How many bytes after a position decide whether a secret begins there.

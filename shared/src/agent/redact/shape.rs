@@ -117,6 +117,23 @@ impl SecretShape {
         Some(self.opening.len() + length)
     }
 
+    /// What a file contains at `start`, where the prefix is. Only formats that are rarely anything else count: files have
+    /// example addresses and headers, but seldom a private key.
+    pub(super) fn describe_in_file(&self, content: &[u8], start: usize) -> Option<String> {
+        let before = [start.checked_sub(2), start.checked_sub(1)];
+        let before = before.map(|at| at.map_or(b' ', |at| content[at]));
+        self.measure(&content[start..]).filter(|_| self.may_follow(before))?;
+        match self.rest {
+            Rest::Pem => Some("a private key".to_owned()),
+            Rest::Run(alphabet, _) if self.kept == 0 => {
+                let rest = content[start + self.opening.len()..].iter();
+                let has_digit = rest.take_while(|byte| alphabet.holds(**byte)).any(u8::is_ascii_digit);
+                has_digit.then(|| format!("a token that begins with '{}'", self.opening))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a token may begin after these two bytes. It cannot begin inside of a word, as in `task-…`; the `n` of
     /// an escape such as `\n` does not count as one.
     pub(super) fn may_follow(&self, before: [u8; 2]) -> bool {

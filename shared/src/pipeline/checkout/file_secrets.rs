@@ -49,7 +49,7 @@ pub struct FileSecrets {
 /// A file with secrets.
 struct SecretFile {
     change: TreeChange,
-    /// Names the file and the variables.
+    /// Names the file and the secrets.
     message: String,
 }
 
@@ -60,33 +60,33 @@ impl FileSecrets {
         (mode != SecretFiles::Ignore).then(|| Self { mode, secrets: secrets.clone() })
     }
 
-    /// The changed files that contain values of variables which they did not contain before. Only the changed files are
+    /// The changed files that contain secrets which they did not contain before. Only the changed files are
     /// read, and the old versions only of those in which something was found.
     fn find(&self, repository: &Repository, changes: &[TreeChange]) -> Result<Vec<SecretFile>, GitError> {
         let mut found = Vec::new();
         for change in changes {
-            let after = self.variables(repository, change.after)?;
+            let after = self.describe(repository, change.after)?;
             if after.is_empty() {
                 continue;
             }
-            let before = self.variables(repository, change.before)?;
+            let before = self.describe(repository, change.before)?;
             let new: Vec<&str> = after.difference(&before).map(String::as_str).collect();
             if !new.is_empty() {
-                let message = format!("it wrote the value of {} into {}", new.join(" and "), change.shown());
+                let message = format!("it wrote {} into {}", new.join(" and "), change.shown());
                 found.push(SecretFile { change: change.clone(), message });
             }
         }
         Ok(found)
     }
 
-    fn variables(
+    fn describe(
         &self,
         repository: &Repository,
         side: Option<(u32, Oid)>,
     ) -> Result<BTreeSet<String>, GitError> {
         let Some((_, blob)) = side else { return Ok(BTreeSet::new()) };
         let content = repository.find_blob(blob)?.unwrap_or_default();
-        Ok(self.secrets.variables_in(&content).into_iter().map(str::to_owned).collect())
+        Ok(self.secrets.describe_in(&content))
     }
 }
 
