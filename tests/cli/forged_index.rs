@@ -370,12 +370,16 @@ fn a_file_that_git_can_never_take_in_uses_up_the_attempts() {
 }
 
 /// Files of a task that git refuses to add, each with the settings that make it refuse.
-const REFUSED: [(&str, &[[&str; 2]]); 3] = [
+const REFUSED: [(&str, &[[&str; 2]]); 4] = [
     (
         "printf '*.wide working-tree-encoding=UTF-16\\n' > .gitattributes; printf '\\300\\301bad' > T001.wide",
         &[],
     ),
     ("printf 'a\\r\\nb\\n' > T001.txt", &[["core.safecrlf", "true"], ["core.autocrlf", "input"]]),
+    (
+        "printf '*.bin filter=need\\n' > .gitattributes; echo x > 'T001 x.bin'",
+        &[["filter.need.clean", "false"], ["filter.need.required", "true"]],
+    ),
     // More files than one, and a tracked one.
     (
         "for n in 1 2 3 4 5 6 7 8 9; do printf 'a\\r\\nb\\n' > d$n; done; printf 'a\\r\\nb\\n' > check.sh",

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, WORKER};
 
 const PLAN: &str =
     "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n- [ ] T003 [P] do c\n- [ ] T004 [P] do d\n";
@@ -91,4 +91,18 @@ fn gardeners_of_two_branches_work_at_once_and_both_finish() {
     }
     assert_eq!(repo.calls(), 16);
     is_tidy(&repo);
+}
+
+#[test]
+fn refs_that_are_packed_all_the_time_stop_no_run_and_lose_no_turn() {
+    let plan: String = (1..=5).map(|n| format!("- [ ] T00{n} do it\n")).collect();
+    let repo = TestRepo::planned("tasks.md", &plan, WORKER);
+    // It fails if a ref is locked at that moment.
+    let pack = "while sleep 0.01; do git pack-refs --all --prune; done";
+    let mut packing = repo.command("sh", &repo.path(""));
+    let mut packing = packing.args(["-c", pack]).stderr(Stdio::null()).spawn().unwrap();
+    let run = repo.arborist(["gardener", "--session-branch", "--test-command", "true"]);
+    packing.kill().unwrap();
+    packing.wait().unwrap();
+    run.succeeds().out("5 completed").never("could not be recorded");
 }

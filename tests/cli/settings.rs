@@ -1,6 +1,6 @@
 //! Configuration: which place wins, and what is said about what cannot be used.
 
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, WORKER};
 
 fn tree(id: &str) -> String {
     format!(r#"{{"nodes": {{"{id}": {{"id": "{id}", "name": "a"}}}}, "root_ids": ["{id}"]}}"#)
@@ -116,4 +116,14 @@ fn what_is_given_a_value_and_is_a_table_is_told_by_its_command() {
     said.shows();
     repo.write(".arborist/config.toml", "[workspace.repos]\nb = \"../b\"\n");
     repo.arborist(["state"]).exits(1).shows();
+}
+
+#[test]
+fn a_folder_of_reports_outside_of_the_worktree_is_refused_before_an_agent_is_called() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
+    for folder in ["/nope", "../out", ".git/x"] {
+        let run = repo.arborist(["gardener", "--test-command", "true", "--report-dir", folder]).exits(1);
+        run.err(&format!("the report-dir '{folder}' ")).err("choose another folder with --report-dir");
+    }
+    assert_eq!(repo.calls(), 0);
 }

@@ -218,14 +218,12 @@ fn links_and_queues_where_git_reads_and_writes_are_removed_before_git_is_asked()
 }
 
 #[test]
-fn caches_that_were_written_while_an_agent_ran_are_removed_and_named() {
+fn caches_that_were_written_while_an_agent_ran_are_removed_and_no_attempt_fails() {
     let test_repo =
         test_repo("git commit-graph write --reachable; git repack -adq; git multi-pack-index write");
-    test_repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
-    let body = test_repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    test_repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
     for name in ["info/commit-graph", "pack/multi-pack-index"] {
         assert!(!test_repo.path(&format!(".git/objects/{name}")).exists(), "{name}");
-        assert!(body.contains(name), "{name} is not named in: {body}");
     }
 }
 

@@ -19,15 +19,24 @@ use std::{
 use super::{GitCommand, GitError, Repository, identity::GitDirId};
 use crate::process::RunningProgram;
 
-/// The processes of a repository and its worktrees, by git directory and reflog message. Clones share them.
+/// The processes of a repository and its worktrees, by git directory and reason. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RefUpdaters(Arc<Mutex<HashMap<(PathBuf, String), RefUpdater>>>);
+pub(super) struct RefUpdaters(Arc<Mutex<HashMap<(PathBuf, Reason), RefUpdater>>>);
+
+/// What the reflogs of moved refs say.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Reason {
+    /// The message.
+    pub(super) message: String,
+    /// Whether refs get a reflog that git would not give them by itself.
+    pub(super) creates_reflog: bool,
+}
 
 /// One process, started when it is first needed.
 type RefUpdater = Arc<Mutex<Option<RunningProgram>>>;
 
 impl RefUpdaters {
-    fn find(&self, key: (PathBuf, String)) -> RefUpdater {
+    fn find(&self, key: (PathBuf, Reason)) -> RefUpdater {
         Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default())
     }
 }
@@ -38,9 +47,9 @@ impl Repository {
     pub(super) fn commit_transaction(
         &self,
         transaction: &str,
-        why: &str,
+        why: &Reason,
     ) -> Result<Result<(), String>, GitError> {
-        let updater = self.ref_updaters.find((self.git_dir.clone(), why.to_owned()));
+        let updater = self.ref_updaters.find((self.git_dir.clone(), why.clone()));
         let mut slot = updater.lock().unwrap_or_else(PoisonError::into_inner);
         self.git_dir_ids.iter().try_for_each(GitDirId::require)?;
         let mut running = match slot.take() {
@@ -54,11 +63,11 @@ impl Repository {
         Ok(Err(running.finish()?.complaint()))
     }
 
-    pub(super) fn update_refs(&self, why: &str) -> GitCommand {
-        self.change("update-ref").args(["--create-reflog", "-m", why, "--stdin"])
+    pub(super) fn update_refs(&self, why: &Reason) -> GitCommand {
+        let command = self.change("update-ref").args(why.creates_reflog.then_some("--create-reflog"));
+        command.args(["-m", &why.message, "--stdin"])
     }
-
-    fn start_updater(&self, why: &str) -> Result<RunningProgram, GitError> {
+    fn start_updater(&self, why: &Reason) -> Result<RunningProgram, GitError> {
         let command = self.update_refs(why).env("GIT_FLUSH", "1");
         // Not in a lane: a process with its current directory there would keep the lane from being removed.
         if self.ignores_index_env { command.dir(&self.common_dir).converse() } else { command.converse() }

@@ -297,8 +297,11 @@ impl Repository {
     }
 }
 
-/// The file that `core.safecrlf` refuses, in git's error message, which does not quote it.
-fn find_converted(line: &str) -> Option<&str> {
+/// The file that `core.safecrlf` or a required filter refuses, in a line of git's error message that does not quote it.
+fn find_unquoted(line: &str) -> Option<&str> {
+    if let Some((before, _)) = line.split_once(": clean filter '") {
+        return Some(before.strip_prefix("fatal: ").unwrap_or(before));
+    }
     let (_, rest) = line.split_once(" would be replaced by ")?;
     rest.split_once(" in ").map(|(_, path)| path)
 }
@@ -328,8 +331,8 @@ impl PrivateIndex<'_> {
         self.add_possible(unreadable)
     }
 
-    /// Like [`Self::add_all`], but leaves out files that git cannot add: files without read permission, and files whose
-    /// content is not in the encoding of their attribute. git stops at the first such file and names it.
+    /// Like [`Self::add_all`], but leaves out files that git cannot add: files without read permission, files whose
+    /// content is not in the encoding of their attribute, and files that a required filter refuses. git stops at the first such file and names it.
     fn add_readable(&self) -> Result<(Vec<Vec<u8>>, Vec<Unreadable>), GitError> {
         let mut unreadable: Vec<Unreadable> = Vec::new();
         loop {
@@ -338,7 +341,10 @@ impl PrivateIndex<'_> {
                 Err(GitError::Failed { command, complaint }) => {
                     let named = self.find_named(&complaint, &paths).filter(|_| paths.len() < MAX_UNREADABLE);
                     let Some(path) = named else { return Err(GitError::Failed { command, complaint }) };
-                    let why = complaint.lines().find(|line| !line.starts_with("hint:")).unwrap_or_default();
+                    let name = String::from_utf8_lossy(&path);
+                    let mut lines = complaint.lines().filter(|line| !line.starts_with("hint:"));
+                    let first = lines.clone().next().unwrap_or_default();
+                    let why = lines.find(|line| line.contains(&*name)).unwrap_or(first);
                     unreadable.push(Unreadable { path, why: visible(why) });
                 }
                 Err(GitError::Huge { path }) if paths.len() < MAX_UNREADABLE => {
@@ -359,7 +365,7 @@ impl PrivateIndex<'_> {
             is_inner && self.repository.top().join(path).symlink_metadata().is_ok_and(|found| !found.is_dir())
         };
         let quoted = complaint.split(['\'', '"']).filter(|word| !word.is_empty());
-        let named = quoted.chain(complaint.lines().filter_map(find_converted));
+        let named = quoted.chain(complaint.lines().filter_map(find_unquoted));
         let mut named = named.filter(|word| is_file(word)).map(|word| word.as_bytes().to_vec());
         named.find(|path| !known.contains(path))
     }

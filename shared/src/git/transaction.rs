@@ -4,6 +4,7 @@ use super::{
     GitError, RefMove, Repository,
     command::{checked, without_prefix},
     locks::{find_obstacle, wait_for},
+    ref_updater::Reason,
     write::lines_of_moves,
 };
 use crate::name::Oid;
@@ -13,6 +14,9 @@ const DEFAULT_REASON: &str = "arborist";
 
 /// The reflog message of a `HEAD` that is detached because its worktree is free.
 pub(super) const FREED: &str = "arborist: free";
+
+/// git's complaint about a ref that does not have the expected old value.
+const OTHER_VALUE: &str = "but expected";
 
 /// How many locks to wait for, one after the other, before a transaction fails.
 const MAX_LOCKS: usize = 8;
@@ -31,6 +35,8 @@ impl Repository {
     /// Like [`Self::move_refs`], but the table of owned refs is not updated.
     pub(super) fn move_refs_unrecorded(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
         let lines = lines_of_moves(self.format, moves);
+        let creates_reflog = moves.iter().any(|moved| needs_reflog(moved.name));
+        let why = &Reason { message: why.to_owned(), creates_reflog };
         for _ in 0..MAX_LOCKS {
             match self.commit_transaction(&transaction(&lines), why)? {
                 Ok(()) => return Ok(()),
@@ -41,6 +47,8 @@ impl Repository {
                 // A lock says nothing about the values of the refs. Try again when it is gone.
                 Err(complaint) => match find_obstacle(&complaint, self.top()) {
                     Some(lock) => wait_for(&lock)?,
+                    // `git pack-refs` at the same time can show an old value to git. A new process sees the new one.
+                    None if complaint.contains(OTHER_VALUE) && self.are_unmoved(moves)? => {}
                     None => {
                         let complaint = without_prefix(&complaint);
                         return Err(GitError::Failed { command: "update-ref".into(), complaint });
@@ -60,11 +68,22 @@ impl Repository {
     /// Detaches `HEAD`. Index and files stay as they are.
     pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
         let moved = transaction(&format!("option no-deref\nupdate HEAD {commit}\n"));
-        if self.commit_transaction(&moved, FREED)?.is_ok() {
+        let why = Reason { message: FREED.to_owned(), creates_reflog: false };
+        if self.commit_transaction(&moved, &why)?.is_ok() {
             return Ok(());
         }
         let command = self.change("update-ref").args(["--no-deref", "-m", FREED, "HEAD"]);
         command.arg(commit.to_string()).stdout().map(drop)
+    }
+
+    /// Whether every ref has its expected old value.
+    fn are_unmoved(&self, moves: &[RefMove<'_>]) -> Result<bool, GitError> {
+        for RefMove { name, old, .. } in moves {
+            if self.find_ref(name)? != *old {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether every ref has its new value.
@@ -76,6 +95,13 @@ impl Repository {
         }
         Ok(true)
     }
+}
+
+/// Whether the reflog of a ref is used: the time of a save is in it, and earlier versions of saved files are. The other
+/// refs of ours come and go several times for each task, and a reflog is a file and up to five folders.
+fn needs_reflog(name: &str) -> bool {
+    name.starts_with("refs/arborist/saved/")
+        || (name.starts_with("refs/arborist/wip/") && name.ends_with("/tree"))
 }
 
 /// These commands as one transaction. git aborts it unless the last line arrives, so a part of it moves nothing if this

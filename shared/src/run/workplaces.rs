@@ -12,7 +12,7 @@ use crate::{
     pipeline::RunOptions,
     queue::{Queue, QueueEvent, QueueOptions, Target},
     record::RunRecorder,
-    safe_files::{self, FileKind},
+    safe_files::{self, FileKind, InnerPath},
     settings::{Settings, TRACKED_FILES},
     worktree::{Pool, WorktreeOptions},
 };
@@ -134,6 +134,11 @@ impl OpenRun {
             return Ok(());
         }
         let RunOptions { log_dir, report_dir, .. } = &self.options;
+        // Reports are committed, so their folder must be in the repository.
+        if let Err(error) = report_dir.trim_end_matches('/').parse::<InnerPath>() {
+            let what = format!("the report-dir {error}");
+            return Err(Failure::new(Exit::No, what).hint("choose another folder with --report-dir"));
+        }
         for (key, top, folder) in
             [("log-dir", self.home.as_path(), log_dir), ("report-dir", self.repository.top(), report_dir)]
         {

@@ -82,7 +82,7 @@ impl Links {
         &self.objects
     }
 
-    /// Removes new links and special files and changed caches, and returns messages about them.
+    /// Removes new links and special files, and returns messages about them. Changed caches are removed, too.
     pub(super) fn remove_new(&mut self) -> Vec<String> {
         let LinkScan { odd, misplaced, hard_links, caches, .. } = self.walk();
         let misplaced: Vec<PathBuf> =
@@ -96,11 +96,11 @@ impl Links {
             .collect();
         let hard_links = hard_links.iter().filter(|path| !self.known.contains(*path));
         words.extend(hard_links.map(|path| self.separate(path)));
-        for path in
-            caches.iter().filter(|(path, stamp)| self.caches.get(*path) != Some(stamp)).map(|(path, _)| path)
-        {
-            words
-                .push(self.remove(path, "was written while it ran, and is removed: git can create it again"));
+        // The user's git may have written it just as well: `git maintenance` does so every hour. It can create it again.
+        for (path, _) in caches.iter().filter(|(path, stamp)| self.caches.get(*path) != Some(stamp)) {
+            if safe_files::remove(path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+                words.push(self.move_aside(path));
+            }
         }
         self.caches.retain(|path, stamp| caches.get(path) == Some(stamp));
         words.extend(moved);
