@@ -136,6 +136,17 @@ fn a_repository_that_is_planted_in_a_folder_with_tracked_files_is_moved_away() {
 }
 
 #[test]
+fn a_git_file_that_leads_nowhere_fails_the_attempt_that_made_it() {
+    for deed in ["mkdir a; echo garbage > a/.git; echo x > a/f", "mkdir -p a/.git; echo x > a/f"] {
+        let repo = repo(deed);
+        repo.arborist(["gardener", "--max-retries", "2"]).succeeds().never("the reviewer");
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("it made a repository in a folder of the checkout: a/.git"), "{deed}: {body}");
+        assert_eq!(repo.git(["show", "HEAD:a/f"]).answer(), "x", "{deed}");
+    }
+}
+
+#[test]
 fn a_repository_in_the_place_of_a_tracked_file_is_moved_away() {
     let repo = repo("rm src/a.txt; git init -q src/a.txt; echo x > src/a.txt/x");
     repo.arborist(["gardener", "--max-retries", "2"]).succeeds();

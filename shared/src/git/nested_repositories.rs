@@ -94,7 +94,9 @@ impl Repository {
                 let is_old = before.all.contains(folder) && !leads_into(path, &self.common_dir);
                 Ok::<_, GitError>(is_old && could_run(path) && self.is_ignored(inner)?)
             };
-            if self.is_folder_tracked(inner)? || is_planted()? {
+            // git adds the files beside a `.git` that is no repository, and the folder is tracked from then on.
+            let is_broken = || Ok::<_, GitError>(!is_repository(path) && !self.is_ignored(inner)?);
+            if self.is_folder_tracked(inner)? || is_planted()? || is_broken()? {
                 moved.push(self.take_away(top, path)?);
             }
         }
@@ -397,6 +399,17 @@ impl FoldersBefore {
         }
         self.all.insert(folder);
     }
+}
+
+/// Whether git takes a `.git` for a repository.
+fn is_repository(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(path);
+    let git_dir = match safe_files::kind_of(path) {
+        Some(FileKind::File) => safe_files::read(path).ok().and_then(|content| target_of(folder, &content)),
+        _ => Some(path.to_owned()),
+    };
+    let is_there = |dir: &Path, name: &str| dir.join(name).symlink_metadata().is_ok();
+    git_dir.is_some_and(|dir| BARE.iter().any(|names| names.iter().all(|name| is_there(&dir, name))))
 }
 
 /// Whether git would run something that a git directory contains.
