@@ -6,6 +6,7 @@ use super::{EventFormat, Placeholder, Preset, limits::ChoiceError};
 use crate::{
     failure::{Exit, Explain},
     message::nearest,
+    process::shell_word,
 };
 
 /// A runner that cannot be used.
@@ -61,6 +62,8 @@ pub enum AgentError {
     /// The program is not on `PATH`.
     #[error("'{program}' is not installed")]
     NotInstalled {
+        /// The runner.
+        runner: String,
         /// The program.
         program: String,
         /// How to install it, if we know.
@@ -102,7 +105,7 @@ impl AgentError {
     /// One error for a runner and its fallbacks that all cannot be called: it names all programs that are missing.
     pub(crate) fn for_all(first: Self, others: &[Self]) -> Self {
         let missing = |error: &Self| match error {
-            Self::NotInstalled { program, install } => Some((program.clone(), install.clone())),
+            Self::NotInstalled { program, install, .. } => Some((program.clone(), install.clone())),
             _ => None,
         };
         let all: Option<Vec<_>> = std::iter::once(&first).chain(others).map(missing).collect();
@@ -153,7 +156,7 @@ impl Explain for AgentError {
             }
             Self::Fallback(_) => Some("write it as \"codex\", or as \"claude:haiku\"".into()),
             Self::ShellReviews => Some(
-                "name another reviewer with --review-runner, or set steps.review.runner; 'shell' cannot review, also not as a fallback".into(),
+                "name another reviewer with --review-runner, or set steps.review.runner; 'shell' cannot be a fallback for reviews either".into(),
             ),
             Self::InCheckout { runner, file, .. } => Some(format!(
                 "install it elsewhere, or allow this one by its full path as the first word of runners.{runner}.command: {}",
@@ -163,20 +166,28 @@ impl Explain for AgentError {
                 [] => "put one of them on PATH, or choose another runner".into(),
                 installs => format!("install one of them with: {}", installs.join("\nor with: ")),
             }),
-            Self::NotInstalled { program, install } => Some(match install {
+            Self::NotInstalled { runner, program, install } => Some(match install {
                 Some(install) => format!("install it with: {install}"),
-                None if program.contains(' ') => {
-                    let words: Vec<String> =
-                        program.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-                    format!(
-                        "write each word of a command as a separate value: command = [{}] in a config.toml, or one line for each word in git config",
-                        words.join(", ")
-                    )
-                }
+                None if program.contains(' ') => separate_words(runner, program),
                 None => format!("put '{program}' on PATH, or choose another runner"),
             }),
         }
     }
+}
+
+/// How to write a command that was given as one text: the words that a shell would read in it, as separate values.
+fn separate_words(runner: &str, command: &str) -> String {
+    // The words of a command with an open quotation mark are unknown.
+    let words = shlex::split(command).unwrap_or_else(|| vec!["robot".into(), "{prompt}".into()]);
+    // A string in JSON is one in TOML too.
+    let quoted: Vec<String> =
+        words.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
+    let typed: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    format!(
+        "write each word of the command as a separate value: command = [{}]\nor in git's configuration, a line for each word: git config --replace-all arborist.runners.{runner}.command \"$(printf '%s\\n' {})\"",
+        quoted.join(", "),
+        typed.join(" ")
+    )
 }
 
 /// A hint with the nearest known word, or `otherwise`.

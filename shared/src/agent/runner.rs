@@ -280,6 +280,7 @@ impl Runner {
                 Err(AgentError::InCheckout { runner: self.name.clone(), program: program.to_owned(), file })
             }
             ProgramPlace::Missing => Err(AgentError::NotInstalled {
+                runner: self.name.clone(),
                 program: program.to_owned(),
                 install: self.known.map(|preset| preset.install.to_owned()),
             }),

@@ -35,7 +35,7 @@ use std::{
 
 use crate::{
     failure::{Exit, Explain},
-    git::{Config, GitError, Repository},
+    git::{Config, ConfigEntry, GitError, Repository},
     message::nearest,
     name::{NameError, RepoName},
     safe_files,
@@ -379,13 +379,22 @@ impl Settings {
 
     fn add_git(&mut self, config: &Config) -> Result<(), SettingsError> {
         refuse_false_bare(config)?;
-        for entry in config.section("arborist.") {
+        let entries: Vec<&ConfigEntry> = config.section("arborist.").collect();
+        for (at, entry) in entries.iter().enumerate() {
             let key = entry.key.trim_start_matches("arborist.");
             let place = place_of(&entry.origin);
             let setting = require_key(key, &place).map_err(SettingsError::of_git)?;
-            let bare = (setting.kind == ValueKind::Switch).then_some("true");
-            let text = entry.value.as_deref().or(bare).unwrap_or_default();
-            let value = Value::parse(text, setting.kind).ok_or_else(|| quoted(text));
+            let text = if setting.kind.is_list() {
+                let is_same = |other: &&&ConfigEntry| other.key == entry.key && other.scope == entry.scope;
+                if entries[at + 1..].iter().any(|other| is_same(&other)) {
+                    continue;
+                }
+                list_text(entries[..=at].iter().filter(is_same).map(|entry| entry.value.as_deref()))
+            } else {
+                let bare = (setting.kind == ValueKind::Switch).then_some("true");
+                entry.value.as_deref().or(bare).unwrap_or_default().to_owned()
+            };
+            let value = Value::parse(&text, setting.kind).ok_or_else(|| quoted(&text));
             self.add(setting, key.to_owned(), (value, place), Origin::User)?;
         }
         Ok(())
@@ -420,6 +429,14 @@ impl Settings {
         self.found.push(Found { key, value, origin, place });
         Ok(())
     }
+}
+
+/// The text of a list that has several values in git's configuration (`git config --add`). As in git, an empty value
+/// removes those before it.
+fn list_text<'a>(values: impl Iterator<Item = Option<&'a str>>) -> String {
+    let values: Vec<&str> = values.map(Option::unwrap_or_default).collect();
+    let after_empty = values.iter().rposition(|value| value.is_empty()).map_or(0, |at| at + 1);
+    values[after_empty..].join("\n")
 }
 
 fn quoted(text: &str) -> String {

@@ -27,6 +27,14 @@ pub enum ValueKind {
     Pathspecs,
 }
 
+impl ValueKind {
+    /// Whether a value has several elements.
+    #[must_use]
+    pub fn is_list(self) -> bool {
+        matches!(self, Self::Words | Self::Folders | Self::Pathspecs)
+    }
+}
+
 /// A configuration key.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
