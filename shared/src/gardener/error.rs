@@ -90,8 +90,9 @@ pub enum GardenerError {
     NoAttemptLeft(TaskId),
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
     PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
-    #[error("'{path}' has changed since the run began")]
-    ConfigChanged { path: &'static str, drift: Option<Box<Drift>> },
+    /// The difference begins with a line break, and is empty if an empty file was created or deleted.
+    #[error("'{path}' has changed since the run began{}{difference}", if .difference.is_empty() { "" } else { ":" })]
+    ConfigChanged { path: &'static str, difference: String, drift: Option<Box<Drift>> },
     #[error("task '{task}' is forked: neither of {} and {} is an ancestor of the other", .commits[0].short(), .commits[1].short())]
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("task '{task}' was {}", .reverted.words())]

@@ -2,14 +2,17 @@
 
 use crate::{
     gardener::GardenerError,
-    git::{GitError, Repository, TreeChange},
+    git::{GitError, Repository, TreeChange, changed_lines},
     history::Run,
-    message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers},
+    message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers, counted},
     name::{Oid, SessionId, TaskId, digest},
     plan::Plan,
     record::{Announcement, RunRecorder},
     settings::{TRACKED_FILES, read_tracked},
 };
+
+/// How many changed lines of a file an error shows.
+const MOST_LINES: usize = 20;
 
 /// The current file of a plan.
 #[derive(Debug)]
@@ -191,9 +194,11 @@ pub fn require_unchanged(
             Some(blob) => repository.find_blob(blob)?,
             None => None,
         };
-        if read_tracked(repository, path)?.map(|(_, bytes)| bytes) != then {
+        let now = read_tracked(repository, path)?.map(|(_, bytes)| bytes);
+        if now != then {
+            let difference = file_difference(then.as_deref(), now.as_deref())?;
             let drift = Drift::find(repository, run, path)?.map(Box::new);
-            return Err(GardenerError::ConfigChanged { path, drift });
+            return Err(GardenerError::ConfigChanged { path, difference, drift });
         }
     }
     Ok(())
@@ -213,6 +218,17 @@ pub fn difference(before: &Plan, after: &Plan) -> String {
     let is_new = |task: &&crate::plan::Task| before.find(&task.id).is_none();
     lines.extend(after.tasks.iter().filter(is_new).map(|task| format!("  + {} {}", task.id, task.name)));
     lines.join("\n")
+}
+
+/// The lines that were removed from a file and added to it, at most [`MOST_LINES`] of them.
+fn file_difference(before: Option<&[u8]>, after: Option<&[u8]>) -> Result<String, GitError> {
+    let mut lines = changed_lines(before.unwrap_or_default(), after.unwrap_or_default())?;
+    let hidden = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
+    if hidden > 0 {
+        lines.push(format!("[{} not shown]", counted(hidden, "more changed line")));
+    }
+    Ok(lines.iter().map(|line| format!("\n  {line}")).collect())
 }
 
 /// Everything of a task that counts as a change, in one text. Its checkbox and its line number do not.

@@ -199,6 +199,16 @@ fn add_hunks(patch: &mut Vec<u8>, old: &[u8], new: &[u8]) -> Result<(usize, usiz
     Ok((added, removed))
 }
 
+/// The lines that differ between two texts, each with its sign.
+pub fn changed_lines(old: &[u8], new: &[u8]) -> Result<Vec<String>, GitError> {
+    let mut patch = Vec::new();
+    add_hunks(&mut patch, old, new)?;
+    let text = String::from_utf8_lossy(&patch);
+    let is_changed = |line: &&str| line.starts_with(['+', '-']);
+    let parts = |line: &str| format!("{} {}", &line[..1], visible(&line[1..]));
+    Ok(text.lines().filter(is_changed).map(parts).collect())
+}
+
 /// A path as git writes it in a patch: quoted if it has special characters.
 fn quoted(letter: &str, path: &[u8]) -> String {
     let is_plain = |c: char| !c.is_control() && !matches!(c, '"' | '\\' | '\u{fffd}');

@@ -114,7 +114,7 @@ pub use command::GitCommand;
 pub use commits::{CommitStream, RawCommit};
 pub use config::{Config, ConfigEntry, ConfigReader};
 pub use conflict_markers::Unmerged;
-pub use diff::Difference;
+pub use diff::{Difference, changed_lines};
 pub use distance::Distance;
 pub use error::GitError;
 pub use exclude::{escaped_pattern, is_own_exclude};
