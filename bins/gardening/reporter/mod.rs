@@ -102,9 +102,11 @@ impl<'u> Reporter<'u> {
         }
     }
 
-    /// Prints an event for a person. The quiet mode leaves out successes.
+    /// Prints an event for a person. The quiet mode prints only failures.
     fn say(&mut self, event: &RunEvent) {
         match &event.kind {
+            EventKind::Note { level: NoteLevel::Warning | NoteLevel::Hint, is_failure: false, .. }
+                if self.manner == Manner::Quiet => {}
             EventKind::Note { level: NoteLevel::Warning, words, .. } => self.ui.warn(words),
             EventKind::Note { level: NoteLevel::Hint, words, .. } => self.ui.hint(words),
             EventKind::PushFailed { repo, why } => {

@@ -268,6 +268,9 @@ pub enum EventKind {
         /// Whether it is printed only once for all remotes.
         #[serde(skip)]
         once: bool,
+        /// Whether something failed, so that it is printed with `--quiet` too.
+        #[serde(skip)]
+        is_failure: bool,
     },
     /// A task is complete, or its attempts are used up.
     TaskEnded {
@@ -398,12 +401,12 @@ impl RunEvent {
 impl EventKind {
     /// A note.
     pub fn note(words: impl Into<String>) -> Self {
-        Self::Note { level: NoteLevel::Note, words: words.into(), once: false }
+        Self::Note { level: NoteLevel::Note, words: words.into(), once: false, is_failure: false }
     }
 
-    /// A warning.
-    pub fn warning(words: impl Into<String>) -> Self {
-        Self::Note { level: NoteLevel::Warning, words: words.into(), once: false }
+    /// A warning about something that failed, or that an agent was not allowed to do.
+    pub fn failure(words: impl Into<String>) -> Self {
+        Self::Note { level: NoteLevel::Warning, words: words.into(), once: false, is_failure: true }
     }
 }
 

@@ -100,7 +100,7 @@ impl OpenRun {
         let RunMonitor { listener, log, mut pushes } = monitor;
         listener.tell(RunEvent::of_run(EventKind::RunEnds));
         if let Err(failure) = self.close_session(&ended, log.share()) {
-            listener.warn(&format!("the session could not be recorded: {}", failure.message));
+            listener.warn_of_failure(&format!("the session could not be recorded: {}", failure.message));
         }
         let is_well = ended.as_ref().is_ok_and(Summary::is_well);
         let end = if is_well { RunEnd::Succeeded } else { RunEnd::Failed };

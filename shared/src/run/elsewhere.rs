@@ -48,7 +48,7 @@ impl OpenRun {
         let has_begun = self.has_begun();
         match outcome {
             _ if self.request.new_run => {}
-            SyncOutcome::Offline { why, .. } if has_begun => listener.warn(&visible(&format!(
+            SyncOutcome::Offline { why, .. } if has_begun => listener.warn_of_failure(&visible(&format!(
                 "offline: could not find out whether session '{session}' continued on another machine ({why})"
             ))),
             SyncOutcome::Fetched { .. } if has_begun => self.refuse_newer(session)?,
@@ -125,7 +125,7 @@ impl OpenRun {
             return Ok(());
         }
         if !repository.is_ancestor(here, there)? {
-            listener.warn(&format!(
+            listener.warn_of_failure(&format!(
                 "'{branch}' has other commits at the remote of '{}', so it is not pushed",
                 section.name
             ));

@@ -22,10 +22,16 @@ impl dyn RunListener + '_ {
     }
 
     fn say(&mut self, level: NoteLevel, words: &str) {
-        self.tell_of_run(EventKind::Note { level, words: words.to_owned(), once: false });
+        let words = words.to_owned();
+        self.tell_of_run(EventKind::Note { level, words, once: false, is_failure: false });
     }
 
-    /// Reports a warning.
+    /// Reports something that failed although the run continues.
+    pub(super) fn warn_of_failure(&mut self, words: &str) {
+        self.tell_of_run(EventKind::failure(words));
+    }
+
+    /// Reports a warning about something that has not failed. `--quiet` leaves it out.
     pub(super) fn warn(&mut self, words: &str) {
         self.say(NoteLevel::Warning, words);
     }
@@ -35,11 +41,12 @@ impl dyn RunListener + '_ {
         self.say(NoteLevel::Hint, words);
     }
 
-    /// Reports a hint about a remote, only once even if several remotes cause it.
+    /// Reports a hint about a remote that failed, only once even if several remotes cause it.
     pub(super) fn hint_once(&mut self, hint: Option<&'static str>) {
-        let hint =
-            hint.map(|words| EventKind::Note { level: NoteLevel::Hint, words: words.to_owned(), once: true });
-        hint.into_iter().for_each(|hint| self.tell_of_run(hint));
+        if let Some(words) = hint {
+            let (level, words) = (NoteLevel::Hint, words.to_owned());
+            self.tell_of_run(EventKind::Note { level, words, once: true, is_failure: true });
+        }
     }
 
     /// Reports a note.
@@ -54,7 +61,7 @@ impl dyn RunListener + '_ {
             SyncOutcome::Local => {}
             SyncOutcome::Offline { why, trouble } => {
                 let at = base.map(|base| base.short()).unwrap_or_default();
-                self.warn(&visible(&format!(
+                self.warn_of_failure(&visible(&format!(
                     "offline: the remote of '{repo}' could not be reached ({why}); starting at {at}, which may be behind"
                 )));
                 self.hint_once(trouble.hint());

@@ -114,7 +114,9 @@ impl OpenRun {
             Ok(Some(saved)) => drop(self.saved_checkout.set(saved)),
             Ok(None) => {}
             Err(error) => {
-                listener.warn(&format!("the uncommitted changes in your checkout are not saved: {error}"));
+                listener.warn_of_failure(&format!(
+                    "the uncommitted changes in your checkout are not saved: {error}"
+                ));
             }
         }
     }
@@ -248,7 +250,7 @@ impl OpenRun {
         let queue = Queue::open(&self.repository, run, target, self.clock)?;
         Ok(queue.check_parked(&lanes.queue, &mut |event| {
             if let QueueEvent::Note { words } = event {
-                listener.warn(&plain_text(&words));
+                listener.warn_of_failure(&plain_text(&words));
             }
         })?)
     }

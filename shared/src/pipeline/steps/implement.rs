@@ -203,7 +203,7 @@ impl TaskRun<'_, '_, '_> {
         warnings.extend(beside.iter_mut().flat_map(|(repo_attempt, work)| repo_attempt.take_warnings(work)));
         for words in warnings {
             let words = format!("{}: {words}", self.task.id);
-            self.context.emit(&self.task.id, EventKind::warning(words));
+            self.context.emit(&self.task.id, EventKind::failure(words));
         }
         let (mut tips, mut others) = (Vec::new(), Vec::new());
         for (repo_attempt, work) in beside {
