@@ -8,13 +8,13 @@ use arborist_core::{
         remove_frozen_settings, take_moved_aside, take_notices, take_removed_locks, take_saved_files,
         take_skipped_refs,
     },
-    message::plain_text,
+    message::{nearest, plain_text},
     name::TaskId,
     process::{Program, interrupt::received_signal, protect_memory},
     queue::take_unreadable_tickets,
 };
 use clap::{
-    CommandFactory, Parser,
+    Arg, Command, CommandFactory, Parser,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -53,11 +53,25 @@ fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit 
     if args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == "--help") {
         return manual::<A>(&mut ui, &args);
     }
-    let outcome = match A::try_parse_from(args) {
+    let outcome = match parse(args) {
         Ok(args) => body(args, &mut ui),
         Err(error) => return usage::<A>(&mut ui, &error),
     };
     conclude(ui, outcome)
+}
+
+/// Parses the arguments. A negative number after an option is its value, so that the error says what is wrong with it.
+fn parse<A: Parser>(args: Vec<OsString>) -> Result<A, clap::Error> {
+    let mut command = with_negative_numbers(A::command());
+    let matches = command.try_get_matches_from_mut(args)?;
+    A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+fn with_negative_numbers(command: Command) -> Command {
+    let takes_value = |arg: &Arg| !arg.is_positional() && arg.get_action().takes_values();
+    let command =
+        command.mut_args(|arg| if takes_value(&arg) { arg.allow_negative_numbers(true) } else { arg });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 /// Prints a failure, flushes the output, and returns the exit code.
@@ -127,7 +141,7 @@ fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
         ui.out(&text);
         return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));
     }
-    ui.err(&with_useful_hint(&text));
+    ui.err(&with_useful_hint(&with_nearest(&text)));
     if let Some(task) = unnamed_task::<A>(error) {
         ui.hint(&format!("name tasks with: --only {task}"));
     }
@@ -143,6 +157,19 @@ fn unnamed_task<A: CommandFactory>(error: &clap::Error) -> Option<TaskId> {
         }
         _ => None,
     }
+}
+
+/// Replaces clap's list of similar names by the nearest one.
+fn with_nearest(text: &str) -> String {
+    let quoted = |line: &str| line.split('\'').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let typed = text.lines().next().and_then(|error| quoted(error).into_iter().next()).unwrap_or_default();
+    let lines = text.lines().map(|line| {
+        let is_list = line.starts_with("hint: some similar ") || line.starts_with("hint: a similar ");
+        let names = if is_list { quoted(line) } else { Vec::new() };
+        let meant = nearest(&typed, names.iter().map(String::as_str)).or(names.first().map(String::as_str));
+        meant.map_or_else(|| line.to_owned(), |meant| format!("hint: did you mean '{meant}'?"))
+    });
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// Replaces clap's proposal to pass an unknown option after `--`, unless the command passes options on to another one.
