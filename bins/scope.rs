@@ -1,10 +1,12 @@
-//! Errors for a run that does not exist: a mistyped name must not look like an empty run.
+//! The selected run: errors if it does not exist, so that a mistyped name does not look like an empty run, and the option
+//! that selects it.
 
 use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
     history::{CommitSource, Run, RunScope},
     message::nearest,
+    name::BranchName,
 };
 
 /// The error if there is neither the branch nor a run of it.
@@ -20,6 +22,12 @@ pub(crate) fn unknown(repository: &Repository, run: &Run) -> Failure {
         Some(other) => failure.hint(format!("this history has a run of '{other}': --scope {other}")),
         None => failure.hint("see the branches with: git branch"),
     }
+}
+
+/// The option that selects the run of `branch` in a hint, with a space before it; empty if it is selected without one.
+pub(crate) fn option(repository: &Repository, branch: &BranchName) -> String {
+    let is_usual = RunScope::resolve(repository, None).is_ok_and(|found| found.branch == *branch);
+    if is_usual { String::new() } else { format!(" --scope {branch}") }
 }
 
 /// Refuses a missing branch, unless history has a run of it: then it was renamed.

@@ -98,10 +98,11 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     };
     let standing = progress.find(&task).ok_or_else(|| {
-        GardenerError::no_task(&task, progress.leaves().map(|standing| standing.id.as_str()))
+        let known = progress.leaves().map(|standing| standing.id.as_str());
+        opened.with_hints(GardenerError::no_task(&task, known))
     })?;
     if standing.is_apart() {
-        return Err(GardenerError::apart(&run, &opened.branch, &task).into());
+        return Err(opened.with_hints(GardenerError::apart(&run, &opened.branch, &task)));
     }
     refuse_reverted(standing.planned.as_slice(), &progress)?;
     if standing.state.is_settled() {
@@ -113,7 +114,8 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     if !can_run(&task) && !is_retried {
         let mut waits: Vec<TaskId> = standing.waits_for.clone();
         if waits.is_empty() && standing.state == State::Failed {
-            return Err(GardenerError::NoAttemptLeft(task).into());
+            let options = opened.request.typed_options();
+            return Err(GardenerError::NoAttemptLeft { task, options }.into());
         }
         if waits.is_empty() {
             let is_open = |leaf: &&Task| {
@@ -121,7 +123,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
             };
             waits.extend(planned.plan.leaves_of(&task).filter(is_open).map(|leaf| leaf.id.clone()));
         }
-        return Err(GardenerError::not_ready(&task, &waits, &progress).into());
+        return Err(opened.with_hints(GardenerError::not_ready(&task, &waits, &progress)));
     }
     opened.inherit_options(&planned, &run)?;
     if args.common.is_dry_run() {

@@ -63,11 +63,17 @@ pub(super) fn run(args: &QueueAddArgs, scope: &QueueScopeArgs, ui: &mut Ui) -> O
 pub(super) fn sentence(added: &Added) -> String {
     match added {
         Added::Queued(ticket) => format!("{} is queued for {}", ticket.task, ticket.into),
-        Added::Known(ticket) if matches!(ticket.standing, TicketState::Conflict { .. }) => {
-            format!("{} is already queued, but has a conflict that you have to resolve", ticket.task)
-        }
         Added::Known(ticket) => {
-            format!("{} is already queued, and {}", ticket.task, ticket.standing.word())
+            let more = match &ticket.standing {
+                TicketState::Waiting => " and waiting",
+                TicketState::Red { .. } => "; it failed a gate",
+                TicketState::Parked { .. } => "; its landing is parked",
+                TicketState::Withheld { .. } => "; it is withheld",
+                TicketState::Lost => "; its branch is lost",
+                TicketState::Reverted(_) => "; it was merged and reverted",
+                TicketState::Conflict { .. } => ", but has a conflict that you have to resolve",
+            };
+            format!("{} is already queued{more}", ticket.task)
         }
         Added::Landed(task) => format!("{task} has already landed"),
         Added::InPlace(task, branch) => {
@@ -146,11 +152,11 @@ impl TicketMaker<'_> {
             let (why, next) = match state {
                 State::Pending => (
                     format!("'{task}' has not run yet"),
-                    format!("git arborist gardener --isolate --only {task}"),
+                    self.site.continuation(self.run).run_apart(task, ""),
                 ),
                 state => (
                     format!("'{task}' is {}, not complete", state.as_str()),
-                    format!("git arborist state {task}"),
+                    format!("git arborist state {task}{}", self.site.scope_option()),
                 ),
             };
             return Err(Failure::new(Exit::No, why)
@@ -180,7 +186,7 @@ impl TicketMaker<'_> {
             let words = format!("'{task}' has not run in its own worktree: there is nothing to land");
             let has_failed = self.run.find(task).is_some_and(|history| history.state.state == State::Failed);
             let retry = if has_failed { " --retry-failed" } else { "" };
-            let next = format!("git arborist gardener --isolate --only {task}{retry}");
+            let next = self.site.continuation(self.run).run_apart(task, retry);
             return Failure::new(Exit::No, words).hint(format!("run it first: {next}"));
         }
         if self.run.start.is_none() {
@@ -192,7 +198,7 @@ impl TicketMaker<'_> {
         let known = planned.chain(self.run.tasks.iter().map(|history| history.id.as_str()));
         failure.hint(match nearest(task.as_str(), known) {
             Some(meant) => format!("did you mean '{meant}'?"),
-            None => "see all tasks with: git arborist state".to_owned(),
+            None => format!("see all tasks with: git arborist state{}", self.site.scope_option()),
         })
     }
 
@@ -212,7 +218,7 @@ impl TicketMaker<'_> {
         let words = format!("'{task}' has landed, and '{branch}' has {commits} that '{}' lacks", self.into);
         Err(Failure::new(Exit::No, words)
             .hint(format!("merge them yourself: git merge {branch}"))
-            .hint(format!("or start it over: git arborist reset {task} && git arborist gardener")))
+            .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
     }
 
     fn ticket(&self, task: &TaskId, source: Oid, priority: Priority) -> Ticket {

@@ -11,6 +11,7 @@ use arborist_core::{
     plan::Plan,
     process::Cancel,
     queue::{QueueClaim, QueueError, Store, Target, opened_for},
+    run::Continuation,
     session::forget_unrecorded,
     settings::Settings,
 };
@@ -67,10 +68,23 @@ impl OpenQueue {
 
     /// A command of `merge` for a hint, which selects the same run from the current directory.
     pub(super) fn command(&self, verb: &str) -> String {
-        let branch = &self.scope.branch;
-        let is_usual = RunScope::resolve(&self.repository, None).is_ok_and(|found| found.branch == *branch);
-        let scope = if is_usual { String::new() } else { format!(" --scope {branch}") };
-        format!("git arborist merge {verb}{scope}")
+        format!("git arborist merge {verb}{}", self.scope_option())
+    }
+
+    /// How the run is continued, for hints.
+    pub(super) fn continuation<'a>(&'a self, run: &'a Run) -> Continuation<'a> {
+        Continuation::of(&self.repository, run)
+    }
+
+    /// The command that starts a task over.
+    pub(super) fn start_over(&self, run: &Run, task: &TaskId) -> String {
+        let again = self.continuation(run).continue_run("");
+        format!("git arborist reset {task}{} && {again}", self.scope_option())
+    }
+
+    /// The option that selects the same run, for hints.
+    pub(super) fn scope_option(&self) -> String {
+        scope::option(&self.repository, &self.scope.branch)
     }
 
     /// The command that queues removed tasks again.
@@ -128,7 +142,7 @@ impl OpenQueue {
         }
         start::require_unchanged(&self.repository, run, None, None).map_err(|error| {
             Failure::new(error.exit(), error.to_string())
-                .hint("accept it with: git arborist gardener --accept-changes")
+                .hint(format!("accept it with: {}", self.continuation(run).continue_run(" --accept-changes")))
         })
     }
 

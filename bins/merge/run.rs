@@ -124,15 +124,22 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     let mut report = drain(&site, &wish, &cancel, args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
     let exit = conclude((&site, &cancel), &report, args, ui)?;
-    let has_run = !unfinished.is_empty() && site.scan(CommitSource::Cached)?.start.is_some();
+    if unfinished.is_empty() {
+        return Ok(exit);
+    }
+    let run = site.scan(CommitSource::Cached)?;
+    let continuation = site.continuation(&run);
     // A run that has started uses its frozen plan.
-    let accept = if has_run { ", then run: git arborist gardener --accept-changes" } else { "" };
+    let accept = match run.start {
+        Some(_) => format!(", then run: {}", continuation.continue_run(" --accept-changes")),
+        None => String::new(),
+    };
     for (ticket, outcome) in &report.outcomes {
         if unfinished.contains(&&ticket.task) && matches!(outcome, Became::Landed { .. }) {
             let task = &ticket.task;
             ui.warn(&format!("'{task}' has landed but is not complete: no review has approved it"));
             ui.hint(&format!("to count it as done, tick its box in the plan{accept}"));
-            ui.hint(&format!("or let an agent do it: git arborist garden {task}"));
+            ui.hint(&format!("or let an agent do it: {}", continuation.run_task(task)));
         }
     }
     Ok(exit)
@@ -402,6 +409,10 @@ pub(super) fn conclude(
             ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.standing.as_str())));
         }
         ticket.advice().iter().for_each(|advice| ui.hint(advice));
+        if matches!(outcome, Became::Conflict { escalated: true, .. }) {
+            let resolve = site.command(&format!("resolve {}", ticket.task));
+            ui.hint(&format!("resolve it with: {resolve}"));
+        }
         if matches!((&ticket.standing, outcome), (TicketState::Red { .. }, Became::Waiting { .. })) {
             let retry = site.command(&format!("retry {}", ticket.task));
             ui.hint(&format!("{} failed a gate; after a fix, run: {retry}", ticket.task));

@@ -193,7 +193,11 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
     let (limit, claims) = (limit(&site, &wanted)?, site.claims()?);
     let is_late = |listed: &&Listed| clock::now() - listed.ticket.added > limit;
     let late = wanted.iter().filter(is_late).count();
-    let steps: BTreeSet<String> = wanted.iter().filter_map(|listed| next_step(listed, &site)).collect();
+    let mut steps = BTreeSet::new();
+    if !wanted.is_empty() {
+        let run = site.scan(CommitSource::Cached)?;
+        steps.extend(wanted.iter().filter_map(|listed| next_step(listed, &site, &run)));
+    }
     if args.json {
         print(ui, &QueueDocument::new(&site, &wanted, &claims))?;
     } else {
@@ -236,7 +240,7 @@ fn needs_person(listed: &Listed) -> bool {
 }
 
 /// What a person can do about it.
-fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
+fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
     let Ticket { task, into, standing, .. } = &listed.ticket;
     match standing {
         TicketState::Conflict { escalated: true, .. } => {
@@ -254,14 +258,16 @@ fn next_step(listed: &Listed, site: &OpenQueue) -> Option<String> {
             Some(format!("fix the gate, then run: {}", site.command("run")))
         }
         TicketState::Red { with, .. } if !with.is_empty() => Some(format!(
-            "{task} passes alone, but fails together with tasks that landed before it\nto fix it, open its worktree: git arborist worktree add {task}\nmerge {into} there, commit the fix, then land it: {} && {}\nor start it over on top of what has landed: git arborist reset {task} && git arborist gardener",
+            "{task} passes alone, but fails together with tasks that landed before it\nto fix it, open its worktree: git arborist worktree add {task}\nmerge {into} there, commit the fix, then land it: {} && {}\nor start it over on top of what has landed: {}",
             site.command(&format!("retry {task}")),
             site.command("run"),
+            site.start_over(run, task),
         )),
         TicketState::Red { .. } => Some(format!(
-            "to fix it, open its worktree: git arborist worktree add {task}\ncommit the fix there, then land it: {} && {}\nor start it over: git arborist reset {task} && git arborist gardener",
+            "to fix it, open its worktree: git arborist worktree add {task}\ncommit the fix there, then land it: {} && {}\nor start it over: {}",
             site.command(&format!("retry {task}")),
             site.command("run"),
+            site.start_over(run, task),
         )),
         TicketState::Lost => {
             let drop = site.command(&format!("drop {task}"));

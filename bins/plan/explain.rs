@@ -1,10 +1,13 @@
 //! `--explain`: why a task waits for what, with the file and line of each reason.
 
+use std::path::PathBuf;
+
 use arborist_core::{
     failure::{Exit, Failure},
     message::{nearest, visible},
     name::TaskId,
     plan::{Basis, Plan, WaitReason},
+    process::shell_word,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -58,8 +61,9 @@ struct ReasonDocument {
 }
 
 /// Prints why a task waits for what.
-pub(super) fn run(ui: &mut Ui, plan: &Plan, id: &str, format: Format) -> Outcome {
-    let task = id.parse::<TaskId>().ok().and_then(|id| plan.find(&id)).ok_or_else(|| unknown(plan, id))?;
+pub(super) fn run(ui: &mut Ui, (plan, specs): (&Plan, &[PathBuf]), id: &str, format: Format) -> Outcome {
+    let task = id.parse::<TaskId>().ok().and_then(|id| plan.find(&id));
+    let task = task.ok_or_else(|| unknown(plan, id, specs))?;
     let waiting = plan.explain(&task.id);
     let all =
         waiting.iter().flat_map(|waiting| waiting.reasons.iter().map(|reason| (&waiting.node.id, reason)));
@@ -98,10 +102,13 @@ fn reason_document(plan: &Plan, node: &TaskId, reason: &WaitReason) -> ReasonDoc
     }
 }
 
-fn unknown(plan: &Plan, id: &str) -> Failure {
+/// The error for a task that is not there. `specs` are the files of the plan, as they were typed.
+fn unknown(plan: &Plan, id: &str, specs: &[PathBuf]) -> Failure {
+    let specs: String =
+        specs.iter().map(|spec| format!(" {}", shell_word(&spec.to_string_lossy()))).collect();
     let failure = Failure::new(Exit::No, format!("there is no task '{id}' in the plan"));
     match nearest(id, plan.tasks.iter().map(|task| task.id.as_str())) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-        None => failure.hint("see all tasks with: git arborist plan"),
+        None => failure.hint(format!("see all tasks with: git arborist plan{specs}")),
     }
 }

@@ -184,7 +184,7 @@ pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
         }
         Action::Explain(task, format) => {
             let (plan, _) = read(ui)?;
-            explain::run(ui, &plan, &task, format)
+            explain::run(ui, (&plan, &args.specs), &task, format)
         }
         Action::Print(format) => {
             let (plan, proposal) = read(ui)?;

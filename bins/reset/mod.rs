@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{GardenerError, Remains, save_own_branch},
+    gardener::{GardenerError, Remains, TypedOptions, save_own_branch},
     git::{Config, Repository},
     history::{CommitSource, Run, RunScope, State, TaskHistory},
     message::{Status, Wording},
@@ -18,7 +18,7 @@ use arborist_core::{
 };
 use clap::Parser;
 
-use crate::{catalog, clock, entry::Outcome, ui::Ui};
+use crate::{catalog, clock, entry::Outcome, scope, ui::Ui};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -192,9 +192,14 @@ fn frozen_plan(repository: &Repository, run: &Run) -> Result<Option<Plan>, Failu
 
 /// The error for a task without history: it needs no reset, or the name is wrong.
 fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failure, Failure> {
+    let scope = scope::option(repository, &run.scope.branch);
     if frozen_plan(repository, run)?.is_some_and(|plan| plan.find(task).is_some()) {
         let words = format!("task '{task}' has not started: there is nothing to reset");
-        return Ok(Failure::new(Exit::No, words).hint("see all tasks with: git arborist state"));
+        return Ok(
+            Failure::new(Exit::No, words).hint(format!("see all tasks with: git arborist state{scope}"))
+        );
     }
-    Ok(GardenerError::no_task(task, run.tasks.iter().map(|history| history.id.as_str())).into())
+    let options = TypedOptions { tree: scope, ..TypedOptions::default() };
+    let known = run.tasks.iter().map(|history| history.id.as_str());
+    Ok(GardenerError::no_task(task, known).with_options(options).into())
 }

@@ -23,6 +23,7 @@ use arborist_core::{
     message::{Step, nearest},
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
+    process::shell_word,
     progress::{NodeProgress, Progress, RunTotals, Share},
     queue::{OtherRun, Store, Ticket},
     record::{StepLog, Unfinished},
@@ -219,6 +220,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     work.hold(&mut progress);
     let totals = RunTotals::of_run(run);
     let is_asked = args.scope.is_some();
+    let tree = args.tree.as_ref().map(|tree| format!(" --tree {}", shell_word(&tree.to_string_lossy())));
+    let branch = args.scope.as_ref().map(|branch| format!(" --scope {branch}"));
+    let selection: String = tree.into_iter().chain(branch).collect();
     let Format { kind, exit_code, options } = args.into_format();
     let unpushed = unpushed::find(&repository, &settings, run)?;
     let home = match (kind, options.tasks.as_slice()) {
@@ -257,7 +261,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         log,
         options,
     };
-    view.refuse_unknown(found.plan.as_ref())?;
+    view.refuse_unknown(found.plan.as_ref(), &selection)?;
     view.show(ui, kind)?;
     if run.start.is_none()
         && !is_asked
@@ -426,7 +430,8 @@ impl StateView<'_> {
         self.tickets.iter().find(|ticket| standing.is_apart() && ticket.task == *standing.id)
     }
 
-    fn refuse_unknown(&self, plan: Option<&Plan>) -> Result<(), Failure> {
+    /// Refuses unknown tasks. `selection` has the options that select the run, as they were typed.
+    fn refuse_unknown(&self, plan: Option<&Plan>, selection: &str) -> Result<(), Failure> {
         let Some(unknown) = self.options.tasks.iter().find(|id| self.progress.find(id).is_none()) else {
             return Ok(());
         };
@@ -436,7 +441,7 @@ impl StateView<'_> {
         let known = self.progress.standings.iter().map(|standing| standing.id.as_str());
         Err(match nearest(unknown.as_str(), known) {
             Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
-            None => failure.hint("see all tasks with: git arborist state"),
+            None => failure.hint(format!("see all tasks with: git arborist state{selection}")),
         })
     }
 

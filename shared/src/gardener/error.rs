@@ -83,11 +83,11 @@ pub enum GardenerError {
     #[error("no plan was found")]
     NoPlan,
     #[error("the plan has no task or phase '{task}'")]
-    NoTask { task: TaskId, meant: Option<String> },
+    NoTask { task: TaskId, meant: Option<String>, options: TypedOptions },
     #[error("task '{task}' is not ready: it waits for {needs}")]
-    NotReady { task: TaskId, needs: String, has_failed: bool },
-    #[error("task '{0}' has failed, and its attempts are used up")]
-    NoAttemptLeft(TaskId),
+    NotReady { task: TaskId, needs: String, has_failed: bool, options: TypedOptions },
+    #[error("task '{task}' has failed, and its attempts are used up")]
+    NoAttemptLeft { task: TaskId, options: TypedOptions },
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
     PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
     /// The difference begins with a line break, and is empty if an empty file was created or deleted.
@@ -112,13 +112,26 @@ pub enum GardenerError {
     #[error("task '{0}' is marked [red], but there is no test command that could fail")]
     RedWithoutTest(TaskId),
     #[error("task '{task}' was started on its own branch, '{branch}'")]
-    BegunApart { task: TaskId, branch: BranchName, command: String },
+    BegunApart { task: TaskId, branch: BranchName, command: String, options: TypedOptions },
     #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed")]
     NotLanded { task: TaskId, branch: BranchName },
-    #[error("a landing on '{0}' is parked: the checkout of '{0}' has to be updated first")]
-    Parked(BranchName),
+    #[error("a landing on '{branch}' is parked: the checkout of '{branch}' has to be updated first")]
+    Parked { branch: BranchName, options: TypedOptions },
     #[error("{} of '{path}' {} already done by the run of '{branch}', whose commits are in HEAD", name_some(.tasks), if .tasks.len() == 1 { "was" } else { "were" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
+}
+
+/// The options of a command that hints repeat, as they are typed. Each has a space before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TypedOptions {
+    /// `--tree`, or another option that selects the tasks which `state` shows.
+    pub tree: String,
+    /// All options that `garden` and `gardener` have, `--tree` among them.
+    pub common: String,
+    /// The options that only `gardener` has.
+    pub lanes: String,
+    /// The options that select tasks.
+    pub selection: String,
 }
 
 impl GardenerError {
@@ -131,7 +144,7 @@ impl GardenerError {
         if is_complete {
             Self::NotLanded { task, branch }
         } else {
-            Self::BegunApart { task, branch, command }
+            Self::BegunApart { task, branch, command, options: TypedOptions::default() }
         }
     }
 
@@ -144,13 +157,28 @@ impl GardenerError {
             |need: &TaskId| if is_failed(&need) { format!("{need}, which failed") } else { need.to_string() };
         let has_failed = needs.iter().any(|need| is_failed(&need));
         let needs: Vec<String> = needs.iter().map(words).collect();
-        Self::NotReady { task: task.clone(), needs: needs.join(", "), has_failed }
+        let options = TypedOptions::default();
+        Self::NotReady { task: task.clone(), needs: needs.join(", "), has_failed, options }
     }
 
     /// The error for a name that the plan does not have. `known` are the names that could be meant.
     pub fn no_task<'a>(task: &TaskId, known: impl IntoIterator<Item = &'a str>) -> Self {
         let meant = nearest(task.as_str(), known).map(str::to_owned);
-        Self::NoTask { task: task.clone(), meant }
+        Self::NoTask { task: task.clone(), meant, options: TypedOptions::default() }
+    }
+
+    /// The same error with the options of the command in the commands of its hint.
+    #[must_use]
+    pub fn with_options(mut self, typed: TypedOptions) -> Self {
+        if let Self::NoTask { options, .. }
+        | Self::NotReady { options, .. }
+        | Self::NoAttemptLeft { options, .. }
+        | Self::BegunApart { options, .. }
+        | Self::Parked { options, .. } = &mut self
+        {
+            *options = typed;
+        }
+        self
     }
 
     /// The option whose limit is used up, and a value with which the run can continue.
@@ -194,7 +222,7 @@ impl Explain for GardenerError {
             Self::NoPlan
             | Self::NoTask { .. }
             | Self::NotReady { .. }
-            | Self::NoAttemptLeft(_)
+            | Self::NoAttemptLeft { .. }
             | Self::PhaseFailed(_)
             | Self::RedBaseline { .. }
             | Self::RedLeftovers { .. }
@@ -213,7 +241,7 @@ impl Explain for GardenerError {
             | Self::Lost(_)
             | Self::BegunApart { .. }
             | Self::NotLanded { .. }
-            | Self::Parked(_)
+            | Self::Parked { .. }
             | Self::Merged { .. } => Exit::Person,
         }
     }
@@ -245,7 +273,7 @@ impl Explain for GardenerError {
             Self::Dirty { has_done, .. } => {
                 let own = if *has_done { "" } else { "\nor give the run its own branch: --session-branch" };
                 format!(
-                    "commit or stash them, or start anyway with --allow-dirty, which keeps them as they are{own}"
+                    "commit or stash them, or start anyway with --allow-dirty, which leaves them uncommitted{own}"
                 )
             }
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),
@@ -261,15 +289,18 @@ impl Explain for GardenerError {
                     .into()
             }
             Self::NoTask { meant: Some(meant), .. } => format!("did you mean '{meant}'?"),
-            Self::NoTask { .. } => "see all tasks with: git arborist state".into(),
-            Self::NoAttemptLeft(task) => {
-                format!("to try it again, run: git arborist garden {task} --retry-failed")
+            Self::NoTask { options, .. } => {
+                format!("see all tasks with: git arborist state{}", options.tree)
             }
-            Self::NotReady { has_failed: true, .. } => {
-                "to try failed tasks again and run all others in order: git arborist gardener --retry-failed"
-                    .into()
+            Self::NoAttemptLeft { task, options } => {
+                format!("to try it again, run: git arborist garden {task} --retry-failed{}", options.common)
             }
-            Self::NotReady { .. } => "to run all tasks in order: git arborist gardener".into(),
+            Self::NotReady { has_failed: true, options: TypedOptions { common, lanes, .. }, .. } => format!(
+                "to try failed tasks again and run all others in order: git arborist gardener --retry-failed{common}{lanes}"
+            ),
+            Self::NotReady { options: TypedOptions { common, lanes, .. }, .. } => {
+                format!("to run all tasks in order: git arborist gardener{common}{lanes}")
+            }
             Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => {
                 let drift = drift.as_ref().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
                 format!("{drift}accept the change with --accept-changes, or start a new run with --new-run")
@@ -299,13 +330,15 @@ impl Explain for GardenerError {
             Self::RedWithoutTest(_) => {
                 "name one with --test-command, or as test-command in .arborist/config.toml".into()
             }
-            Self::BegunApart { command, .. } => format!("to continue it there, run: {command}"),
+            Self::BegunApart { command, options, .. } => {
+                format!("to continue it there, run: {command}{}", options.common)
+            }
             Self::NotLanded { task, .. } => format!("land it with: git arborist merge {task}"),
             Self::Merged { path, .. } => format!(
                 "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
             ),
-            Self::Parked(branch) => format!(
-                "stash your changes and update the checkout: git stash -u && git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate",
+            Self::Parked { branch, options: TypedOptions { common, selection, .. } } => format!(
+                "stash your changes and update the checkout: git stash -u && git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate{selection}{common}",
                 branch.landing_ref()
             ),
             Self::PhaseFailed(_) => {

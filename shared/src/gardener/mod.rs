@@ -22,7 +22,7 @@ mod worker;
 
 pub use baseline::{Baseline, BaselineGuard, PROGRAM_NOT_FOUND, Probe, has_passed};
 pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, refuse_waiting, wanted};
-pub use error::{GardenerError, continue_apart};
+pub use error::{GardenerError, TypedOptions, continue_apart};
 pub use land::Unlanded;
 pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
 pub use lost::{LostBranch, find_lost_branches};

@@ -12,7 +12,7 @@ use crate::{
     message::{counted, visible},
     pipeline::Budgets,
     plan::{Task, Unread, Why},
-    process::list_unused_folders,
+    process::{list_unused_folders, shell_word},
     progress::{Boxes, Progress},
     worktree::Pool,
 };
@@ -185,7 +185,7 @@ impl OpenRun {
             listener.warn(&first.to_string());
             if !more.is_empty() {
                 let count = counted(more.len(), "more warning");
-                listener.hint(&format!("the plan has {count}: git arborist plan --check"));
+                listener.hint(&format!("the plan has {count}: {}", self.check_command()));
             }
         }
         for mistake in &planned.plan.mistakes {
@@ -206,7 +206,13 @@ impl OpenRun {
             count => format!("{count} lines look like tasks but were"),
         };
         listener.warn(&format!("{words} not read as one: {why}, first at {place}"));
-        listener.hint("see all of them: git arborist plan --check");
+        listener.hint(&format!("see all of them: {}", self.check_command()));
+    }
+
+    /// The command that checks the plan of this run.
+    fn check_command(&self) -> String {
+        let file = self.request.tree.as_ref().map(|tree| format!(" {}", shell_word(&tree.to_string_lossy())));
+        format!("git arborist plan --check{}", file.unwrap_or_default())
     }
 
     /// Warns about limits on values that a runner does not report.

@@ -187,8 +187,16 @@ impl OpenRun {
         failed.iter().filter(is_there).cloned().collect()
     }
 
+    /// Whether history has the first commit of this run.
+    fn has_started(&self, log: &RunLog) -> bool {
+        let Some(opening) = log.opening() else { return false };
+        let run = self.scan_now().ok().map(|(_, run)| run);
+        run.and_then(|run| run.start).is_some_and(|start| start.session == opening.session)
+    }
+
     /// Adapts hints about the same command: it continues a task that was interrupted too often only with
-    /// `--retry-failed`, and a run with a session branch is continued by the session's name.
+    /// `--retry-failed`, a new run that has started only without `--new-run`, and a run with a session branch is continued
+    /// by the session's name.
     fn explain(
         &self,
         error: GardenerError,
@@ -196,10 +204,16 @@ impl OpenRun {
         log: &RunLog,
     ) -> Failure {
         let is_stopped = matches!(error, GardenerError::Pipeline(PipelineError::Stopped { .. }));
-        let mut failure = Failure::from(error);
+        let mut failure = self.with_hints(error);
         if is_stopped && self.needs_retry(planned, selection) {
             for hint in &mut failure.hints {
                 *hint = hint.replace(SAME_COMMAND, &format!("{SAME_COMMAND} with --retry-failed"));
+            }
+        }
+        if self.request.new_run && self.session_worktree().is_none() && self.has_started(log) {
+            for hint in &mut failure.hints {
+                *hint = hint.replace(SAME_COMMAND, &format!("{SAME_COMMAND} without --new-run"));
+                *hint = hint.replace("without --new-run with", "without --new-run and with");
             }
         }
         let Some(opening) = log.opening().filter(|_| self.session_worktree().is_some()) else {

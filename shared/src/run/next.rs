@@ -2,28 +2,25 @@
 
 use std::{cell::OnceCell, collections::BTreeSet};
 
-use super::request::{TEST, option_approvals, test_approval, typed};
+use super::request::{LANES, TEST, option_approvals, test_approval, typed};
 use crate::{
     consent,
     gardener::continue_apart,
     git::Repository,
     history::{Run, State},
-    name::{BranchName, SessionId},
+    name::{BranchName, SessionId, TaskId},
     progress::NodeProgress,
     queue::{LandingCommand, Ticket},
     session::{Asked, SessionReader},
 };
-
-/// Recorded options that select worktrees; the command has its own.
-const LANES: [&str; 4] = ["jobs", "isolate", "policy", "keep-going"];
 
 /// How the run of a task is continued from the current checkout.
 #[derive(Debug)]
 pub struct Continuation<'a> {
     repository: &'a Repository,
     run: &'a Run,
-    /// The options of the run, as they are typed. They are read only if they are needed.
-    options: OnceCell<String>,
+    /// The options of the run. They are read only if they are needed.
+    options: OnceCell<Asked>,
     /// The run's branch, if another one is checked out.
     elsewhere: Option<&'a BranchName>,
     /// The session, if that branch was created for it.
@@ -75,13 +72,44 @@ impl<'a> Continuation<'a> {
             false => format!("git arborist garden {task}"),
         };
         let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
-        let options = self.options.get_or_init(|| self.find_given_options().unwrap_or_default());
-        format!("{switch}{command}{retry}{options}")
+        format!("{switch}{command}{retry}{}", self.typed_options(|name| !LANES.contains(&name)))
+    }
+
+    /// The command that continues the whole run with its options, and with these switches.
+    #[must_use]
+    pub fn continue_run(&self, switches: &str) -> String {
+        if let Some(session) = self.session {
+            let switches = if switches.is_empty() { String::new() } else { format!(" --{switches}") };
+            return format!("git arborist session resume {session}{switches}");
+        }
+        let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
+        format!("{switch}git arborist gardener{switches}{}", self.typed_options(|_| true))
+    }
+
+    /// The command that runs one task in the checkout, with the options of the run.
+    #[must_use]
+    pub fn run_task(&self, task: &TaskId) -> String {
+        let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
+        format!("{switch}git arborist garden {task}{}", self.typed_options(|name| !LANES.contains(&name)))
+    }
+
+    /// The command that runs one task in its own worktree, with the options of the run and with these switches.
+    #[must_use]
+    pub fn run_apart(&self, task: &TaskId, switches: &str) -> String {
+        let options = self.typed_options(|name| !LANES.contains(&name));
+        format!("git arborist gardener --isolate --only {task}{switches}{options}")
+    }
+
+    /// The options of the run that the user gave in this repository, as they are typed.
+    fn typed_options(&self, is_wanted: impl Fn(&str) -> bool) -> String {
+        let mut asked = self.options.get_or_init(|| self.find_given_options().unwrap_or_default()).clone();
+        asked.options.retain(|name, _| is_wanted(name));
+        typed(&asked)
     }
 
     /// The options of the run that the user gave in this repository. Any process can write the record of a session, so
     /// others are not proposed.
-    fn find_given_options(&self) -> Option<String> {
+    fn find_given_options(&self) -> Option<Asked> {
         let session_reader = SessionReader::new(self.repository);
         let newest = session_reader.newest(&self.run.start.as_ref()?.session).ok()??;
         let mut asked: Asked = session_reader.asked_of(&newest).ok()?;
@@ -90,9 +118,8 @@ impl<'a> Continuation<'a> {
                 TEST => BTreeSet::from([test_approval(self.repository, value)]),
                 _ => option_approvals([(name, &*value)].into_iter()),
             };
-            let is_given = consent::unseen(&self.repository.common_dir, &approvals).is_empty();
-            is_given && !LANES.contains(&name.as_str())
+            consent::unseen(&self.repository.common_dir, &approvals).is_empty()
         });
-        Some(typed(&asked))
+        Some(asked)
     }
 }

@@ -22,7 +22,8 @@ use crate::{
     event::RunOpening,
     failure::Failure,
     gardener::{
-        Gardener, GardenerError, Lanes, ReviewWorktrees, Selection, Tools, WorkerPlace, recover, start,
+        Gardener, GardenerError, Lanes, ReviewWorktrees, Selection, Tools, TypedOptions, WorkerPlace,
+        recover, start,
     },
     git::{Config, GitVersion, Repository, SavedCheckout, SettingsChange},
     history::{CommitCache, CommitSource, HistoryError, Run, RunScope, State},
@@ -311,11 +312,20 @@ impl OpenRun {
         })
     }
 
+    /// An error whose hints repeat the options of this command.
+    #[must_use]
+    pub fn with_hints(&self, error: GardenerError) -> Failure {
+        error.with_options(self.request.typed_options()).into()
+    }
+
     /// Refuses to write on a branch that lacks a parked landing: its history would diverge from what landed.
     fn refuse_parked(&self) -> Result<(), Failure> {
         let position = Target::new(&self.repository, &self.branch).require().map_err(GardenerError::from)?;
         match position.parked {
-            Some(_) => Err(GardenerError::Parked(self.branch.clone()).into()),
+            Some(_) => {
+                let branch = self.branch.clone();
+                Err(self.with_hints(GardenerError::Parked { branch, options: TypedOptions::default() }))
+            }
             None => Ok(()),
         }
     }

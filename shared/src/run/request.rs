@@ -14,7 +14,7 @@ use crate::{
     agent::{limits::Budget, redact::Secrets},
     consent::{self, Consent},
     failure::{Exit, Failure},
-    gardener::{KeepGoing, Selection},
+    gardener::{KeepGoing, Selection, TypedOptions},
     git::Repository,
     pipeline::{Budgets, Flags},
     process::shell_word,
@@ -122,6 +122,9 @@ pub const RECORDED: [(&str, OptionKind); 24] = [
     ("policy", OptionKind::Value),
     ("keep-going", OptionKind::Switch),
 ];
+
+/// Recorded options that select worktrees and landings. Only `gardener` has them.
+pub(super) const LANES: [&str; 4] = ["jobs", "isolate", "policy", "keep-going"];
 
 /// Recorded options that need no approval, like the settings of the same meaning in tracked files: they choose neither
 /// who works or reviews, nor what a reviewer sees, nor how much may be spent.
@@ -246,11 +249,30 @@ impl RunRequest {
         only.chain(until).collect()
     }
 
+    /// The options for the hints of an error of this command.
+    #[must_use]
+    pub fn typed_options(&self) -> TypedOptions {
+        let all = self.recorded().unwrap_or_default();
+        let (mut common, mut lanes) = (all.clone(), Asked { withheld: Vec::new(), ..all });
+        common.options.retain(|name, _| !LANES.contains(&name.as_str()));
+        lanes.options.retain(|name, _| LANES.contains(&name.as_str()));
+        let unselected = RunRequest { selection: Selection::default(), ..self.clone() };
+        TypedOptions {
+            tree: self.typed_tree(),
+            common: typed(&common) + &unselected.typed_here(),
+            lanes: typed(&lanes),
+            selection: self.typed_selection(),
+        }
+    }
+
+    fn typed_tree(&self) -> String {
+        self.tree.iter().map(|tree| typed_option("tree", &tree.display().to_string())).collect()
+    }
+
     /// The options that are not recorded and have to be typed again in the same checkout.
     pub(super) fn typed_here(&self) -> String {
-        let tree = self.tree.iter().map(|tree| typed_option("tree", &tree.display().to_string()));
-        let dirt = self.allow_dirty.then(|| " --allow-dirty".to_owned());
-        tree.chain(dirt).chain([self.typed_selection()]).collect()
+        let dirt = if self.allow_dirty { " --allow-dirty" } else { "" };
+        format!("{}{dirt}{}", self.typed_tree(), self.typed_selection())
     }
 
     /// Remembers that the user gave these options here, so that a continued run does not ask for approval. If that cannot
