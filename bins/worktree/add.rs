@@ -4,7 +4,7 @@ use std::thread;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::UncommittedPath,
+    git::{GitError, UncommittedPath},
     history::{CommitSource, Run},
     message::nearest,
     name::{Oid, TaskId},
@@ -15,7 +15,7 @@ use arborist_core::{
 use clap::Args;
 
 use super::open::{OpenWorktrees, WorktreeScopeArgs, open_until, tell_of_crowding};
-use crate::{approval, entry::Outcome, gardening::watch_signals, ui::Ui};
+use crate::{approval, entry::Outcome, gardening::watch_signals, scope, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct WorktreeAddArgs {
@@ -97,7 +97,10 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
     let all_the_same = "for a task that is not in the plan, use --unplanned";
     Err(match nearest(task.as_str(), plan.leaves().map(|leaf| leaf.id.as_str())) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'?\n{all_the_same}")),
-        None => failure.hint(format!("see all tasks with: git arborist state\n{all_the_same}")),
+        None => {
+            let scope = scope::option(&opened.repository, &opened.scope.branch);
+            failure.hint(format!("see all tasks with: git arborist state{scope}\n{all_the_same}"))
+        }
     })
 }
 
@@ -124,7 +127,10 @@ fn base(args: &WorktreeAddArgs, opened: &OpenWorktrees, ui: &mut Ui) -> Result<O
         tell_base(&base, opened, ui);
         return Ok(base.commit);
     };
-    let base = opened.repository.require_commit(revision)?;
+    let base = opened.repository.find_commit(revision)?.ok_or_else(|| {
+        let words = GitError::Unknown(revision.clone(), "commit").to_string();
+        Failure::new(Exit::No, words).hint("see the branches with: git branch -a")
+    })?;
     if let Some(known) = known
         && !opened.repository.is_ancestor(base, known)?
         && !opened.repository.is_ancestor(known, base)?
