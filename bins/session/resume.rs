@@ -5,7 +5,7 @@ use std::time::Duration;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::start::difference,
-    git::Repository,
+    git::{Repository, list_skipped_refs},
     history::Run,
     message::PlanRef,
     name::{BranchName, Oid},
@@ -14,8 +14,8 @@ use arborist_core::{
     run::{bring_file, replay_only_error},
     safe_files,
     session::{
-        Driver, Record, RecordKind, Resumed, SessionEnd, SessionState, SessionVerdict, SessionWriter,
-        StoredRecord, recover_from_crash,
+        Driver, Record, RecordKind, Resumed, SESSIONS, SessionEnd, SessionState, SessionVerdict,
+        SessionWriter, StoredRecord, recover_from_crash,
     },
     worktree::SessionWorktree,
 };
@@ -60,6 +60,11 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     };
     let known: Vec<Oid> = opened.session_list.sessions.iter().map(|stored| stored.commit).collect();
     fetch(&mut opened, (is_known, &args.onward), ui)?;
+    if let Some(id) = args.id.as_ref().filter(|id| opened.session_list.require(id).is_err())
+        && let Some(damaged) = find_damaged(id)
+    {
+        return Err(damaged);
+    }
     let has_followed =
         args.turn.is_none() && completed::follow(&opened, args.id.as_deref(), &args.onward, ui)?;
     if has_followed && (args.id.is_some() || left(&opened).is_empty()) {
@@ -68,7 +73,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let newest = find(&opened, args, &known)?;
     let record = &newest.record;
     let standing = opened.standing(newest);
-    refuse(newest, standing, args.turn)?;
+    refuse(&opened.repository, (newest, standing), args.turn)?;
     let had_failed = had_failed(&opened, newest)?;
     let mut wishes = args.onward.recorded(&opened, newest)?;
     let branch = &record.context.branch;
@@ -152,10 +157,16 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
     if let Some(id) = &args.id {
         return Ok(opened.session_list.require(id)?);
     }
-    match left(opened).as_slice() {
-        [] => Err(Failure::new(Exit::No, "no session is unfinished")
-            .hint("see all sessions: git arborist session list")
-            .hint("to go back to a turn of one: git arborist session resume <session> --turn <number>")),
+    let (running, idle): (Vec<&StoredRecord>, Vec<&StoredRecord>) =
+        left(opened).into_iter().partition(|stored| opened.standing(stored) == SessionState::Running);
+    match idle.as_slice() {
+        // A running session cannot be continued, and the caller says so.
+        [] if !running.is_empty() => Ok(running[0]),
+        [] => Err(find_damaged("").unwrap_or_else(|| {
+            Failure::new(Exit::No, "no session is unfinished")
+                .hint("see all sessions: git arborist session list")
+                .hint("to go back to a turn of one: git arborist session resume <session> --turn <number>")
+        })),
         [only] => refuse_busy(opened, only, known).map(|()| *only),
         several => {
             let lines: Vec<String> = several
@@ -169,6 +180,19 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
             Err(Failure::new(Exit::Person, words).hint("name one: git arborist session resume <session>"))
         }
     }
+}
+
+/// The error for a session whose record cannot be read and whose id begins with this, if there is one. Call this after the
+/// sessions were listed.
+fn find_damaged(prefix: &str) -> Option<Failure> {
+    let (name, why) = list_skipped_refs(SESSIONS)
+        .into_iter()
+        .find(|(name, _)| name.strip_prefix(SESSIONS).is_some_and(|id| id.starts_with(prefix)))?;
+    let session = name.strip_prefix(SESSIONS).unwrap_or_default();
+    let words = format!("the record of session '{session}' cannot be read: '{name}': {why}");
+    Some(Failure::new(Exit::Person, words).hint(
+        "continue it on its branch, which writes a new record: git switch <branch> && git arborist gardener",
+    ))
 }
 
 /// Unfinished runs. Replays are continued only by name.
@@ -213,7 +237,11 @@ fn had_failed(opened: &OpenSessions, newest: &StoredRecord) -> Result<bool, Fail
 }
 
 /// Refuses sessions that cannot be continued.
-fn refuse(newest: &StoredRecord, standing: SessionState, turn: Option<u32>) -> Result<(), Failure> {
+fn refuse(
+    repository: &Repository,
+    (newest, standing): (&StoredRecord, SessionState),
+    turn: Option<u32>,
+) -> Result<(), Failure> {
     let session = &newest.record.session;
     if newest.record.context.driver == Driver::Other {
         let words = format!(
@@ -226,8 +254,11 @@ fn refuse(newest: &StoredRecord, standing: SessionState, turn: Option<u32>) -> R
         return Err(replay_only_error(&newest.record));
     }
     match standing {
-        SessionState::Running => Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))
-            .hint("wait until it ends, or stop it first")),
+        SessionState::Running => {
+            let holder = FileLock::find_holder(&repository.run_lock(&newest.record.context.branch));
+            Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))
+                .hint(holder.unwrap_or_default().advice_to_stop()))
+        }
         SessionState::Complete if turn.is_none() => {
             let words = format!("session '{session}' is complete: there is nothing to continue");
             Err(Failure::new(Exit::No, words).hint(format!(

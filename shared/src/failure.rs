@@ -61,7 +61,7 @@ impl Explain for LockError {
     }
 
     fn hint(&self) -> Option<String> {
-        self.advice("wait until it ends, or stop it first")
+        self.advice_to_stop()
     }
 }
 

@@ -72,7 +72,7 @@ impl Explain for CleanupError {
             Self::Worktree(error) => error.hint(),
             Self::Session(error) => error.hint(),
             Self::Queue(error) => error.hint(),
-            Self::Locked(source) => source.advice("wait until it ends, then run the same command again"),
+            Self::Locked(source) => source.advice("wait for it to end, then run the same command again"),
             Self::NothingOf(name) if nearest(name, VERBS).is_some() => {
                 let meant = nearest(name, VERBS).unwrap_or_default();
                 Some(format!("did you mean 'git arborist cleanup {meant}'?"))

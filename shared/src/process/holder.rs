@@ -58,6 +58,15 @@ impl Holder {
         self.process.as_ref().is_some_and(|process| process.is_of_this_machine() && process.is_here())
     }
 
+    /// A hint: how to stop its process.
+    #[must_use]
+    pub fn advice_to_stop(&self) -> String {
+        match self.is_here() {
+            true => format!("wait for it to end, or stop it with: kill -INT {}", self.pid),
+            false => "wait for it to end, or stop it".to_owned(),
+        }
+    }
+
     /// The process: "process 12 on host, since …".
     #[must_use]
     pub fn process_words(&self) -> String {

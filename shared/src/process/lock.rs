@@ -51,10 +51,8 @@ impl LockError {
     #[must_use]
     pub fn advice_to_stop(&self) -> Option<String> {
         match self {
-            Self::Held { holder, .. } if holder.is_here() => {
-                self.advice(&format!("wait for it to end, or stop it with: kill -INT {}", holder.pid))
-            }
-            _ => self.advice("wait for it to end, or stop it"),
+            Self::Held { holder, .. } => Some(holder.advice_to_stop()),
+            Self::Failed { .. } => self.advice(""),
         }
     }
 

@@ -125,7 +125,7 @@ impl Explain for QueueError {
             ),
             Self::LandedElsewhere(_) => "run the same command again".into(),
             Self::Locked { source, .. } => {
-                return source.advice("wait for it to end, or stop it");
+                return source.advice_to_stop();
             }
             Self::Claimed(_) | Self::Changing(_) | Self::Overtaken(_) => {
                 "wait for it to end; if it was killed, its claim expires after ten minutes".into()

@@ -102,7 +102,7 @@ impl Explain for WorktreeError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Git(error) => return error.hint(),
-            Self::Busy { source, .. } => return source.advice("wait until it ends, or stop it first"),
+            Self::Busy { source, .. } => return source.advice_to_stop(),
             Self::Occupant { pid, .. } => format!("stop it first: kill {pid}"),
             Self::Inside(_) => "leave the worktree, then run the same command again".into(),
             Self::Broken(..) => "repair it with: git arborist worktree repair".into(),
