@@ -2,6 +2,7 @@
 
 use arborist_core::{
     history::{Event, FAILED, State},
+    message::Status,
     name::Oid,
     progress::NodeProgress,
     queue::TicketState,
@@ -43,11 +44,15 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Strin
         let why = ticket.map(|ticket| format!(" ({})", ticket.standing.word())).unwrap_or_default();
         parts.push(format!("not landed{why}"));
     }
+    if standing.is_landed() && view.is_parked(standing) {
+        parts.push("not on the branch yet (parked)".into());
+    }
     if standing.history.is_some_and(|history| history.is_unverified) {
         parts.push("landing unverified".into());
     }
     if let Some(last) = standing.history.and_then(|history| history.last()) {
-        parts.push(clock::ago(last.time));
+        let what = if last.status() == Status::Reset { "reset " } else { "" };
+        parts.push(format!("{what}{}", clock::ago(last.time)));
     }
     if standing.is_stray {
         parts.push("not in the plan".into());

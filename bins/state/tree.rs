@@ -42,7 +42,7 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
         ui.line(&nothing(view));
         if matches!(view.plan, Shown::Nothing) && !view.options.only_ready {
             let places = usual_places(Some(&view.run.scope.branch)).join(", ");
-            ui.hint(&format!("name a plan with --tree, or keep one in: {places}"));
+            ui.hint(&format!("name a plan with --tree, or create one of these files: {places}"));
         }
         return hint_at_other(ui, view);
     }
@@ -96,7 +96,7 @@ fn nothing(view: &StateView<'_>) -> String {
 fn hint_at_other(ui: &mut Ui, view: &StateView<'_>) {
     if let Some(other) = view.run.others.first() {
         ui.hint(&format!(
-            "tasks of the run of '{other}' do not count here: git arborist state --scope {other}"
+            "the run of '{other}' is not counted here; to see it, run: git arborist state --scope {other}"
         ));
     }
 }
@@ -133,8 +133,10 @@ fn warn_of_unproven(ui: &mut Ui, view: &StateView<'_>) {
             ("count", "them as done, tick their boxes")
         };
         ui.warn(&format!("{} landed without an approved review, and {count} as not done", landed.join(", ")));
-        let accept =
-            if view.run.start.is_some() { ", then run: git arborist gardener --accept-changes" } else { "" };
+        let accept = match view.run.start {
+            Some(_) => format!(", then run: {}", view.continuation.continue_run(" --accept-changes")),
+            None => String::new(),
+        };
         ui.hint(&format!("to count {them} in the plan{accept}"));
     }
     for event in completions.iter().take(MOST_COMPLETIONS) {
@@ -323,6 +325,8 @@ pub(super) fn one_line(text: &str) -> String {
 
 pub(super) fn mark(ui: &Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) -> (&'static str, Tone) {
     let (fancy, plain, tone) = match standing.state {
+        // It does not count as done yet.
+        State::Complete if standing.is_apart() || view.is_parked(standing) => ("▶", ">", Tone::Busy),
         State::Complete => ("✔", "x", Tone::Good),
         State::Failed => ("✘", "!", Tone::Bad),
         State::Forked => ("⑂", "?", Tone::Bad),
