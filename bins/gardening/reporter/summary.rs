@@ -13,8 +13,9 @@ use crate::clock::duration;
 const MOST_IDS: usize = 10;
 /// How many tasks of a kind have their own line.
 const MOST_LINES: usize = 3;
-/// How many characters of a name or a reason are shown.
+/// How many characters of a name or a reason are shown. A text that is only a little longer is shown whole.
 const LONGEST: usize = 100;
+const A_LITTLE: usize = 20;
 
 /// The summary for a person.
 pub(super) fn lines(account: &RunAccount) -> Vec<String> {
@@ -44,14 +45,12 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     lines.extend(some("resolved", &account.resolved, resolved_words));
     lines.extend(some("left", &account.left, left_words));
     if let Some(command) = &account.parked {
-        let words = match command.contains("stash") {
-            true => {
-                "a landing waits, because your changed files are in the way: stash the files (see 'next'), or \
-                 commit them and run 'git arborist merge run'"
-            }
-            false => "a landing waits for your checkout (see 'next')",
+        let (branch, why) = (&account.branch, account.parked_because.as_deref().unwrap_or_default());
+        let todo = match command.contains("stash") {
+            true => "stash them (see 'next'), or commit them and run 'git arborist merge run'",
+            false => "see 'next'",
         };
-        lines.push(entry("parked", words));
+        lines.push(entry("parked", &format!("landing on {branch}: {}; {todo}", short(why))));
     }
     lines.extend(unpushed_line(account));
     lines.extend(lines_on_others(account));
@@ -80,7 +79,7 @@ fn lines_on_others(account: &RunAccount) -> Vec<String> {
     };
     let foreign: Vec<String> = account.foreign_commits.iter().map(words).collect();
     let mut lines = Vec::new();
-    for (word, all) in [("others", &foreign), ("moved", &account.moved_refs)] {
+    for (word, all) in [("others", &foreign), ("refs", &account.moved_refs)] {
         lines.extend(all.iter().take(MOST_IDS).map(|words| entry(word, words)));
         let more = all.len().saturating_sub(MOST_IDS);
         lines.extend((more > 0).then(|| entry(word, &format!("and {more} more"))));
@@ -192,11 +191,13 @@ fn thousands(count: u64) -> String {
 }
 
 fn short(text: &str) -> String {
-    if text.chars().count() <= LONGEST {
-        text.to_owned()
-    } else {
-        text.chars().take(LONGEST).collect::<String>() + "..."
+    if text.chars().count() <= LONGEST + A_LITTLE {
+        return text.to_owned();
     }
+    let begin: String = text.chars().take(LONGEST).collect();
+    // A word is left out as a whole, unless it is very long.
+    let words = begin.rsplit_once(' ').map(|(words, _)| words).filter(|words| words.len() > LONGEST / 2);
+    format!("{}...", words.unwrap_or(&begin).trim_end())
 }
 
 fn shortened(commit: &str) -> String {

@@ -37,6 +37,8 @@ pub struct RunAccount {
     pub resolved: Vec<ResolvedConflict>,
     /// The command that updates a checkout with parked landings; null if there are none.
     pub parked: Option<String>,
+    /// Why they are parked; null if there are none.
+    pub parked_because: Option<String>,
     /// How many attempts were started.
     pub attempts: usize,
     /// What was spent.

@@ -257,7 +257,7 @@ impl<'a> Gardener<'a> {
         if report.is_stopped {
             course.halt(Stop::Error(PipelineError::stopped(&self.tools.context.cancel).into()));
         }
-        course.summary.parked = report.parking.map(|parking| parking.command);
+        course.summary.parked = report.parking;
         for (ticket, outcome) in report.outcomes {
             if let Err(error) = self.settle_landing(course, &ticket, outcome) {
                 course.halt(Stop::Error(error));

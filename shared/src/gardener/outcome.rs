@@ -6,7 +6,7 @@ use crate::{
     gardener::Unlanded,
     message::{Status, one_line},
     name::{Oid, TaskId},
-    queue::{self, ResolvedBy, Ticket, TicketOutcome},
+    queue::{self, Parking, ResolvedBy, Ticket, TicketOutcome},
 };
 
 /// Why a ticket did not land, and whether a person is needed.
@@ -22,7 +22,7 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, bool) {
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             let gate = &failing.gate.name;
-            (format!("the gate '{gate}' fails together with {}", with.join(", ")), false)
+            (format!("it passes the gate '{gate}' alone, but not together with {}", with.join(", ")), false)
         }
         TicketOutcome::RedBefore { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
@@ -113,8 +113,8 @@ pub struct Summary {
     pub left: Vec<TaskId>,
     /// Tasks that are complete but have not landed.
     pub unlanded: Vec<Unlanded>,
-    /// The command with which the user brings parked landings into the checkout.
-    pub parked: Option<String>,
+    /// Why landings are parked, and the command with which the user brings them into the checkout.
+    pub parked: Option<Parking>,
     /// The option whose limit is used up, and a value with which the rest can continue.
     pub raise: Option<(&'static str, String)>,
 }

@@ -74,7 +74,8 @@ impl AccountFacts<'_> {
             left: left.iter().map(|node| left_task(node)).collect(),
             unlanded: summary.unlanded.iter().map(unlanded).chain(pending.into_iter().map(stopped)).collect(),
             resolved: log.resolved.clone(),
-            parked: summary.parked.clone(),
+            parked: summary.parked.as_ref().map(|parking| parking.command.clone()),
+            parked_because: summary.parked.as_ref().map(|parking| one_line(&parking.why)),
             attempts: log.attempts,
             spent: log.spent,
             offline: opening.offline,
@@ -119,8 +120,8 @@ impl AccountFacts<'_> {
 
     /// The command that the user should run next.
     fn next(&self, progress: &Progress<'_>) -> Option<String> {
-        if let Some(command) = &self.summary.parked {
-            return Some(command.clone());
+        if let Some(parking) = &self.summary.parked {
+            return Some(parking.command.clone());
         }
         if self.summary.is_well() && self.stopped.is_none() {
             return (!self.unpushed.is_empty()).then(|| "git arborist workspace push".to_owned());
