@@ -2,7 +2,7 @@
 
 use arborist_core::{
     history::{EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED, State, TaskHistory},
-    message::{Key, plain_text},
+    message::{BodySection, Key, plain_text},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
     queue::Ticket,
@@ -17,6 +17,8 @@ use crate::{
 
 /// How many lines of one part of a failure's output are shown.
 const MOST_LINES: usize = 20;
+/// How much shorter than its limit a text may be that was cut.
+const CUT_SPACE: usize = 10;
 
 pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
     let Some(standing) = view.progress.find(task) else {
@@ -200,6 +202,23 @@ fn show_tests(ui: &mut Ui, event: &Event) {
     }
 }
 
+/// The heading of a part of a commit message for people. Those in commits have a fixed form, which names the limit even if
+/// nothing was cut.
+fn heading(section: &BodySection) -> String {
+    let heading = plain_text(&section.heading);
+    let (name, limit) = match heading.strip_suffix(" chars):").and_then(|start| start.rsplit_once(" (")) {
+        Some((name, limit)) => (name, limit.rsplit(' ').next().and_then(|limit| limit.parse::<usize>().ok())),
+        None => return heading,
+    };
+    let name = if name == "Runner output" { "Output of the agent" } else { name };
+    let length = section.text.chars().count();
+    // A cut may end in white space, which is not kept.
+    match limit.filter(|limit| length + CUT_SPACE >= *limit) {
+        Some(limit) => format!("{name} (cut to {limit} characters):"),
+        None => format!("{name}:"),
+    }
+}
+
 /// The output of a failure. It is foreign text, and stays marked as such. If the failed tests are known, the rest of
 /// the output of the tests is left out; otherwise only the end of each part is shown. The logs have all of it.
 fn show_words(ui: &mut Ui, event: &Event) {
@@ -214,7 +233,7 @@ fn show_words(ui: &mut Ui, event: &Event) {
         if section.text.trim().is_empty() || (is_repeated && is_output(&section.heading)) {
             continue;
         }
-        ui.line(&ui.paint(Tone::Dim, &format!("          {}", plain_text(&section.heading))));
+        ui.line(&ui.paint(Tone::Dim, &format!("          {}", heading(&section))));
         let text = plain_text(&section.text);
         let lines: Vec<&str> = text.lines().collect();
         let hidden = lines.len().saturating_sub(MOST_LINES);
