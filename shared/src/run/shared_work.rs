@@ -14,7 +14,7 @@ use crate::{
     git::{Network, Repository, shown_url},
     message::visible,
     name::{BranchName, TaskId},
-    process::Cancel,
+    process::{Cancel, shell_word},
     queue::Target,
     settings::Settings,
     workspace::Workspace,
@@ -41,8 +41,11 @@ impl SharedWork {
     ) -> Result<Self, Failure> {
         let run = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
         if repository.find_remote(remote)?.is_none() {
-            let words = format!("there is no remote '{}'", visible(remote));
-            return Err(Failure::new(Exit::Usage, words).hint("see the remotes with: git remote -v"));
+            let failure = Failure::new(Exit::No, format!("there is no remote '{}'", visible(remote)));
+            return Err(failure.hint(match repository.list_remotes()?.as_slice() {
+                [] => format!("add one with: git remote add {} <url>", shell_word(remote)),
+                names => format!("name one with --remote: {}", visible(&names.join(", "))),
+            }));
         }
         // A separate token: claims are given back after Ctrl-C.
         let Workspace { sections, network, .. } = Workspace::load(repository, settings, &Cancel::new())?;
