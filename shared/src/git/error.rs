@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use super::GitVersion;
 use crate::{
     failure::{Exit, Explain},
-    process::{LockError, ProcessError, Program},
+    process::{LockError, ProcessError, Program, shell_word},
 };
 
 /// An error of a git command, or of our access to a repository.
@@ -109,6 +109,14 @@ pub enum GitError {
         /// Its path, from the top of the worktree.
         path: PathBuf,
     },
+    /// A file of the user that git refuses to add.
+    #[error("git cannot add '{path}': {why}")]
+    CannotAdd {
+        /// Its path, from the top of the worktree.
+        path: String,
+        /// Why, in git's words.
+        why: String,
+    },
     /// Something that is no regular file, on which git would block.
     #[error("'{}' is a FIFO, a socket, a device or far too large, and git would hang on it", path.display())]
     Special {
@@ -139,6 +147,7 @@ impl Explain for GitError {
         match self {
             Self::Lock(error) => error.exit(),
             Self::Killed { signal, .. } => exit_of(*signal),
+            Self::CannotAdd { .. } => Exit::Person,
             _ => Exit::Fatal,
         }
     }
@@ -175,6 +184,10 @@ impl Explain for GitError {
             Self::Huge { path } => Some(format!(
                 "if it belongs there, hide it from git: echo '/{}' >> .gitignore",
                 path.display()
+            )),
+            Self::CannotAdd { path, .. } => Some(format!(
+                "correct the file so that 'git add' accepts it, or move it out of the repository\nif git does not track it, you can also hide it from git: echo {} >> .git/info/exclude",
+                shell_word(&format!("/{path}"))
             )),
             Self::NoAuthor => Some(
                 "git config --global user.name 'Your Name'\ngit config --global user.email you@example.com"

@@ -45,7 +45,7 @@ impl WorktreeSnapshot {
     /// Fails if there are unreadable files: for callers that need all of them.
     pub fn require_readable(self) -> Result<Self, GitError> {
         match self.unreadable.first() {
-            Some(found) => Err(GitError::Failed { command: "add".into(), complaint: found.why.clone() }),
+            Some(found) => Err(found.error()),
             None => Ok(self),
         }
     }
@@ -58,6 +58,15 @@ pub struct Unreadable {
     pub path: Vec<u8>,
     /// Why, in git's words.
     pub why: String,
+}
+
+impl Unreadable {
+    fn error(&self) -> GitError {
+        GitError::CannotAdd {
+            path: visible(&String::from_utf8_lossy(&self.path)),
+            why: self.why.trim_start_matches("error: ").trim_start_matches("fatal: ").to_owned(),
+        }
+    }
 }
 
 /// How many files may be unreadable before a snapshot fails: git is run once for each.
@@ -316,7 +325,12 @@ impl PrivateIndex<'_> {
     /// Adds all files, including those outside of a sparse checkout and those marked `assume-unchanged` or
     /// `skip-worktree`. Returns the repositories that had to be left out.
     fn add_all(&self) -> Result<Vec<Vec<u8>>, GitError> {
-        self.add_all_but(&[], None)
+        self.add_all_but(&[], None).map_err(|error| match &error {
+            GitError::Failed { complaint, .. } => {
+                self.find_refused(complaint, &[]).map_or(error, |found| found.error())
+            }
+            _ => error,
+        })
     }
 
     fn add_all_but(&self, unreadable: &[Vec<u8>], scan: Option<Arc<Scan>>) -> Result<Vec<Vec<u8>>, GitError> {
@@ -339,13 +353,10 @@ impl PrivateIndex<'_> {
             let paths: Vec<Vec<u8>> = unreadable.iter().map(|found| found.path.clone()).collect();
             match self.add_all_but(&paths, None) {
                 Err(GitError::Failed { command, complaint }) => {
-                    let named = self.find_named(&complaint, &paths).filter(|_| paths.len() < MAX_UNREADABLE);
-                    let Some(path) = named else { return Err(GitError::Failed { command, complaint }) };
-                    let name = String::from_utf8_lossy(&path);
-                    let mut lines = complaint.lines().filter(|line| !line.starts_with("hint:"));
-                    let first = lines.clone().next().unwrap_or_default();
-                    let why = lines.find(|line| line.contains(&*name)).unwrap_or(first);
-                    unreadable.push(Unreadable { path, why: visible(why) });
+                    let found =
+                        self.find_refused(&complaint, &paths).filter(|_| paths.len() < MAX_UNREADABLE);
+                    let Some(found) = found else { return Err(GitError::Failed { command, complaint }) };
+                    unreadable.push(found);
                 }
                 Err(GitError::Huge { path }) if paths.len() < MAX_UNREADABLE => {
                     let why = GitError::Huge { path: path.clone() }.to_string();
@@ -355,6 +366,16 @@ impl PrivateIndex<'_> {
                 added => return added.map(|left_out| (left_out, unreadable)),
             }
         }
+    }
+
+    /// The file that git refuses according to its error message, unless it is one of the `known` ones.
+    fn find_refused(&self, complaint: &str, known: &[Vec<u8>]) -> Option<Unreadable> {
+        let path = self.find_named(complaint, known)?;
+        let name = String::from_utf8_lossy(&path);
+        let mut lines = complaint.lines().filter(|line| !line.starts_with("hint:"));
+        let first = lines.clone().next().unwrap_or_default();
+        let why = visible(lines.find(|line| line.contains(&*name)).unwrap_or(first));
+        Some(Unreadable { path, why })
     }
 
     /// The file of the worktree in git's error message, unless it is one of the `known` ones.
