@@ -7,7 +7,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     message::{plain_text, visible},
     name::TaskId,
-    queue::{Handover, OtherFiles, Queue, QueueEvent, Ticket},
+    queue::{Handover, OtherFiles, Queue, QueueEvent, StoredTicket, Ticket},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use super::{
     document::RunDocument,
     open::OpenQueue,
     run::{conclude, end_session_after, exit_after, lock_run, options, tell_notices},
-    words,
+    show, words,
 };
 use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
@@ -43,8 +43,9 @@ pub struct ResolveDocument {
 pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let (task, landing) = (&args.task, &args.landing);
     let site = OpenQueue::open_to_land(&landing.scope, ui)?;
-    let stored = site.store().find(&site.scope.branch, task)?;
-    let ticket = stored.ok_or_else(|| site.not_queued(task))?.ticket;
+    let Some(StoredTicket { ticket, .. }) = site.store().find(&site.scope.branch, task)? else {
+        return Err(nothing_to_resolve(&site, task)?);
+    };
     require_target(&site, args, &ticket)?;
     let cancel = watch_signals();
     let mut options = options((&site, &cancel), landing, ui)?;
@@ -87,6 +88,21 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     let landed = Some(RunDocument::new(&site, &report));
     print(ui, &ResolveDocument { landing: landed, ..document(task, &handover) })?;
     Ok(exit_after(&report, &cancel))
+}
+
+/// The error for a task that is not queued: it has landed, or was never queued.
+fn nothing_to_resolve(site: &OpenQueue, task: &TaskId) -> Result<Failure, Failure> {
+    let last = show::entries(site, show::ALL)?.into_iter().find(|entry| entry.task == *task);
+    Ok(match last.filter(|entry| entry.outcome == "landed") {
+        Some(entry) => {
+            let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
+            Failure::new(
+                Exit::No,
+                format!("'{task}' has already landed{commit}: there is nothing to resolve"),
+            )
+        }
+        None => site.not_queued(task),
+    })
 }
 
 /// Refuses another target than the run's own branch, unless the command line names it: anyone who can write a ref can
@@ -165,8 +181,8 @@ fn tell_of_others(args: &ResolveArgs, (site, may_land): (&OpenQueue, bool), othe
     ui.warn(&plain_text(&words).replace('\n', " "));
     let into = args.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
     let command = site.command(&format!("resolve {}{into} --yes", args.task));
-    let when = if may_land { "if they are yours" } else { "if they are yours, and once the run has ended" };
-    ui.hint(&format!("restore them, or, {when}, land them too with: {command}"));
+    let when = if may_land { "" } else { "when the run has ended, " };
+    ui.hint(&format!("undo these changes (delete new files), or {when}land them too with: {command}"));
 }
 
 /// Reports that the worktree of the conflict was removed, if the user's shell is in it.
