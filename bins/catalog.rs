@@ -43,7 +43,11 @@ pub const VERBS: &[Verb] = &[
     },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, running, ready or failed" },
     Verb { name: "logs", topic: LOOK, about: "Read what agents said and what tests printed" },
-    Verb { name: "session", topic: LOOK, about: "Show, resume or replay what agents did, turn by turn" },
+    Verb {
+        name: "session",
+        topic: LOOK,
+        about: "Show what agents did, turn by turn; resume or replay a session",
+    },
     Verb {
         name: "verify",
         topic: LOOK,
@@ -60,7 +64,7 @@ pub const VERBS: &[Verb] = &[
     Verb {
         name: "tools",
         topic: SET_UP,
-        about: "Give agents a task's files and the commands that you configure, through MCP",
+        about: "Let agents use a task's files and your configured commands through MCP",
     },
     Verb { name: "install-assets", topic: SET_UP, about: "Install manual pages and shell completions" },
 ];

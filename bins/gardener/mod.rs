@@ -3,7 +3,8 @@
 use arborist_core::{
     failure::Exit,
     gardener::{
-        Failed, GardenerError, KeepGoing, Selection, find_due_phase, refuse_reverted, refuse_waiting, wanted,
+        Failed, GardenerError, KeepGoing, Selection, TypedOptions, find_due_phase, refuse_reverted,
+        refuse_waiting, wanted,
     },
     history::State,
     name::TaskId,
@@ -36,14 +37,15 @@ its session unless you give new ones.
 
 The plan and the configuration are frozen when the run starts: the copies in its
 first commit are used, even if an agent edits the files. Uncommitted changes to
-the plan become part of that commit. If the files differ from the copies later,
-the run prints the difference and stops; --accept-changes accepts the new files.
+the plan become part of that commit. If the files change later, the run stops and
+shows what changed; --accept-changes accepts the new files.
 
 Before the first task, the tests run once. If they fail, or if their program does
 not exist, the run stops before an agent is called. A new project may start
-without tests: if the command finds none, or no project file such as
-package.json, or is a script such as ./run-tests.sh that a task can write while
-the repository has only documents, the run says so and starts.
+without tests. The run says so and starts if the command finds no tests, or if it
+finds no project file such as package.json. It also starts if the command is a
+missing script such as ./run-tests.sh and the repository holds only documents: a
+task can write the script.
 
 Phases run in order. So do the tasks in a phase, with one exception: adjacent
 tasks that are all marked [P] (parallel) may run at the same time. A task is
@@ -77,12 +79,12 @@ WHAT AGENTS ARE TOLD
    A prompt names the task and the goal of its phase, then the tasks that it
    depends on and what they changed. It lists documents to read: the plan,
    spec-kit's documents beside it (spec.md, plan.md, constitution.md) and the
-   files of the setting 'context'. After a failure it also has the feedback on
-   all earlier attempts at this task in this run, newest first: failed tests with
-   their messages, the command, its exit code and its log. Templates in
-   .arborist/prompts/implement.md and review.md replace the built-in prompts once
-   you have approved them; see prompts.* in git-arborist(1). --dry-run -v
-   prints the prompts.
+   files that the setting 'context' names. After a failure, the prompt also holds
+   the feedback on all earlier attempts in this run, newest first. For failed
+   tests, that is their names and messages, the test command, its exit code and
+   its log. Templates in .arborist/prompts/implement.md and review.md replace the
+   built-in prompts once you have approved them; see prompts.* in
+   git-arborist(1). --dry-run -v prints the prompts.
 
    The settings of a runner say how it gets its prompt: as an argument, on
    standard input or in a file. A prompt of more than 100 KiB is always passed in
@@ -105,9 +107,10 @@ PROTECTED TESTS
 EXIT STATUS
    1           A selected task failed or could not run.
    2           You must act: for example, there is a conflict, a parked landing, a
-               task that was started both on its own branch and in this run, a
-               reviewer that fails, a task that was interrupted three times, a changed plan or
-               configuration, uncommitted changes, or commands to approve.
+               task that has been started twice (in this run, and on a branch of its
+               own), a reviewer that fails, a task that was interrupted three times,
+               a changed plan or configuration, uncommitted changes, or commands to
+               approve.
    3           A run is using this branch already.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
@@ -210,21 +213,22 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     let planned = opened.plan(&run)?;
     if let Some(answer) = planned.find_merged_answer() {
         Reporter::new(&args.common, ui).answer(&answer);
-        ui.hint("to do all tasks again: git arborist gardener --new-run");
+        let TypedOptions { common, lanes, .. } = opened.request.typed_options();
+        ui.hint(&format!("to do all tasks again: git arborist gardener --new-run{common}{lanes}"));
         return Ok(Exit::Done);
     }
     planned.refuse_merged()?;
     let selection = opened.request.selection.clone();
     if let Some(unknown) = selection.unknown(&planned.plan) {
         let known = planned.plan.tasks.iter().map(|task| task.id.as_str());
-        return Err(GardenerError::no_task(unknown, known).into());
+        return Err(opened.with_hints(GardenerError::no_task(unknown, known)));
     }
     let jobs = opened.request.lanes.count(&opened.settings)?;
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
     let due = args.due(&planned, &progress, &selection);
     refuse_reverted(&due, &progress)?;
     if !selection.only.is_empty() {
-        refuse_waiting(&due, &progress)?;
+        refuse_waiting(&due, &progress).map_err(|error| opened.with_hints(error))?;
     }
     opened.is_idle = due.is_empty();
     if !opened.is_idle {
@@ -241,7 +245,10 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
             let is_apart = progress.find(&task.id).is_some_and(NodeProgress::is_apart);
             match (is_apart, jobs) {
                 // In the checkout, the run would fail with this error.
-                (true, None) => return Err(GardenerError::apart(&run, &opened.branch, &task.id).into()),
+                (true, None) => {
+                    let error = GardenerError::apart(&run, &opened.branch, &task.id);
+                    return Err(opened.with_hints(error));
+                }
                 (true, Some(_)) => ui.line(&format!("{} is complete and would be landed", task.id)),
                 (false, _) => {
                     foretell(ui, &opened.options, task)?;

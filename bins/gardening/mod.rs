@@ -50,14 +50,15 @@ pub(crate) struct GardeningArgs {
     /// Test command for tasks without their own test commands
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before
+    /// Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. The
+    /// output of the tests must name the failed tests
     #[arg(long)]
     allow_red: bool,
-    /// Let tasks change this path although the setting 'protect' names it. 'fewer-tests' in place of a path lets them run
-    /// fewer tests
+    /// Let tasks change this path even if the setting 'protect' names it. --allow fewer-tests lets them run fewer tests
+    /// than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
-    /// How many characters of the diff the reviewer's prompt shows
+    /// The most characters of the diff that are put into the reviewer's prompt [default: 8000]
     #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
     /// The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the
@@ -70,7 +71,7 @@ pub(crate) struct GardeningArgs {
     /// Where logs are kept
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,
-    /// Start even if there are uncommitted changes; they are kept as they are
+    /// Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan
     #[arg(long)]
     allow_dirty: bool,
     /// Start a new run instead of continuing the last one
@@ -91,7 +92,7 @@ pub(crate) struct GardeningArgs {
     /// Also print a line for each step and each commit; with --dry-run, the prompts
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
-    /// Print only failures, and the summary of a run that did not succeed
+    /// Print only failures, the summary of a run that did not succeed, and the commands that --yes approves
     #[arg(short, long)]
     quiet: bool,
     /// Print events as JSON, one object per line

@@ -72,15 +72,16 @@ stay queued, and the interrupted try does not count.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1           A task did not land, or has waited longer than merge.wait-limit.
-   2           You must act: a task has a conflict, changed files of your checkout
+   1           A task did not land, or has waited longer than the setting
+               merge.wait-limit allows.
+   2           You must act: a task has a conflict, changed files in your checkout
                are in the way, a gate cannot run or already fails on the target,
                or settings wait for your approval.
    3           Another process is landing on the target.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
    'merge status' exits with 1 if a gate failed or a task has waited longer than
-   merge.wait-limit, and with 2 if you must act.
+   the setting merge.wait-limit allows, and with 2 if you must act.
 
 EXAMPLES
    Land a finished task now
@@ -134,7 +135,7 @@ enum Verb {
     Run(run::QueueRunArgs),
     /// Remove a task from the queue and keep its branch
     Drop(TaskArgs),
-    /// Queue a task again after its gate failed, or after you fixed its conflict on its branch
+    /// Queue a task again after a gate failed, or after you resolved its conflict by a commit on its branch
     Retry(TaskArgs),
     /// Open a worktree to resolve a task's conflict, or land the resolution
     Resolve(ResolveArgs),

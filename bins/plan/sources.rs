@@ -204,7 +204,7 @@ fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, 
     match &plans[..] {
         [place] => Ok(from_here(&repository.dir, top, place)),
         [] => Err(Failure::new(Exit::No, "no plan was found")
-            .hint(format!("name a file, or keep one in: {}", usual_places(branch).join(", ")))),
+            .hint(format!("name a file, or create one of these: {}", usual_places(branch).join(", ")))),
         [first, ..] => {
             let list: Vec<String> = plans
                 .iter()

@@ -101,7 +101,8 @@ pub(super) fn summary(plan: &Plan) -> Vec<String> {
         if parts.is_empty() { "nothing to do".into() } else { parts.join(", ") },
         match waves {
             0 => String::new(),
-            waves => format!("; {} of tasks that can run at the same time", counted(waves, "wave")),
+            1 if tasks == 1 => String::new(),
+            waves => format!("; {} (the tasks of a wave can run at the same time)", counted(waves, "wave")),
         }
     )];
     lines.extend(unread(plan));

@@ -37,7 +37,7 @@ use clap::{Parser, Subcommand};
 use crate::{catalog, entry::Outcome, ui::Ui};
 
 const LONG_ABOUT: &str = "\
-Show, resume or replay what agents did, turn by turn.
+Show what agents did, turn by turn; resume or replay a session.
 
 A session is the record of a run: every call of an agent with its prompt, what
 it said, which files it wrote, its tokens and its cost. A turn is one exchange

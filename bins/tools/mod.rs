@@ -8,7 +8,7 @@ use clap::Parser;
 use crate::catalog;
 
 const LONG_ABOUT: &str = "\
-Give agents a task's files and the commands that you configure, through MCP.
+Let agents use a task's files and your configured commands through MCP.
 
 Agents use the tools of other programs through MCP (Model Context Protocol). This
 command is an MCP server on standard input and output. Through it an agent reads,

@@ -29,7 +29,7 @@ pub(super) fn find(repository: &Repository, asked: Option<&str>) -> Result<Verif
         return Ok(VerifyRange { shown: asked.to_owned(), from: None, to, session: None });
     }
     find_in_history(repository, asked)?.ok_or_else(|| {
-        Failure::new(Exit::No, format!("'{asked}' is neither a range, a session nor a revision"))
+        Failure::new(Exit::No, format!("'{asked}' is not a range, a session or a revision"))
             .hint("see the sessions with: git arborist session list")
     })
 }

@@ -110,6 +110,7 @@ mod one_answer;
 mod own_worktrees;
 mod owned_refs;
 mod packing;
+mod pasted_hints;
 mod pinned;
 mod plain_files;
 mod plan;

@@ -19,19 +19,14 @@ const COMMON_EXITS: &str = "\
 Every command also exits with these codes;
 .BR git\\-arborist (1)
 has the whole table:
-.TP
-\\fB0\\fR
-Success.
-.TP
-\\fB1\\fR
-A task failed, work remains, or a check failed.
-.TP
-\\fB128\\fR
-An error of git or of the system.
-.TP
-\\fB129\\fR
-Wrong options or arguments.
 ";
+/// Codes of every command. A page that explains one itself does not repeat it.
+const COMMON: [(&str, &str); 4] = [
+    ("0", "Success."),
+    ("1", "A task failed, work remains, or a check failed."),
+    ("128", "An error of git or of the system."),
+    ("129", "Wrong options or arguments."),
+];
 
 /// The page of a definition, its commands among it, with what is written by hand.
 pub(crate) fn page(definition: &Command, manual: &Manual) -> String {
@@ -59,7 +54,10 @@ pub(crate) fn page(definition: &Command, manual: &Manual) -> String {
 /// The exit codes of this command, then those that every command has.
 fn exit_status(own: &[Section]) -> String {
     let own: String = own.iter().map(|section| section.body.as_str()).collect();
-    format!(".SH \"{EXIT_STATUS}\"\n{own}{COMMON_EXITS}")
+    let is_explained = |code: &str| own.contains(&format!("\\fB{code}\\fR\n"));
+    let common = COMMON.iter().filter(|(code, _)| !is_explained(code));
+    let common: String = common.map(|(code, means)| format!(".TP\n\\fB{code}\\fR\n{means}\n")).collect();
+    format!(".SH \"{EXIT_STATUS}\"\n{own}{COMMON_EXITS}{common}")
 }
 
 fn see_also(manual: &Manual) -> String {

@@ -284,7 +284,9 @@ fn describe_new_commits(
         return None;
     }
     let Some(old) = old else {
-        return Some(format!("{name} was created during the run, and has {commits} new {noun}"));
+        return Some(format!(
+            "{name} was created during the run, but not by it, and has {commits} new {noun}"
+        ));
     };
     let range = format!("{}..{}", old.short(), new.short());
     is_forward(repository, name, (old, new)).then(|| {

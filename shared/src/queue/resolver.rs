@@ -40,15 +40,21 @@ impl Resolver {
         let reviewer = match reviewer.map_err(|error| error.to_string()).and_then(require_callable) {
             Ok(reviewer) => reviewer,
             Err(why) => {
-                let why =
-                    format!("no reviewer could check the result: {why} (steps.review.runner names another)");
+                let why = format!(
+                    "no agent can review a resolution: {why} (to choose another reviewer, set steps.review.runner)"
+                );
                 return Ok((None, is_wanted.then_some(why)));
             }
         };
         let resolver = is_wanted.then(|| runners.resolver()).transpose()?.map(require_callable);
         let (resolver, why) = match resolver {
             Some(Ok(resolver)) => (Some(resolver), None),
-            Some(Err(why)) => (None, Some(format!("{why} (steps.resolve.runner names another)"))),
+            Some(Err(why)) => (
+                None,
+                Some(format!(
+                    "no agent can resolve it: {why} (to choose another agent, set steps.resolve.runner)"
+                )),
+            ),
             None => (None, None),
         };
         let assists = resolver.is_some();

@@ -41,7 +41,7 @@ pub enum SessionError {
         why: String,
     },
     /// The session has no such turn.
-    #[error("session '{session}' has no turn {number}")]
+    #[error("session '{session}' has no {}", if *turns == 0 { "turns yet".to_owned() } else { format!("turn {number}") })]
     NoTurn {
         /// The session.
         session: SessionId,
@@ -88,7 +88,7 @@ impl Explain for SessionError {
             Self::Record(error) => error.hint(),
             Self::Unknown(_) => Some("see all sessions with: git arborist session list".into()),
             Self::Ambiguous { .. } => Some("give more characters of its id".into()),
-            Self::NoTurn { turns: 0, .. } => Some("the session has no turns yet".into()),
+            Self::NoTurn { turns: 0, .. } => None,
             Self::NoTurn { session, turns, .. } => {
                 Some(format!("its turns are 1 to {turns}: git arborist session turns {session}"))
             }

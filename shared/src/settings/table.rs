@@ -109,7 +109,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Whether to start although the checkout has uncommitted changes. They are kept as they are.",
+        about: "Whether to start even if the checkout has uncommitted changes. They stay uncommitted, except changes to the plan.",
     },
     Setting {
         key: "report-dir",
@@ -269,7 +269,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of characters",
         default: "8000",
-        about: "How much of a diff is in the reviewer's prompt. A longer diff is cut, with the number of changed lines of each file and a command that shows all of it.",
+        about: "The most characters of the diff that are put into the reviewer's prompt. A longer diff is cut, with the number of changed lines of each file and a command that shows all of it.",
     },
     Setting {
         key: "redact.files",

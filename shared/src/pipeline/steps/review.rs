@@ -327,7 +327,11 @@ fn reason(words: &str) -> String {
     if is_rejection(words) {
         return last;
     }
-    format!("the reviewer gave no verdict (its last line must be APPROVED or REJECTED: reasons): {last}")
+    let said =
+        if words.trim().is_empty() { "it printed nothing".to_owned() } else { format!("it is: {last}") };
+    format!(
+        "the reviewer gave no verdict; its last line must be APPROVED or 'REJECTED: <reasons>', but {said}"
+    )
 }
 
 /// Whether the last line rejects the work. A review without a verdict counts as a rejection, but says nothing about it.

@@ -59,7 +59,7 @@ impl GitQueue<'_> {
         }
         let Some(resolver) = self.options.resolver.as_ref().filter(|resolver| resolver.assists) else {
             if let Some(why) = &self.options.no_resolver {
-                let words = format!("no agent resolves the conflict of {}: {why}", ticket.task);
+                let words = format!("the conflict of {} is left to you, because {why}", ticket.task);
                 (self.on_event)(QueueEvent::Note { words });
             }
             return Ok(Resolution::Left(Box::new(ticket)));

@@ -1,0 +1,216 @@
+//! Hints can be pasted: their commands have the options that matter, and do what the hint says.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use arborist_testkit::{Run, TestRepo, WORKER};
+
+const TWO: &str = "- [ ] T001 one\n- [ ] T002 two\n";
+const ABREAST: &str = "- [ ] T001 [P] one\n- [ ] T002 [P] two\n";
+
+/// The command after `label` in a hint.
+fn hinted(stderr: &str, label: &str) -> String {
+    let line = stderr.lines().find_map(|line| line.strip_prefix("hint: ")?.split_once(label));
+    line.unwrap_or_else(|| panic!("no '{label}' in {stderr}")).1.to_owned()
+}
+
+/// Runs a command as a shell does.
+fn paste(repo: &TestRepo, command: &str) -> Run {
+    Run::of(repo.command("sh", &repo.path("")).args(["-c", command]), b"")
+}
+
+#[test]
+fn a_command_in_one_text_is_split_as_a_shell_does() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    let command = format!("sh -c \"sh '{}/agent.sh'\"", repo.root().display());
+    repo.git(["config", "arborist.runners.other.command", &command]).succeeds();
+    let said = repo.arborist(["gardener", "--runner", "other"]).exits(1).stderr();
+    let toml = hinted(&said, "as a separate value: ");
+    let file = repo.home().join(".config/git-arborist/config.toml");
+    let before = fs::read_to_string(&file).unwrap();
+    // Both forms of the hint work.
+    paste(&repo, &hinted(&said, "a line for each word: ")).succeeds();
+    repo.arborist(["gardener", "--runner", "other"]).succeeds();
+    repo.git(["config", "--unset-all", "arborist.runners.other.command"]).succeeds();
+    fs::write(&file, format!("{before}\n[runners.other]\n{toml}\n")).unwrap();
+    repo.arborist(["gardener", "--runner", "other", "--new-run"]).succeeds().never("error");
+}
+
+#[test]
+fn a_command_with_an_open_quotation_mark_gets_an_example() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.git(["config", "arborist.runners.other.command", "sh -c \"echo"]).succeeds();
+    let said = repo.arborist(["gardener", "--runner", "other"]).exits(1);
+    said.err(r#"command = ["robot", "{prompt}"]"#);
+}
+
+#[test]
+fn a_list_in_gits_configuration_may_have_several_values() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    let key = "arborist.runners.other.command";
+    let agent = repo.root().join("agent.sh");
+    // A value of a lower level is replaced as a whole, and an empty value removes those before it.
+    repo.git(["config", "--global", key, "missing"]).succeeds();
+    for word in ["missing", "", "sh", agent.to_str().unwrap()] {
+        repo.git(["config", "--add", key, word]).succeeds();
+    }
+    repo.arborist(["gardener", "--runner", "other"]).succeeds().out("1 completed (T001)");
+}
+
+#[test]
+fn a_quiet_run_that_succeeds_prints_nothing() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    let said = repo.arborist(["gardener", "--until", "T001", "-q"]).succeeds().silent();
+    assert_eq!(said.stderr(), "");
+    repo.arborist(["gardener", "--until", "T001", "--new-run"]).succeeds().err("no test command");
+    repo.agent("exit 3");
+    let said = repo.arborist(["gardener", "--new-run", "-q", "--max-retries", "1"]).exits(1);
+    said.err("exited with code 3").out("1 failed (T001)").never("no test command");
+}
+
+#[test]
+fn a_changed_configuration_is_shown_as_lines() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.write(".arborist/config.toml", "jobs = 1\nmax-retries = 2\n");
+    repo.commit("configuration\n");
+    repo.arborist(["gardener", "--until", "T001"]).succeeds();
+    repo.write(".arborist/config.toml", "jobs = 1\nmax-retries = 3\n");
+    let said = repo.arborist(["gardener"]).exits(2);
+    said.err("has changed since the run began:\n  - max-retries = 2\n  + max-retries = 3\nhint")
+        .never("jobs");
+    let many: String = (0..30).map(|number| format!("# {number}\n")).collect();
+    repo.write(".arborist/config.toml", format!("jobs = 1\nmax-retries = 2\n{many}"));
+    repo.arborist(["gardener"]).exits(2).err("  + # 19\n  [10 more changed lines not shown]\n").never("# 20");
+}
+
+#[test]
+fn a_hint_names_the_plan_that_was_named() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.write("other plan.md", "- [ ] X001 one\n- [ ] X002 two\n");
+    repo.commit("another plan\n");
+    let named = ["--tree", "other plan.md"];
+    let said = repo.arborist(["gardener", "--only", "Z9"].into_iter().chain(named)).exits(1).stderr();
+    paste(&repo, &hinted(&said, "see all tasks with: ")).succeeds().out("X001").never("T001");
+    let said = repo.arborist(["plan", "other plan.md", "--explain", "Z9"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, "see all tasks with: ")).succeeds().out("X001").never("T001");
+    let said = repo.arborist(["state", "Z9"].into_iter().chain(named)).exits(1).stderr();
+    paste(&repo, &hinted(&said, "see all tasks with: ")).succeeds().out("X001").never("T001");
+    let asked = ["garden", "X002", "--runner", "demo", "--review-runner", "demo"];
+    let said = repo.arborist(asked.into_iter().chain(named)).exits(1).stderr();
+    let all = hinted(&said, "to run all tasks in order: ");
+    assert!(all.contains("--runner demo") && all.ends_with("--tree 'other plan.md'"), "{all}");
+    paste(&repo, &all).succeeds().out("2 completed (X001, X002)");
+    assert_eq!(repo.calls(), 0, "the configured runner was not called");
+}
+
+#[test]
+fn a_task_starts_over_with_the_options_of_its_run() {
+    let repo = TestRepo::planned("tasks.md", ABREAST, WORKER);
+    let test = "test $(ls T00* 2>/dev/null | wc -l) -lt 2";
+    let asked = ["--jobs", "2", "--max-retries", "2", "--test-command", test];
+    repo.arborist(["gardener"].into_iter().chain(asked)).exits(1);
+    let said = repo.arborist(["merge", "status"]).exits(1).stderr();
+    let again = hinted(&said, "on top of what has landed: ");
+    let options = " && git arborist gardener --jobs 2 --max-retries 2 --test-command 'test $(ls T00*";
+    assert!(again.contains(options), "{again}");
+    // It fails again, but in its own worktree.
+    paste(&repo, &again).exits(1).err("fail");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+}
+
+#[test]
+fn a_stopped_new_run_is_continued_without_starting_another() {
+    let stop =
+        "case \"$prompt\" in *T002*) kill -INT $PPID; sleep 60 ;; *) echo x > \"$ARBORIST_TASK\" ;; esac";
+    let script = format!("case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\n{stop}");
+    let repo = TestRepo::planned("tasks.md", TWO, &script);
+    repo.arborist(["gardener"]).exits(130).err("run the same command again to continue");
+    repo.arborist(["gardener", "--new-run"]).exits(130).err("run the same command again without --new-run");
+    repo.agent(WORKER);
+    repo.arborist(["gardener"]).succeeds().out("1 completed (T002)");
+}
+
+#[test]
+fn a_negative_number_is_the_value_of_its_option() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    let said = repo.arborist(["gardener", "--max-cost", "-1"]).exits(129);
+    said.err("invalid value '-1' for '--max-cost <DOLLARS>': must be more than 0");
+    repo.arborist(["gardener", "--max-time", "-5"]).exits(129).err("invalid value '-5' for '--max-time");
+    repo.arborist(["merge", "add", "T001", "--priority", "-3"]).exits(129).err("invalid value '-3'");
+    repo.arborist(["gardener", "--jobs", "-1"]).exits(129).err("'-1' is not a number of jobs");
+    repo.arborist(["gardener", "-1"]).exits(129).err("unexpected argument '-1'");
+}
+
+#[test]
+fn a_mistyped_subcommand_gets_the_nearest_one() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.arborist(["hooks", "instal"]).exits(129).err("did you mean 'install'?").never("uninstall");
+    repo.arborist(["gardener", "--runer", "demo"]).exits(129).err("did you mean '--runner'?");
+}
+
+#[test]
+fn a_landed_task_has_no_conflict_to_resolve() {
+    let repo = TestRepo::planned("tasks.md", ABREAST, WORKER);
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    repo.arborist(["merge", "resolve", "T001"]).exits(1).err("'T001' has already landed (");
+    repo.arborist(["merge", "resolve", "T009"]).exits(1).err("'T009' is not in the queue");
+}
+
+#[test]
+fn a_base_that_does_not_exist_is_an_answer_and_no_failure_of_git() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    let said = repo.arborist(["worktree", "add", "T001", "--base", "nowhere"]).exits(1);
+    paste(&repo, &hinted(&said.err("'nowhere' names no commit").stderr(), "see the branches with: "))
+        .succeeds();
+}
+
+#[test]
+fn workers_without_a_remote_are_told_how_to_add_one() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.arborist(["work"]).exits(1).err("there is no remote 'origin'").err("git remote add origin <url>");
+    repo.git(["remote", "add", "there", "/nowhere"]).succeeds();
+    repo.arborist(["work"]).exits(1).err("name one with --remote: there");
+}
+
+#[test]
+fn a_file_of_the_user_that_git_cannot_add_is_named() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.write(".gitattributes", "*.wide text working-tree-encoding=UTF-16\n");
+    repo.commit("attributes\n");
+    repo.write("my own.wide", "ab");
+    for options in [&[][..], &["--allow-dirty"]] {
+        let said = repo.arborist(["gardener"].iter().chain(options)).exits(2);
+        said.err("git cannot add 'my own.wide': BOM is required").never("git add failed");
+    }
+    assert_eq!(repo.calls(), 0, "no agent was called");
+    let said = repo.arborist(["gardener"]).exits(2).stderr();
+    paste(&repo, &hinted(&said, "hide it from git: ")).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.write("secret", "x");
+    fs::set_permissions(repo.path("secret"), fs::Permissions::from_mode(0)).unwrap();
+    if fs::read(repo.path("secret")).is_ok() {
+        eprintln!("skipped: this user may read every file");
+        return;
+    }
+    repo.arborist(["gardener", "--allow-dirty"]).exits(2).err("git cannot add 'secret'");
+}
+
+#[test]
+fn a_damaged_record_is_named_by_resume() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.arborist(["gardener", "--session-branch", "--only", "T001"]).succeeds();
+    let name = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/sessions"]).answer();
+    let session = name.rsplit('/').next().unwrap();
+    let blob = repo.git(["hash-object", "-w", "tasks.md"]).answer();
+    repo.git(["update-ref", &name, &blob]).succeeds();
+    for args in [&["session", "resume"][..], &["session", "resume", session]] {
+        let said = repo.arborist(args).exits(2);
+        said.err(&format!("the record of session '{session}' cannot be read"))
+            .err("git switch <branch> && git arborist gardener");
+    }
+    repo.arborist(["session", "resume", "zzz"]).exits(1).err("there is no session 'zzz'");
+}
