@@ -259,6 +259,10 @@ impl Ui {
         for hint in &failure.hints {
             self.hint(hint);
         }
+        for (message, hint) in &failure.others {
+            self.err(&format!("error: {}\n", for_people(message)));
+            hint.iter().for_each(|hint| self.hint(hint));
+        }
     }
 
     /// Prints that a signal stopped the command.

@@ -48,6 +48,11 @@ pub trait Explain: std::error::Error {
     fn hint(&self) -> Option<String> {
         None
     }
+
+    /// All messages, each with what to try next: more than one if several things are wrong at once.
+    fn messages(&self) -> Vec<(String, Option<String>)> {
+        vec![(self.to_string(), self.hint())]
+    }
 }
 
 impl Explain for ProcessError {}
@@ -74,12 +79,14 @@ pub struct Failure {
     pub message: String,
     /// What to try next, one line each.
     pub hints: Vec<String>,
+    /// What else is wrong, each with its hint.
+    pub others: Vec<(String, Option<String>)>,
 }
 
 impl Failure {
     /// A failure with this code and message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hints: Vec::new() }
+        Self { exit, message: message.into(), hints: Vec::new(), others: Vec::new() }
     }
 
     /// Adds a hint.
@@ -99,6 +106,8 @@ impl From<anyhow::Error> for Failure {
 
 impl<E: Explain> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { exit: error.exit(), message: error.to_string(), hints: error.hint().into_iter().collect() }
+        let mut messages = error.messages().into_iter();
+        let (message, hint) = messages.next().unwrap_or_default();
+        Self { exit: error.exit(), message, hints: hint.into_iter().collect(), others: messages.collect() }
     }
 }

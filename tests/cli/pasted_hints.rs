@@ -214,3 +214,61 @@ fn a_damaged_record_is_named_by_resume() {
     }
     repo.arborist(["session", "resume", "zzz"]).exits(1).err("there is no session 'zzz'");
 }
+
+#[test]
+fn a_running_session_is_not_offered_to_be_continued() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    let asked = ["gardener", "--session-branch", "--only", "T001", "--new-run"];
+    repo.arborist(asked).succeeds();
+    repo.agent(
+        "git arborist session resume > \"$ROOT/asked\" 2>&1; echo \"exit $?\" >> \"$ROOT/asked\"; exit 3",
+    );
+    repo.arborist(["gardener", "--only", "T001", "--max-retries", "1"]).exits(1);
+    let said = fs::read_to_string(repo.root().join("asked")).unwrap();
+    assert!(!said.contains("several sessions") && !said.contains("main"), "{said}");
+}
+
+#[test]
+fn a_parked_task_is_not_shown_as_done() {
+    let script = "case \"$prompt\" in Review*) echo APPROVED ;; *) echo work >> f ;; esac";
+    let repo = TestRepo::planned("tasks.md", ABREAST, script);
+    repo.write("f", "x\n");
+    repo.commit("a file\n");
+    repo.write("f", "mine\n");
+    let said = repo.arborist(["gardener", "--jobs", "2", "--only", "T001", "-q"]).exits(2);
+    said.out("parked landing on main: changed files are in the way (f); stash them (see 'next')");
+    let said = repo.arborist(["state"]).succeeds();
+    said.out("0 of 2 done, 1 parked").out("> T001 one  complete      not on the branch yet (parked)");
+    let said = repo.arborist(["gardener"]).exits(2).stderr();
+    paste(&repo, &hinted(&said, "update the checkout: ")).succeeds();
+    repo.arborist(["state"]).succeeds().out("1 of 2 done").out("x T001 one  complete");
+}
+
+#[test]
+fn output_of_an_agent_is_called_cut_only_if_it_was() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", "echo nothing done; exit 3");
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    repo.arborist(["state", "T001"]).succeeds().out("Output of the agent:\n").never("truncated");
+    repo.agent("head -c 5000 /dev/zero | tr '\\0' y; exit 3");
+    repo.arborist(["gardener", "--max-retries", "1", "--new-run"]).exits(1);
+    repo.arborist(["state", "T001"]).succeeds().out("Output of the agent (cut to 2000 characters):\n");
+}
+
+#[test]
+fn a_long_reason_is_cut_between_words() {
+    let says =
+        |text: &str| format!("case \"$prompt\" in Review*) echo 'REJECTED: {text}' ;; *) echo x > x ;; esac");
+    let (little, long) = ("abcdefghi ".repeat(10), "abcdefghi ".repeat(20));
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", &says(&little));
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).out("abcdefghi\n").never("...");
+    repo.agent(&says(&long));
+    repo.arborist(["gardener", "--max-retries", "1", "--new-run", "-q"]).exits(1).out(" abcdefghi...\n");
+}
+
+#[test]
+fn a_reset_task_says_when_it_was_reset() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.arborist(["gardener"]).succeeds();
+    repo.arborist(["reset", "T001"]).succeeds();
+    repo.arborist(["state"]).succeeds().out("ready         reset 0s ago");
+}

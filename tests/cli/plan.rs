@@ -87,6 +87,16 @@ fn check_names_place_fault_and_fix_and_exits_with_1() {
 }
 
 #[test]
+fn each_error_of_a_plan_has_its_own_hint() {
+    let repo = TestRepo::init();
+    repo.write("bad.md", "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n- [ ] T002 c\n");
+    let said = repo.arborist(["plan", "bad.md"]).exits(1).silent().stderr();
+    let begins: Vec<&str> = said.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(begins, ["error", "hint", "error", "hint"], "{said}");
+    assert!(said.lines().next().unwrap().contains("the id of two tasks"), "{said}");
+}
+
+#[test]
 fn a_circle_is_shown_as_a_path() {
     let repo = TestRepo::init();
     repo.write("a.md", "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n");

@@ -246,6 +246,13 @@ impl Explain for GardenerError {
         }
     }
 
+    fn messages(&self) -> Vec<(String, Option<String>)> {
+        match self {
+            Self::Plan(error) => error.messages(),
+            _ => vec![(self.to_string(), self.hint())],
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Git(error) => return error.hint(),

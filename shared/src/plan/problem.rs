@@ -92,6 +92,12 @@ impl PlanError {
     }
 }
 
+impl Problem {
+    fn hint(&self) -> Option<String> {
+        Some(self.fix.clone()).filter(|fix| !fix.is_empty())
+    }
+}
+
 fn lines(problems: &[Problem]) -> String {
     problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -105,6 +111,13 @@ impl Explain for PlanError {
         if let Self::Missing { meant, .. } = self {
             return meant.as_ref().map(|meant| format!("did you mean '{meant}'?"));
         }
-        self.problems().first().map(|problem| problem.fix.clone()).filter(|fix| !fix.is_empty())
+        self.problems().first().and_then(Problem::hint)
+    }
+
+    fn messages(&self) -> Vec<(String, Option<String>)> {
+        match self.problems() {
+            [] => vec![(self.to_string(), self.hint())],
+            problems => problems.iter().map(|problem| (problem.to_string(), problem.hint())).collect(),
+        }
     }
 }
