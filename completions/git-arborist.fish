@@ -36,13 +36,13 @@ function __git_arborist_verbs
         cleanup\t'Remove old worktrees, branches, sessions and logs; unmerged work is kept' \
         state\t'Show which tasks are done, running, ready or failed' \
         logs\t'Read what agents said and what tests printed' \
-        session\t'Show, resume or replay what agents did, turn by turn' \
+        session\t'Show what agents did, turn by turn; resume or replay a session' \
         verify\t'Check that finished tasks were implemented, tested and reviewed' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the test command found here' \
         sandbox\t'Check what agents and tests can do on this machine' \
         hooks\t'Install git hooks that check task commits and pushes' \
-        tools\t'Give agents a task\'s files and the commands that you configure, through MCP' \
+        tools\t'Let agents use a task\'s files and your configured commands through MCP' \
         install-assets\t'Install manual pages and shell completions' \
         help\t'Open the manual page of a command'
     set -l names (string split -f 1 \t -- $known)
@@ -104,20 +104,20 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-tokens -x -
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-time -x -d 'The total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Let tasks change this path although the setting \'protect\' names it. \'fewer-tests\' in place of a path lets them run fewer tests'
-complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. The output of the tests must name the failed tests'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'The most characters of the diff that are put into the reviewer\'s prompt [default: 8000]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel; off uses no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan'
 complete -c git-arborist -n '__git_arborist_in gardener' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in gardener' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
 complete -c git-arborist -n '__git_arborist_in gardener' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
 complete -c git-arborist -n '__git_arborist_in gardener' -l yes -d 'Approve commands and settings in tracked files'
 complete -c git-arborist -n '__git_arborist_in gardener' -l dry-run -d 'Show what would run without running it'
 complete -c git-arborist -n '__git_arborist_in gardener' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
-complete -c git-arborist -n '__git_arborist_in gardener' -s q -l quiet -d 'Print only failures, and the summary of a run that did not succeed'
+complete -c git-arborist -n '__git_arborist_in gardener' -s q -l quiet -d 'Print only failures, the summary of a run that did not succeed, and the commands that --yes approves'
 complete -c git-arborist -n '__git_arborist_in gardener' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in gardener' -l only -x -a '(__git_arborist_tasks)' -d 'Run only this task, or the tasks of this phase. Can be repeated'
 complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Run the plan up to and including this task or phase'
@@ -149,20 +149,20 @@ complete -c git-arborist -n '__git_arborist_in garden' -l max-task-tokens -x -d 
 complete -c git-arborist -n '__git_arborist_in garden' -l max-task-time -x -d 'The total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Let tasks change this path although the setting \'protect\' names it. \'fewer-tests\' in place of a path lets them run fewer tests'
-complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. The output of the tests must name the failed tests'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'The most characters of the diff that are put into the reviewer\'s prompt [default: 8000]'
 complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel; off uses no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan'
 complete -c git-arborist -n '__git_arborist_in garden' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in garden' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
 complete -c git-arborist -n '__git_arborist_in garden' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
 complete -c git-arborist -n '__git_arborist_in garden' -l yes -d 'Approve commands and settings in tracked files'
 complete -c git-arborist -n '__git_arborist_in garden' -l dry-run -d 'Show what would run without running it'
 complete -c git-arborist -n '__git_arborist_in garden' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
-complete -c git-arborist -n '__git_arborist_in garden' -s q -l quiet -d 'Print only failures, and the summary of a run that did not succeed'
+complete -c git-arborist -n '__git_arborist_in garden' -s q -l quiet -d 'Print only failures, the summary of a run that did not succeed, and the commands that --yes approves'
 complete -c git-arborist -n '__git_arborist_in garden' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show what it does and takes'
 
@@ -195,20 +195,20 @@ complete -c git-arborist -n '__git_arborist_at work' -l max-task-tokens -x -d 'T
 complete -c git-arborist -n '__git_arborist_at work' -l max-task-time -x -d 'The total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_at work' -l max-retries -x -d 'Attempts for each task, the first one included [default: 5]'
 complete -c git-arborist -n '__git_arborist_at work' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_at work' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before'
-complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Let tasks change this path although the setting \'protect\' names it. \'fewer-tests\' in place of a path lets them run fewer tests'
-complete -c git-arborist -n '__git_arborist_at work' -l diff-limit -x -d 'How many characters of the diff the reviewer\'s prompt shows'
+complete -c git-arborist -n '__git_arborist_at work' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. The output of the tests must name the failed tests'
+complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_at work' -l diff-limit -x -d 'The most characters of the diff that are put into the reviewer\'s prompt [default: 8000]'
 complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel; off uses no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_at work' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_at work' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
-complete -c git-arborist -n '__git_arborist_at work' -l allow-dirty -d 'Start even if there are uncommitted changes; they are kept as they are'
+complete -c git-arborist -n '__git_arborist_at work' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan'
 complete -c git-arborist -n '__git_arborist_at work' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_at work' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
 complete -c git-arborist -n '__git_arborist_at work' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
 complete -c git-arborist -n '__git_arborist_at work' -l yes -d 'Approve commands and settings in tracked files'
 complete -c git-arborist -n '__git_arborist_at work' -l dry-run -d 'Show what would run without running it'
 complete -c git-arborist -n '__git_arborist_at work' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
-complete -c git-arborist -n '__git_arborist_at work' -s q -l quiet -d 'Print only failures, and the summary of a run that did not succeed'
+complete -c git-arborist -n '__git_arborist_at work' -s q -l quiet -d 'Print only failures, the summary of a run that did not succeed, and the commands that --yes approves'
 complete -c git-arborist -n '__git_arborist_at work' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_at work' -s h -l help -d 'Show what it does and takes'
 
@@ -234,7 +234,7 @@ complete -c git-arborist -n '__git_arborist_at merge' -f -a list -d 'List queued
 complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Show the state of the queue or of one task'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all tasks that can land'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Remove a task from the queue and keep its branch'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Queue a task again after its gate failed, or after you fixed its conflict on its branch'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Queue a task again after a gate failed, or after you resolved its conflict by a commit on its branch'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree to resolve a task\'s conflict, or land the resolution'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show the log of the queue'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a '(__git_arborist_tasks)'

@@ -283,19 +283,19 @@ fn the_runner_that_is_configured_for_conflicts_resolves_them_whoever_does_the_ta
 fn a_run_says_why_no_agent_resolves_a_conflict() {
     let why = "the runner 'demo' is not an agent program";
     for (option, words) in [
-        (&["--review-runner", "demo"][..], "no reviewer could check the result: "),
-        (&["--runner", "robot"], ""),
+        (&["--review-runner", "demo"][..], "no agent can review a resolution: "),
+        (&["--runner", "robot"], "no agent can resolve it: "),
     ] {
         let repo = repo(TWO);
         repo.agent(CLASH);
         repo.git(["config", "arborist.steps.resolve.runner", "demo"]).succeeds();
         let run = repo.arborist([&["gardener", "--jobs", "2"], option].concat()).exits(2);
         let said = run.stderr();
-        let line = said.lines().find(|line| line.contains("no agent resolves the conflict of T00"));
-        assert!(line.is_some_and(|line| line.contains(&format!(": {words}{why}"))), "{said}");
+        let line = said.lines().find(|line| line.contains("the conflict of T00"));
+        assert!(line.is_some_and(|line| line.contains(&format!("because {words}{why}"))), "{said}");
     }
     let repo = repo(TWO);
     repo.agent(CLASH);
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    repo.arborist(["gardener", "--jobs", "2"]).exits(2).never("no agent resolves");
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).never("is left to you");
 }

@@ -51,7 +51,7 @@ fn without_arguments_it_shows_phases_tasks_and_what_waits_for_what() {
         .out("Phase 1: Setup (phase-1)\n  [x] T001 Create the project in `src/main.rs`\n  [ ] T002 [P] Configure it")
         .out("Phase 2: Foundational (phase-2, waits for phase-1)\n  [ ] T004 Add a schema (depends on T002)  (waits for T002)\n")
         .out("Phase 4: User Story 2 - Log out (phase-4, waits for phase-2)\n")
-        .out("6 tasks in 4 phases: 1 done, 5 to do; 3 waves of tasks that can run at the same time\n")
+        .out("6 tasks in 4 phases: 1 done, 5 to do; 3 waves (the tasks of a wave can run at the same time)\n")
         .out("1 box under 'Phase 3: User Story 1 - Log in (Priority: P1)' taken as checks, line 19\n");
 }
 

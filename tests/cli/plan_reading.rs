@@ -274,7 +274,7 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
     (
         "prose without steps is refused, and why",
         "# Thoughts\n\nWe could move the mail.\n\n## Goals\n- fast\n- small\n",
-        &[Refused("no tasks were found: no checkboxes, ids, numbered steps")],
+        &[Refused("no tasks were found. A task is a checkbox")],
     ),
     (
         "a section of verification tasks holds tasks",
