@@ -194,11 +194,14 @@ fn drain(
     }
     if !here.is_empty() {
         let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
-        let mut told = HashSet::new();
+        let (mut told, mut settled) = (HashSet::new(), HashSet::new());
         let mut reporter = |event: QueueEvent| {
             // A landing that is tried again may end in the same way.
             let is_new = match &event {
-                QueueEvent::Settled { ticket, outcome } => told.insert(words::told_of(ticket, outcome)),
+                QueueEvent::Settled { ticket, outcome } => {
+                    settled.insert(ticket.task.clone());
+                    told.insert(words::told_of(ticket, outcome))
+                }
                 _ => true,
             };
             if !args.quiet {
@@ -208,6 +211,13 @@ fn drain(
         let report = queue.drain(&options, &mut reporter);
         tell_notices(ui);
         let report = report?;
+        let is_old = |(ticket, outcome): &&(Ticket, Became)| {
+            matches!(outcome, Became::Conflict { escalated: true, .. }) && !settled.contains(&ticket.task)
+        };
+        // Nothing was reported about conflicts that were known before.
+        for (ticket, _) in report.outcomes.iter().filter(is_old).filter(|_| !args.quiet) {
+            ui.hint(&format!("resolve it with: {}", site.command(&format!("resolve {}", ticket.task))));
+        }
         tell_withheld(site, &report, ui)?;
         all.join(report);
     }
@@ -409,10 +419,6 @@ pub(super) fn conclude(
             ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.standing.as_str())));
         }
         ticket.advice().iter().for_each(|advice| ui.hint(advice));
-        if matches!(outcome, Became::Conflict { escalated: true, .. }) {
-            let resolve = site.command(&format!("resolve {}", ticket.task));
-            ui.hint(&format!("resolve it with: {resolve}"));
-        }
         if matches!((&ticket.standing, outcome), (TicketState::Red { .. }, Became::Waiting { .. })) {
             let retry = site.command(&format!("retry {}", ticket.task));
             ui.hint(&format!("{} failed a gate; after a fix, run: {retry}", ticket.task));

@@ -124,6 +124,7 @@ fn the_last_event_has_what_the_summary_has() {
         "unlanded": [],
         "resolved": [],
         "parked": null,
+        "parked_because": null,
         "attempts": 3,
         "spent": {"tokens_in": 400, "tokens_out": 40, "cost": 1.0},
         "offline": false,

@@ -14,7 +14,7 @@ static PLACEHOLDERS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?( ?[+-][0-9]{4}|Z| UTC)?", "[date]"),
         (r"\b[0-9]+(\.[0-9]+)? ?(ms|s|min|m|h)\b", "[time]"),
         (r"\b[0-9]+(\.[0-9]+)? ?([kKMG]i?)?B\b", "[size]"),
-        (r"\b(process|pid|PID) [0-9]+", "$1 [number]"),
+        (r"\b(process|pid|PID|kill -INT) [0-9]+", "$1 [number]"),
         (r"\brun had left: [0-9]+(, [0-9]+)*", "run had left: [numbers]"),
         (r#""seconds": [0-9.]+"#, r#""seconds": [number]"#),
         (r"\bbaseline_test_[0-9a-f]+", "baseline_test_[id]"),
