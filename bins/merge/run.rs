@@ -14,8 +14,8 @@ use arborist_core::{
     process::{Cancel, FileLock},
     progress::{Boxes, NodeProgress, Progress},
     queue::{
-        FanIn, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, TicketOutcome as Became,
-        TicketState,
+        FanIn, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
+        TicketOutcome as Became, TicketState,
     },
     run::{require_given, test_approval},
     session::{
