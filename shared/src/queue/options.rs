@@ -200,6 +200,8 @@ impl QueueOptions {
         let mut worktrees = WorktreeOptions::new(settings, cancel);
         worktrees.config_guard = config_guard.clone();
         let (resolver, no_resolver) = Resolver::find(runners)?;
+        let reviewer = resolver.as_ref().and_then(|resolver| resolver.reviewer.program());
+        config_guard.watch_reviewers(reviewer.into_iter());
         Ok(Self {
             landing: if is_asked_for { Landing::WhenAsked } else { Landing::AtOnce },
             gates: gates(settings),

@@ -30,7 +30,7 @@ use crate::{
     name::{BranchName, Oid, SessionId},
     pipeline::{
         BEFORE_THE_RUN, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit,
-        RunContext, RunOptions, TranscriptMode,
+        RunContext, RunOptions, StepRunner, TranscriptMode,
     },
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
@@ -184,6 +184,8 @@ impl OpenRun {
         self.prepare_workplace((planned, &run), &recorder, lanes, monitor)?;
         self.watch_others(&recorder.identity().session)?;
         self.config_guard.protect(&self.options.runners.protected(&planned.plan)?, &self.repository);
+        let reviewers = self.options.runners.reviewers()?;
+        self.config_guard.watch_reviewers(reviewers.iter().filter_map(StepRunner::program));
         let place = (&recorder, lanes, &mut orphan_lock);
         let tests = self.check_baseline(planned, &run, place, monitor.listener())?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;

@@ -131,18 +131,14 @@ impl TaskRun<'_, '_, '_> {
         Err(PipelineError::stopped(&self.context.run.cancel))
     }
 
-    /// Finds a changed file that the command of a reviewer names, or that its program reads as settings of the project: a
-    /// task must not rewrite the script that judges it, or decide which model its reviewer asks.
+    /// Finds a changed file that the program of a reviewer reads as settings of the project: a task must not decide which
+    /// model its reviewer asks. Scripts that a reviewer runs are guarded while the task works.
     fn find_changed_reviewer(&self, chain: &Chain<StepRunner>) -> Result<Option<String>, PipelineError> {
         let repository = self.recorder.repository();
         let range = (self.base.tree, self.recorder.tree());
         let changes = repository.changes(range.0, range.1)?;
         let runners: Vec<&Runner> = chain.iter().filter_map(|step_runner| step_runner.program()).collect();
         let paths = || changes.iter().filter_map(|change| std::str::from_utf8(&change.path).ok());
-        if let Some(path) = paths().find(|path| runners.iter().any(|runner| runner.names_path(path))) {
-            let path = visible(path);
-            return Ok(Some(format!("the change edits '{path}', which is part of the reviewer's command")));
-        }
         let is_setting = |path: &&str| runners.iter().any(|runner| runner.reads_settings(path));
         let mut settings: Vec<&str> = paths().filter(is_setting).collect();
         let allowed = self.context.run.options.protection.allowed_for(self.task);
