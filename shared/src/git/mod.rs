@@ -77,6 +77,7 @@ mod scan;
 mod snapshot;
 mod special_files;
 mod tracked;
+mod tracked_links;
 mod unchanged;
 
 // Worktrees and checkouts.
@@ -149,6 +150,7 @@ pub use shallow::{DeepenError, Deepened, FetchDepth};
 pub use snapshot::{PrivateIndex, Stamp, TreeChange, Unreadable, WorktreeSnapshot};
 pub use submodules::{Submodule, SubmoduleChanges, find_module_dirs};
 pub use tracked::{OtherWriters, Touched, TrackedFiles};
+pub use tracked_links::TrackedLinks;
 pub use unchanged::UncommittedFiles;
 pub use upstream::Upstream;
 pub use user_refs::{take_notices, tell};

@@ -173,6 +173,8 @@ impl OpenRun {
         // From here on, our own git commands use a copy of the settings, so it is known which programs they may run. If
         // the settings cannot be read, git itself will refuse to work.
         let _ = self.repository.freeze_settings(SettingsChange::Ignored);
+        let reviewers = self.options.runners.reviewers()?;
+        self.config_guard.watch_reviewers(reviewers.iter().filter_map(StepRunner::program));
         self.settle_files()?;
         let run = self.scan()?;
         self.refuse_played(self.session(&run))?;
@@ -184,8 +186,6 @@ impl OpenRun {
         self.prepare_workplace((planned, &run), &recorder, lanes, monitor)?;
         self.watch_others(&recorder.identity().session)?;
         self.config_guard.protect(&self.options.runners.protected(&planned.plan)?, &self.repository);
-        let reviewers = self.options.runners.reviewers()?;
-        self.config_guard.watch_reviewers(reviewers.iter().filter_map(StepRunner::program));
         let place = (&recorder, lanes, &mut orphan_lock);
         let tests = self.check_baseline(planned, &run, place, monitor.listener())?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
@@ -226,7 +226,7 @@ impl OpenRun {
             self.repository.await_index()?;
         }
         settle(&self.repository, &self.branch, self.head)?;
-        for recovered in recover(&mut recorder, run, &planned.plan, self.options.max_retries)? {
+        for recovered in recover(&mut recorder, run, &planned.plan, (&self.options, &self.config_guard))? {
             monitor.listener().warn(&recovered.words());
         }
         Ok(recorder)
