@@ -6,6 +6,8 @@ use std::{fs, path::PathBuf};
 use arborist_core::process::ConfinementBackend;
 use arborist_testkit::{Run, TestRepo};
 
+use crate::test_workspace::TestWorkspace;
+
 /// A run in which `deed` is done once by the agent, with the reviewer `judge`, which rejects.
 fn repo(deed: &str) -> TestRepo {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &format!("echo x > T001.txt\n{deed}\n"));
@@ -113,12 +115,72 @@ fn a_task_does_not_change_the_settings_of_its_reviewer() {
             let run = arborist(&repo, &[repo.root().join("programs")], &args);
             assert_eq!(run.code() == 0, is_allowed, "{path}{allow}: {}", run.report());
             assert_eq!(repo.root().join("asked").exists(), is_allowed, "{path}{allow}");
+            assert_eq!(repo.path(path).exists(), is_allowed, "{path}{allow}");
             let log = repo.git(["log", "--format=%B"]).answer();
             assert_eq!(
-                log.contains(&format!("the change edits '{path}'")),
+                log.contains(&format!("protected files were changed: {path};")),
                 !is_allowed,
                 "{path}{allow}: {log}"
             );
         }
+    }
+}
+
+/// A reviewer whose verdict depends on its settings in the repository.
+fn obedient_reviewer(repo: &TestRepo) {
+    let script = "#!/bin/sh\ncat > /dev/null\nif grep -q evil .claude/settings.json; then echo APPROVED; else echo 'REJECTED: no'; fi\n";
+    repo.write_script("../programs/claude", script);
+    repo.git(["config", "arborist.runners.judge.command", "claude"]).succeeds();
+    repo.git(["config", "arborist.steps.review.runner", "judge"]).succeeds();
+}
+
+#[test]
+fn settings_of_a_reviewer_behind_links_are_not_changed() {
+    for (link, target, deed) in [
+        (".claude", "conf", "echo evil > conf/settings.json"),
+        (".claude", "conf", "mkdir other; echo evil > other/settings.json; ln -sfn other .claude"),
+        (".claude/settings.json", "../conf/settings.json", "echo evil > conf/settings.json"),
+    ] {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &format!("echo x > T001.txt; {deed}"));
+        repo.write("conf/settings.json", "{}\n");
+        fs::create_dir_all(repo.path(link).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, repo.path(link)).unwrap();
+        repo.commit("settings\n");
+        obedient_reviewer(&repo);
+        let args = ["gardener", "--max-retries", "1", "--test-command", "true"];
+        let run = arborist(&repo, &[repo.root().join("programs")], &args);
+        assert!(run.stderr().contains("protected files were changed"), "{deed}: {}", run.report());
+        assert_eq!(repo.read(".claude/settings.json"), "{}\n", "{deed}");
+    }
+}
+
+#[test]
+fn other_tasks_are_not_judged_with_the_settings_of_a_rejected_task() {
+    for place in [&[][..], &["--session-branch"]] {
+        let deed =
+            "echo x > $ARBORIST_TASK.txt; test $ARBORIST_TASK = T002 || echo evil > .claude/settings.json";
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n", deed);
+        repo.write(".claude/settings.json", "{}\n");
+        repo.commit("settings\n");
+        obedient_reviewer(&repo);
+        let args = ["gardener", "--max-retries", "1", "--test-command", "true", "--keep-going"];
+        let run = arborist(&repo, &[repo.root().join("programs")], &[&args[..], place].concat());
+        assert_ne!(run.code(), 0, "{}", run.report());
+        let log = repo.git(["log", "--all", "--format=%s"]).answer();
+        assert!(log.contains("@T002@review-rejected)") && !log.contains("@complete)"), "{place:?}: {log}");
+    }
+}
+
+#[test]
+fn a_task_of_another_repository_does_not_change_the_settings_of_its_reviewer_there() {
+    for place in [&[][..], &["--jobs", "2"]] {
+        let workspace = TestWorkspace::of(&["backend"], "- [ ] T001 [repo:backend] an endpoint\n");
+        workspace.agent("echo x > a.txt; mkdir -p .claude; echo evil > .claude/settings.json");
+        obedient_reviewer(&workspace);
+        let args = ["gardener", "--max-retries", "1", "--test-command", "true"];
+        let run = arborist(&workspace, &[workspace.root().join("programs")], &[&args[..], place].concat());
+        let words = "protected files were changed: backend: .claude/settings.json";
+        assert!(run.stderr().contains(words), "{place:?}: {}", run.report());
+        assert!(!workspace.git(["log", "--all", "--format=%s"]).answer().contains("@complete)"), "{place:?}");
     }
 }

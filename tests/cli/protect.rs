@@ -2,7 +2,7 @@
 
 use arborist_testkit::TestRepo;
 
-use crate::test_workspace::TestWorkspace;
+use crate::{test_workspace::TestWorkspace, turn_scripts};
 
 const PLAN: &str = "- [ ] T001 do it\n";
 
@@ -30,19 +30,26 @@ fn protected(plan: &str, script: &str) -> TestRepo {
 const REFUSED: &str = "protected files were changed: tests/old.sh";
 
 #[test]
-fn an_attempt_that_changes_a_protected_file_fails_and_the_next_restores_it() {
+fn an_attempt_that_changes_a_protected_file_fails_and_the_file_is_restored() {
     for args in [&["--jobs", "1"][..], &["--jobs", "2"]] {
-        let script = "if test -e \"$ROOT/again\"; then echo true > tests/old.sh; else\n\
-            touch \"$ROOT/again\"; echo false > tests/old.sh; fi";
+        let script = "if test -e \"$ROOT/again\"; then cp tests/old.sh \"$ROOT/found\"; else\n\
+            touch \"$ROOT/again\"; echo false > tests/old.sh; echo true > tests/new.sh; git add tests; fi";
         let repo = protected(PLAN, script);
         repo.arborist([&["gardener"], args].concat()).succeeds();
         assert_eq!(repo.calls(), 3, "two attempts and a review");
         assert!(repo.prompt(0).contains("must not change, move or delete"), "{}", repo.prompt(0));
         let feedback = repo.prompt(1);
-        for part in [REFUSED, "[allow:tests/old.sh]", "--allow tests/old.sh", "Restore them: 'git show "] {
+        for part in [REFUSED, "[allow:tests/old.sh]", "--allow tests/old.sh", "they were restored"] {
             assert!(feedback.contains(part), "{part} in {feedback}");
         }
+        assert_eq!(repo.read("../found"), "true\n", "the second attempt finds the file as it was");
         assert_eq!(repo.git(["show", "main:tests/old.sh"]).answer(), "true");
+        assert_eq!(repo.git(["show", "main:tests/new.sh"]).answer(), "true");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+        let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+        let saved = saved.lines().next().unwrap_or_default().to_owned();
+        assert!(feedback.contains(&saved), "{saved} in {feedback}");
+        assert_eq!(repo.git(["show", &format!("{saved}:tests/old.sh")]).answer(), "false");
     }
 }
 
@@ -59,15 +66,145 @@ fn a_protected_file_cannot_be_deleted_moved_or_replaced() {
         let repo = protected(PLAN, script);
         let ended = repo.arborist(["garden", "--max-retries", "1"]).exits(1);
         assert!(ended.stderr().contains(REFUSED), "{script}: {}", ended.stderr());
+        assert_eq!(repo.git(["diff", "--stat", "HEAD", "--", "tests"]).answer(), "", "{script}");
+        assert_eq!(
+            repo.git(["ls-tree", "--name-only", "-r", "HEAD", "tests"]).answer(),
+            "tests/old.sh\ntests/other.sh"
+        );
+        assert_eq!(repo.read("tests/old.sh"), "true\n", "{script}");
     }
 }
 
 #[test]
-fn a_protected_change_of_an_earlier_attempt_still_counts() {
-    let script = "if test -e \"$ROOT/again\"; then echo 'NOTHING TO DO: all is done'; else\n\
-        touch \"$ROOT/again\"; echo false > tests/old.sh; fi";
-    let repo = protected(PLAN, script);
+fn every_attempt_that_changes_a_protected_file_fails() {
+    let repo = protected(PLAN, "echo false > tests/old.sh");
     repo.arborist(["garden", "--max-retries", "2"]).exits(1).shows();
+}
+
+/// Two tasks, of which the first weakens the test that the second fails.
+fn weakened() -> TestRepo {
+    let repo = TestRepo::planned(
+        "tasks.md",
+        "- [ ] T001 [P] a\n- [ ] T002 [P] b\n",
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+date +%N > $ARBORIST_TASK.txt; test $ARBORIST_TASK = T002 || echo true > tests/old.sh",
+    );
+    repo.write("tests/old.sh", "test ! -e T002.txt\n");
+    repo.commit("a test\n");
+    repo.git(["config", "arborist.protect", "tests/"]).succeeds();
+    repo
+}
+
+const WITH_TEST: [&str; 5] = ["gardener", "--max-retries", "1", "--test-command", "sh tests/old.sh"];
+
+fn is_complete(repo: &TestRepo, task: &str) -> bool {
+    repo.git(["log", "--all", "--format=%s"]).answer().contains(&format!("@{task}@complete)"))
+}
+
+#[test]
+fn later_tasks_are_not_tested_with_a_test_that_a_failed_task_has_weakened() {
+    for place in [&[][..], &["--session-branch"], &["--jobs", "2"]] {
+        let repo = weakened();
+        repo.arborist(WITH_TEST.iter().chain(place).chain(&["--keep-going"])).exits(1);
+        assert!(!is_complete(&repo, "T002"), "{place:?}");
+    }
+    for next in [&["--only", "T002"][..], &["--new-run", "--only", "T002"]] {
+        let repo = weakened();
+        repo.arborist(WITH_TEST.iter().chain(&["--only", "T001"])).exits(1);
+        repo.arborist(WITH_TEST.iter().chain(next)).exits(1);
+        assert!(!is_complete(&repo, "T002"), "{next:?}");
+    }
+}
+
+#[test]
+fn what_a_killed_run_leaves_of_protected_files_is_restored_before_the_next_task() {
+    for (script, file, left) in [
+        ("echo true > tests/old.sh", "tests/old.sh", "true"),
+        ("echo 'echo APPROVED' > review.sh", "review.sh", "echo APPROVED"),
+    ] {
+        for place in [&[][..], &["--session-branch"]] {
+            let repo = weakened();
+            repo.write("review.sh", "cat > /dev/null; echo 'REJECTED: no'\n");
+            repo.write("tests/old.sh", if file == "review.sh" { "true\n" } else { "test ! -e T002.txt\n" });
+            repo.commit("a reviewer\n");
+            repo.agent(&format!(
+                "date +%N > $ARBORIST_TASK.txt; test $ARBORIST_TASK = T002 || {{ {script}; git add -A; kill -9 $PPID; sleep 60; }}"
+            ));
+            repo.git(["config", "arborist.runners.judge.command", "sh\nreview.sh"]).succeeds();
+            repo.git(["config", "arborist.steps.review.runner", "judge"]).succeeds();
+            let _ = repo.arborist(WITH_TEST.iter().chain(place).chain(&["--only", "T001"]));
+            let next = repo.arborist(WITH_TEST.iter().chain(place).chain(&["--only", "T002"]));
+            assert_eq!(next.code(), 1, "{}", next.report());
+            assert!(
+                next.stderr().contains("files that a task must not change were restored"),
+                "{}",
+                next.report()
+            );
+            assert!(!is_complete(&repo, "T002"), "{file} {place:?}");
+            let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+            let saved = saved.lines().next().unwrap_or_default().to_owned();
+            assert_eq!(repo.git(["show", &format!("{saved}:{file}")]).answer(), left);
+        }
+    }
+}
+
+#[test]
+fn no_turn_commits_a_change_of_a_protected_file() {
+    let repo = turn_scripts::repo(
+        "claude",
+        "opens; calls 1 'Do it'; echo x > a.txt; echo true > tests/old.sh; reads 1
+calls 2 'Do more'; echo x > b.txt; reads 2; kill -9 $PPID; sleep 60",
+    );
+    repo.write("tests/old.sh", "false\n");
+    repo.commit("a test\n");
+    repo.git(["config", "arborist.protect", "tests/"]).succeeds();
+    let _ = repo.arborist(["gardener"]);
+    assert_eq!(repo.git(["show", "main:tests/old.sh"]).answer(), "false");
+    turn_scripts::agent(&repo, "claude", "opens; calls 1 'Go on'; echo x > c.txt; answers 1; ends done");
+    repo.arborist(["gardener"]).succeeds();
+    assert_eq!(repo.git(["show", "main:tests/old.sh"]).answer(), "false");
+    assert_eq!(repo.read("b.txt"), "x\n");
+}
+
+#[test]
+fn what_the_user_has_not_committed_stays_while_a_protected_file_is_restored() {
+    let repo = protected(PLAN, "echo false > tests/old.sh");
+    repo.write("tests/other.sh", "mine\n");
+    repo.write("notes.txt", "mine\n");
+    repo.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).err(REFUSED);
+    assert_eq!((repo.read("tests/other.sh"), repo.read("notes.txt")), ("mine\n".into(), "mine\n".into()));
+    assert_eq!(repo.read("tests/old.sh"), "true\n");
+}
+
+#[test]
+fn files_behind_links_are_protected() {
+    for (link, target, protect, script, refused) in [
+        ("checks", "tests", "checks/", "echo false > tests/old.sh", "tests/old.sh"),
+        ("checks", "tests", "checks", "echo false > checks/old.sh", "tests/old.sh"),
+        ("checks", "tests", "checks/", "mkdir other; ln -sfn other checks", "checks"),
+        ("checks", "tests", "checks/*.sh", "rm checks; mkdir checks; echo x > checks/old.sh", "checks"),
+        ("ci/test.sh", "../tests/old.sh", "ci/", "echo false > tests/old.sh", "tests/old.sh"),
+        ("top", ".", "top/tests", "echo false > tests/old.sh", "tests/old.sh"),
+    ] {
+        for (allow, is_allowed) in
+            [("", false), ("[allow:src]", false), (&format!("[allow:{protect}]"), true)]
+        {
+            let repo = repo(&format!("- [ ] T001 {allow} do it\n"), script);
+            std::os::unix::fs::symlink(target, repo.path(link)).unwrap();
+            repo.commit("a link\n");
+            repo.git(["config", "arborist.protect", protect]).succeeds();
+            let run = repo.arborist(["garden", "--max-retries", "1"]);
+            if is_allowed {
+                run.succeeds();
+                continue;
+            }
+            let words = format!("protected files were changed: {refused}");
+            assert!(run.stderr().contains(&words), "{link} {protect} {script}: {}", run.report());
+            assert_eq!(repo.read("tests/old.sh"), "true\n", "{script}");
+            assert!(repo.path(link).is_symlink(), "{script}");
+            assert_eq!(repo.git(["status", "--porcelain", "-uno"]).answer(), "", "{script}");
+        }
+    }
 }
 
 #[test]
@@ -209,4 +346,15 @@ fn files_of_other_repositories_are_protected_too() {
         .arborist(["gardener", "--max-retries", "1"])
         .exits(1)
         .err("protected files were changed: backend: ");
+    let place =
+        workspace.git_in(&workspace.clone_of("backend"), ["worktree", "list", "--porcelain"]).answer();
+    let tops: Vec<&str> = place.lines().filter_map(|line| line.strip_prefix("worktree ")).collect();
+    assert!(tops.len() > 1, "{place}");
+    for top in tops {
+        assert_eq!(
+            std::fs::read_to_string(std::path::Path::new(top).join("kept.txt")).unwrap(),
+            "backend",
+            "{top}"
+        );
+    }
 }

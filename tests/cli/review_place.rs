@@ -147,5 +147,5 @@ fn a_reviewer_that_a_task_changes_does_not_decide_on_it() {
     std::fs::write(&file, known + more).unwrap();
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
     let subjects = repo.git(["log", "--format=%s"]).answer();
-    assert!(subjects.contains("@T001@review-rejected") && !subjects.contains("approved"), "{subjects}");
+    assert!(subjects.contains("@T001@implement-fail") && !subjects.contains("approved"), "{subjects}");
 }

@@ -100,10 +100,9 @@ impl Runner {
         self.command.program()
     }
 
-    /// Whether its commands name this path of the repository.
-    #[must_use]
-    pub fn names_path(&self, path: &str) -> bool {
-        self.templates().any(|template| template.words().any(|word| word == path))
+    /// The literal parts of its commands, and the values of its variables.
+    pub fn command_parts(&self) -> impl Iterator<Item = &str> {
+        self.templates().flat_map(Template::texts).chain(self.env.values().map(String::as_str))
     }
 
     /// Whether its program reads this path of the repository as settings, which name commands, variables or the address of

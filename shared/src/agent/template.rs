@@ -97,15 +97,19 @@ impl Template {
         &self.program
     }
 
-    /// The literal words, without the directory that it is called in.
-    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+    /// The program, and the literal parts of the arguments.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         let pieces = self.arguments.iter().flat_map(|argument| &argument.0);
         let texts = pieces.filter_map(|piece| match piece {
             Piece::Literal(text) => Some(text.as_str()),
             Piece::Gap(_) => None,
         });
-        let words = std::iter::once(self.program.as_str()).chain(texts);
-        words
+        std::iter::once(self.program.as_str()).chain(texts)
+    }
+
+    /// The literal words, without the directory that it is called in.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        self.texts()
             .flat_map(|text| text.split([' ', '\t', '\n', '\'', '"', ';', '&', '|', '=']))
             .map(|word| word.trim_start_matches("./").trim_start_matches('/'))
     }

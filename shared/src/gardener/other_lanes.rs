@@ -14,7 +14,7 @@ use crate::{
     git::{RefMove, Repository},
     history::{CommitSource, Run, RunScope, WorkBase},
     name::{BranchName, Oid, RepoName, TaskId},
-    pipeline::{IgnoredFiles, OtherRepo, PreCommit},
+    pipeline::{IgnoredFiles, OtherRepo, PreCommit, RunContext},
     plan::Task,
     process::FileLock,
     queue::Afterwards,
@@ -159,8 +159,10 @@ impl OtherLanes {
         let run = Run::scan(place, scope, CommitSource::Fresh)?;
         let events = |task: &TaskId| run.find(task).map_or(&[][..], |history| history.current());
         let name = |_: &TaskId| Some(task.name.as_str());
-        let max = tools.context.options.max_retries;
-        let known = TaskFacts { events: &events, name: &name, max, why: None };
+        let RunContext { options, config_guard, .. } = &tools.context;
+        let allow = |_: &TaskId| task.allow.as_slice();
+        let known =
+            TaskFacts { events: &events, name: &name, allow: &allow, options, config_guard, why: None };
         let tip = Tip::new(place, branch.clone(), head)?;
         let mut recorder = RunRecorder::at(place, self.identity.clone(), tip);
         record_unfinished(&mut recorder, &known)

@@ -8,7 +8,10 @@ use crate::{
     history::{Conflicts, Event, Run, TaskWork, WorkBase},
     message::{Status, Wording},
     name::{Attempt, BranchName, Oid, TaskId},
-    pipeline::{ChangedPaths, Sorted, mark_interrupted, move_unreadable, quit_operations},
+    pipeline::{
+        ChangedPaths, ConfigGuard, RestoredTrees, RunOptions, Sorted, mark_interrupted, move_unreadable,
+        quit_operations, restore_files,
+    },
     plan::Plan,
     record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, settle},
 };
@@ -19,14 +22,20 @@ pub(super) struct TaskFacts<'a> {
     pub(super) events: &'a dyn Fn(&TaskId) -> &'a [Event],
     /// A task's name.
     pub(super) name: &'a dyn Fn(&TaskId) -> Option<&'a str>,
-    /// The number of attempts that a task has.
-    pub(super) max: u32,
+    /// The pathspecs that the plan allows a task to change.
+    pub(super) allow: &'a dyn Fn(&TaskId) -> &'a [String],
+    /// The options of the run.
+    pub(super) options: &'a RunOptions,
+    /// Knows the scripts that judge tasks.
+    pub(super) config_guard: &'a ConfigGuard,
     /// Why the attempts did not end. `None` after a crash.
     pub(super) why: Option<&'a str>,
 }
 
 /// How many files are named in a message.
 const MAX_NAMES: usize = 5;
+/// How often files that judge tasks are looked for: restoring a link can show another one.
+const MAX_ROUNDS: usize = 5;
 
 /// An interrupted attempt that has been recorded.
 #[derive(Debug)]
@@ -41,6 +50,8 @@ pub struct Recovered {
     inner: Vec<String>,
     /// A message about files that git cannot add.
     moved: Option<String>,
+    /// Messages about files that no task may change.
+    restored: Vec<String>,
 }
 
 impl Recovered {
@@ -65,8 +76,8 @@ impl Recovered {
             words +=
                 &format!("; a repository inside the repository was left as it is: {}", named(&self.inner));
         }
-        if let Some(moved) = &self.moved {
-            words += &format!("; {moved}");
+        for more in self.moved.iter().chain(&self.restored) {
+            words += &format!("; {more}");
         }
         words
     }
@@ -86,14 +97,16 @@ pub fn recover(
     recorder: &mut RunRecorder<'_>,
     run: &Run,
     plan: &Plan,
-    max: u32,
+    (options, config_guard): (&RunOptions, &ConfigGuard),
 ) -> Result<Vec<Recovered>, GardenerError> {
     let events = |task: &TaskId| run.find(task).map_or(&[][..], |history| history.current());
     let name = |task: &TaskId| {
         let planned = plan.find(task).map(|task| task.name.as_str());
         planned.or_else(|| run.find(task).and_then(|history| history.name()))
     };
-    record_unfinished(recorder, &TaskFacts { events: &events, name: &name, max, why: None })
+    let allow = |task: &TaskId| plan.find(task).map_or(&[][..], |task| &task.allow);
+    let known = TaskFacts { events: &events, name: &name, allow: &allow, options, config_guard, why: None };
+    record_unfinished(recorder, &known)
 }
 
 /// The same for a recorder whose branch is the one that the attempts were made on.
@@ -145,20 +158,59 @@ fn record_attempt(
     let Sorted { trespass, .. } = changed_paths.sort(repository, &attempt, (before, after), touched)?;
     let left = repository.changes(recorder.tree(), after)?;
     let left = left.into_iter().filter(|change| !changed_paths.holds(change));
-    let (inner, changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
+    let (inner, mut changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
+    let restored = restore_judges(recorder, (&attempt, known), &mut changes)?;
     let staged = find_staged(recorder, &changes)?;
     let tree =
         if changes.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &changes)? };
     let name = (known.name)(&attempt.task).unwrap_or(attempt.task.as_str()).to_owned();
-    let wording = Wording { name: &name, attempt: attempt.attempt, max: known.max };
+    let wording = Wording { name: &name, attempt: attempt.attempt, max: known.options.max_retries };
     let mut entry = TaskEvent::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = [known.why.unwrap_or("the run ended before the agent did").to_owned()].into_iter();
-    let why = why.chain(trespass).chain(moved.clone()).chain(quit_operations(repository, &attempt.name)?);
+    let why = why.chain(trespass).chain(moved.clone()).chain(restored.clone());
+    let why = why.chain(quit_operations(repository, &attempt.name)?);
     mark_interrupted(&mut entry, &why.collect::<Vec<_>>().join("; "));
     let delivery = StagedCommit { tree, tip: recorder.head(), changes: &changes, index: None };
     let event = recorder.deliver(entry, delivery, &[attempt.ended()])?;
     let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(TreeChange::shown).collect());
-    Ok(Recovered { attempt, event, files, staged, inner, moved })
+    Ok(Recovered { attempt, event, files, staged, inner, moved, restored })
+}
+
+/// Restores files that a task must not change: protected ones, and scripts that git or a reviewer runs. Returns messages
+/// about them.
+fn restore_judges(
+    recorder: &RunRecorder<'_>,
+    (attempt, known): (&Unfinished, &TaskFacts<'_>),
+    changes: &mut Vec<TreeChange>,
+) -> Result<Vec<String>, GardenerError> {
+    let (repository, base, head) = (recorder.repository(), recorder.tree(), recorder.head());
+    let (protection, allow) = (&known.options.protection, (known.allow)(&attempt.task));
+    let mut messages = Vec::new();
+    for _ in 0..MAX_ROUNDS {
+        if changes.is_empty() {
+            break;
+        }
+        let tree = repository.tree_with(base, changes)?;
+        let protected = protection.find_changes(repository, (base, tree), allow)?;
+        let scripts = known.config_guard.list_scripts(repository);
+        let is_judge = |change: &TreeChange| {
+            let path = repository.top().join(OsStr::from_bytes(&change.path));
+            scripts.contains(&path) || protected.has_refused(&change.path)
+        };
+        let (files, others): (Vec<TreeChange>, Vec<TreeChange>) = changes.drain(..).partition(is_judge);
+        *changes = others;
+        if files.is_empty() {
+            break;
+        }
+        let trees = RestoredTrees { base, tree, head };
+        let (_, kept) = restore_files(repository, &attempt.name, trees, (&files, &|_| false))?;
+        let names: Vec<String> = files.iter().map(TreeChange::shown).collect();
+        messages.push(format!(
+            "files that a task must not change were restored, and its versions are kept in {kept}: {}",
+            named(&names)
+        ));
+    }
+    Ok(messages)
 }
 
 /// Stages again what was staged when the attempt started and is in none of these trees: an agent may have unstaged it.

@@ -448,7 +448,9 @@ fn record_left(
     why: Option<&str>,
 ) -> Result<(), GardenerError> {
     let (own, name) = (|_: &TaskId| events.as_slice(), |_: &TaskId| Some(task.name.as_str()));
-    let known = TaskFacts { events: &own, name: &name, max: context.run.options.max_retries, why };
+    let RunContext { options, config_guard, .. } = &context.run;
+    let allow = |_: &TaskId| task.allow.as_slice();
+    let known = TaskFacts { events: &own, name: &name, allow: &allow, options, config_guard, why };
     for recovered in record_unfinished(recorder, &known)? {
         context.emit(&task.id, EventKind::note(recovered.words()));
         // Work that no record mentions would not land if the next attempt has nothing left to change.

@@ -61,19 +61,8 @@ impl Repository {
         Ok(command.args([from.to_string(), to.to_string()]).arg("--").args(paths).answer()?.is_none())
     }
 
-    /// The changes from one tree to another of files that exist in the first and match these pathspecs, from the top. A
-    /// file that was moved away counts as deleted.
-    pub fn changes_of_existing(
-        &self,
-        (from, to): (Oid, Oid),
-        pathspecs: &[String],
-    ) -> Result<Vec<TreeChange>, GitError> {
-        let mut changes = self.changes_matching((from, to), pathspecs)?;
-        changes.retain(|change| change.before.is_some());
-        Ok(changes)
-    }
-
-    /// The changes between two trees of files that match one of these pathspecs.
+    /// The changes between two trees of files that match one of these pathspecs, from the top. A file that was moved
+    /// counts as deleted and added.
     pub fn changes_matching(
         &self,
         (from, to): (Oid, Oid),

@@ -238,6 +238,22 @@ impl Repository {
         self.write_object(ObjectKind::Tree, &content).map(Some)
     }
 
+    /// The files of a tree that have this mode, with their contents.
+    pub(super) fn list_files_of_mode(&self, tree: Oid, mode: u32) -> Result<Vec<(Vec<u8>, Oid)>, GitError> {
+        let (mut open, mut found) = (vec![(Vec::new(), tree)], Vec::new());
+        while let Some((folder, tree)) = open.pop() {
+            for entry in self.entries_of(tree)?.iter() {
+                let path = || [folder.as_slice(), &entry.name].concat();
+                match entry.as_file() {
+                    None => open.push(([path().as_slice(), b"/"].concat(), entry.id)),
+                    Some((known, id)) if known == mode => found.push((path(), id)),
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// The folders in a tree, with their names.
     pub(super) fn folders_of(&self, tree: Oid) -> Result<Vec<(Vec<u8>, Oid)>, GitError> {
         let entries = self.entries_of(tree)?;

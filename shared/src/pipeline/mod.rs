@@ -36,6 +36,7 @@ pub use checkout::{
     leftovers::move_unreadable,
     other_repo::OtherRepo,
     place,
+    protected_files::{RestoredTrees, restore_files},
 };
 pub use context::{
     BaseCounter, CleanCheckout, CleanCheckouts, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext,

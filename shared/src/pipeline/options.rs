@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{MessageOrigin, PromptTemplate, Protection, SecretFiles};
+use super::{MessageOrigin, PromptTemplate, Protection, SecretFiles, StepRunner};
 use crate::{
     agent::{
         AgentError,
@@ -159,6 +159,9 @@ impl RunOptions {
         let runners = RunnerTable::new(&flags.step_runner, settings);
         runners.check()?;
         let message_by = runners.message_by()?;
+        let reviewers = runners.reviewers()?;
+        let protection = Protection::new(settings, &flags.allow)
+            .with_reviewers(reviewers.iter().filter_map(StepRunner::program));
         Ok(Self {
             runners,
             max_retries: flags.max_retries.or(retries).unwrap_or(5).max(1),
@@ -170,7 +173,7 @@ impl RunOptions {
             test_command: named.or_else(|| settings.text("test-command").map(str::to_owned)),
             allow_red: flags.allow_red || settings.switch("test.allow-red") == Some(true),
             allow_fewer: settings.switch("test.allow-fewer") == Some(true),
-            protection: Protection::new(settings, &flags.allow),
+            protection,
             tests_clean: settings.switch("test.clean") == Some(true),
             report_dir: text(&flags.report_dir, "report-dir", "spec/reports"),
             log_dir: text(&flags.log_dir, "log-dir", "spec/logs"),

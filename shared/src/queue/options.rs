@@ -200,6 +200,8 @@ impl QueueOptions {
         let mut worktrees = WorktreeOptions::new(settings, cancel);
         worktrees.config_guard = config_guard.clone();
         let (resolver, no_resolver) = Resolver::find(runners)?;
+        let reviewer = resolver.as_ref().and_then(|resolver| resolver.reviewer.program()).cloned();
+        config_guard.watch_reviewers(reviewer.iter());
         Ok(Self {
             landing: if is_asked_for { Landing::WhenAsked } else { Landing::AtOnce },
             gates: gates(settings),
@@ -221,7 +223,7 @@ impl QueueOptions {
             signing: OnceLock::new(),
             files_settled: OnceLock::new(),
             briefs: Briefs::new(),
-            protection: Protection::new(settings, &[]),
+            protection: Protection::new(settings, &[]).with_reviewers(reviewer.iter()),
             allowed: HashMap::new(),
             tests_first: Vec::new(),
             tests: HashMap::new(),

@@ -31,7 +31,7 @@ use crate::{
     name::{BranchName, Oid, SessionId},
     pipeline::{
         BEFORE_THE_RUN, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit,
-        RunContext, RunOptions, TranscriptMode,
+        RunContext, RunOptions, StepRunner, TranscriptMode,
     },
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
@@ -174,6 +174,8 @@ impl OpenRun {
         // From here on, our own git commands use a copy of the settings, so it is known which programs they may run. If
         // the settings cannot be read, git itself will refuse to work.
         let _ = self.repository.freeze_settings(SettingsChange::Ignored);
+        let reviewers = self.options.runners.reviewers()?;
+        self.config_guard.watch_reviewers(reviewers.iter().filter_map(StepRunner::program));
         self.settle_files()?;
         let run = self.scan()?;
         self.refuse_played(self.session(&run))?;
@@ -225,7 +227,7 @@ impl OpenRun {
             self.repository.await_index()?;
         }
         settle(&self.repository, &self.branch, self.head)?;
-        for recovered in recover(&mut recorder, run, &planned.plan, self.options.max_retries)? {
+        for recovered in recover(&mut recorder, run, &planned.plan, (&self.options, &self.config_guard))? {
             monitor.listener().warn(&recovered.words());
         }
         Ok(recorder)

@@ -180,7 +180,8 @@ impl OpenRun {
         settle(&place, &branch, head)?;
         if is_begun(&place, &branch, head)? {
             let run = Run::scan(&place, RunScope { branch, tip: Some(head) }, CommitSource::Fresh)?;
-            for recovered in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
+            let options = (&self.options, &self.config_guard);
+            for recovered in recover(&mut recorder, &run, &planned.plan, options)? {
                 listener.warn(&format!("in {}: {}", section.name, recovered.words()));
             }
         } else {

@@ -28,6 +28,9 @@ pub fn describe_denials(output: &str, confinement: Option<&Confinement>) -> Opti
     let advice = match allowable.and_then(|path| path.parent()) {
         Some(folder) => format!("to allow them, add \"{}\" to sandbox.write", folder.display()),
         None if denied.is_empty() => return None,
+        None if !denied.iter().any(|path| path.iter().any(|name| name == ".git")) => {
+            "no agent and no test may change them".to_owned()
+        }
         None => "git-arborist makes the commits, so agents and tests must not call 'git add' or 'git commit'"
             .to_owned(),
     };
@@ -54,7 +57,9 @@ fn find_denied(output: &str, confinement: &Confinement) -> Vec<PathBuf> {
 /// The absolute paths in a line whose folders exist. A path may contain spaces, so the longest such text is taken.
 fn find_paths(line: &str) -> impl Iterator<Item = &Path> {
     line.split(|c| ENDS.contains(c)).filter_map(|part| {
-        let part = &part[part.find('/')?..];
+        // A slash inside of a word belongs to a relative path.
+        let is_first = |at: usize| !part[..at].ends_with(|c: char| !c.is_whitespace() && c != '=');
+        let part = &part[part.match_indices('/').map(|(at, _)| at).find(|at| is_first(*at))?..];
         let ends = part.match_indices(' ').map(|(end, _)| end).chain([part.len()]).take(MOST_ENDS);
         let paths = ends.map(|end| Path::new(&part[..end]));
         paths.filter(|path| path.parent().is_some_and(Path::is_dir)).last()
@@ -73,6 +78,7 @@ mod tests {
                       /usr/fine is only mentioned\n\
                       touch: cannot touch /usr/bare: Permission denied\n\
                       touch: cannot touch '/tmp/lane/x': Permission denied\n\
+                      touch: cannot touch src/usr/relative: Permission denied\n\
                       touch: cannot touch '/nowhere/at/all': Permission denied\n";
         assert_eq!(
             find_denied(output, &confinement),

@@ -27,6 +27,7 @@ use crate::{
     },
     plan::Task,
     process::{Limits, Program},
+    safe_files::{self, FileKind},
 };
 
 /// A request to call an agent.
@@ -161,7 +162,14 @@ impl TaskContext<'_> {
         if request.apart.is_none() {
             places.extend(self.task_places());
         }
-        let child = step_runner.sandboxed(request.step.as_str(), places);
+        let mut child = step_runner.sandboxed(request.step.as_str(), places);
+        if request.apart.is_none() {
+            let others = request.other_repos.iter().map(|other_repo| &other_repo.repository);
+            let scripts = std::iter::once(request.place).chain(others);
+            let scripts = scripts.flat_map(|place| self.run.config_guard.list_scripts(place));
+            let is_file = |path: &PathBuf| safe_files::kind_of(path) == Some(FileKind::File);
+            child.protected.extend(scripts.filter(is_file));
+        }
         let mut confinement = self.run.options.sandbox.confine(&child);
         if let (Some(private), true) = (request.private_git, self.run.options.sandbox.has_private_git(&child))
         {

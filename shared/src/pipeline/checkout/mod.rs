@@ -14,5 +14,6 @@ pub(super) mod ignored;
 pub(super) mod leftovers;
 pub(super) mod other_repo;
 pub mod place;
+pub(super) mod protected_files;
 pub(super) mod reading;
 mod submodules;

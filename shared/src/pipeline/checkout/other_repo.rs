@@ -13,10 +13,12 @@ use crate::{
     message::Key,
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
-        IgnoredFiles, NamedCommand, PipelineError, PreCommit, RunContext, SessionRepo, TaskContext,
+        IgnoredFiles, NamedCommand, PipelineError, PreCommit, ProtectedChanges, Protection, RunContext,
+        SessionRepo, TaskContext,
         checkout::{
             branch, guarded, hook, leftovers,
             place::{self, AttemptCheckout, AttemptWork, TurnSnapshots, WatchedFrom},
+            protected_files::TaskProtection,
         },
         steps::prompt::{RepoDiff, diff_command},
         turns::{keeper::CommittedTurns, message::TurnMessage},
@@ -133,13 +135,14 @@ impl OtherRepo {
 
     fn enter(
         &self,
-        task: &Task,
+        (task, protection): (&Task, &Protection),
         attempt: Attempt,
         home: &AttemptCheckout,
     ) -> Result<RepoAttempt<'_>, GitError> {
         let recorder = self.recorder();
         let begun = place::begin(&recorder, WatchedFrom::Home(home), &task.id, attempt)?;
         let begun = begun.searched_for(home.file_secrets.clone());
+        let begun = begun.protected_by(TaskProtection::new(protection, task, self.base.tree));
         Ok(RepoAttempt { name: &self.name, hook: self.hook, recorder, begun, base: self.base })
     }
 }
@@ -147,7 +150,7 @@ impl OtherRepo {
 /// Begins an attempt in all other repositories of a task.
 pub(in crate::pipeline) fn enter<'a>(
     other_repos: &'a [OtherRepo],
-    task: &Task,
+    task: (&Task, &Protection),
     attempt: Attempt,
     home: &AttemptCheckout,
 ) -> Result<Vec<RepoAttempt<'a>>, GitError> {
@@ -221,9 +224,17 @@ impl<'a> RepoAttempt<'a> {
         work.tree == self.base.tree
     }
 
-    /// Its name and repository, and the tree that the task's work is compared with.
-    pub(in crate::pipeline) fn compared(&self) -> (&str, &Repository, Oid) {
-        (self.name.as_str(), self.recorder.repository(), self.base.tree)
+    /// The name of the repository.
+    pub(in crate::pipeline) fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// The protected files that the task has changed here. Those without permission are restored.
+    pub(in crate::pipeline) fn put_back_protected(
+        &self,
+        work: &mut AttemptWork,
+    ) -> Result<ProtectedChanges, GitError> {
+        self.begun.put_back_protected(&self.recorder, work)
     }
 
     /// A message about commits that were folded in here.

@@ -25,6 +25,7 @@ use crate::{
             guard::{ConfigWatch, PlaceWatch, joined},
             ignored::copies_in,
             leftovers::{self, Folded, WorktreeBefore},
+            protected_files::TaskProtection,
             submodules::{MovedSubmodules, SubmodulesBefore},
         },
     },
@@ -66,6 +67,8 @@ pub struct AttemptCheckout {
     copies: Arc<BTreeSet<PathBuf>>,
     /// Searches changed files for secrets.
     pub(super) file_secrets: Option<FileSecrets>,
+    /// What is protected from the task.
+    pub(super) protection: Option<TaskProtection>,
     watch: AttemptWatch,
     /// Excludes the branch from the comparison of the run's refs, because this module decides what becomes of it:
     /// commits by the agent are folded in.
@@ -133,6 +136,11 @@ impl AttemptCheckout {
         let paths: Vec<String> = left_out.iter().map(TreeChange::shown).collect();
         let paths = paths.join(", ");
         Ok(Some(format!("your ignored files, which the agent wanted to add, are not committed: {paths}")))
+    }
+
+    /// Whether a path had uncommitted changes of the user.
+    pub(super) fn is_users(&self, path: &[u8]) -> bool {
+        self.changed_paths.has(path)
     }
 
     /// Undoes what was done to the repository since the last look, and adds each new message once. The agent is still
@@ -326,6 +334,7 @@ pub fn begin(
         ignored: Arc::default(),
         copies: copies_in(repository.top()),
         file_secrets: None,
+        protection: None,
         watch,
         _branch: branch,
     })
@@ -401,7 +410,7 @@ pub fn turn(
     let all = repository.changes(recorder.tree(), after)?;
     let (tree, changes) = begun.select_committable(recorder, after, all)?;
     // If a file is to be put back, the changes wait for the end.
-    if begun.refuses(repository, &changes)? {
+    if begun.refuses(repository, &changes)? || begun.changes_protected(repository, tree)? {
         return Ok(None);
     }
     Ok((!changes.is_empty()).then_some(AttemptWork {

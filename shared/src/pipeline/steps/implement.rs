@@ -19,6 +19,7 @@ use crate::{
             hook, leftovers,
             other_repo::{self, RepoAttempt},
             place::{self, AttemptCheckout, AttemptWork, WatchedFrom},
+            protected_files::TaskProtection,
         },
         steps::{background::PromptFiles, prompt::PromptParts, test::last},
         task::{StepOutcome, explain_failure, last_line},
@@ -94,7 +95,9 @@ impl TaskRun<'_, '_, '_> {
         let ignored = self.context.ignored.as_ref().map(IgnoredFiles::users_files);
         let search = FileSecrets::new(self.context.run.options.secret_files, &self.context.run.secrets);
         let begun = begun.without(ignored.unwrap_or_default()).searched_for(search);
-        let mut repo_attempts = other_repo::enter(other_repos, self.task, attempt, &begun)?;
+        let protection = &self.context.run.options.protection;
+        let begun = begun.protected_by(TaskProtection::new(protection, self.task, self.base.tree));
+        let mut repo_attempts = other_repo::enter(other_repos, (self.task, protection), attempt, &begun)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
         let private_git = self.make_private_git(&chain, begun.head)?;
@@ -175,9 +178,7 @@ impl TaskRun<'_, '_, '_> {
                     is_untouched,
                     is_conclusive: called.is_conclusive,
                 };
-                let protected = self.find_protected(work, &beside)?;
-                let judged = refused(judge(reply, work), refusal).fail_if_unchanged(idle);
-                Some(self.fail_if_protected(judged, &protected))
+                Some(refused(judge(reply, work), refusal).fail_if_unchanged(idle))
             }
             Err(error)
                 if is_untouched
@@ -188,6 +189,14 @@ impl TaskRun<'_, '_, '_> {
                 None
             }
             Err(error) => Some(interrupted(error, work.trespass.as_deref())),
+        };
+        let judgement = match judgement {
+            // After the hooks, which may change files, too.
+            Some(judgement) => {
+                let protected = self.put_back_protected((&begun, work), &mut beside)?;
+                Some(judgement.fail_if_protected(&protected))
+            }
+            None => None,
         };
         let folded: Vec<String> = leftovers::folded_message(&work.folded)
             .into_iter()
@@ -270,18 +279,6 @@ impl TaskRun<'_, '_, '_> {
         Ok(refusal)
     }
 
-    /// Turns a success into a failure if a protected file was changed without permission.
-    fn fail_if_protected(&self, judgement: Judgement, protected: &ProtectedChanges) -> Judgement {
-        let Some(refusal) = protected.refusal() else {
-            let allowed = protected.describe_allowed().unwrap_or_default();
-            return Judgement { body: judgement.body.followed_by(allowed), ..judgement };
-        };
-        let body = self.describe_refusal(&refusal).followed_by(judgement.body);
-        let before = judgement.why.filter(|_| judgement.status == Status::ImplementFail);
-        let why = before.map_or_else(|| refusal.clone(), |before| format!("{before}; {refusal}"));
-        Judgement { status: Status::ImplementFail, body, why: Some(why), ..judgement }
-    }
-
     /// Commits the changes of an attempt, with its cost.
     fn keep(
         &mut self,
@@ -320,6 +317,18 @@ impl Judgement {
             return self;
         }
         Self { body: self.body.with("Folded in:", &words.join("\n")), ..self }
+    }
+
+    /// Turns a success into a failure if a protected file was changed without permission.
+    fn fail_if_protected(self, protected: &ProtectedChanges) -> Self {
+        let Some(refusal) = protected.refusal() else {
+            let allowed = protected.describe_allowed().unwrap_or_default();
+            return Self { body: self.body.followed_by(allowed), ..self };
+        };
+        let body = Body::new(FAILED, &refusal).followed_by(self.body);
+        let before = self.why.filter(|_| self.status == Status::ImplementFail);
+        let why = before.map_or_else(|| refusal.clone(), |before| format!("{before}; {refusal}"));
+        Self { status: Status::ImplementFail, body, why: Some(why), ..self }
     }
 
     /// Turns a success without changes into a failure, unless the agent explained why there was nothing to do.

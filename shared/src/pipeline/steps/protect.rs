@@ -1,18 +1,22 @@
 //! Protected files: a task may add files, but it may change, move or delete a protected one only with permission. The
-//! whole difference between the task and its base is judged, so that no order of attempts or turns avoids it.
+//! whole difference between the task and its base is judged, so that no order of attempts or turns avoids it. Settings of
+//! the reviewers' programs are protected, too; of these, no file may be added either.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::{
+    agent::Runner,
     git::{GitError, Repository, TreeChange},
-    history::FAILED,
     message::Body,
     name::Oid,
     pipeline::{
         PipelineError, TaskRun,
         checkout::{
             other_repo::{OtherRepo, RepoAttempt},
-            place::AttemptWork,
+            place::{AttemptCheckout, AttemptWork},
         },
     },
     plan::Task,
@@ -40,6 +44,17 @@ pub struct Protection {
     lists: Vec<Vec<String>>,
     /// The values of `--allow`.
     allowed: Vec<String>,
+    /// The runners that review.
+    reviewers: Vec<Runner>,
+}
+
+/// The changes of a task, with the names that they have through links of its base.
+struct NamedChanges<'r> {
+    repository: &'r Repository,
+    trees: (Oid, Oid),
+    changes: Vec<TreeChange>,
+    /// The names, and the paths of their changes.
+    names: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
 }
 
 /// Protected files that a task has changed.
@@ -56,15 +71,22 @@ pub struct ProtectedChanges {
 pub struct ProtectedChange {
     /// Its repository, unless it is the one with the plan.
     repo: Option<String>,
-    path: String,
-    is_deleted: bool,
+    pub(in crate::pipeline) change: TreeChange,
+    /// The ref with the task's version, if the file was restored.
+    kept: Option<String>,
 }
 
 impl Protection {
     /// Reads the settings. `allowed` are the values of `--allow`.
     #[must_use]
     pub fn new(settings: &Settings, allowed: &[String]) -> Self {
-        Self { lists: settings.protected_lists(), allowed: allowed.to_vec() }
+        Self { lists: settings.protected_lists(), allowed: allowed.to_vec(), reviewers: Vec::new() }
+    }
+
+    /// Also protects the settings of these runners' programs in the repository.
+    #[must_use]
+    pub fn with_reviewers<'r>(self, reviewers: impl Iterator<Item = &'r Runner>) -> Self {
+        Self { reviewers: reviewers.cloned().collect(), ..self }
     }
 
     /// Returns what is wrong with a configured pathspec, or with one that is allowed for all tasks or for one of these.
@@ -90,7 +112,7 @@ impl Protection {
         })
     }
 
-    /// The protected files that differ between two trees. New files are not among them.
+    /// The protected files that differ between two trees. New files are among them only if a reviewer reads them as settings.
     pub fn find_changes(
         &self,
         repository: &Repository,
@@ -98,41 +120,28 @@ impl Protection {
         task_allows: &[String],
     ) -> Result<ProtectedChanges, GitError> {
         let mut found = ProtectedChanges::default();
-        if self.lists.is_empty() || from == to {
+        if from == to || (self.lists.is_empty() && self.reviewers.is_empty()) {
             return Ok(found);
         }
-        let mut changed: Vec<TreeChange> = Vec::new();
+        let named = NamedChanges::find(repository, (from, to))?;
+        let mut protected = named.find_settings(&self.reviewers);
         for list in &self.lists {
-            let more = repository.changes_of_existing((from, to), &expanded(list))?;
-            changed.extend(more);
+            let listed = named.find_matching(&expanded(list))?;
+            let existed = named.changes.iter().filter(|change| change.before.is_some());
+            let existed = existed.map(|change| &change.path).filter(|path| listed.contains(*path));
+            protected.extend(existed.cloned());
         }
-        changed.sort_by(|a, b| a.path.cmp(&b.path));
-        changed.dedup_by(|a, b| a.path == b.path);
-        if changed.is_empty() {
+        if protected.is_empty() {
             return Ok(found);
         }
         let allowed: Vec<String> = self.allowed.iter().chain(task_allows).cloned().collect();
-        let allowed = match allowed.is_empty() {
-            true => Vec::new(),
-            false => repository.changes_of_existing((from, to), &allowed)?,
-        };
-        for change in changed {
-            let is_allowed = allowed.iter().any(|allowed| allowed.path == change.path);
+        let allowed = named.find_matching(&allowed)?;
+        for change in named.changes.into_iter().filter(|change| protected.contains(&change.path)) {
+            let is_allowed = allowed.contains(&change.path);
             let list = if is_allowed { &mut found.allowed } else { &mut found.refused };
-            list.push(ProtectedChange {
-                repo: None,
-                path: change.shown(),
-                is_deleted: change.after.is_none(),
-            });
+            list.push(ProtectedChange { repo: None, change, kept: None });
         }
         Ok(found)
-    }
-
-    /// The pathspecs that this task may change.
-    #[must_use]
-    pub fn allowed_for(&self, task: &Task) -> Vec<String> {
-        let allowed = self.allowed.iter().chain(&task.allow);
-        allowed.filter(|allowed| *allowed != FEWER_TESTS).cloned().collect()
     }
 
     /// Whether fewer tests may run after a task.
@@ -190,13 +199,72 @@ fn expanded(list: &[String]) -> Vec<String> {
     list.iter().flat_map(expand).collect()
 }
 
+impl<'r> NamedChanges<'r> {
+    fn find(repository: &'r Repository, trees: (Oid, Oid)) -> Result<Self, GitError> {
+        let changes = repository.changes(trees.0, trees.1)?;
+        let mut names: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>> = BTreeMap::new();
+        if !changes.is_empty() {
+            let links = repository.list_links_of(trees.0)?;
+            for change in changes.iter().filter(|_| !links.is_empty()) {
+                for name in repository.linked_names(trees.0, &links, change)? {
+                    names.entry(name).or_default().insert(change.path.clone());
+                }
+            }
+        }
+        Ok(Self { repository, trees, changes, names })
+    }
+
+    /// The paths that one of these runners reads as settings.
+    fn find_settings(&self, reviewers: &[Runner]) -> BTreeSet<Vec<u8>> {
+        let is_setting = |name: &[u8]| {
+            let name = std::str::from_utf8(name);
+            name.is_ok_and(|name| reviewers.iter().any(|runner| runner.reads_settings(name)))
+        };
+        let own = self.changes.iter().map(|change| &change.path).filter(|path| is_setting(path));
+        let linked = self.names.iter().filter(|(name, _)| is_setting(name)).flat_map(|(_, paths)| paths);
+        own.chain(linked).cloned().collect()
+    }
+
+    /// The paths that match one of these pathspecs, by their own name or through a link.
+    fn find_matching(&self, pathspecs: &[String]) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        if pathspecs.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let matching = self.repository.changes_matching(self.trees, pathspecs)?;
+        let mut found: BTreeSet<Vec<u8>> = matching.into_iter().map(|change| change.path).collect();
+        if self.names.is_empty() {
+            return Ok(found);
+        }
+        // Only git knows what a pathspec matches, so the names become files of a tree.
+        let empty = self.repository.empty_tree()?;
+        let sides: [fn(&TreeChange) -> Option<(u32, Oid)>; 2] =
+            [|change| change.before, |change| change.after];
+        for side in sides {
+            let there = |path: &Vec<u8>| {
+                let at = self.changes.binary_search_by(|change| change.path.cmp(path)).ok()?;
+                side(&self.changes[at])
+            };
+            let file_at = |(name, paths): (&Vec<u8>, &BTreeSet<Vec<u8>>)| {
+                let after = Some(paths.iter().find_map(there)?);
+                Some(TreeChange { path: name.clone(), before: None, after })
+            };
+            let files: Vec<TreeChange> = self.names.iter().filter_map(file_at).collect();
+            let named = self.repository.tree_with(empty, &files)?;
+            for change in self.repository.changes_matching((empty, named), pathspecs)? {
+                found.extend(self.names.get(&change.path).into_iter().flatten().cloned());
+            }
+        }
+        Ok(found)
+    }
+}
+
 impl fmt::Display for ProtectedChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(repo) = &self.repo {
             write!(f, "{repo}: ")?;
         }
-        let deleted = if self.is_deleted { " (deleted)" } else { "" };
-        write!(f, "{}{deleted}", self.path)
+        let deleted = if self.change.after.is_none() { " (deleted)" } else { "" };
+        write!(f, "{}{deleted}", self.change.shown())
     }
 }
 
@@ -207,6 +275,17 @@ impl ProtectedChanges {
         self.allowed.extend(more.allowed.into_iter().map(of_repo));
     }
 
+    /// Whether the file at this path was changed without permission.
+    #[must_use]
+    pub fn has_refused(&self, path: &[u8]) -> bool {
+        self.refused.iter().any(|file| file.change.path == path)
+    }
+
+    /// The files without permission were restored, and the task's versions are in the ref `kept`.
+    pub(in crate::pipeline) fn restored(&mut self, kept: &str) {
+        self.refused.iter_mut().for_each(|change| change.kept = Some(kept.to_owned()));
+    }
+
     /// Why the step fails, if it does, in one line.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
@@ -214,9 +293,15 @@ impl ProtectedChanges {
         let mut names: Vec<String> = self.refused.iter().take(MAX_NAMED).map(ToString::to_string).collect();
         let more = self.refused.len().saturating_sub(MAX_NAMED);
         names.extend((more > 0).then(|| format!("and {more} more")));
-        let path = &first.path;
+        let path = first.change.shown();
+        let kept: BTreeSet<&str> = self.refused.iter().filter_map(|change| change.kept.as_deref()).collect();
+        let kept: Vec<&str> = kept.into_iter().collect();
+        let restored = match kept.is_empty() {
+            true => String::new(),
+            false => format!("; they were restored, and the task's versions are kept in {}", kept.join(", ")),
+        };
         Some(format!(
-            "protected files were changed: {}; to allow it, add [allow:{path}] to the task in the plan, or use --allow {path}",
+            "protected files were changed: {}{restored}; to allow it, add [allow:{path}] to the task in the plan, or use --allow {path}",
             names.join(", ")
         ))
     }
@@ -241,23 +326,21 @@ impl ProtectedChanges {
 }
 
 impl TaskRun<'_, '_, '_> {
-    /// The protected files that the task has changed in all its repositories, after an attempt.
-    pub(in crate::pipeline) fn find_protected(
+    /// The protected files that the task has changed in all its repositories. Those without permission are restored.
+    pub(in crate::pipeline) fn put_back_protected(
         &self,
-        work: &AttemptWork,
-        beside: &[(RepoAttempt<'_>, AttemptWork)],
+        (begun, work): (&AttemptCheckout, &mut AttemptWork),
+        beside: &mut [(RepoAttempt<'_>, AttemptWork)],
     ) -> Result<ProtectedChanges, PipelineError> {
-        let (protection, allow) = (&self.context.run.options.protection, &self.task.allow);
-        let repository = self.recorder.repository();
-        let mut found = protection.find_changes(repository, (self.base.tree, work.tree), allow)?;
+        let mut found = begun.put_back_protected(self.recorder, work)?;
         for (repo_attempt, work) in beside {
-            let (name, repository, base) = repo_attempt.compared();
-            found.add(name, protection.find_changes(repository, (base, work.tree), allow)?);
+            let more = repo_attempt.put_back_protected(work)?;
+            found.add(repo_attempt.name(), more);
         }
         Ok(found)
     }
 
-    /// The same for the commits under review.
+    /// The protected files that the commits under review change.
     pub(in crate::pipeline) fn find_protected_in_review(&self) -> Result<ProtectedChanges, PipelineError> {
         let (protection, allow) = (&self.context.run.options.protection, &self.task.allow);
         let trees = (self.base.tree, self.recorder.tree());
@@ -266,15 +349,5 @@ impl TaskRun<'_, '_, '_> {
             found.add(name.as_str(), protection.find_changes(repository, (base.tree, tip.tree), allow)?);
         }
         Ok(found)
-    }
-
-    /// What the commit of a failed step says about protected files, with the command that restores them.
-    pub(in crate::pipeline) fn describe_refusal(&self, refusal: &str) -> Body {
-        let restore = format!(
-            "Restore them: 'git show {}:PATH' prints the file as it was. New files may stay.",
-            self.base.tree
-        );
-        // In one line: `state` shows the last line of a reason.
-        Body::new(FAILED, &format!("{refusal}. {restore}"))
     }
 }

@@ -3,7 +3,7 @@
 use std::{fmt, path::Path, thread, time::Duration};
 
 use crate::{
-    agent::{CallOutcome, FailureKind, Runner, limits::Chain},
+    agent::{CallOutcome, FailureKind, limits::Chain},
     event::EventKind,
     git::{OtherWriters, Repository, Touched, TrackedFiles},
     history::FAILED,
@@ -11,7 +11,7 @@ use crate::{
     name::{Attempt, BranchName, Oid},
     pipeline::{
         AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, OtherRepo,
-        PipelineError, Resume, Sessions, Stage, StepRunner, TaskContext, TaskRun, Verdict,
+        PipelineError, ProtectedChanges, Resume, Sessions, Stage, StepRunner, TaskContext, TaskRun, Verdict,
         checkout::{
             guard::{PlaceWatch, joined},
             reading,
@@ -81,14 +81,16 @@ impl TaskRun<'_, '_, '_> {
         let chain = self.context.run.options.runners.reviewers()?;
         let by = self.context.next_runner_name(&chain);
         self.announce("review", attempt, (&by, log));
-        if let Some(why) = self.find_changed_reviewer(&chain)? {
-            return Ok(rejected(&format!("REJECTED: {why}: a task cannot change its own reviewer")));
+        let protected = self.find_protected_in_review()?;
+        // The end of an attempt restores these files. Permission may have been taken back since.
+        if let Some(refusal) = protected.refusal() {
+            return Ok(rejected(&format!("REJECTED: {refusal}")));
         }
         // The worktree is filled while git compares the trees, because neither depends on the other.
         let (prompt, mut apart) = thread::scope(|scope| {
             let wanted = self.review_place();
             let place = scope.spawn(move || WantedPlace::take(wanted));
-            let prompt = self.review_prompt();
+            let prompt = self.review_prompt(&protected);
             (prompt, place.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
         let (prompt, file) = (prompt?, self.context.run.home.join(log));
@@ -129,31 +131,6 @@ impl TaskRun<'_, '_, '_> {
             }
         }
         Err(PipelineError::stopped(&self.context.run.cancel))
-    }
-
-    /// Finds a changed file that the command of a reviewer names, or that its program reads as settings of the project: a
-    /// task must not rewrite the script that judges it, or decide which model its reviewer asks.
-    fn find_changed_reviewer(&self, chain: &Chain<StepRunner>) -> Result<Option<String>, PipelineError> {
-        let repository = self.recorder.repository();
-        let range = (self.base.tree, self.recorder.tree());
-        let changes = repository.changes(range.0, range.1)?;
-        let runners: Vec<&Runner> = chain.iter().filter_map(|step_runner| step_runner.program()).collect();
-        let paths = || changes.iter().filter_map(|change| std::str::from_utf8(&change.path).ok());
-        if let Some(path) = paths().find(|path| runners.iter().any(|runner| runner.names_path(path))) {
-            let path = visible(path);
-            return Ok(Some(format!("the change edits '{path}', which is part of the reviewer's command")));
-        }
-        let is_setting = |path: &&str| runners.iter().any(|runner| runner.reads_settings(path));
-        let mut settings: Vec<&str> = paths().filter(is_setting).collect();
-        let allowed = self.context.run.options.protection.allowed_for(self.task);
-        if !settings.is_empty() && !allowed.is_empty() {
-            let allowed = repository.changes_matching(range, &allowed)?;
-            settings.retain(|path| !allowed.iter().any(|change| change.path == path.as_bytes()));
-        }
-        Ok(settings.first().map(|path| {
-            let path = visible(path);
-            format!("the change edits '{path}', which has settings of the reviewer's program ([allow:{path}] in the plan permits it)")
-        }))
     }
 
     /// Calls a reviewer once. Also returns a message about what it did without permission.
@@ -245,7 +222,7 @@ impl TaskRun<'_, '_, '_> {
         Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt)
     }
 
-    fn review_prompt(&self) -> Result<String, PipelineError> {
+    fn review_prompt(&self, protected: &ProtectedChanges) -> Result<String, PipelineError> {
         let repository = self.recorder.repository();
         let longest = self.context.run.options.diff_limit;
         let mut sections = vec![RepoDiff {
@@ -259,7 +236,7 @@ impl TaskRun<'_, '_, '_> {
         let diff = prompt::render(&sections, longest)
             + &self.describe_uncommitted()?
             + &list_rejected(&self.rejected)
-            + &self.find_protected_in_review()?.review_words()
+            + &protected.review_words()
             + &self.describe_tests();
         let idle = implement::recorded_reason(&self.events);
         let TaskContext { run, dir, .. } = &*self.context;

@@ -254,7 +254,7 @@ impl WatchedCopy {
             {
                 continue;
             }
-            found.push(self.put_back(path, before, &after));
+            found.push(self.put_back((path, watch_mode), before, &after));
         }
         found
     }
@@ -296,7 +296,7 @@ impl WatchedCopy {
         };
         folders
             .filter(is_overfull)
-            .map(|folder| self.put_back(folder, &FileState::Folder, &FileState::Folder))
+            .map(|folder| self.put_back((folder, WatchMode::Folder), &FileState::Folder, &FileState::Folder))
             .collect()
     }
 
@@ -305,27 +305,47 @@ impl WatchedCopy {
         below.take_while(|(path, _)| path.starts_with(folder)).count()
     }
 
-    fn put_back(&self, path: &Path, before: &FileState, after: &FileState) -> String {
-        let mut words = self.sentence(path, before);
+    fn put_back(
+        &self,
+        (path, watch_mode): (&Path, WatchMode),
+        before: &FileState,
+        after: &FileState,
+    ) -> String {
+        let mut words = self.sentence((path, watch_mode), before);
         if !self.inside.iter().any(|folder| path.starts_with(folder)) {
             return format!("{words}, and is not restored: it is outside the repository and its worktree");
         }
-        match self.clear(path, before, after).and_then(|kept| write(path, before).map(|()| kept)) {
-            Ok(Some(kept)) => words += &format!(": the changed version is kept in {}", kept.display()),
-            Ok(None) => {}
+        let is_script = matches!(watch_mode, WatchMode::GitScript | WatchMode::ReviewScript);
+        let keeps_files = self.keeps_files || is_script;
+        let cleared = self.clear(path, (before, after), keeps_files);
+        let restored = match before {
+            _ if !is_script => "",
+            FileState::Nothing => " and was removed",
+            _ => " and was restored",
+        };
+        match cleared.and_then(|kept| write(path, before).map(|()| kept)) {
+            Ok(Some(kept)) => {
+                words += &format!("{restored}: the changed version is kept in {}", kept.display());
+            }
+            Ok(None) => words += restored,
             Err(error) => words += &format!(", and could not be restored: {error}"),
         }
         words
     }
 
     /// Removes what is at the path. A folder may contain work, so it is moved; so is a file of which there is no copy.
-    fn clear(&self, path: &Path, before: &FileState, after: &FileState) -> io::Result<Option<PathBuf>> {
-        match (before, after) {
+    fn clear(
+        &self,
+        path: &Path,
+        states: (&FileState, &FileState),
+        keeps_files: bool,
+    ) -> io::Result<Option<PathBuf>> {
+        match states {
             (_, FileState::Nothing) => Ok(None),
             (_, FileState::Folder) | (FileState::Large { .. }, _) => {
                 move_aside(&self.git_dir, path).map(Some)
             }
-            (_, FileState::File { .. }) if self.keeps_files => {
+            (_, FileState::File { .. }) if keeps_files => {
                 let kept = copy_aside(&self.git_dir, path)?;
                 safe_files::remove(path).map(|()| Some(kept))
             }
@@ -333,9 +353,19 @@ impl WatchedCopy {
         }
     }
 
-    fn sentence(&self, path: &Path, before: &FileState) -> String {
+    fn sentence(&self, (path, watch_mode): (&Path, WatchMode), before: &FileState) -> String {
         let inside = self.inside.iter().find_map(|folder| path.strip_prefix(folder).ok());
+        let inside = inside.filter(|inner| *inner != Path::new(""));
         let shown = inside.unwrap_or(path).display();
+        let run_by = match watch_mode {
+            WatchMode::ReviewScript => Some("the reviewer"),
+            WatchMode::GitScript => Some("git"),
+            _ => None,
+        };
+        if let Some(run_by) = run_by {
+            let deed = if *before == FileState::Nothing { "added" } else { "changed" };
+            return format!("'{shown}' is run by {run_by}; it was {deed} while the task ran");
+        }
         let is_hook = path.parent().is_some_and(|folder| folder.ends_with("hooks"));
         match (before, path.file_name()) {
             (FileState::Nothing, Some(name)) if is_hook => {
@@ -364,7 +394,8 @@ fn write(path: &Path, before: &FileState) -> io::Result<()> {
 /// The targets of links that are not watched yet.
 fn targets_of(there: &PathStates, items: &[WatchedItem]) -> Vec<WatchedItem> {
     let is_closely = |watch_mode: WatchMode| {
-        watch_mode.is_folder() || matches!(watch_mode, WatchMode::Whole | WatchMode::ExcludeFile)
+        let is_script = matches!(watch_mode, WatchMode::GitScript | WatchMode::ReviewScript);
+        is_script || watch_mode.is_folder() || matches!(watch_mode, WatchMode::Whole | WatchMode::ExcludeFile)
     };
     let links = there
         .iter()
@@ -441,7 +472,7 @@ fn is_same(path: &Path, watch_mode: WatchMode, before: &FileState, after: &FileS
         WatchMode::Submodule | WatchMode::KnownFolder => false,
         // The content of a new folder is compared by itself.
         _ if *before == FileState::Nothing && *after == FileState::Folder => true,
-        WatchMode::Whole | WatchMode::Folder => false,
+        WatchMode::Whole | WatchMode::GitScript | WatchMode::ReviewScript | WatchMode::Folder => false,
         WatchMode::InnerFile | WatchMode::InnerFolder => *after == FileState::Nothing,
         WatchMode::InnerConfig => match after {
             FileState::Nothing => true,

@@ -7,10 +7,11 @@ mod copy;
 mod inner_repos;
 mod links;
 mod modules;
+mod scripts;
 mod surface;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
 };
@@ -21,10 +22,11 @@ use concurrent::{ACTIVE_WATCHES, WATCHES_BEGUN};
 use copy::{PathStates, RunningChildren, WatchedCopy};
 use links::Links;
 use modules::{BesideWorktrees, CheckoutLinks, Modules};
+use scripts::CommandWords;
 use surface::{WatchMode, WatchedItem};
 
 use crate::{
-    agent::ProtectedPath,
+    agent::{ProtectedPath, Runner},
     git::{
         GitDirWatch, HiddenMarks, ObjectWatch, PlantedRepository, RefWatch, Repository, SettingsChange,
         UsersMarks,
@@ -53,6 +55,8 @@ struct GuardedRepos {
     members: Vec<GuardMember>,
     /// Configuration of the agent programs.
     agent_files: Option<Arc<Mutex<AgentFiles>>>,
+    /// The commands of reviewers.
+    reviewers: Arc<CommandWords>,
 }
 
 impl GuardedRepos {
@@ -136,6 +140,8 @@ pub struct PlaceWatch {
     own: WatchedCopy,
     modules: Modules,
     repository: Repository,
+    /// The commands of reviewers.
+    reviewers: Arc<CommandWords>,
     /// Named pipes and other special files that already were in the worktree.
     special: Vec<PathBuf>,
     /// While it is set, scans of the worktree are not reused, because the child may be writing.
@@ -168,6 +174,22 @@ impl ConfigGuard {
         self.repos().agent_files.get_or_insert_with(|| Arc::new(Mutex::new(agent_files)));
     }
 
+    /// Watches the scripts that these runners run, in every worktree.
+    pub fn watch_reviewers<'r>(&self, runners: impl Iterator<Item = &'r Runner>) {
+        let mut words = CommandWords::default();
+        runners.for_each(|runner| words.add(runner.command_parts()));
+        self.repos().reviewers = Arc::new(words);
+    }
+
+    /// The scripts in a worktree that git or a reviewer runs, and that no child must change.
+    #[must_use]
+    pub fn list_scripts(&self, repository: &Repository) -> BTreeSet<PathBuf> {
+        let reviewers = Arc::clone(&self.repos().reviewers);
+        let (mut found, of_reviewers) = surface::scripts_in(repository, &reviewers);
+        found.extend(of_reviewers);
+        found
+    }
+
     /// A repository that is watched for every child, as it was opened before the first one. A child may have replaced
     /// what is at its path since then.
     #[must_use]
@@ -189,16 +211,19 @@ impl ConfigGuard {
         };
         let (own, others) = repos.members_beside(repository);
         let own = own.as_ref().and_then(GuardMember::place);
-        let repo = RepoWatch::begin(repos.state(repository), (repository, own), running_children);
+        let reviewers = Arc::clone(&repos.reviewers);
+        let repo = RepoWatch::begin(repos.state(repository), (repository, own), &reviewers, running_children);
         let mut other_repos = Vec::new();
         for member in others {
             let state = repos.state(&member.repository);
-            let watch = RepoWatch::begin(state, (&member.repository, member.place()), running_children);
+            let watched = (&member.repository, member.place());
+            let watch = RepoWatch::begin(state, watched, &reviewers, running_children);
             other_repos.push((member.name, watch));
         }
         let agent_files = repos.agent_files.clone().map(AgentWatch::begin);
         drop(repos);
-        ConfigWatch { place: PlaceWatch::begin(repository, running_children), repo, other_repos, agent_files }
+        let place = PlaceWatch::begin(repository, reviewers, running_children);
+        ConfigWatch { place, repo, other_repos, agent_files }
     }
 
     /// Runs a child process, and returns a message about what it did without permission. All of it has been undone
@@ -228,8 +253,8 @@ impl ConfigGuard {
 
 /// Copies what is watched for one worktree: its git directory, the folder of hooks in the worktree, and the `.git` file
 /// that leads to the repository, which a child could replace by a repository with its own configuration.
-fn own(repository: &Repository, running_children: RunningChildren) -> WatchedCopy {
-    let mut items = surface::own(repository);
+fn own(repository: &Repository, reviewers: &CommandWords, running_children: RunningChildren) -> WatchedCopy {
+    let mut items = surface::own(repository, reviewers);
     let top = repository.worktree.clone();
     items.extend(top.iter().map(|top| WatchedItem { path: top.join(".git"), watch_mode: WatchMode::Whole }));
     let inside = [Some(repository.git_dir.clone()), top].into_iter().flatten().collect();
@@ -240,6 +265,7 @@ impl RepoState {
     fn begin(
         (repository, place): (&Repository, Option<&Repository>),
         Self { outside, links, marks, .. }: Self,
+        reviewers: &CommandWords,
         running_children: RunningChildren,
     ) -> Self {
         let common_dir = &repository.common_dir;
@@ -248,8 +274,9 @@ impl RepoState {
         let connections = surface::users(repository).into_iter().map(|item| item.path);
         let beside = BesideWorktrees::find(repository);
         let inside = inside.chain(connections).chain(surface::log_folders(repository));
-        let inside = inside.chain(beside.known().clone()).collect();
-        let mut items = surface::shared(repository);
+        let inside = inside.chain(beside.known().clone());
+        let inside = inside.chain(surface::users_scripts(repository, reviewers)).collect();
+        let mut items = surface::shared(repository, reviewers);
         items.extend(beside.known().iter().cloned().map(surface::folder));
         let mut before = WatchedCopy::take(items, inside, common_dir.clone(), running_children);
         // A change that could not be undone must not be accepted as the initial state of the next attempt.
@@ -258,7 +285,7 @@ impl RepoState {
         let checkouts = CheckoutLinks::find(repository);
         let links = Some(Links::begin(common_dir, links));
         let marks = Some(UsersMarks::record(repository, marks));
-        let place = place.map(|place| own(place, running_children));
+        let place = place.map(|place| own(place, reviewers, running_children));
         let outside = Some(outside);
         let (before, changes) = (Some(before), Vec::new());
         let beside = Some(beside);
@@ -341,12 +368,13 @@ impl RepoWatch {
     fn begin(
         state: Arc<Mutex<RepoState>>,
         (repository, place): (&Repository, Option<&Repository>),
+        reviewers: &CommandWords,
         running_children: RunningChildren,
     ) -> Self {
         let mut known = lock(&state);
         if known.running_children == 0 {
             let last = std::mem::take(&mut *known);
-            *known = RepoState::begin((repository, place), last, running_children);
+            *known = RepoState::begin((repository, place), last, reviewers, running_children);
         } else {
             known.inspect();
         }
@@ -394,17 +422,22 @@ fn lock(state: &Mutex<RepoState>) -> MutexGuard<'_, RepoState> {
 }
 
 impl PlaceWatch {
-    fn begin(repository: &Repository, running_children: RunningChildren) -> Self {
+    fn begin(
+        repository: &Repository,
+        reviewers: Arc<CommandWords>,
+        running_children: RunningChildren,
+    ) -> Self {
         // Listed first, because the same scan tells whether the index can be trusted.
         let special = repository.list_special();
         settle(repository);
         let work_place = Mutex::new(repository.worktree.as_deref().map(WorkPlace::begin));
         Self {
             running_children,
-            own: own(repository, running_children),
+            own: own(repository, &reviewers, running_children),
             modules: Modules::find(&repository.git_dir),
             special,
             repository: repository.clone(),
+            reviewers,
             work_place,
         }
     }
@@ -412,7 +445,7 @@ impl PlaceWatch {
     /// Also watches another worktree that the same child can reach.
     #[must_use]
     pub fn watch_place(&self, repository: &Repository) -> Self {
-        Self::begin(repository, self.running_children)
+        Self::begin(repository, Arc::clone(&self.reviewers), self.running_children)
     }
 
     /// The child has ended.

@@ -9,9 +9,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::inner_repos;
+use super::{
+    inner_repos,
+    scripts::{self, CommandWords},
+};
 use crate::{
-    git::{CHECKOUT_HOOKS, Config, Repository, UsersCheckout, find_module_dirs, husky_folder},
+    git::{CHECKOUT_HOOKS, Config, Repository, UsersCheckout, find_module_dirs, husky_folder, runs_program},
     safe_files::{self, FileKind, FolderEntry},
 };
 
@@ -20,6 +23,10 @@ use crate::{
 pub(super) enum WatchMode {
     /// Its content and mode.
     Whole,
+    /// The same for a script in a worktree that git runs.
+    GitScript,
+    /// The same for a script in a worktree that a reviewer runs.
+    ReviewScript,
     /// The same for everything in a folder.
     Folder,
     /// The same, and that the folder does not appear, because git behaves differently if it exists.
@@ -158,8 +165,8 @@ pub(super) struct NamedFiles {
     pub(super) files: Vec<PathBuf>,
     /// The value of `core.hooksPath`, and the folder with the hooks that husky runs from there.
     pub(super) hooks: Vec<PathBuf>,
-    /// The words of the commands of filters and merge drivers. Some of them are scripts in the worktree.
-    helper_words: BTreeSet<PathBuf>,
+    /// The programs that settings name. Some of them are scripts in the worktree.
+    programs: CommandWords,
 }
 
 impl NamedFiles {
@@ -186,9 +193,12 @@ impl NamedFiles {
             files.iter().map(|file| safe_files::resolved(&plain(file))).filter(is_other).collect();
         files.sort();
         files.dedup();
-        let commands = config.section("").filter(|entry| is_helper(&entry.key));
-        let helper_words = commands.filter_map(|entry| entry.value.as_deref()).flat_map(words_of).collect();
-        Some(Self { files, hooks, helper_words })
+        let mut programs = CommandWords::default();
+        let commands = config.section("").filter(|entry| runs_program(&entry.key));
+        commands
+            .filter_map(|entry| entry.value.as_deref())
+            .for_each(|command| programs.add([command].into_iter()));
+        Some(Self { files, hooks, programs })
     }
 }
 
@@ -219,13 +229,6 @@ fn is_listed(repository: &Repository, file: &Path) -> bool {
         let inner = file.strip_prefix(git_dir);
         inner.is_ok_and(|inner| SHARED.iter().chain(&OWN).any(|(name, _)| inner == Path::new(name)))
     })
-}
-
-/// Whether a setting is the command of a filter or of a merge driver.
-fn is_helper(key: &str) -> bool {
-    let ends_with = |ends: &[&str]| ends.iter().any(|end| key.ends_with(end));
-    (key.starts_with("filter.") && ends_with(&[".clean", ".smudge", ".process"]))
-        || (key.starts_with("merge.") && key.ends_with(".driver"))
 }
 
 /// The words of a shell command that could be paths.
@@ -308,8 +311,8 @@ pub(super) fn named_by_module(repository: &Repository, module: &Path) -> Vec<Pat
     found.clone()
 }
 
-/// Watched items that all worktrees of a repository share.
-pub(super) fn shared(repository: &Repository) -> Vec<WatchedItem> {
+/// Watched items that all worktrees of a repository share. `reviewers` are the commands of reviewers.
+pub(super) fn shared(repository: &Repository, reviewers: &CommandWords) -> Vec<WatchedItem> {
     let common = &repository.common_dir;
     let mut items = items(common, &SHARED);
     // A repository with refs in files has no reason to contain a reftable.
@@ -324,6 +327,8 @@ pub(super) fn shared(repository: &Repository) -> Vec<WatchedItem> {
     let shadows = branches.flat_map(|branch| [common.join("refs").join(&branch), common.join(branch)]);
     items.extend(shadows.map(|path| WatchedItem { path, watch_mode: WatchMode::Absence }));
     items.extend(users(repository));
+    let scripts = users_scripts(repository, reviewers).into_iter();
+    items.extend(scripts.map(|path| WatchedItem { path, watch_mode: WatchMode::ReviewScript }));
     let named = NamedFiles::find(repository);
     items.extend(named.files.into_iter().map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     items.extend(programs(common).into_iter().map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
@@ -344,8 +349,24 @@ pub(super) fn log_folders(repository: &Repository) -> Vec<PathBuf> {
     folders.iter().flat_map(|folder| folder.ancestors().take_while(is_below)).map(Path::to_owned).collect()
 }
 
-/// Watched items of one worktree.
-pub(super) fn own(repository: &Repository) -> Vec<WatchedItem> {
+/// Programs of reviewers in the user's checkouts, which an agent may reach from elsewhere. Files that git tracks are left
+/// out: the user works there, and landings change them.
+pub(super) fn users_scripts(repository: &Repository, reviewers: &CommandWords) -> Vec<PathBuf> {
+    let is_tracked = |top: &Path, path: &Path| {
+        let inner = path.strip_prefix(top).ok().and_then(Path::to_str);
+        let find = |commit| repository.find_path(commit, inner?).ok()?;
+        repository.head.commit.and_then(find).is_some()
+    };
+    let checkouts = repository.users_checkouts().into_iter();
+    let files = checkouts.flat_map(|checkout| {
+        let files = reviewers.full_paths_in(&checkout.top).into_iter();
+        files.filter(|path| !is_tracked(&checkout.top, path)).collect::<Vec<PathBuf>>()
+    });
+    files.collect()
+}
+
+/// Watched items of one worktree. `reviewers` are the commands of reviewers.
+pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<WatchedItem> {
     let mut items = items(&repository.git_dir, &OWN);
     for module in find_module_dirs(&repository.git_dir) {
         items.extend(self::items(&module, &MODULE));
@@ -356,7 +377,9 @@ pub(super) fn own(repository: &Repository) -> Vec<WatchedItem> {
     let named = NamedFiles::find(repository);
     let hooks = named.hooks.iter().filter(|path| path.is_relative());
     items.extend(hooks.flat_map(|hooks| hook_items(top, plain(&top.join(hooks)))));
-    items.extend(helper_scripts(top, &named));
+    let (of_git, of_reviewers) = scripts_in(repository, reviewers);
+    items.extend(scripts::items(top, of_git, WatchMode::GitScript));
+    items.extend(scripts::items(top, of_reviewers, WatchMode::ReviewScript));
     // A landing brings them to the checkout in which git reads them.
     let files = named.files.iter().filter_map(|file| counterpart(repository, file));
     items.extend(files.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
@@ -377,13 +400,23 @@ fn counterpart(repository: &Repository, path: &Path) -> Option<PathBuf> {
     is_tracked.then(|| top.join(inner))
 }
 
-/// The files in a worktree that the user's filters and merge drivers run. Our own git commands run them, too.
-fn helper_scripts(top: &Path, named: &NamedFiles) -> Vec<WatchedItem> {
-    let paths = named.helper_words.iter().map(|word| plain(&top.join(word)));
-    let is_script = |path: &PathBuf| {
-        path.starts_with(top) && matches!(safe_files::kind_of(path), Some(FileKind::File | FileKind::Link))
-    };
-    paths.filter(is_script).map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }).collect()
+/// The scripts in a worktree that git runs, and those that reviewers run.
+pub(super) fn scripts_in(
+    repository: &Repository,
+    reviewers: &CommandWords,
+) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+    let Some(top) = &repository.worktree else { return Default::default() };
+    let mut of_git = NamedFiles::find(repository).programs.files_in(top);
+    let linked = linked_hooks(repository).into_iter().filter_map(|hook| counterpart(repository, &hook));
+    of_git.extend(linked.flat_map(|hook| scripts::trail_of(top, &hook)));
+    (of_git, reviewers.files_in(top))
+}
+
+/// The files to which links in the folder of hooks lead.
+fn linked_hooks(repository: &Repository) -> Vec<PathBuf> {
+    let entries = safe_files::list_kinds(&repository.common_dir.join("hooks")).unwrap_or_default();
+    let links = entries.into_iter().filter(|entry| entry.kind == FileKind::Link);
+    links.filter_map(|link| link.path.canonicalize().ok()).collect()
 }
 
 /// The `.git` of each submodule in the worktree. A repository that is put there has its own settings, which git obeys
@@ -470,7 +503,7 @@ fn plain(path: &Path) -> PathBuf {
     crate::git::plain_path(path)
 }
 
-fn expanded(path: &str) -> PathBuf {
+pub(super) fn expanded(path: &str) -> PathBuf {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),

@@ -1,0 +1,108 @@
+//! Restores protected files that an attempt has changed without permission, so that nothing later is judged by them.
+
+use crate::{
+    git::{GitError, Repository, TreeChange},
+    name::Oid,
+    pipeline::{
+        ProtectedChanges, Protection,
+        checkout::{
+            branch::save_tree,
+            place::{AttemptCheckout, AttemptWork},
+        },
+    },
+    plan::Task,
+    record::RunRecorder,
+};
+
+/// What is protected from a task in one repository.
+#[derive(Debug, Clone)]
+pub(in crate::pipeline) struct TaskProtection {
+    protection: Protection,
+    /// The pathspecs that the plan allows the task to change.
+    allow: Vec<String>,
+    /// The tree that the task started from.
+    base: Oid,
+}
+
+impl TaskProtection {
+    pub(in crate::pipeline) fn new(protection: &Protection, task: &Task, base: Oid) -> Self {
+        Self { protection: protection.clone(), allow: task.allow.clone(), base }
+    }
+
+    fn find(&self, repository: &Repository, tree: Oid) -> Result<ProtectedChanges, GitError> {
+        self.protection.find_changes(repository, (self.base, tree), &self.allow)
+    }
+}
+
+impl AttemptCheckout {
+    /// Protects files from the task.
+    #[must_use]
+    pub(in crate::pipeline) fn protected_by(mut self, protection: TaskProtection) -> Self {
+        self.protection = Some(protection);
+        self
+    }
+
+    /// Whether a commit with this tree would change a protected file without permission.
+    pub(super) fn changes_protected(&self, repository: &Repository, tree: Oid) -> Result<bool, GitError> {
+        match &self.protection {
+            Some(protection) => Ok(!protection.find(repository, tree)?.refused.is_empty()),
+            None => Ok(false),
+        }
+    }
+
+    /// Finds the protected files that the task has changed. Those without permission are restored in the worktree and in
+    /// the work.
+    pub(in crate::pipeline) fn put_back_protected(
+        &self,
+        recorder: &RunRecorder<'_>,
+        work: &mut AttemptWork,
+    ) -> Result<ProtectedChanges, GitError> {
+        let Some(protection) = &self.protection else { return Ok(ProtectedChanges::default()) };
+        let repository = recorder.repository();
+        let mut found = protection.find(repository, work.tree)?;
+        if found.refused.is_empty() {
+            return Ok(found);
+        }
+        let files: Vec<TreeChange> = found.refused.iter().map(|file| file.change.clone()).collect();
+        let trees = RestoredTrees { base: protection.base, tree: work.tree, head: self.head };
+        let (tree, kept) =
+            restore_files(repository, &self.unfinished.name, trees, (&files, &|path| self.is_users(path)))?;
+        repository.require_verified(recorder.tree(), tree)?;
+        work.changes = repository.changes(recorder.tree(), tree)?;
+        work.tree = tree;
+        work.seen = None;
+        found.restored(&kept);
+        Ok(found)
+    }
+}
+
+/// The trees between which files are restored.
+pub struct RestoredTrees {
+    /// The tree from which they are restored.
+    pub base: Oid,
+    /// The tree that is changed.
+    pub tree: Oid,
+    /// The commit on which the changed tree is saved.
+    pub head: Oid,
+}
+
+/// Restores these files in the worktree and in the index, unless they are the user's. The tree with the changed files is
+/// saved under the name of the mark `attempt`. Returns the tree with the restored files, and the saved ref.
+pub fn restore_files(
+    repository: &Repository,
+    attempt: &str,
+    RestoredTrees { base, tree, head }: RestoredTrees,
+    (files, is_users): (&[TreeChange], &dyn Fn(&[u8]) -> bool),
+) -> Result<(Oid, String), GitError> {
+    let kept = save_tree(repository, attempt, (tree, head))?;
+    let written = files.iter().filter(|file| !file.concerns_gitlink() && !is_users(&file.path));
+    let written: Vec<TreeChange> = written.cloned().collect();
+    repository.put_back(base, &written)?;
+    repository.stage_as_in(&base.to_string(), &written)?;
+    let undo = |file: &TreeChange| TreeChange { before: file.after, after: file.before, ..file.clone() };
+    // What was removed must be gone before a file or a folder takes its place.
+    let (gone, back): (Vec<TreeChange>, Vec<TreeChange>) =
+        files.iter().map(undo).partition(|file| file.after.is_none());
+    let tree = repository.tree_with(tree, &gone)?;
+    Ok((repository.tree_with(tree, &back)?, kept))
+}
