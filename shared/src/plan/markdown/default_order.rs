@@ -37,7 +37,7 @@ pub(super) fn add_implied(
         family,
         stated,
         rank: vec![0; roles.len()],
-        late: vec![false; roles.len()],
+        late: vec![None; roles.len()],
         guests: vec![Vec::new(); roles.len()],
         before: vec![Vec::new(); roles.len()],
         has_unrelated: vec![false; roles.len()],
@@ -78,8 +78,9 @@ struct Order<'o> {
     stated: &'o mut Stated,
     /// Where each node stands among its siblings.
     rank: Vec<usize>,
-    /// Tasks that wait for a later phase than their own: nothing in their phase waits for them.
-    late: Vec<bool>,
+    /// Tasks that wait for a later phase than their own, with that phase: nothing in their phase waits for them but others that wait for
+    /// the same.
+    late: Vec<Option<usize>>,
     /// For each node, the late tasks that are done with it.
     guests: Vec<Vec<usize>>,
     /// For each phase, what the phases beside it wait for.
@@ -114,6 +115,8 @@ struct Front {
     stories: Vec<usize>,
     /// The same by their numbers.
     by_story: HashMap<String, Vec<usize>>,
+    /// A later phase that the last tasks wait for, and what the next of them has to wait for besides.
+    late: Option<Box<(usize, Front)>>,
 }
 
 impl Order<'_> {
@@ -232,7 +235,7 @@ impl Order<'_> {
                 }
             }
             if let Some(host) = host {
-                self.late[who] = true;
+                self.late[who] = Some(host);
                 self.guests[host].push(who);
             }
         }
@@ -333,10 +336,31 @@ impl Order<'_> {
         self.enter_section(at, front);
         if !self.stated.replaced[at] {
             self.wait(at, front);
+        } else if self.stated.by_others.contains(&at) {
+            self.wait_for_tests(at, front);
         }
-        if self.late[at] {
-            return;
+        match self.late[at] {
+            None => self.pass(at, front),
+            Some(host) => self.late_task(at, host, front),
         }
+    }
+
+    /// Tasks that wait for the same later phase follow each other as others do.
+    fn late_task(&mut self, at: usize, host: usize, front: &mut Front) {
+        let known = front.late.take().filter(|late| late.0 == host);
+        let mut late = known.unwrap_or_else(|| Box::new((host, Front::default())));
+        if !self.stated.replaced[at] {
+            let before = std::mem::take(&mut self.before[at]);
+            self.enter_section(at, &mut late.1);
+            self.wait(at, &late.1);
+            self.before[at].extend(before);
+        }
+        self.pass(at, &mut late.1);
+        front.late = Some(late);
+    }
+
+    /// Lets what follows wait for a task.
+    fn pass(&mut self, at: usize, front: &mut Front) {
         front.has_tasks = true;
         if self.drafts[at].task.parallel {
             front.loose.push(at);
@@ -373,6 +397,18 @@ impl Order<'_> {
         self.before[at] = self.add_all(at, &front.barrier, basis);
         if front.barrier.is_empty() {
             self.wait_for_phases(at, front, Basis::Phase);
+        }
+    }
+
+    /// Where the plan asks for tests first, an implementation that waits only for tasks of other phases comes behind the tests of
+    /// its own all the same.
+    fn wait_for_tests(&mut self, at: usize, front: &Front) {
+        let is_sibling = |on: &usize| self.family.parents[*on] == self.family.parents[at];
+        let needs = &self.stated.needs[at];
+        let is_of_others = !needs.is_empty() && !needs.iter().any(is_sibling);
+        let is_behind_tests = front.barrier.iter().all(|on| self.roles[*on].section.is_tests);
+        if front.is_implementation && !self.keeps_tests && is_of_others && is_behind_tests {
+            self.add_all(at, &front.barrier, Basis::TestsFirst);
         }
     }
 

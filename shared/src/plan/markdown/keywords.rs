@@ -130,6 +130,7 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
         "until" => !is_until(clause, at, voice),
         "when" => !is_when(clause, at),
         "follow" | "following" => !is_name(clause.get(at + 1)),
+        "requisitos" => !is_prerequisite(clause, at),
         _ => false,
     };
     if is_unclear {
@@ -302,6 +303,13 @@ fn is_until(clause: &[Token<'_>], at: usize, voice: ClauseVoice) -> bool {
     const STOPS: [&str; 8] = ["not", "don", "never", "cannot", "t", "blocked", "wait", "waits"];
     let near = &clause[at.saturating_sub(SHORTLY)..at];
     (voice == ClauseVoice::Phase || near.iter().any(|token| is_name(Some(token)))) && has_any(near, &STOPS)
+}
+
+/// The "requisitos" of "Pré-requisitos: 1.1" and "Requisitos: T001". In "Requisitos: 2.4, 8.1" the numbers are those of requirements,
+/// which are no tasks.
+fn is_prerequisite(clause: &[Token<'_>], at: usize) -> bool {
+    let is_lettered = |token: &Token<'_>| matches!(token.what, Piece::Id(id) if id.starts_with(|c: char| c.is_ascii_alphabetic()));
+    at > 0 && clause[at - 1].what == Piece::Dash || clause.get(at + 2).is_some_and(is_lettered)
 }
 
 /// The "when" of "US2 can start when US1 is complete".

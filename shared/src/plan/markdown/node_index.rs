@@ -41,6 +41,11 @@ pub(super) struct NodeIndex {
     /// Names that stand for tasks, as "program fixes" in "Program fixes (T010-T016) …", with these tasks.
     groups: Vec<Vec<usize>>,
     by_group_name: HashMap<Vec<String>, usize>,
+    /// The groups of tasks in sections that are no phases, by what their headings count, as "issue" and "1" of "#### Issue #1:
+    /// Access"; `None` where two have the same.
+    counted_sections: HashMap<(String, String), Option<usize>>,
+    /// The same groups by the phase around them and the word.
+    sections_within: HashMap<(usize, String), Vec<usize>>,
     by_priority: HashMap<String, Vec<usize>>,
     /// The phases whose titles have a word.
     by_word: HashMap<String, Vec<usize>>,
@@ -73,13 +78,21 @@ impl NodeIndex {
         let ids = drafts.iter().map(|draft| draft.task.id.clone()).collect();
         let is_test = roles.iter().map(|role| role.section.is_tests).collect();
         let mut known = Self { is_task, is_test, ids, ..Self::default() };
+        let mut nested: HashMap<String, Option<usize>> = HashMap::new();
         for (at, (draft, role)) in drafts.iter().zip(roles).enumerate() {
             known.by_id.entry(draft.task.id.clone()).or_insert(at);
             if role.kind == NodeKind::Task {
                 continue;
             }
             if let Some(label) = &role.label {
-                known.by_label.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
+                // "Phase 2.5" in "Phase 2" goes on with the number around it.
+                let around = draft.task.parent.as_ref().and_then(|around| known.position(around));
+                let around = around.and_then(|around| roles[around].label.as_ref());
+                let goes_on =
+                    |around: &String| label.strip_prefix(around).is_some_and(|rest| rest.starts_with('.'));
+                let is_nested = around.is_some_and(|around| !goes_on(around));
+                let by_label = if is_nested { &mut nested } else { &mut known.by_label };
+                by_label.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
             }
             for word in &role.words {
                 let phases = known.by_word.entry(word.clone()).or_default();
@@ -107,6 +120,10 @@ impl NodeIndex {
             }
             let counted = role.counted.as_ref().map(|(_, label)| label.clone());
             known.phases.push((at, role.label.clone().or(counted)));
+        }
+        // Where a part of "Phase 4" is called "Phase 1" too, "Phase 1" is not that part.
+        for (label, at) in nested {
+            known.by_label.entry(label).or_insert(at);
         }
         // "Phase 6: Settings (serves US1)" is no part of the story where "Phase 3: User Story 1" is the story itself.
         for phases in known.by_story.values_mut() {
@@ -164,6 +181,42 @@ impl NodeIndex {
         let word = word.to_lowercase();
         let find = |word: &str| self.parts.get(&(word.to_owned(), label.to_lowercase())).copied();
         find(&word).or_else(|| find(word.strip_suffix('s')?))
+    }
+
+    /// Lets what a heading counts stand for the tasks below it: "issue" and "1".
+    pub(super) fn name_section(
+        &mut self,
+        (word, label): (String, String),
+        phase: Option<usize>,
+        tasks: Vec<usize>,
+    ) {
+        let group = self.groups.len();
+        self.groups.push(tasks);
+        if let Some(phase) = phase {
+            self.sections_within.entry((phase, word.clone())).or_default().push(group);
+        }
+        let known = self.counted_sections.entry((word, label));
+        known.and_modify(|group| *group = None).or_insert(Some(group));
+    }
+
+    /// The tasks below a heading "Issue #1", for "Issue" and "1".
+    pub(super) fn section_counted(&self, word: &str, label: &str) -> Option<usize> {
+        if self.counted_sections.is_empty() {
+            return None;
+        }
+        let word = word.to_lowercase();
+        let find = |word: &str| *self.counted_sections.get(&(word.to_owned(), label.to_lowercase()))?;
+        find(&word).or_else(|| find(word.strip_suffix('s')?))
+    }
+
+    /// The sections of a phase whose headings count with a word.
+    pub(super) fn sections_within(&self, phase: usize, word: &str) -> &[usize] {
+        if self.sections_within.is_empty() {
+            return &[];
+        }
+        let word = word.to_lowercase();
+        let find = |word: &str| self.sections_within.get(&(phase, word.to_owned()));
+        find(&word).or_else(|| find(word.strip_suffix('s')?)).map_or(&[], Vec::as_slice)
     }
 
     /// Lets a name stand for tasks. One that stands for several groups is dropped.

@@ -283,8 +283,9 @@ fn is_next_letter(word: &str, before: &[Token<'_>]) -> bool {
 
 /// Whether a word joins the members of a list.
 pub(super) fn is_and(word: &str) -> bool {
-    const WORDS: [&str; 17] = [
-        "and", "or", "plus", "und", "y", "e", "et", "i", "и", "ve", "和", "与", "與", "及", "と", "과", "와",
+    const WORDS: [&str; 23] = [
+        "and", "or", "plus", "und", "y", "e", "et", "i", "и", "ve", "та", "і", "og", "och", "dan", "và",
+        "和", "与", "與", "及", "と", "과", "와",
     ];
     WORDS.iter().any(|and| word.eq_ignore_ascii_case(and)) || word == "및"
 }

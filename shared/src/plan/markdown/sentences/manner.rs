@@ -61,32 +61,45 @@ pub(super) fn offers_choice(between: &[Token<'_>]) -> bool {
     between.iter().any(|token| matches!(token.what, Piece::Word("or" | "parallel")))
 }
 
-/// Whether nothing stands between a list and "parallel" but words like "can run in", and before these a few words that tell
-/// what the tasks are.
-#[expect(clippy::too_many_lines, reason = "a table of words")]
+/// Words that permit something.
+const MODALS: [&str; 22] = [
+    "can",
+    "may",
+    "could",
+    "podem",
+    "pode",
+    "pueden",
+    "puede",
+    "peuvent",
+    "peut",
+    "possono",
+    "può",
+    "können",
+    "kann",
+    "kunnen",
+    "kan",
+    "można",
+    "mogą",
+    "можно",
+    "могут",
+    "dapat",
+    "bisa",
+    "thể",
+];
+
+/// Whether nothing stands between a list and "parallel" but words like "can run in": what may be done with the tasks behind a
+/// word that permits it, and before that a few words that tell what they are.
 pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
-    const MODALS: [&str; 3] = ["can", "may", "could"];
-    /// How many words may tell what the tasks are: "T001-T005 for the first page can run in parallel".
+    /// How many words may tell what the tasks are, and what may be done with them: "T001-T005 for the first page can be picked up in
+    /// parallel".
     const MOST_WORDS: usize = 6;
-    let is_modal = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if MODALS.iter().any(|modal| word.eq_ignore_ascii_case(modal)));
-    let is_plain = |at: usize| {
-        matches!(between[at].what, Piece::Word(_))
-            && keyword_at(between, at, ClauseVoice::Section).is_none()
-            && !is_denied(between, at + 1)
-    };
-    let modal = between.iter().position(is_modal).filter(|at| *at <= MOST_WORDS && (0..*at).all(is_plain));
-    let between = &between[modal.unwrap_or(0)..];
+    /// What stands between them where nothing permits it in words.
     const WORDS: &[&str] = &[
         "start",
         "begin",
         "proceed",
-        "iniciar",
-        "começar",
         "tasks",
         "tests",
-        "can",
-        "may",
-        "could",
         "all",
         "both",
         "run",
@@ -113,48 +126,12 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
         "development",
         "at",
         "the",
-        "done",
-        // Portuguese, Spanish, French, Italian
-        "podem",
-        "pode",
-        "rodar",
-        "executar",
-        "executadas",
-        "executados",
-        "ser",
-        "feitas",
         "em",
-        "pueden",
-        "puede",
-        "ejecutarse",
-        "ir",
-        "hacerse",
         "en",
-        "peuvent",
-        "être",
-        "exécutées",
-        "faites",
-        "possono",
-        "essere",
-        "eseguiti",
-        // Russian
-        "можно",
-        "могут",
-        "выполнять",
-        "выполняться",
-        "быть",
-        // German, Polish, Turkish, Vietnamese
-        "können",
         "laufen",
-        "mogą",
-        "być",
-        "wykonywane",
-        "realizowane",
         "có",
         "thể",
         "chạy",
-        "song",
-        // Chinese and Japanese
         "可",
         "可以",
         "均可",
@@ -170,15 +147,34 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
         "tareas",
         "tâches",
     ];
+    /// Behind these, something else is said to be parallel: "T001 and T002 can share the parallel part".
+    const LINKS: [&str; 9] = ["with", "for", "to", "by", "of", "that", "which", "share", "and"];
+    const SURELY: [&str; 6] = ["safely", "fully", "easily", "completely", "entirely", "independently"];
     let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
-    let is_word = |word: &str| is_among(WORDS, word);
+    let is_modal = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_among(&MODALS, word));
+    let is_plain = |at: usize| {
+        matches!(between[at].what, Piece::Word(_))
+            && keyword_at(between, at, ClauseVoice::Section).is_none()
+            && !is_denied(between, at + 1)
+    };
+    let modal = between.iter().position(is_modal).filter(|at| *at <= MOST_WORDS && (0..*at).all(is_plain));
+    if let Some(modal) = modal {
+        // "can mostly run in parallel" leaves open which of them can.
+        let is_hedge = |word: &str| word.ends_with("ly") && !is_among(&SURELY, word) || word.ends_with("mente");
+        let is_link = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_among(&LINKS, word) || is_hedge(word));
+        return (modal..between.len()).all(is_plain)
+            && between.len() - modal <= MOST_WORDS
+            && !between[modal..].iter().any(is_link);
+    }
     // Chinese, Japanese and Korean tell what the tasks are right behind their ids. In "可与后端并行" they run beside something else.
     let is_noun = |word: &str| {
         word.chars().all(is_cjk)
             && !word.starts_with(['不', '非', '无', '無', '没', '沒'])
             && !matches!(word, "与" | "與" | "和" | "跟")
     };
-    between.iter().all(|token| matches!(token.what, Piece::Word(word) if is_word(word) || is_noun(word)))
+    between
+        .iter()
+        .all(|token| matches!(token.what, Piece::Word(word) if is_among(WORDS, word) || is_noun(word)))
 }
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -231,7 +227,8 @@ impl<'a> ClauseReader<'_, 'a> {
         ((list.end..end).all(is_plain) && list.members.iter().all(is_of_tasks)).then_some(list.members)
     }
 
-    /// The "same" of "at the same time", the "side" of "side by side", the "any" of "in any order", and "together" at the end.
+    /// The "same" of "at the same time", the "side" of "side by side", the "any" of "in any order", "together" at the end, and "song song"
+    /// in Vietnamese.
     fn says_at_once(&self, at: usize) -> bool {
         let is = |at: usize, wanted: &str| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted));
         let ends = |at: usize| !matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
@@ -239,6 +236,7 @@ impl<'a> ClauseReader<'_, 'a> {
             || is(at, "side") && is(at + 1, "by") && is(at + 2, "side") && ends(at + 3)
             || is(at, "any") && is(at + 1, "order") && !(at..self.clause.len()).any(|at| is(at, "sequential"))
             || is(at, "together") && ends(at + 1)
+            || is(at, "song") && is(at + 1, "song")
     }
 
     /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other".
@@ -407,6 +405,9 @@ impl<'a> ClauseReader<'_, 'a> {
                 && reader.note_beside_others(at)
         };
         if self.note_pronoun(at, word) || is_beside_others(self) || self.note_whole_phase(at, word) {
+            return;
+        }
+        if self.note_sections_of_phase(at, word) {
             return;
         }
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= NEARBY;

@@ -151,7 +151,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.clause[list.last..list.end].iter().any(is_rest) {
             return;
         }
-        let is_range = |(name, _): &PlacedName<'a>| matches!(name, Name::Range(..));
+        let is_range = |(name, _): &PlacedName<'a>| matches!(name, Name::Range(..) | Name::Group(_));
         let ranges = list.members.iter().filter(|name| is_range(name)).count();
         let has_names = (list.last..list.end).any(|at| self.clause[at].what == Piece::Open);
         // "T030 and T027–T029": one task beside a range.
@@ -167,6 +167,32 @@ impl<'a> ClauseReader<'_, 'a> {
         } else {
             self.said.abreast.push(list.members.clone());
         }
+    }
+
+    /// "Phase 3 issue fixes can run in parallel", where the sections of Phase 3 are called "Issue #1" and "Issue #2": each is worked
+    /// through in its order, beside the others.
+    pub(super) fn note_sections_of_phase(&mut self, at: usize, word: &str) -> bool {
+        const FAR: usize = 10;
+        let is_near = |list: &&List<'a>| (list.end..list.end + FAR).contains(&at);
+        let Some(list) = self.last.as_ref().filter(is_near).filter(|_| !self.voice.is_own()) else {
+            return false;
+        };
+        let [(Name::Phase(_) | Name::Node(_) | Name::Story(_), place)] = list.members[..] else { return false };
+        let [phase] = self.mentions.known.nodes(&list.members)[..] else { return false };
+        let between = &self.clause[list.end..at];
+        let sections = between.iter().find_map(|token| match token.what {
+            Piece::Word(word) => {
+                Some(self.mentions.known.sections_within(phase, word)).filter(|found| found.len() > 1)
+            }
+            _ => None,
+        });
+        let Some(sections) = sections else { return false };
+        if !is_parallel_word(word) || is_denied(self.clause, at) || !is_permission(between) {
+            return false;
+        }
+        let groups: Vec<_> = sections.iter().map(|group| vec![(Name::Group(*group), place)]).collect();
+        self.abreast_groups(&groups);
+        true
     }
 
     /// "All setup tasks can run in parallel", "Polish tasks can be done in parallel after T040": a phase whose tasks run beside
