@@ -64,8 +64,8 @@ pub(super) fn add_implied(
         for at in sequence {
             match roles[at].kind {
                 NodeKind::Task => order.task(at, &mut front),
-                NodeKind::Story => order.story(at, &mut front),
-                NodeKind::Phase | NodeKind::Last => order.phase(at, &mut front),
+                NodeKind::Story if !order.stated.is_in_order => order.story(at, &mut front),
+                NodeKind::Story | NodeKind::Phase | NodeKind::Last => order.phase(at, &mut front),
             }
         }
     }

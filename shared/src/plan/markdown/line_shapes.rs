@@ -4,8 +4,18 @@ use super::{PlanLine, lines::LineKind, section::begins_with};
 
 /// Whether a line of prose may say what waits for what.
 pub(super) fn mentions_order(line: &PlanLine<'_>) -> bool {
+    const WORDS: [&str; 8] = [
+        "depends on",
+        "depend on",
+        "sequential",
+        "secuencial",
+        "sequencial",
+        "séquentiel",
+        "sequenziell",
+        "последовательн",
+    ];
     matches!(line.kind, LineKind::Text | LineKind::Item(_))
-        && ["depends on", "depend on", "sequential"].iter().any(|words| line.text.contains(words))
+        && WORDS.iter().any(|words| line.text.contains(words))
 }
 
 /// The title in a line "**Tests**:" or "**Implementation:**", which parts a phase as a heading does.

@@ -160,7 +160,8 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     let modal = between.iter().position(is_modal).filter(|at| *at <= MOST_WORDS && (0..*at).all(is_plain));
     if let Some(modal) = modal {
         // "can mostly run in parallel" leaves open which of them can.
-        let is_hedge = |word: &str| word.ends_with("ly") && !is_among(&SURELY, word) || word.ends_with("mente");
+        let is_hedge =
+            |word: &str| word.ends_with("ly") && !is_among(&SURELY, word) || word.ends_with("mente");
         let is_link = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_among(&LINKS, word) || is_hedge(word));
         return (modal..between.len()).all(is_plain)
             && between.len() - modal <= MOST_WORDS

@@ -4,6 +4,7 @@
 mod arrows;
 mod doubts;
 mod freedom;
+mod in_order;
 mod manner;
 mod objects;
 mod parallel;
@@ -84,6 +85,8 @@ pub(super) struct SaidOrder<'a> {
     pub(super) only: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Names of what is said to wait only for what is stated of it.
     pub(super) as_stated: Vec<PlacedName<'a>>,
+    /// Whether all phases are said to run one behind the other.
+    pub(super) is_in_order: bool,
     /// Whether all tasks of which nothing is stated are said to wait for nothing.
     pub(super) is_rest_free: bool,
     /// Sentences that surely speak of order and cannot be read.
@@ -208,6 +211,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.note_bars();
         self.note_parallel_label();
         self.note_ordered_label();
+        self.note_all_in_order();
         self.note_marked();
         let mut at = 0;
         while at < self.clause.len() {

@@ -57,6 +57,8 @@ pub(super) struct Stated {
     pub(super) numbered: HashSet<usize>,
     /// Tasks whose order within their phase is replaced only because all tasks around them say what they wait for.
     pub(super) by_others: HashSet<usize>,
+    /// Whether stories follow each other as other phases do, where nothing else is stated of them.
+    pub(super) is_in_order: bool,
     pub(super) precedence: Precedence,
 }
 
@@ -131,6 +133,8 @@ struct Statements {
     as_stated: HashSet<usize>,
     /// Phases of which something is said by their own numbers, as "Phase 8 depends on Phase 6".
     numbered: HashSet<usize>,
+    /// Whether all phases are said to run one behind the other.
+    is_in_order: bool,
     /// Nodes that are said to have nothing to do with others.
     unrelated: HashSet<(usize, usize)>,
     /// Tasks that stand in a list of waves, which tells all that they wait for.
@@ -197,6 +201,7 @@ fn take(
         any_time: statements.any_time,
         numbered: statements.numbered,
         by_others: HashSet::new(),
+        is_in_order: statements.is_in_order,
         precedence: Precedence::new(&family.children, &family.roots),
     };
     // Where two phases are said to wait for each other, the order of the file tells which is meant.
