@@ -292,7 +292,7 @@ fn is_name(token: Option<&Token<'_>>) -> bool {
 }
 
 /// Whether one of some words stands among tokens.
-fn has_any(tokens: &[Token<'_>], words: &[&str]) -> bool {
+pub(super) fn has_any(tokens: &[Token<'_>], words: &[&str]) -> bool {
     let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
     tokens.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
 }

@@ -66,6 +66,9 @@ impl<'a> ClauseReader<'_, 'a> {
             "within", "each", "every", "or", "can", "may", "could", "if", "not", "most", "mostly", "some",
             "any", "dentro", "cada", "o",
         ];
+        if self.voice != ClauseVoice::Section || self.is_remark {
+            return;
+        }
         // What stands in brackets only explains it.
         let open = self.clause.iter().position(|token| token.what == Piece::Open);
         let clause = &self.clause[..open.unwrap_or(self.clause.len())];
@@ -79,12 +82,7 @@ impl<'a> ClauseReader<'_, 'a> {
                     .windows(2)
                     .any(|pair| is_word(&pair[0], &["in"]) && is_word(&pair[1], &["order", "sequence"]));
         let is_of_all = has(&ALL) || has(&ORDER) && has(&RUN);
-        self.said.is_in_order |= self.voice == ClauseVoice::Section
-            && !self.is_remark
-            && says_order
-            && is_of_all
-            && !has(&OPEN)
-            && !clause.iter().any(is_named);
+        self.said.is_in_order |= says_order && is_of_all && !has(&OPEN) && !clause.iter().any(is_named);
     }
 }
 

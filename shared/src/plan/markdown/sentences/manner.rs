@@ -380,7 +380,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "T019 and T029 edit one file. Run them sequentially."
     fn note_pronoun(&mut self, at: usize, word: &str) -> bool {
-        if self.voice.is_own() || !word.eq_ignore_ascii_case("sequentially") {
+        if !word.eq_ignore_ascii_case("sequentially") {
             return false;
         }
         let behind = &self.clause[at..self.clause.len().min(at + NEARBY)];
@@ -395,15 +395,15 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_manner(&mut self, at: usize) {
         const MOST_NAMED: usize = 16;
         let Piece::Word(word) = self.clause[at].what else { return };
+        if self.voice.is_own() {
+            return;
+        }
         if let Some(tasks) = self.bracketed_tasks(at + 1).filter(|_| self.says_all(at)) {
             self.said.abreast.push(tasks);
             return;
         }
         let is_beside_others = |reader: &mut Self| {
-            !reader.voice.is_own()
-                && is_parallel_word(word)
-                && !is_denied(reader.clause, at)
-                && reader.note_beside_others(at)
+            is_parallel_word(word) && !is_denied(reader.clause, at) && reader.note_beside_others(at)
         };
         if self.note_pronoun(at, word) || is_beside_others(self) || self.note_whole_phase(at, word) {
             return;
@@ -422,7 +422,7 @@ impl<'a> ClauseReader<'_, 'a> {
         });
         let Some(list) = head.or(self.last.as_ref()).filter(is_near) else { return };
         // "While T005 is done, T012/T013 can be done in parallel" says it of T005 and the two, not of the two.
-        if self.voice.is_own() || is_denied(self.clause, at) || self.has_while {
+        if is_denied(self.clause, at) || self.has_while {
             return;
         }
         if let Some(groups) = list.grouped().filter(|_| self.speaks_of_pairs(list.end)) {

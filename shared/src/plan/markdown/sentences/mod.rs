@@ -14,6 +14,8 @@ mod remarks;
 
 pub(super) use self::{manner::heads_advice, parallel::names_line_of_work};
 
+use std::cell::OnceCell;
+
 use self::{
     manner::{is_advice, is_permission},
     parallel::is_of_tasks,
@@ -21,7 +23,8 @@ use self::{
 use super::{
     Offset,
     keywords::{
-        ClauseVoice, Keyword, Sense, is_denied, is_of_some_part, is_permitted_before, is_wish, keyword_at,
+        ClauseVoice, Keyword, Sense, has_any, is_denied, is_of_some_part, is_permitted_before, is_wish,
+        keyword_at,
     },
     mentions::{List, Mentions, Name, PlacedName, behind_parenthesis},
     tokens::{Piece, Token},
@@ -152,7 +155,7 @@ struct ClauseReader<'c, 'a> {
     /// Whether it says "while" anywhere, or speaks of what belongs together. A clause may be as long as the file, so it is
     /// looked through once.
     has_while: bool,
-    has_each: bool,
+    has_each: OnceCell<bool>,
     /// Where it first says "independent", without "of" or "from".
     independent_at: Option<usize>,
 }
@@ -164,14 +167,9 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
         (voice, is_remark): (ClauseVoice, bool),
         said: &'c mut SaidOrder<'a>,
     ) -> Self {
-        const EACH: [&str; 5] = ["paired", "respective", "respectively", "corresponding", "matching"];
-        let has = |words: &[&str]| {
-            let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
-            clause.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
-        };
         // Only sections are asked for most of it, and a plan has many more tasks.
         let is_section = voice == ClauseVoice::Section;
-        let (has_while, has_each) = (is_section && has(&["while"]), has(&EACH));
+        let has_while = is_section && has_any(clause, &["while"]);
         let is_word = |at: usize, words: &[&str]| {
             let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
             matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if is_among(word))
@@ -196,13 +194,19 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             in_parallel: None,
             is_remark,
             has_while,
-            has_each,
+            has_each: OnceCell::new(),
             independent_at,
         }
     }
 }
 
 impl<'a> ClauseReader<'_, 'a> {
+    /// Whether the clause speaks of what belongs together, as "each test before its respective model".
+    fn has_each(&self) -> bool {
+        const EACH: [&str; 5] = ["paired", "respective", "respectively", "corresponding", "matching"];
+        *self.has_each.get_or_init(|| has_any(self.clause, &EACH))
+    }
+
     fn read(&mut self, topic: Option<&[PlacedName<'a>]>) {
         self.note_freedom(topic);
         self.note_any_time();
@@ -491,7 +495,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 _ => (object, who),
             };
             // "Tests (T001, T003) before their paired implementation (T002, T004)": each waits for its own.
-            if who.len() > 1 && who.len() == on.len() && self.has_each {
+            if who.len() > 1 && who.len() == on.len() && self.has_each() {
                 let pairs = who.into_iter().zip(on);
                 let claims = pairs.map(|(who, on)| OrderClaim { who: vec![who], on: vec![on], force });
                 self.said.claims.extend(claims);
