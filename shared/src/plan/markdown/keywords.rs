@@ -114,7 +114,9 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
     }
     let mut buffer = [0; LONGEST];
     let lowered: String;
-    let lower: &str = if word.is_ascii() {
+    let lower: &str = if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        word
+    } else if word.is_ascii() {
         let lower = &mut buffer[..word.len()];
         lower.copy_from_slice(word.as_bytes());
         lower.make_ascii_lowercase();

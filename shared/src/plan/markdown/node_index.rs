@@ -77,7 +77,8 @@ impl NodeIndex {
         let is_task = roles.iter().map(|role| role.kind == NodeKind::Task).collect();
         let ids = drafts.iter().map(|draft| draft.task.id.clone()).collect();
         let is_test = roles.iter().map(|role| role.section.is_tests).collect();
-        let mut known = Self { is_task, is_test, ids, ..Self::default() };
+        let by_id = HashMap::with_capacity(drafts.len());
+        let mut known = Self { by_id, is_task, is_test, ids, ..Self::default() };
         let mut nested: HashMap<String, Option<usize>> = HashMap::new();
         for (at, (draft, role)) in drafts.iter().zip(roles).enumerate() {
             known.by_id.entry(draft.task.id.clone()).or_insert(at);
