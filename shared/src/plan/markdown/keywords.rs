@@ -356,7 +356,7 @@ pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
         // Chinese writes no spaces: `無其他故事` is one word.
         matches!(token.what, Piece::Word(word) if word.starts_with(['无', '無', '不', '没', '沒']) || matches!(
             word.to_ascii_lowercase().as_str(),
-            "not" | "no" | "without" | "never" | "doesn" | "don" | "doesnt" | "dont" | "cannot" | "nothing" | "neither" | "nor" | "无" | "不" | "無" | "none" | "nie" | "pas" | "ne" | "aucune" | "não" | "не" | "nicht"
+            "not" | "no" | "without" | "never" | "doesn" | "don" | "doesnt" | "dont" | "cannot" | "nothing" | "neither" | "nor" | "无" | "不" | "無" | "none" | "nie" | "pas" | "ne" | "aucune" | "não" | "не" | "nicht" | "không" | "tidak" | "niet" | "ikke" | "inte"
         ))
     })
 }
@@ -420,8 +420,19 @@ fn is_any_word(token: Option<&Token<'_>>, wanted: &[&str]) -> bool {
 
 /// Whether a word says that things run at the same time, in the languages that people use.
 pub(super) fn is_parallel_word(word: &str) -> bool {
-    const STEMS: [&str; 8] =
-        ["parallel", "paralel", "parallèl", "równoleg", "simultan", "concurren", "параллел", "паралел"];
+    const STEMS: [&str; 11] = [
+        "parallel",
+        "paralel",
+        "parallèl",
+        "równoleg",
+        "simultan",
+        "simultán",
+        "concurren",
+        "gleichzeitig",
+        "параллел",
+        "паралел",
+        "одновремен",
+    ];
     const CJK: [&str; 8] = ["并行", "並行", "並列", "平行", "同时", "同時", "병렬", "동시"];
     if word.is_ascii() {
         let begins_with =
@@ -430,6 +441,21 @@ pub(super) fn is_parallel_word(word: &str) -> bool {
     }
     let lower = word.to_lowercase();
     STEMS.iter().any(|stem| lower.starts_with(stem)) || CJK.iter().any(|known| lower.contains(known))
+}
+
+/// Whether a word says that things have nothing to do with each other, in the languages that people use.
+pub(super) fn is_independent_word(word: &str) -> bool {
+    const STEMS: [&str; 7] = [
+        "independiente",
+        "independente",
+        "indépendant",
+        "indipendent",
+        "unabhängig",
+        "niezależn",
+        "независим",
+    ];
+    let lower = word.to_lowercase();
+    lower == "independent" || STEMS.iter().any(|stem| lower.starts_with(stem))
 }
 
 /// Words that may stand between a keyword and its object.

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, is_denied, is_parallel_word, keyword_at},
+        keywords::{ClauseVoice, has_any, is_denied, is_independent_word, is_parallel_word, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token, is_cjk},
     },
@@ -96,6 +96,13 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     /// What stands between them where nothing permits it in words.
     const WORDS: &[&str] = &[
         "start",
+        "safe",
+        "to",
+        "son",
+        "são",
+        "sont",
+        "sono",
+        "sind",
         "begin",
         "proceed",
         "tasks",
@@ -240,24 +247,52 @@ impl<'a> ClauseReader<'_, 'a> {
             || is(at, "song") && is(at + 1, "song")
     }
 
-    /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other".
+    /// The "parallel" of "T001 and T002 can unblock parallel work".
+    fn is_adjective(&self, at: usize) -> bool {
+        const SHORTLY: usize = 6;
+        let before = &self.clause[at.saturating_sub(SHORTLY)..at];
+        let is_english = has_any(before, &["can", "may", "could"]);
+        let is_adverb =
+            before.last().is_some_and(|last| has_any(std::slice::from_ref(last), &["in", "run", "be"]));
+        let goes_on = matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Word(_)))
+            && keyword_at(self.clause, at + 1, self.voice).is_none();
+        is_english && !is_adverb && goes_on && has_any(&self.clause[at..=at], &["parallel", "concurrent"])
+    }
+
+    /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other", "T001 y T002 son independientes entre sí".
     fn is_of_each_other(&self, at: usize, list: &List<'a>) -> bool {
-        const BETWEEN: [&str; 9] =
-            ["are", "is", "both", "all", "fully", "completely", "mutually", "also", "tasks"];
+        const BETWEEN: [&str; 15] = [
+            "are",
+            "is",
+            "both",
+            "all",
+            "fully",
+            "completely",
+            "mutually",
+            "also",
+            "tasks",
+            "son",
+            "são",
+            "sont",
+            "sono",
+            "sind",
+            "są",
+        ];
+        const MUTUAL: [&str; 7] = ["each", "one", "entre", "voneinander", "друг", "tra", "od"];
         let is_among = |token: &Token<'_>, words: &[&str]| matches!(token.what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
         let between = &self.clause[list.end..at];
         let behind = &self.clause[at + 1..];
-        let is_mutual = behind.len() > 1 && is_among(&behind[1], &["each", "one"]);
+        let is_mutual = behind.iter().take(2).any(|token| is_among(token, &MUTUAL));
         list.members.len() > 1
             && !between.is_empty()
             && between.iter().all(|token| is_among(token, &BETWEEN))
             && (is_mutual || !matches!(behind.first().map(|token| token.what), Some(Piece::Word(_))))
     }
 
-    /// Whether "all" or "mutually" stands right before a position.
+    /// Whether "all", "are" or "mutually" stands right before a position.
     fn says_all_of(&self, at: usize) -> bool {
         let before = at.checked_sub(1).map(|before| self.clause[before].what);
-        matches!(before, Some(Piece::Word(word)) if ["all", "mutually"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+        matches!(before, Some(Piece::Word(word)) if ["all", "are", "mutually"].iter().any(|known| word.eq_ignore_ascii_case(known)))
     }
 
     /// Whether "parallel" at a position is said of all of something that no id names.
@@ -489,15 +524,21 @@ impl<'a> ClauseReader<'_, 'a> {
             {
                 self.said.chains.push(list.members.clone());
             }
-            // "T001-T004 — all independent".
-            "independent" if is_told && at + 1 == self.clause.len() && self.says_all_of(at) => {
+            // "T001-T004 — all independent", "T001 + T002 — page and model are independent".
+            word if is_independent_word(word)
+                && is_told
+                && at + 1 == self.clause.len()
+                && self.says_all_of(at) =>
+            {
                 self.said.abreast.push(list.members.clone());
             }
-            "independent" if self.is_of_each_other(at, list) => {
+            word if is_independent_word(word) && self.is_of_each_other(at, list) => {
                 let list = list.clone();
                 self.let_run_beside(&list);
             }
-            word if (is_parallel_word(word) || self.says_at_once(at)) && is_permission(between) => {
+            word if (is_parallel_word(word) && !self.is_adjective(at) || self.says_at_once(at))
+                && is_permission(between) =>
+            {
                 self.in_parallel = is_of_tasks.then(|| (list.members.clone(), at + 1));
                 if let Some(tasks) = self.with_list_before(list) {
                     self.said.abreast.push(tasks);
