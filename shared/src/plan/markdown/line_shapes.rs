@@ -4,7 +4,7 @@ use super::{PlanLine, lines::LineKind, section::begins_with};
 
 /// Whether a line of prose may say what waits for what.
 pub(super) fn mentions_order(line: &PlanLine<'_>) -> bool {
-    const WORDS: [&str; 8] = [
+    const WORDS: [&str; 11] = [
         "depends on",
         "depend on",
         "sequential",
@@ -13,6 +13,9 @@ pub(super) fn mentions_order(line: &PlanLine<'_>) -> bool {
         "séquentiel",
         "sequenziell",
         "последовательн",
+        "按顺序",
+        "按順序",
+        "依次",
     ];
     matches!(line.kind, LineKind::Text | LineKind::Item(_))
         && WORDS.iter().any(|words| line.text.contains(words))

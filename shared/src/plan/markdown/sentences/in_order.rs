@@ -3,7 +3,7 @@
 
 use super::{
     super::{
-        keywords::ClauseVoice,
+        keywords::{ClauseVoice, has_any, is_parallel_word},
         mentions::List,
         tokens::{Piece, Token},
     },
@@ -59,12 +59,23 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Phases run sequentially", "El orden de ejecución es secuencial": what is said of all phases. Where it is said of some, or is
     /// only one of two ways, it says nothing.
     pub(super) fn note_all_in_order(&mut self) {
-        const ALL: [&str; 6] = ["phases", "fases", "phasen", "阶段", "階段", "フェーズ"];
+        const ALL: [&str; 10] = [
+            "phases",
+            "stories",
+            "fases",
+            "historias",
+            "histórias",
+            "phasen",
+            "фазы",
+            "阶段",
+            "階段",
+            "フェーズ",
+        ];
         const ORDER: [&str; 5] = ["order", "orden", "ordem", "ordre", "reihenfolge"];
         const RUN: [&str; 5] = ["execution", "ejecución", "execução", "exécution", "ausführung"];
-        const OPEN: [&str; 16] = [
+        const OPEN: [&str; 19] = [
             "within", "each", "every", "or", "can", "may", "could", "if", "not", "most", "mostly", "some",
-            "any", "dentro", "cada", "o",
+            "any", "priority", "tasks", "dentro", "cada", "o", "ou",
         ];
         if self.voice != ClauseVoice::Section || self.is_remark {
             return;
@@ -72,28 +83,29 @@ impl<'a> ClauseReader<'_, 'a> {
         // What stands in brackets only explains it.
         let open = self.clause.iter().position(|token| token.what == Piece::Open);
         let clause = &self.clause[..open.unwrap_or(self.clause.len())];
-        let has = |words: &[&str]| clause.iter().any(|token| is_word(token, words));
-        let is_named = |token: &Token<'_>| {
-            matches!(token.what, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_) | Piece::Arrow(_))
+        let is_open = |token: &Token<'_>| match token.what {
+            Piece::Word(word) => has_any(std::slice::from_ref(token), &OPEN) || is_parallel_word(word),
+            piece => matches!(piece, Piece::Id(_) | Piece::Phase(_) | Piece::Story(_) | Piece::Arrow(_)),
         };
+        // "in order", "in strict order".
+        let is_in = |part: &[Token<'_>]| {
+            has_any(&part[..1], &["in", "en", "em"])
+                && has_any(&part[1..], &["order", "sequence", "orden", "ordem"])
+        };
+        let is_sequential =
+            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_sequential(word));
         let says_order =
-            clause.iter().any(|token| matches!(token.what, Piece::Word(word) if is_sequential(word)))
-                || clause
-                    .windows(2)
-                    .any(|pair| is_word(&pair[0], &["in"]) && is_word(&pair[1], &["order", "sequence"]));
-        let is_of_all = has(&ALL) || has(&ORDER) && has(&RUN);
-        self.said.is_in_order |= says_order && is_of_all && !has(&OPEN) && !clause.iter().any(is_named);
+            clause.iter().any(is_sequential) || clause.windows(2).chain(clause.windows(3)).any(is_in);
+        let is_of_all = has_any(clause, &ALL) || has_any(clause, &ORDER) && has_any(clause, &RUN);
+        self.said.is_in_order |= says_order && is_of_all && !clause.iter().any(is_open);
     }
-}
-
-fn is_word(token: &Token<'_>, words: &[&str]) -> bool {
-    matches!(token.what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
 /// Whether a word says that things run one behind the other, in the languages that people use.
 fn is_sequential(word: &str) -> bool {
     const STEMS: [&str; 6] =
         ["sequential", "secuencial", "sequencial", "séquentiel", "sequenziell", "последовательн"];
+    const CJK: [&str; 5] = ["按顺序", "按順序", "依次", "顺序执行", "順序執行"];
     let lower = word.to_lowercase();
-    STEMS.iter().any(|stem| lower.starts_with(stem))
+    STEMS.iter().any(|stem| lower.starts_with(stem)) || CJK.iter().any(|known| lower.contains(known))
 }

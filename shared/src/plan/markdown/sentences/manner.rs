@@ -247,6 +247,25 @@ impl<'a> ClauseReader<'_, 'a> {
             || is(at, "song") && is(at + 1, "song")
     }
 
+    /// Whether nothing but "run" or "must be executed" stands between several phases or stories and a word at the end of a clause.
+    fn is_said_of_phases(&self, at: usize, list: &List<'a>) -> bool {
+        const BETWEEN: [&str; 9] =
+            ["run", "must", "are", "be", "executed", "done", "completed", "implemented", "proceed"];
+        let is_phase = |(name, _): &PlacedName<'a>| {
+            matches!(
+                name,
+                Name::Phase(_) | Name::Phases(..) | Name::Story(_) | Name::Stories(..) | Name::Node(_)
+            )
+        };
+        let is_several =
+            list.members.len() > 1 || matches!(list.members[..], [(Name::Phases(..) | Name::Stories(..), _)]);
+        let ends = !matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Word(_)));
+        is_several
+            && ends
+            && list.members.iter().all(is_phase)
+            && self.clause[list.end..at].iter().all(|token| has_any(std::slice::from_ref(token), &BETWEEN))
+    }
+
     /// The "parallel" of "T001 and T002 can unblock parallel work".
     fn is_adjective(&self, at: usize) -> bool {
         const SHORTLY: usize = 6;
@@ -522,6 +541,10 @@ impl<'a> ClauseReader<'_, 'a> {
             "sequential" | "sequentially"
                 if is_of_tasks && !leads_on(between) && !offers_choice(between) && !offers_choice(behind) =>
             {
+                self.said.chains.push(list.members.clone());
+            }
+            // "Phases 3-5 run sequentially".
+            "sequential" | "sequentially" if self.is_said_of_phases(at, list) => {
                 self.said.chains.push(list.members.clone());
             }
             // "T001-T004 — all independent", "T001 + T002 — page and model are independent".
