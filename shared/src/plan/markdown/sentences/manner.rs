@@ -198,7 +198,7 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         if self.voice != ClauseVoice::Section
             || !has(&["sequential", "sequentially"])
-            || has(&["or", "parallel", "may", "could", "if", "either", "should"])
+            || has(&["or", "parallel", "may", "could", "if", "either", "should", "recommended", "suggested"])
         {
             return;
         }

@@ -30,6 +30,10 @@ use super::{
     tokens::{Piece, Token},
 };
 
+/// Words that may stand between tasks and what is said of them.
+const AUXILIARIES: [&str; 10] =
+    ["should", "must", "can", "may", "will", "need", "to", "only", "also", "start"];
+
 /// That some wait for others.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OrderClaim<'a> {
@@ -542,11 +546,16 @@ impl<'a> ClauseReader<'_, 'a> {
             Sense::Then => true,
             // "T037 can run in parallel with T038".
             Sense::Unrelated => list.end <= at && is_permission(&self.clause[list.end..at]),
-            // "T004 and T005 both depend on T003".
+            // "T004 and T005 both depend on T003"; behind "US3: shares files, so" also "T004 should wait for T003".
             _ => {
-                list.end == at
-                    || list.end + 1 == at
-                        && matches!(self.clause[list.end].what, Piece::Word("both" | "all" | "each"))
+                const MOST: usize = 3;
+                let between = self.clause.get(list.end..at).unwrap_or_default();
+                let is_of_tasks = list.members.iter().all(is_of_tasks);
+                let is_between = |token: &Token<'_>| {
+                    matches!(token.what, Piece::Word("both" | "all" | "each"))
+                        || is_of_tasks && has_any(std::slice::from_ref(token), &AUXILIARIES)
+                };
+                list.end <= at && between.len() <= MOST && between.iter().all(is_between)
             }
         };
         let last = self.last.as_ref().filter(|list| is_near(list));
