@@ -269,6 +269,7 @@ fn words(
         "blocks" | "block" | "unblocks" | "gates" | "bloque" | "阻塞" => (Blocks, Near, 1, false),
         "before" | "precedes" | "precede" if is_section => (Blocks, reach, 1, false),
         "then" if is_section => (Then, Near, 1, false),
+        "finally" | "lastly" if is_section && is_named => (Then, Near, 1, false),
         "parallel" if follows(&["with", "to", "zu", "zur", "zum", "mit"]) => (Unrelated, Near, 2, false),
         "parallelize" | "parallelise" | "parallelized" | "parallelised" if follows(&["with"]) => {
             (Unrelated, Near, 2, false)

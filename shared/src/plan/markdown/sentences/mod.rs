@@ -27,7 +27,7 @@ use super::{
         keyword_at,
     },
     mentions::{List, Mentions, Name, PlacedName, behind_parenthesis},
-    tokens::{Piece, Token},
+    tokens::{Piece, Token, is_and},
 };
 
 /// Words that may stand between tasks and what is said of them.
@@ -385,8 +385,9 @@ impl<'a> ClauseReader<'_, 'a> {
         match keyword.sense {
             Sense::Postfix => return self.postfix(at, keyword),
             Sense::PostfixBlocks => return self.postfix_blocks(at, keyword),
-            _ => self.named.clear(),
+            _ => {}
         }
+        self.join_named(at);
         let kind = self.kind_of_numbers(topic);
         let object = self.object_at(keyword, kind.as_ref()).or_else(|| self.told_object(keyword));
         if let Some(end) = self.note_others_of_phase(at, keyword, topic) {
@@ -513,6 +514,24 @@ impl<'a> ClauseReader<'_, 'a> {
         end
     }
 
+    /// "Types (T016) and API (T017) before pages": what stands in several brackets right before a keyword is one list.
+    fn join_named(&mut self, at: usize) {
+        const SHORTLY: usize = 40;
+        let named = std::mem::take(&mut self.named);
+        let near = &self.clause[at.saturating_sub(SHORTLY)..at];
+        let is_joint = |pair: &[Token<'a>]| {
+            pair[0].what == Piece::Close
+                && match pair[1].what {
+                    Piece::Word(word) => is_and(word),
+                    piece => matches!(piece, Piece::Comma | Piece::Plus),
+                }
+        };
+        let is_last = self.last.as_ref().is_some_and(|last| last.end == at);
+        if named.len() > 1 && is_last && near.windows(2).any(is_joint) {
+            self.last.iter_mut().for_each(|last| last.members = named.concat());
+        }
+    }
+
     /// The list behind a colon at a position.
     fn named_behind_colon(&self, at: usize) -> Vec<PlacedName<'a>> {
         let is_colon = self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
@@ -551,8 +570,9 @@ impl<'a> ClauseReader<'_, 'a> {
                 const MOST: usize = 3;
                 let between = self.clause.get(list.end..at).unwrap_or_default();
                 let is_of_tasks = list.members.iter().all(is_of_tasks);
+                // The bracket of "services (T002) before endpoints".
                 let is_between = |token: &Token<'_>| {
-                    matches!(token.what, Piece::Word("both" | "all" | "each"))
+                    matches!(token.what, Piece::Word("both" | "all" | "each") | Piece::Close)
                         || is_of_tasks && has_any(std::slice::from_ref(token), &AUXILIARIES)
                 };
                 list.end <= at && between.len() <= MOST && between.iter().all(is_between)
