@@ -538,7 +538,7 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         }
         match word.to_ascii_lowercase().as_str() {
-            "sequential" | "sequentially"
+            "sequential" | "sequentially" | "serialized" | "serialised" | "serially"
                 if is_of_tasks && !leads_on(between) && !offers_choice(between) && !offers_choice(behind) =>
             {
                 self.said.chains.push(list.members.clone());
