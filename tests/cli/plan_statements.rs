@@ -1612,7 +1612,7 @@ fn tests_come_first_also_where_every_task_names_tasks_of_other_phases() {
 const ISSUES: &str = "\
 ## Phase 1: Base
 - [ ] T001 a
-## Phase 2: Fixes
+## Phase 2: Repairs
 #### Issue #1: Access
 - [ ] T002 b
 - [ ] T003 c
@@ -1643,7 +1643,7 @@ fn tasks_that_wait_for_the_same_later_phase_keep_their_order() {
     let repo = TestRepo::init();
     let text =
         format!("{ISSUES}- Phase 3 can start after Phase 2 (Issue #1)\n- Issue #2 depends on Phase 3\n");
-    assert_eq!(needs(&repo, &text, "T004"), ["T003", "phase-3"]);
+    assert_eq!(needs(&repo, &text, "T004"), ["phase-3", "T003"]);
     assert!(needs(&repo, &text, "T005").contains(&"T004".to_owned()));
 }
 
