@@ -26,7 +26,7 @@ use super::{
         keyword_at,
     },
     mentions::{List, Mentions, Name, PlacedName, behind_parenthesis},
-    tokens::{Piece, Token, is_and},
+    tokens::{Piece, Token},
 };
 
 /// That some wait for others.
