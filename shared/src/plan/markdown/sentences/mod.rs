@@ -477,13 +477,6 @@ impl<'a> ClauseReader<'_, 'a> {
         end
     }
 
-    /// The list behind a colon at a position.
-    fn named_behind_colon(&self, at: usize) -> Vec<PlacedName<'a>> {
-        let is_colon = self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
-        let list = self.mentions.list_at(self.clause, at + 1).filter(|_| is_colon);
-        list.map(|list| list.members).unwrap_or_default()
-    }
-
     /// Notes that some wait for others or these for them: remarks count only so far as they follow the order of the file.
     fn in_file_order(&mut self, some: Vec<PlacedName<'a>>, others: Vec<PlacedName<'a>>) {
         if self.voice.is_own() || !some.is_empty() {
@@ -502,15 +495,5 @@ impl<'a> ClauseReader<'_, 'a> {
         let list =
             self.last.as_ref().filter(is_near).filter(|_| is_first && self.voice == ClauseVoice::Section);
         self.comes_first = list.map(|list| list.members.clone()).or(self.comes_first.take());
-    }
-
-    /// What a bare number means: a phase where the sentence is about one.
-    fn kind_of_numbers(&self, topic: Option<&[PlacedName<'a>]>) -> Option<Name<'a>> {
-        if self.voice == ClauseVoice::Phase {
-            return Some(Name::Phase(""));
-        }
-        let subject = self.subject.as_deref().or(topic).and_then(<[_]>::last)?;
-        matches!(subject.0, Name::Phase(_) | Name::Phases(..) | Name::Story(_) | Name::Stories(..))
-            .then(|| subject.0.clone())
     }
 }

@@ -2,8 +2,7 @@
 
 use super::{
     super::{
-        keywords::Sense,
-        keywords::{has_any, keyword_at},
+        keywords::{Sense, has_any, keyword_at},
         mentions::{List, Name, PlacedName},
         tokens::{Piece, Token, is_and},
     },
