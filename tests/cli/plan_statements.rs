@@ -1554,3 +1554,154 @@ fn the_title_of_a_box_does_not_lead_to_what_the_box_holds() {
     assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
     assert_eq!(needs(&repo, &text, "phase-4"), ["phase-2"]);
 }
+
+/// Five tasks one behind the other, and what is said of them.
+fn tasks_with(said: &str) -> String {
+    let tasks: String = (1..=5).map(|task| format!("- [ ] T00{task} x\n")).collect();
+    format!("## Phase 1: Work\n{tasks}\n## Dependencies\n\n{said}\n")
+}
+
+#[test]
+fn a_word_that_permits_parallel_work_counts_in_any_language_and_with_any_verb() {
+    let repo = TestRepo::init();
+    for said in [
+        "T001 and T002 can be scaffolded in parallel",
+        "T001 e T002 podem ser implementadas em paralelo",
+        "T001 e T002 podem ocorrer em paralelo após conclusão dos alvos",
+        "T001 y T002 pueden implementarse en paralelo",
+        "T001 et T002 peuvent être implémentées en parallèle",
+        "T001 und T002 können parallel umgesetzt werden",
+        "T001 e T002 possono essere implementati in parallelo",
+        "T001 dan T002 dapat dikerjakan secara paralel",
+        "T001 và T002 có thể thực hiện song song",
+        "T001 y T002 son independientes entre sí",
+        "T001 + T002 — page and model are independent",
+    ] {
+        assert!(needs(&repo, &tasks_with(&format!("- {said}")), "T002").is_empty(), "{said}");
+    }
+    for said in [
+        "T001 and T002 can mostly be done in parallel",
+        "T001 and T002 can unblock parallel work",
+        "T001 e T002 não podem ser feitas em paralelo",
+        "T001 dan T002 tidak dapat dikerjakan secara paralel",
+    ] {
+        assert_eq!(needs(&repo, &tasks_with(&format!("- {said}")), "T002"), ["T001"], "{said}");
+    }
+}
+
+#[test]
+fn the_numbers_of_requirements_are_no_dependencies() {
+    let repo = TestRepo::init();
+    let text = "- [ ] 1. a\n  - _Requisitos: 2, 3_\n- [ ] 2. b\n- [ ] 3. c\n  - _Pré-requisitos: 1_\n";
+    assert!(needs(&repo, text, "1").is_empty());
+    assert_eq!(needs(&repo, text, "2"), ["1"]);
+    assert_eq!(needs(&repo, text, "3"), ["1", "2"]);
+}
+
+#[test]
+fn tests_come_first_also_where_every_task_names_tasks_of_other_phases() {
+    let repo = TestRepo::init();
+    let text = "Tests are written first and must fail.\n\n## Phase 1: Setup\n- [ ] T001 a\n\n## Phase 2: User Story 1\n### Tests\n\
+                - [ ] T002 [P] [US1] test (depends on T001)\n### Implementation\n- [ ] T003 [US1] model (depends on T001)\n\
+                - [ ] T004 [US1] service (depends on T003)\n- [ ] T005 [US1] page (depends on T003, T004)\n";
+    assert_eq!(needs(&repo, text, "T003"), ["T001", "T002"]);
+    assert_eq!(needs(&repo, text, "T004"), ["T003"]);
+}
+
+/// A phase of which the sections count issues.
+const ISSUES: &str = "\
+## Phase 1: Base
+- [ ] T001 a
+## Phase 2: Repairs
+#### Issue #1: Access
+- [ ] T002 b
+- [ ] T003 c
+#### Issue #2: Names
+- [ ] T004 d
+- [ ] T005 e
+## Phase 3: More
+- [ ] T006 f
+### Phase 1: Inner
+- [ ] T007 g
+
+## Dependencies
+
+";
+
+#[test]
+fn a_heading_that_counts_names_the_tasks_below_it() {
+    let repo = TestRepo::init();
+    let text = format!("{ISSUES}- Phase 3: can start after Phase 2 (Issue #1)\n");
+    assert_eq!(needs(&repo, &text, "phase-3"), ["T002", "T003"]);
+    let text = format!("{ISSUES}- Phase 2 issue fixes can run in parallel\n");
+    assert!(needs(&repo, &text, "T004").is_empty());
+    assert_eq!(needs(&repo, &text, "T005"), ["T004"]);
+}
+
+#[test]
+fn tasks_that_wait_for_the_same_later_phase_keep_their_order() {
+    let repo = TestRepo::init();
+    let text =
+        format!("{ISSUES}- Phase 3 can start after Phase 2 (Issue #1)\n- Issue #2 depends on Phase 3\n");
+    assert_eq!(needs(&repo, &text, "T004"), ["phase-3", "T003"]);
+    assert!(needs(&repo, &text, "T005").contains(&"T004".to_owned()));
+}
+
+#[test]
+fn a_part_of_a_phase_does_not_take_the_number_of_another_phase() {
+    let repo = TestRepo::init();
+    let text = format!("{ISSUES}- Phase 3 depends on Phase 1 only\n");
+    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-1"]);
+}
+
+#[test]
+fn stories_follow_each_other_where_the_plan_says_that_its_phases_run_in_order() {
+    let repo = TestRepo::init();
+    let plan = |head: &str, end: &str| {
+        format!(
+            "# Tasks\n\n**Organization**: {head}\n\n## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1\n\
+             - [ ] T002 [US1] b\n## Phase 3: User Story 2\n- [ ] T003 [US2] c\n\n## Dependencies\n\n{end}\n"
+        )
+    };
+    for (head, end) in [
+        ("el orden de ejecución es secuencial (no paralelo)", ""),
+        ("phases are executed sequentially", ""),
+        ("x", "- Phases must run in order"),
+        ("x", "- Phases 2-3 run sequentially"),
+        ("各阶段按顺序执行", ""),
+    ] {
+        assert_eq!(needs(&repo, &plan(head, end), "phase-3"), ["phase-2"], "{head} {end}");
+    }
+    for (head, end) in [
+        ("tasks are sequential within each phase", ""),
+        ("phases can run sequentially or in parallel", ""),
+        ("phases run sequentially", "- US1 and US2 can start after Phase 1"),
+    ] {
+        assert_eq!(needs(&repo, &plan(head, end), "phase-3"), ["phase-1"], "{head} {end}");
+    }
+}
+
+#[test]
+fn tasks_that_should_wait_are_what_a_sentence_is_about() {
+    let repo = TestRepo::init();
+    let text = stories_with(
+        "- **US2**: Depends on Phase 2 - new commands come from US1, so T005 should wait for T003\n",
+    );
+    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-2"]);
+    assert_eq!(needs(&repo, &text, "T005"), ["T003"]);
+}
+
+#[test]
+fn tasks_in_brackets_are_what_before_and_arrows_stand_between() {
+    let repo = TestRepo::init();
+    let text = tasks_with("- Models (T001) before services (T003) before endpoints (T004)");
+    assert!(needs(&repo, &text, "T004").contains(&"T003".to_owned()));
+    assert!(!needs(&repo, &text, "T004").contains(&"T001".to_owned()));
+    let marked = |said: &str| tasks_with(said).replace(" x\n", " [P] x\n");
+    let text = marked("- Types (T001) and API (T002) before pages (T003)");
+    assert_eq!(needs(&repo, &text, "T003"), ["T001", "T002"]);
+    let text = marked("- Entities (T001) → services (T002)");
+    assert_eq!(needs(&repo, &text, "T002"), ["T001"]);
+    let text = marked("- First T001, then T002 and T003, finally T004");
+    assert_eq!(needs(&repo, &text, "T004"), ["T002", "T003"]);
+}

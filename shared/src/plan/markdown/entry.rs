@@ -6,7 +6,7 @@ use super::{
     head::{Checkbox, TaskLine},
     ids,
     naming::{FamilyIds, virtual_id},
-    outline::Builder,
+    outline_builder::Builder,
     prose::{ProseTask, tick_at},
     table,
 };

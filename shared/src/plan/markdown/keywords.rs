@@ -114,7 +114,9 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
     }
     let mut buffer = [0; LONGEST];
     let lowered: String;
-    let lower: &str = if word.is_ascii() {
+    let lower: &str = if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        word
+    } else if word.is_ascii() {
         let lower = &mut buffer[..word.len()];
         lower.copy_from_slice(word.as_bytes());
         lower.make_ascii_lowercase();
@@ -130,6 +132,7 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
         "until" => !is_until(clause, at, voice),
         "when" => !is_when(clause, at),
         "follow" | "following" => !is_name(clause.get(at + 1)),
+        "requisitos" => !is_prerequisite(clause, at),
         _ => false,
     };
     if is_unclear {
@@ -266,6 +269,7 @@ fn words(
         "blocks" | "block" | "unblocks" | "gates" | "bloque" | "阻塞" => (Blocks, Near, 1, false),
         "before" | "precedes" | "precede" if is_section => (Blocks, reach, 1, false),
         "then" if is_section => (Then, Near, 1, false),
+        "finally" | "lastly" if is_section && is_named => (Then, Near, 1, false),
         "parallel" if follows(&["with", "to", "zu", "zur", "zum", "mit"]) => (Unrelated, Near, 2, false),
         "parallelize" | "parallelise" | "parallelized" | "parallelised" if follows(&["with"]) => {
             (Unrelated, Near, 2, false)
@@ -291,7 +295,7 @@ fn is_name(token: Option<&Token<'_>>) -> bool {
 }
 
 /// Whether one of some words stands among tokens.
-fn has_any(tokens: &[Token<'_>], words: &[&str]) -> bool {
+pub(super) fn has_any(tokens: &[Token<'_>], words: &[&str]) -> bool {
     let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
     tokens.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
 }
@@ -302,6 +306,13 @@ fn is_until(clause: &[Token<'_>], at: usize, voice: ClauseVoice) -> bool {
     const STOPS: [&str; 8] = ["not", "don", "never", "cannot", "t", "blocked", "wait", "waits"];
     let near = &clause[at.saturating_sub(SHORTLY)..at];
     (voice == ClauseVoice::Phase || near.iter().any(|token| is_name(Some(token)))) && has_any(near, &STOPS)
+}
+
+/// The "requisitos" of "Pré-requisitos: 1.1" and "Requisitos: T001". In "Requisitos: 2.4, 8.1" the numbers are those of requirements,
+/// which are no tasks.
+fn is_prerequisite(clause: &[Token<'_>], at: usize) -> bool {
+    let is_lettered = |token: &Token<'_>| matches!(token.what, Piece::Id(id) if id.starts_with(|c: char| c.is_ascii_alphabetic()));
+    at > 0 && clause[at - 1].what == Piece::Dash || clause.get(at + 2).is_some_and(is_lettered)
 }
 
 /// The "when" of "US2 can start when US1 is complete".
@@ -346,7 +357,7 @@ pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
         // Chinese writes no spaces: `無其他故事` is one word.
         matches!(token.what, Piece::Word(word) if word.starts_with(['无', '無', '不', '没', '沒']) || matches!(
             word.to_ascii_lowercase().as_str(),
-            "not" | "no" | "without" | "never" | "doesn" | "don" | "doesnt" | "dont" | "cannot" | "nothing" | "neither" | "nor" | "无" | "不" | "無" | "none" | "nie" | "pas" | "ne" | "aucune" | "não" | "не" | "nicht"
+            "not" | "no" | "without" | "never" | "doesn" | "don" | "doesnt" | "dont" | "cannot" | "nothing" | "neither" | "nor" | "无" | "不" | "無" | "none" | "nie" | "pas" | "ne" | "aucune" | "não" | "не" | "nicht" | "không" | "tidak" | "niet" | "ikke" | "inte"
         ))
     })
 }
@@ -410,8 +421,19 @@ fn is_any_word(token: Option<&Token<'_>>, wanted: &[&str]) -> bool {
 
 /// Whether a word says that things run at the same time, in the languages that people use.
 pub(super) fn is_parallel_word(word: &str) -> bool {
-    const STEMS: [&str; 8] =
-        ["parallel", "paralel", "parallèl", "równoleg", "simultan", "concurren", "параллел", "паралел"];
+    const STEMS: [&str; 11] = [
+        "parallel",
+        "paralel",
+        "parallèl",
+        "równoleg",
+        "simultan",
+        "simultán",
+        "concurren",
+        "gleichzeitig",
+        "параллел",
+        "паралел",
+        "одновремен",
+    ];
     const CJK: [&str; 8] = ["并行", "並行", "並列", "平行", "同时", "同時", "병렬", "동시"];
     if word.is_ascii() {
         let begins_with =
@@ -420,6 +442,21 @@ pub(super) fn is_parallel_word(word: &str) -> bool {
     }
     let lower = word.to_lowercase();
     STEMS.iter().any(|stem| lower.starts_with(stem)) || CJK.iter().any(|known| lower.contains(known))
+}
+
+/// Whether a word says that things have nothing to do with each other, in the languages that people use.
+pub(super) fn is_independent_word(word: &str) -> bool {
+    const STEMS: [&str; 7] = [
+        "independiente",
+        "independente",
+        "indépendant",
+        "indipendent",
+        "unabhängig",
+        "niezależn",
+        "независим",
+    ];
+    let lower = word.to_lowercase();
+    lower == "independent" || STEMS.iter().any(|stem| lower.starts_with(stem))
 }
 
 /// Words that may stand between a keyword and its object.

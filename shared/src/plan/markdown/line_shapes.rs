@@ -4,8 +4,21 @@ use super::{PlanLine, lines::LineKind, section::begins_with};
 
 /// Whether a line of prose may say what waits for what.
 pub(super) fn mentions_order(line: &PlanLine<'_>) -> bool {
+    const WORDS: [&str; 11] = [
+        "depends on",
+        "depend on",
+        "sequential",
+        "secuencial",
+        "sequencial",
+        "séquentiel",
+        "sequenziell",
+        "последовательн",
+        "按顺序",
+        "按順序",
+        "依次",
+    ];
     matches!(line.kind, LineKind::Text | LineKind::Item(_))
-        && ["depends on", "depend on", "sequential"].iter().any(|words| line.text.contains(words))
+        && WORDS.iter().any(|words| line.text.contains(words))
 }
 
 /// The title in a line "**Tests**:" or "**Implementation:**", which parts a phase as a heading does.

@@ -36,7 +36,7 @@ pub(super) enum Name<'a> {
     Part(&'a str, &'a str),
     /// From one of these to another.
     Parts(&'a str, &'a str, &'a str),
-    /// Tasks by a name that the plan gives them in brackets, by its number.
+    /// Tasks by a name that the plan gives them in brackets or in a heading that counts, by its number.
     Group(usize),
 }
 
@@ -155,6 +155,10 @@ impl Mentions<'_> {
         let is_exact = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if matches!(word.to_ascii_lowercase().as_str(), "specifically" | "namely" | "only" | "just"));
         let first = open + 1 + usize::from(is_exact(open + 1));
         let list = self.list_at(&clause[..end], first)?;
+        // "Phase 3 (Issue #1)" speaks of that part of the phase.
+        if list.members.iter().all(|(name, _)| matches!(name, Name::Group(_))) {
+            return Some(list.members);
+        }
         if first == open + 1 && !is_exact(list.end) {
             return None;
         }
@@ -238,6 +242,11 @@ impl Mentions<'_> {
         };
         if let Some((name, end)) = self.part_from(clause, at + 1, word) {
             return Some(((name, place), behind_parenthesis(clause, end)));
+        }
+        if let Some(Piece::Number(label) | Piece::Id(label)) = next(1)
+            && let Some(group) = self.known.section_counted(word, label)
+        {
+            return Some(((Name::Group(group), place), behind_parenthesis(clause, at + 2)));
         }
         if matches!(next(1), Some(Piece::Number(label)) if counts(label)) {
             return self.member_at(clause, at + 1, Some(&Name::Phase(word)));

@@ -21,6 +21,7 @@ mod naming;
 mod node_index;
 mod node_parents;
 mod outline;
+mod outline_builder;
 mod parallel_sections;
 mod paths;
 mod prose;

@@ -29,7 +29,8 @@ pub(super) struct Names {
 impl Names {
     /// Names beside some that are taken.
     pub(super) fn taken<'a>(ids: impl Iterator<Item = &'a TaskId>) -> Self {
-        Self { used: ids.map(TaskId::folded).collect(), next: HashMap::new() }
+        let ids: Vec<&TaskId> = ids.collect();
+        Self { used: ids.into_iter().map(TaskId::folded).collect(), next: HashMap::new() }
     }
 
     /// The first free id among `wanted`, `wanted-2`, `wanted-3` …
@@ -133,7 +134,7 @@ pub(super) fn family_ids(lines: &[PlanLine<'_>]) -> FamilyIds {
     let (mut count, mut with_ids, mut ids, mut has_others) = (0, 0, HashSet::new(), false);
     for (_, rest) in boxes {
         count += 1;
-        if TaskLine::parse(rest).is_some() {
+        if begins_with_id(rest) || TaskLine::parse(rest).is_some() {
             has_others = true;
         } else if let Some(head) = TaskLine::parse_family(rest) {
             with_ids += 1;
@@ -145,6 +146,13 @@ pub(super) fn family_ids(lines: &[PlanLine<'_>]) -> FamilyIds {
         false if has_others => FamilyIds::Doubtful,
         false => FamilyIds::Words,
     }
+}
+
+/// Whether a text begins with an id and a tag or a word with a capital, as nearly all tasks do. That is soon told.
+fn begins_with_id(rest: &str) -> bool {
+    let rest = rest.trim_start();
+    let behind = ids::lettered(rest).and_then(|id| rest[id.len()..].strip_prefix(' '));
+    behind.is_some_and(|behind| behind.starts_with(|c: char| c == '[' || c.is_ascii_uppercase()))
 }
 
 /// The headings of a phase or of "Validation tasks" that are tasks by ids such as `P001`, by line: at least two in a file, and no box with an id below them.

@@ -13,6 +13,10 @@ pub(super) fn paths(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (at, part) in text.split('`').enumerate() {
         let is_code = at % 2 == 1;
+        // Most prose has neither, which is soon told.
+        if !part.bytes().any(|byte| matches!(byte, b'/' | b'.')) {
+            continue;
+        }
         let words = part.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '，' | '、' | '；'));
         for path in words.filter_map(|word| path(word, is_code)) {
             if !found.iter().any(|known| known == path) {

@@ -28,7 +28,7 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
     groups.into_iter().for_each(|at| is_task[at] = false);
     name_equal_boxes(outline, &is_task);
     let mut standing: CanonicalEntry = vec![None; outline.entries.len()];
-    let mut first: HashMap<String, usize> = HashMap::new();
+    let mut first: HashMap<String, usize> = HashMap::with_capacity(outline.entries.len());
     let mut names: Option<Names> = None;
     for at in 0..outline.entries.len() {
         if !is_task[at] {
@@ -52,9 +52,11 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
             merge(outline, found, at);
         }
     }
-    let ids: HashSet<TaskId> =
-        standing.iter().flatten().map(|found| outline.entries[*found].id.clone()).collect();
-    forget_repetitions(outline, form, &ids);
+    if !outline.unread.is_empty() {
+        let ids: HashSet<TaskId> =
+            standing.iter().flatten().map(|found| outline.entries[*found].id.clone()).collect();
+        forget_repetitions(outline, form, &ids);
+    }
     outline.entries.iter_mut().for_each(mark_by_text);
     standing
 }

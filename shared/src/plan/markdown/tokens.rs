@@ -174,6 +174,13 @@ impl Tokenizer<'_> {
                 at += 1;
                 continue;
             }
+            // Most words begin with a small letter; no id, label or number does.
+            if next.is_ascii_lowercase() {
+                let len = word_len(rest);
+                tokens.push(Token { at: start + at, what: Piece::Word(&rest[..len]) });
+                at += len;
+                continue;
+            }
             let (what, len) = if next.is_alphanumeric() { self.word(rest, tokens) } else { mark(rest, next) };
             let is_tilde =
                 matches!(next, '~' | '～' | '〜') && joins_numbers(&text[..at], &rest[next.len_utf8()..]);
@@ -192,11 +199,6 @@ impl Tokenizer<'_> {
     }
 
     fn word<'a>(&self, rest: &'a str, before: &[Token<'a>]) -> (Option<Piece<'a>>, usize) {
-        // Most words begin with a small letter; no id, label or number does.
-        if rest.starts_with(|c: char| c.is_ascii_lowercase()) {
-            let len = word_len(rest);
-            return (Some(Piece::Word(&rest[..len])), len);
-        }
         if let Some(id) = ids::lettered(rest) {
             return (Some(Piece::Id(id)), id.len());
         }
@@ -283,8 +285,9 @@ fn is_next_letter(word: &str, before: &[Token<'_>]) -> bool {
 
 /// Whether a word joins the members of a list.
 pub(super) fn is_and(word: &str) -> bool {
-    const WORDS: [&str; 17] = [
-        "and", "or", "plus", "und", "y", "e", "et", "i", "и", "ve", "和", "与", "與", "及", "と", "과", "와",
+    const WORDS: [&str; 23] = [
+        "and", "or", "plus", "und", "y", "e", "et", "i", "и", "ve", "та", "і", "og", "och", "dan", "và",
+        "和", "与", "與", "及", "と", "과", "와",
     ];
     WORDS.iter().any(|and| word.eq_ignore_ascii_case(and)) || word == "및"
 }

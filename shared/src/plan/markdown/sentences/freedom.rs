@@ -156,7 +156,8 @@ impl<'a> ClauseReader<'_, 'a> {
         let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
         (0..self.clause.len()).find_map(|at| match self.clause[at].what {
             Piece::Word(word)
-                if word.eq_ignore_ascii_case("anytime") || CJK.iter().any(|known| word.contains(known)) =>
+                if word.eq_ignore_ascii_case("anytime")
+                    || !word.is_ascii() && CJK.iter().any(|known| word.contains(known)) =>
             {
                 Some((at, at + 1))
             }

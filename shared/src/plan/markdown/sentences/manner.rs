@@ -2,11 +2,11 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, is_denied, is_parallel_word, keyword_at},
+        keywords::{ClauseVoice, has_any, is_denied, is_independent_word, is_parallel_word, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token, is_cjk},
+        tokens::{Piece, Token},
     },
-    ClauseReader, Force, OrderClaim,
+    ClauseReader, Force, OrderClaim, is_permission,
     parallel::is_of_tasks,
 };
 
@@ -61,126 +61,6 @@ pub(super) fn offers_choice(between: &[Token<'_>]) -> bool {
     between.iter().any(|token| matches!(token.what, Piece::Word("or" | "parallel")))
 }
 
-/// Whether nothing stands between a list and "parallel" but words like "can run in", and before these a few words that tell
-/// what the tasks are.
-#[expect(clippy::too_many_lines, reason = "a table of words")]
-pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
-    const MODALS: [&str; 3] = ["can", "may", "could"];
-    /// How many words may tell what the tasks are: "T001-T005 for the first page can run in parallel".
-    const MOST_WORDS: usize = 6;
-    let is_modal = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if MODALS.iter().any(|modal| word.eq_ignore_ascii_case(modal)));
-    let is_plain = |at: usize| {
-        matches!(between[at].what, Piece::Word(_))
-            && keyword_at(between, at, ClauseVoice::Section).is_none()
-            && !is_denied(between, at + 1)
-    };
-    let modal = between.iter().position(is_modal).filter(|at| *at <= MOST_WORDS && (0..*at).all(is_plain));
-    let between = &between[modal.unwrap_or(0)..];
-    const WORDS: &[&str] = &[
-        "start",
-        "begin",
-        "proceed",
-        "iniciar",
-        "começar",
-        "tasks",
-        "tests",
-        "can",
-        "may",
-        "could",
-        "all",
-        "both",
-        "run",
-        "runs",
-        "be",
-        "execute",
-        "executed",
-        "done",
-        "written",
-        "developed",
-        "worked",
-        "created",
-        "implemented",
-        "launched",
-        "in",
-        "on",
-        "also",
-        "safely",
-        "are",
-        "then",
-        "built",
-        "content",
-        "work",
-        "development",
-        "at",
-        "the",
-        "done",
-        // Portuguese, Spanish, French, Italian
-        "podem",
-        "pode",
-        "rodar",
-        "executar",
-        "executadas",
-        "executados",
-        "ser",
-        "feitas",
-        "em",
-        "pueden",
-        "puede",
-        "ejecutarse",
-        "ir",
-        "hacerse",
-        "en",
-        "peuvent",
-        "être",
-        "exécutées",
-        "faites",
-        "possono",
-        "essere",
-        "eseguiti",
-        // Russian
-        "можно",
-        "могут",
-        "выполнять",
-        "выполняться",
-        "быть",
-        // German, Polish, Turkish, Vietnamese
-        "können",
-        "laufen",
-        "mogą",
-        "być",
-        "wykonywane",
-        "realizowane",
-        "có",
-        "thể",
-        "chạy",
-        "song",
-        // Chinese and Japanese
-        "可",
-        "可以",
-        "均可",
-        "都可以",
-        "可同时",
-        "能",
-        "は",
-        "が",
-        "は同時に",
-        "任务",
-        "タスクは",
-        "tarefas",
-        "tareas",
-        "tâches",
-    ];
-    let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
-    let is_word = |word: &str| is_among(WORDS, word);
-    // Chinese, Japanese and Korean tell what the tasks are right behind their ids. In "可与后端并行" they run beside something else.
-    let is_noun = |word: &str| {
-        word.chars().all(is_cjk)
-            && !word.starts_with(['不', '非', '无', '無', '没', '沒'])
-            && !matches!(word, "与" | "與" | "和" | "跟")
-    };
-    between.iter().all(|token| matches!(token.what, Piece::Word(word) if is_word(word) || is_noun(word)))
-}
-
 impl<'a> ClauseReader<'_, 'a> {
     /// "Sequential P1 → P2 → P3": the stories of each priority wait for those before. Where that is only one of two ways,
     /// it says nothing.
@@ -194,7 +74,7 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         if self.voice != ClauseVoice::Section
             || !has(&["sequential", "sequentially"])
-            || has(&["or", "parallel", "may", "could", "if", "either", "should"])
+            || has(&["or", "parallel", "may", "could", "if", "either", "should", "recommended", "suggested"])
         {
             return;
         }
@@ -231,7 +111,8 @@ impl<'a> ClauseReader<'_, 'a> {
         ((list.end..end).all(is_plain) && list.members.iter().all(is_of_tasks)).then_some(list.members)
     }
 
-    /// The "same" of "at the same time", the "side" of "side by side", the "any" of "in any order", and "together" at the end.
+    /// The "same" of "at the same time", the "side" of "side by side", the "any" of "in any order", "together" at the end, and "song song"
+    /// in Vietnamese.
     fn says_at_once(&self, at: usize) -> bool {
         let is = |at: usize, wanted: &str| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted));
         let ends = |at: usize| !matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
@@ -239,26 +120,62 @@ impl<'a> ClauseReader<'_, 'a> {
             || is(at, "side") && is(at + 1, "by") && is(at + 2, "side") && ends(at + 3)
             || is(at, "any") && is(at + 1, "order") && !(at..self.clause.len()).any(|at| is(at, "sequential"))
             || is(at, "together") && ends(at + 1)
+            || is(at, "song") && is(at + 1, "song")
     }
 
-    /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other".
-    fn is_of_each_other(&self, at: usize, list: &List<'a>) -> bool {
+    /// Whether nothing but "run" or "must be executed" stands between several phases or stories and a word at the end of a clause.
+    fn is_said_of_phases(&self, at: usize, list: &List<'a>) -> bool {
         const BETWEEN: [&str; 9] =
-            ["are", "is", "both", "all", "fully", "completely", "mutually", "also", "tasks"];
+            ["run", "must", "are", "be", "executed", "done", "completed", "implemented", "proceed"];
+        let is_phase = |(name, _): &PlacedName<'a>| {
+            matches!(
+                name,
+                Name::Phase(_) | Name::Phases(..) | Name::Story(_) | Name::Stories(..) | Name::Node(_)
+            )
+        };
+        let is_several =
+            list.members.len() > 1 || matches!(list.members[..], [(Name::Phases(..) | Name::Stories(..), _)]);
+        let ends = !matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Word(_)));
+        is_several
+            && ends
+            && list.members.iter().all(is_phase)
+            && self.clause[list.end..at].iter().all(|token| has_any(std::slice::from_ref(token), &BETWEEN))
+    }
+
+    /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other", "T001 y T002 son independientes entre sí".
+    fn is_of_each_other(&self, at: usize, list: &List<'a>) -> bool {
+        const BETWEEN: [&str; 15] = [
+            "are",
+            "is",
+            "both",
+            "all",
+            "fully",
+            "completely",
+            "mutually",
+            "also",
+            "tasks",
+            "son",
+            "são",
+            "sont",
+            "sono",
+            "sind",
+            "są",
+        ];
+        const MUTUAL: [&str; 7] = ["each", "one", "entre", "voneinander", "друг", "tra", "od"];
         let is_among = |token: &Token<'_>, words: &[&str]| matches!(token.what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
         let between = &self.clause[list.end..at];
         let behind = &self.clause[at + 1..];
-        let is_mutual = behind.len() > 1 && is_among(&behind[1], &["each", "one"]);
+        let is_mutual = behind.iter().take(2).any(|token| is_among(token, &MUTUAL));
         list.members.len() > 1
             && !between.is_empty()
             && between.iter().all(|token| is_among(token, &BETWEEN))
             && (is_mutual || !matches!(behind.first().map(|token| token.what), Some(Piece::Word(_))))
     }
 
-    /// Whether "all" or "mutually" stands right before a position.
+    /// Whether "all", "are" or "mutually" stands right before a position.
     fn says_all_of(&self, at: usize) -> bool {
         let before = at.checked_sub(1).map(|before| self.clause[before].what);
-        matches!(before, Some(Piece::Word(word)) if ["all", "mutually"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+        matches!(before, Some(Piece::Word(word)) if ["all", "are", "mutually"].iter().any(|known| word.eq_ignore_ascii_case(known)))
     }
 
     /// Whether "parallel" at a position is said of all of something that no id names.
@@ -381,7 +298,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "T019 and T029 edit one file. Run them sequentially."
     fn note_pronoun(&mut self, at: usize, word: &str) -> bool {
-        if self.voice.is_own() || !word.eq_ignore_ascii_case("sequentially") {
+        if !word.eq_ignore_ascii_case("sequentially") {
             return false;
         }
         let behind = &self.clause[at..self.clause.len().min(at + NEARBY)];
@@ -396,17 +313,20 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_manner(&mut self, at: usize) {
         const MOST_NAMED: usize = 16;
         let Piece::Word(word) = self.clause[at].what else { return };
+        if self.voice.is_own() {
+            return;
+        }
         if let Some(tasks) = self.bracketed_tasks(at + 1).filter(|_| self.says_all(at)) {
             self.said.abreast.push(tasks);
             return;
         }
         let is_beside_others = |reader: &mut Self| {
-            !reader.voice.is_own()
-                && is_parallel_word(word)
-                && !is_denied(reader.clause, at)
-                && reader.note_beside_others(at)
+            is_parallel_word(word) && !is_denied(reader.clause, at) && reader.note_beside_others(at)
         };
         if self.note_pronoun(at, word) || is_beside_others(self) || self.note_whole_phase(at, word) {
+            return;
+        }
+        if self.note_sections_of_phase(at, word) {
             return;
         }
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= NEARBY;
@@ -420,7 +340,7 @@ impl<'a> ClauseReader<'_, 'a> {
         });
         let Some(list) = head.or(self.last.as_ref()).filter(is_near) else { return };
         // "While T005 is done, T012/T013 can be done in parallel" says it of T005 and the two, not of the two.
-        if self.voice.is_own() || is_denied(self.clause, at) || self.has_while {
+        if is_denied(self.clause, at) || self.has_while {
             return;
         }
         if let Some(groups) = list.grouped().filter(|_| self.speaks_of_pairs(list.end)) {
@@ -482,20 +402,30 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         }
         match word.to_ascii_lowercase().as_str() {
-            "sequential" | "sequentially"
+            "sequential" | "sequentially" | "serialized" | "serialised" | "serially"
                 if is_of_tasks && !leads_on(between) && !offers_choice(between) && !offers_choice(behind) =>
             {
                 self.said.chains.push(list.members.clone());
             }
-            // "T001-T004 — all independent".
-            "independent" if is_told && at + 1 == self.clause.len() && self.says_all_of(at) => {
+            // "Phases 3-5 run sequentially".
+            "sequential" | "sequentially" if self.is_said_of_phases(at, list) => {
+                self.said.chains.push(list.members.clone());
+            }
+            // "T001-T004 — all independent", "T001 + T002 — page and model are independent".
+            word if is_independent_word(word)
+                && is_told
+                && at + 1 == self.clause.len()
+                && self.says_all_of(at) =>
+            {
                 self.said.abreast.push(list.members.clone());
             }
-            "independent" if self.is_of_each_other(at, list) => {
+            word if is_independent_word(word) && self.is_of_each_other(at, list) => {
                 let list = list.clone();
                 self.let_run_beside(&list);
             }
-            word if (is_parallel_word(word) || self.says_at_once(at)) && is_permission(between) => {
+            word if (is_parallel_word(word) && !self.is_adjective(at) || self.says_at_once(at))
+                && is_permission(between) =>
+            {
                 self.in_parallel = is_of_tasks.then(|| (list.members.clone(), at + 1));
                 if let Some(tasks) = self.with_list_before(list) {
                     self.said.abreast.push(tasks);

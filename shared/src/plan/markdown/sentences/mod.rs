@@ -4,23 +4,26 @@
 mod arrows;
 mod doubts;
 mod freedom;
+mod in_order;
 mod manner;
 mod objects;
 mod parallel;
+mod permission;
 mod postfix;
 mod pronouns;
 mod remarks;
+mod subjects;
 
 pub(super) use self::{manner::heads_advice, parallel::names_line_of_work};
 
-use self::{
-    manner::{is_advice, is_permission},
-    parallel::is_of_tasks,
-};
+use std::cell::OnceCell;
+
+use self::{manner::is_advice, parallel::is_of_tasks, permission::is_permission};
 use super::{
     Offset,
     keywords::{
-        ClauseVoice, Keyword, Sense, is_denied, is_of_some_part, is_permitted_before, is_wish, keyword_at,
+        ClauseVoice, Keyword, Sense, has_any, is_denied, is_of_some_part, is_permitted_before, is_wish,
+        keyword_at,
     },
     mentions::{List, Mentions, Name, PlacedName, behind_parenthesis},
     tokens::{Piece, Token},
@@ -84,6 +87,8 @@ pub(super) struct SaidOrder<'a> {
     pub(super) only: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
     /// Names of what is said to wait only for what is stated of it.
     pub(super) as_stated: Vec<PlacedName<'a>>,
+    /// Whether all phases are said to run one behind the other.
+    pub(super) is_in_order: bool,
     /// Whether all tasks of which nothing is stated are said to wait for nothing.
     pub(super) is_rest_free: bool,
     /// Sentences that surely speak of order and cannot be read.
@@ -149,7 +154,7 @@ struct ClauseReader<'c, 'a> {
     /// Whether it says "while" anywhere, or speaks of what belongs together. A clause may be as long as the file, so it is
     /// looked through once.
     has_while: bool,
-    has_each: bool,
+    has_each: OnceCell<bool>,
     /// Where it first says "independent", without "of" or "from".
     independent_at: Option<usize>,
 }
@@ -161,14 +166,9 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
         (voice, is_remark): (ClauseVoice, bool),
         said: &'c mut SaidOrder<'a>,
     ) -> Self {
-        const EACH: [&str; 5] = ["paired", "respective", "respectively", "corresponding", "matching"];
-        let has = |words: &[&str]| {
-            let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
-            clause.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
-        };
         // Only sections are asked for most of it, and a plan has many more tasks.
         let is_section = voice == ClauseVoice::Section;
-        let (has_while, has_each) = (is_section && has(&["while"]), has(&EACH));
+        let has_while = is_section && has_any(clause, &["while"]);
         let is_word = |at: usize, words: &[&str]| {
             let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
             matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if is_among(word))
@@ -193,13 +193,19 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             in_parallel: None,
             is_remark,
             has_while,
-            has_each,
+            has_each: OnceCell::new(),
             independent_at,
         }
     }
 }
 
 impl<'a> ClauseReader<'_, 'a> {
+    /// Whether the clause speaks of what belongs together, as "each test before its respective model".
+    fn has_each(&self) -> bool {
+        const EACH: [&str; 5] = ["paired", "respective", "respectively", "corresponding", "matching"];
+        *self.has_each.get_or_init(|| has_any(self.clause, &EACH))
+    }
+
     fn read(&mut self, topic: Option<&[PlacedName<'a>]>) {
         self.note_freedom(topic);
         self.note_any_time();
@@ -208,6 +214,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.note_bars();
         self.note_parallel_label();
         self.note_ordered_label();
+        self.note_all_in_order();
         self.note_marked();
         let mut at = 0;
         while at < self.clause.len() {
@@ -240,38 +247,6 @@ impl<'a> ClauseReader<'_, 'a> {
             let (who, on) = (topic.to_vec(), list.members);
             self.said.claims.push(OrderClaim { who, on, force: Force::Firm });
         }
-    }
-
-    /// In "**US2 (Phase 4)**: P2. Depends on US1." the item is about what stands before the colon.
-    fn topic(&self, topic: &mut Option<Vec<PlacedName<'a>>>) {
-        if topic.is_some() || self.voice.is_own() {
-            return;
-        }
-        let colon = self.clause.iter().position(|token| token.what == Piece::Colon);
-        let dash = self.clause.iter().position(|token| matches!(token.what, Piece::Dash | Piece::Pause));
-        let Some(end) = colon.or(dash) else { return };
-        let head = &self.clause[..end];
-        if (0..end).any(|at| keyword_at(head, at, self.voice).is_some()) {
-            return;
-        }
-        let first = (0..end).find_map(|at| self.mentions.list_at(head, at));
-        *topic = first.map(|list| list.members).or_else(|| Some(vec![self.title_of(head)?]));
-    }
-
-    /// The one phase whose title has all the words of a head outside of brackets.
-    fn title_of(&self, head: &[Token<'a>]) -> Option<PlacedName<'a>> {
-        const MOST_WORDS: usize = 6;
-        const LONG: usize = 4;
-        let outside = head.iter().take_while(|token| !matches!(token.what, Piece::Open | Piece::OpenSquare));
-        let words: Vec<String> = outside
-            .filter_map(|token| match token.what {
-                Piece::Word(word) if !word.eq_ignore_ascii_case("and") => Some(word.to_lowercase()),
-                _ => None,
-            })
-            .collect();
-        let is_telling = words.len() <= MOST_WORDS && words.iter().any(|word| word.len() >= LONG);
-        let node = is_telling.then(|| self.mentions.known.phase_with_words(&words)).flatten()?;
-        Some((Name::Node(node), head.first()?.at))
     }
 
     /// Takes what stands at a position, and gives the next position.
@@ -373,8 +348,9 @@ impl<'a> ClauseReader<'_, 'a> {
         match keyword.sense {
             Sense::Postfix => return self.postfix(at, keyword),
             Sense::PostfixBlocks => return self.postfix_blocks(at, keyword),
-            _ => self.named.clear(),
+            _ => {}
         }
+        self.join_named(at);
         let kind = self.kind_of_numbers(topic);
         let object = self.object_at(keyword, kind.as_ref()).or_else(|| self.told_object(keyword));
         if let Some(end) = self.note_others_of_phase(at, keyword, topic) {
@@ -487,7 +463,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 _ => (object, who),
             };
             // "Tests (T001, T003) before their paired implementation (T002, T004)": each waits for its own.
-            if who.len() > 1 && who.len() == on.len() && self.has_each {
+            if who.len() > 1 && who.len() == on.len() && self.has_each() {
                 let pairs = who.into_iter().zip(on);
                 let claims = pairs.map(|(who, on)| OrderClaim { who: vec![who], on: vec![on], force });
                 self.said.claims.extend(claims);
@@ -499,13 +475,6 @@ impl<'a> ClauseReader<'_, 'a> {
             self.waited_for = Some((object, end, place));
         }
         end
-    }
-
-    /// The list behind a colon at a position.
-    fn named_behind_colon(&self, at: usize) -> Vec<PlacedName<'a>> {
-        let is_colon = self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
-        let list = self.mentions.list_at(self.clause, at + 1).filter(|_| is_colon);
-        list.map(|list| list.members).unwrap_or_default()
     }
 
     /// Notes that some wait for others or these for them: remarks count only so far as they follow the order of the file.
@@ -526,38 +495,5 @@ impl<'a> ClauseReader<'_, 'a> {
         let list =
             self.last.as_ref().filter(is_near).filter(|_| is_first && self.voice == ClauseVoice::Section);
         self.comes_first = list.map(|list| list.members.clone()).or(self.comes_first.take());
-    }
-
-    /// The list right before the keyword, else the subject of the clause, else what the item is about.
-    fn subject_of(&self, at: usize, sense: Sense, topic: Option<&[PlacedName<'a>]>) -> Vec<PlacedName<'a>> {
-        let is_near = |list: &List<'a>| match sense {
-            Sense::Then => true,
-            // "T037 can run in parallel with T038".
-            Sense::Unrelated => list.end <= at && is_permission(&self.clause[list.end..at]),
-            // "T004 and T005 both depend on T003".
-            _ => {
-                list.end == at
-                    || list.end + 1 == at
-                        && matches!(self.clause[list.end].what, Piece::Word("both" | "all" | "each"))
-            }
-        };
-        let last = self.last.as_ref().filter(|list| is_near(list));
-        let last = last.map(|list| list.members.clone()).or_else(|| self.meant_by_pronoun(at));
-        let last = self.comes_first.clone().filter(|_| sense == Sense::Then).or(last);
-        let subject = last.or_else(|| self.subject.clone()).unwrap_or_default();
-        if subject.is_empty() && !self.is_remark {
-            return topic.unwrap_or_default().to_vec();
-        }
-        subject
-    }
-
-    /// What a bare number means: a phase where the sentence is about one.
-    fn kind_of_numbers(&self, topic: Option<&[PlacedName<'a>]>) -> Option<Name<'a>> {
-        if self.voice == ClauseVoice::Phase {
-            return Some(Name::Phase(""));
-        }
-        let subject = self.subject.as_deref().or(topic).and_then(<[_]>::last)?;
-        matches!(subject.0, Name::Phase(_) | Name::Phases(..) | Name::Story(_) | Name::Stories(..))
-            .then(|| subject.0.clone())
     }
 }

@@ -27,6 +27,23 @@ pub(super) fn behind_all_above(clause: &[Token<'_>], at: usize) -> Option<usize>
 }
 
 impl<'a> ClauseReader<'_, 'a> {
+    /// The list behind a colon at a position.
+    pub(super) fn named_behind_colon(&self, at: usize) -> Vec<PlacedName<'a>> {
+        let is_colon = self.clause.get(at).is_some_and(|token| token.what == Piece::Colon);
+        let list = self.mentions.list_at(self.clause, at + 1).filter(|_| is_colon);
+        list.map(|list| list.members).unwrap_or_default()
+    }
+
+    /// What a bare number means: a phase where the sentence is about one.
+    pub(super) fn kind_of_numbers(&self, topic: Option<&[PlacedName<'a>]>) -> Option<Name<'a>> {
+        if self.voice == ClauseVoice::Phase {
+            return Some(Name::Phase(""));
+        }
+        let subject = self.subject.as_deref().or(topic).and_then(<[_]>::last)?;
+        matches!(subject.0, Name::Phase(_) | Name::Phases(..) | Name::Story(_) | Name::Stories(..))
+            .then(|| subject.0.clone())
+    }
+
     /// The list at a position behind a keyword. In "Phase 4 needs 3 new endpoints" the number is no name.
     pub(super) fn object_list(&self, at: usize, kind: Option<&Name<'a>>) -> Option<List<'a>> {
         if self.voice == ClauseVoice::Task

@@ -71,50 +71,6 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "Stories must be done in order: US1, US2, US3": what a label says of the list behind it.
-    pub(super) fn note_ordered_label(&mut self) {
-        const IN_ORDER: [&str; 4] = ["order", "sequence", "sequentially", "sequential"];
-        if self.voice != ClauseVoice::Section {
-            return;
-        }
-        let clause = self.clause;
-        let Some(colon) = clause.iter().position(|token| token.what == Piece::Colon) else { return };
-        let is = |at: usize, words: &[&str]| matches!(clause[at].what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
-        let says_order = colon > 0 && is(colon - 1, &IN_ORDER);
-        let is_open = (0..colon).any(|at| is(at, &["any", "priority", "not", "no", "parallel"]));
-        if !says_order || is_open {
-            return;
-        }
-        let list = self.mentions.list_at(clause, colon + 1);
-        let is_meant =
-            |list: &List<'a>| list.is_comma_list && list.members.len() > 1 && list.end == clause.len();
-        self.said.chains.extend(list.filter(is_meant).map(|list| list.members));
-    }
-
-    /// "Phases 3-5: stories are executed in priority order": what is said of the phases before a colon. Where that is only one of two
-    /// ways, it says nothing.
-    pub(super) fn note_phases_in_order(&mut self, all: &[Token<'a>]) {
-        /// Longer items are not looked through for each of their sentences.
-        const LONGEST: usize = 400;
-        const CHOICE: [&str; 9] =
-            ["or", "if", "either", "staffed", "any", "recommended", "suggested", "developer", "solo"];
-        let is = |token: &Token<'_>, words: &[&str]| matches!(token.what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
-        let clause = self.clause;
-        let Some(colon) = clause.iter().position(|token| token.what == Piece::Colon) else { return };
-        let is_order = |part: &[Token<'a>]| is(&part[0], &["priority"]) && is(&part[1], &["order"]);
-        let says_order = clause[colon..].windows(2).any(is_order);
-        let is_open = all.len() > LONGEST
-            || all.iter().any(|token| is(token, &CHOICE))
-            || clause.iter().any(|token| is(token, &["not", "parallel", "recommended"]));
-        if self.voice != ClauseVoice::Section || !says_order || is_open {
-            return;
-        }
-        let list =
-            self.mentions.list_at(&clause[..colon], 0).or_else(|| self.mentions.list_at(&clause[..colon], 1));
-        let is_whole = |list: &List<'a>| list.end == colon && !list.members.iter().any(is_of_tasks);
-        self.said.chains.extend(list.filter(is_whole).map(|list| list.members));
-    }
-
     /// "The models marked [P] can run in parallel (T016-T027)", in any language: what is said of the tasks with the mark.
     pub(super) fn note_marked(&mut self) {
         const MARK: [Piece<'_>; 3] = [Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare];
@@ -151,7 +107,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.clause[list.last..list.end].iter().any(is_rest) {
             return;
         }
-        let is_range = |(name, _): &PlacedName<'a>| matches!(name, Name::Range(..));
+        let is_range = |(name, _): &PlacedName<'a>| matches!(name, Name::Range(..) | Name::Group(_));
         let ranges = list.members.iter().filter(|name| is_range(name)).count();
         let has_names = (list.last..list.end).any(|at| self.clause[at].what == Piece::Open);
         // "T030 and T027–T029": one task beside a range.
@@ -167,6 +123,34 @@ impl<'a> ClauseReader<'_, 'a> {
         } else {
             self.said.abreast.push(list.members.clone());
         }
+    }
+
+    /// "Phase 3 issue fixes can run in parallel", where the sections of Phase 3 are called "Issue #1" and "Issue #2": each is worked
+    /// through in its order, beside the others.
+    pub(super) fn note_sections_of_phase(&mut self, at: usize, word: &str) -> bool {
+        const FAR: usize = 10;
+        let is_near = |list: &&List<'a>| (list.end..list.end + FAR).contains(&at);
+        let Some(list) = self.last.as_ref().filter(is_near).filter(|_| !self.voice.is_own()) else {
+            return false;
+        };
+        let [(Name::Phase(_) | Name::Node(_) | Name::Story(_), place)] = list.members[..] else {
+            return false;
+        };
+        let [phase] = self.mentions.known.nodes(&list.members)[..] else { return false };
+        let between = &self.clause[list.end..at];
+        let sections = between.iter().find_map(|token| match token.what {
+            Piece::Word(word) => {
+                Some(self.mentions.known.sections_within(phase, word)).filter(|found| found.len() > 1)
+            }
+            _ => None,
+        });
+        let Some(sections) = sections else { return false };
+        if !is_parallel_word(word) || is_denied(self.clause, at) || !is_permission(between) {
+            return false;
+        }
+        let groups: Vec<_> = sections.iter().map(|group| vec![(Name::Group(*group), place)]).collect();
+        self.abreast_groups(&groups);
+        true
     }
 
     /// "All setup tasks can run in parallel", "Polish tasks can be done in parallel after T040": a phase whose tasks run beside

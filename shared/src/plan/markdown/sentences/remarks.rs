@@ -43,7 +43,12 @@ impl<'a> ClauseReader<'_, 'a> {
             if is_whole && list.members.iter().all(is_of_tasks) {
                 // "US1: fixes (T008-T011) are sequential".
                 self.named.push(list.members.clone());
-                self.last = Some(List { end, last: at + 1, ..list });
+                let list = List { end, last: at + 1, ..list };
+                // "Entities (T001) → services (T002)".
+                if self.is_arrow(end) {
+                    return self.arrows(list);
+                }
+                self.last = Some(list);
                 return end;
             }
             if is_first {

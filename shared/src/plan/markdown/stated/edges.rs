@@ -357,9 +357,11 @@ fn names_one((name, _): &PlacedName<'_>) -> bool {
 }
 
 /// "US1 depends on all of Phase 3", where the tasks of Phase 3 have the tag of US1: the story that is meant is none that
-/// the plan knows.
+/// the plan knows. "US2 is validated once US1 and US2 land" says nothing about when US2 begins.
 fn is_of_itself(claim: &OrderClaim<'_>, who: &NamedNodes, on: &NamedNodes) -> bool {
     let is_story = |(name, _): &PlacedName<'_>| matches!(name, Name::Story(_));
     let is_waited_for = |(who, _): &(usize, usize)| on.iter().any(|(on, _)| on == who);
-    who.len() > 1 && claim.who.iter().all(is_story) && who.iter().any(is_waited_for)
+    let is_named_again = |(name, _): &PlacedName<'_>| claim.who.iter().any(|(who, _)| who == name);
+    let is_of_both = claim.on.len() > 1 && claim.on.iter().any(is_named_again);
+    claim.who.iter().all(is_story) && (is_of_both || who.len() > 1 && who.iter().any(is_waited_for))
 }

@@ -2,6 +2,8 @@
 //! tasks in other sentences), and lists below a line that says that they run in parallel ("Parallel batch A:", then a line for
 //! each task).
 
+use std::collections::HashMap;
+
 use super::{
     super::{
         Page,
@@ -10,6 +12,7 @@ use super::{
         lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
+        section::counted_label,
         sentences::{Force, OrderClaim, names_line_of_work},
         tokens::{Piece, Token, Tokenizer},
     },
@@ -36,6 +39,41 @@ pub(super) fn name_groups(pages: &[Page<'_, '_>], known: &mut NodeIndex) {
         }
     }
     named.into_iter().for_each(|(name, tasks)| known.name_group(name, tasks));
+    pages.iter().filter(|page| states_order(page)).for_each(|page| name_sections(page, known));
+}
+
+fn states_order(page: &Page<'_, '_>) -> bool {
+    let outline = &page.outline;
+    !(outline.dependencies.is_empty() && outline.parallel_lines.is_empty())
+}
+
+/// Names the tasks below headings that count and are no phases: "#### Issue #1: Access".
+fn name_sections(page: &Page<'_, '_>, known: &mut NodeIndex) {
+    const NAMED_OTHERWISE: [&str; 5] = ["section", "us", "story", "p", "phase"];
+    let sections = &page.outline.sections;
+    let label = |at: usize| {
+        let is_task = sections[at].task.is_some_and(|task| page.standing[task].is_some());
+        let is_plain = page.sections[at].is_none() && !is_task;
+        let label = counted_label(&sections[at].title).filter(|_| is_plain)?;
+        (!NAMED_OTHERWISE.contains(&label.0.as_str())).then_some(label)
+    };
+    let labels: Vec<Option<(String, String)>> = (0..sections.len()).map(label).collect();
+    if labels.iter().all(Option::is_none) {
+        return;
+    }
+    let mut tasks: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (entry, id) in page.outline.entries.iter().zip(&page.ids) {
+        let Some(task) = id.as_ref().and_then(|id| known.position(id)) else { continue };
+        if let Some(section) = entry.section.filter(|section| labels[*section].is_some()) {
+            tasks.entry(section).or_default().push(task);
+        }
+    }
+    for (at, label) in labels.into_iter().enumerate() {
+        let (Some(label), Some(tasks)) = (label, tasks.remove(&at)) else { continue };
+        let around = std::iter::successors(sections[at].parent, |up| sections[*up].parent);
+        let phase = around.filter_map(|up| page.sections[up]).next();
+        known.name_section(label, phase, tasks);
+    }
 }
 
 /// The names in one line: some words at the start of a sentence, and tasks in brackets behind them.

@@ -55,6 +55,10 @@ pub(super) struct Stated {
     pub(super) any_time: HashSet<usize>,
     /// Phases that a statement calls by their own numbers.
     pub(super) numbered: HashSet<usize>,
+    /// Tasks whose order within their phase is replaced only because all tasks around them say what they wait for.
+    pub(super) by_others: HashSet<usize>,
+    /// Whether stories follow each other as other phases do, where nothing else is stated of them.
+    pub(super) is_in_order: bool,
     pub(super) precedence: Precedence,
 }
 
@@ -129,6 +133,8 @@ struct Statements {
     as_stated: HashSet<usize>,
     /// Phases of which something is said by their own numbers, as "Phase 8 depends on Phase 6".
     numbered: HashSet<usize>,
+    /// Whether all phases are said to run one behind the other.
+    is_in_order: bool,
     /// Nodes that are said to have nothing to do with others.
     unrelated: HashSet<(usize, usize)>,
     /// Tasks that stand in a list of waves, which tells all that they wait for.
@@ -194,6 +200,8 @@ fn take(
         unrelated: statements.unrelated,
         any_time: statements.any_time,
         numbered: statements.numbered,
+        by_others: HashSet::new(),
+        is_in_order: statements.is_in_order,
         precedence: Precedence::new(&family.children, &family.roots),
     };
     // Where two phases are said to wait for each other, the order of the file tells which is meant.
@@ -403,7 +411,9 @@ fn replace_throughout(declared: &HashSet<usize>, family: &NodeParents, stated: &
         if let Some(parent) = family.parents[at] {
             is_whole[parent] &= is_whole[at];
         }
-        stated.replaced[at] |= is_whole[at];
+        if is_whole[at] && !std::mem::replace(&mut stated.replaced[at], true) {
+            stated.by_others.insert(at);
+        }
     }
 }
 
@@ -423,7 +433,11 @@ fn replace_in_phases(says: &[Says], (roles, family): (&[Role], &NodeParents), st
             };
             let stating: Vec<usize> =
                 siblings.windows(2).filter(|pair| !goes_on(pair[0], pair[1])).map(|pair| pair[1]).collect();
-            stating.into_iter().for_each(|at| stated.replaced[at] = true);
+            for at in stating {
+                if !std::mem::replace(&mut stated.replaced[at], true) {
+                    stated.by_others.insert(at);
+                }
+            }
         }
     }
 }

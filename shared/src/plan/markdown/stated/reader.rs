@@ -160,6 +160,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
             self.chains_of_single_tasks(&said);
+            // Behind the first task, it is mostly advice for one person.
+            let is_ahead = self.page.outline.entries.first().is_some_and(|first| line.at < first.at);
+            self.statements.is_in_order |= said.is_in_order && is_ahead;
             let is_sequential = line.text.contains("sequential");
             let arrows = said
                 .arrows
@@ -225,6 +228,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.any_time.append(&mut more.any_time);
             said.as_stated.append(&mut more.as_stated);
             said.is_rest_free |= more.is_rest_free;
+            self.statements.is_in_order |= more.is_in_order && !is_drawing;
             said.unrelated.append(&mut more.unrelated);
             said.denied.append(&mut more.denied);
             said.unread.append(&mut more.unread);

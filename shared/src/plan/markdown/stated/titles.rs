@@ -100,12 +100,13 @@ impl<'a> Reader<'_, '_, 'a> {
     fn named_titles(&self) -> Vec<NamedTitle<'a>> {
         let mut named = Vec::new();
         for (entry, id) in self.page.outline.entries.iter().zip(&self.page.ids) {
-            let Some(task) = id.as_ref().and_then(|id| self.known.position(id)) else { continue };
+            let Some(id) = id else { continue };
             for line in self.page.lines[entry.lines.clone()].iter().filter(|line| line.kind != LineKind::Code)
             {
                 let Some(value) = labelled(line.content()).filter(|value| !self.has_names(value)) else {
                     continue;
                 };
+                let Some(task) = self.known.position(id) else { continue };
                 let parts = value.split([',', ';', '、', '，']).map(|part| part.trim_matches(DRESS));
                 let parts = parts.filter(|part| !part.is_empty() && !is_none(part));
                 named.extend(parts.map(|text| NamedTitle { task, text, at: line.offset_of(text) }));
@@ -172,6 +173,10 @@ const DRESS: [char; 7] = ['*', '_', '`', ' ', '"', '.', '\u{3002}'];
 
 /// What stands behind a label such as "**Dependencies**:".
 fn labelled(content: &str) -> Option<&str> {
+    // Most lines have no colon, which is soon told.
+    if content.is_ascii() && !content.contains(':') {
+        return None;
+    }
     let (label, value) = content.split_once([':', '：'])?;
     let label = label.trim_matches(['-', '*', '_', '>', ' ', '`']);
     let is_label = LABELS.iter().any(|known| label.eq_ignore_ascii_case(known));

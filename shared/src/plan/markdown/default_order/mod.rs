@@ -4,6 +4,8 @@
 //! Stated edges come first. An implied edge that would close a circle with them is left out, for a phase as few of
 //! its tasks as possible.
 
+mod sequence;
+
 use std::{cell::Cell, collections::HashMap};
 
 use super::{
@@ -37,7 +39,7 @@ pub(super) fn add_implied(
         family,
         stated,
         rank: vec![0; roles.len()],
-        late: vec![false; roles.len()],
+        late: vec![None; roles.len()],
         guests: vec![Vec::new(); roles.len()],
         before: vec![Vec::new(); roles.len()],
         has_unrelated: vec![false; roles.len()],
@@ -64,8 +66,8 @@ pub(super) fn add_implied(
         for at in sequence {
             match roles[at].kind {
                 NodeKind::Task => order.task(at, &mut front),
-                NodeKind::Story => order.story(at, &mut front),
-                NodeKind::Phase | NodeKind::Last => order.phase(at, &mut front),
+                NodeKind::Story if !order.stated.is_in_order => order.story(at, &mut front),
+                NodeKind::Story | NodeKind::Phase | NodeKind::Last => order.phase(at, &mut front),
             }
         }
     }
@@ -78,8 +80,9 @@ struct Order<'o> {
     stated: &'o mut Stated,
     /// Where each node stands among its siblings.
     rank: Vec<usize>,
-    /// Tasks that wait for a later phase than their own: nothing in their phase waits for them.
-    late: Vec<bool>,
+    /// Tasks that wait for a later phase than their own, with that phase: nothing in their phase waits for them but others that wait for
+    /// the same.
+    late: Vec<Option<usize>>,
     /// For each node, the late tasks that are done with it.
     guests: Vec<Vec<usize>>,
     /// For each phase, what the phases beside it wait for.
@@ -114,6 +117,8 @@ struct Front {
     stories: Vec<usize>,
     /// The same by their numbers.
     by_story: HashMap<String, Vec<usize>>,
+    /// A later phase that the last tasks wait for, and what the next of them has to wait for besides.
+    late: Option<Box<(usize, Front)>>,
 }
 
 impl Order<'_> {
@@ -140,83 +145,6 @@ impl Order<'_> {
         if front.loose.iter().any(is_free) { front.serial.clone() } else { Vec::new() }
     }
 
-    /// The children of a node in the order in which they come: that of the file, but tests before the
-    /// implementation, last phases behind all stories, and everything behind the siblings that it says it needs.
-    fn sequence(&self, parent: Option<usize>) -> Vec<usize> {
-        let mut sequence = self.family.siblings(parent).to_vec();
-        self.put_tests_first(&mut sequence);
-        self.put_last_phases_last(&mut sequence);
-        self.follow_stated(parent, sequence)
-    }
-
-    /// Whether the plan says of any test that it waits for the implementation of its phase.
-    fn has_tests_behind(&self) -> bool {
-        let is_of_both = |who: usize, on: usize| {
-            self.roles[on].section.is_implementation && self.family.parents[who] == self.family.parents[on]
-        };
-        let mut tests = (0..self.roles.len()).filter(|at| self.roles[*at].section.is_tests);
-        tests.any(|who| self.stated.needs[who].iter().any(|on| is_of_both(who, *on)))
-    }
-
-    fn put_tests_first(&self, sequence: &mut [usize]) {
-        if self.keeps_tests {
-            return;
-        }
-        let kind = |at: usize| &self.roles[at].section;
-        let Some(first) = sequence.iter().position(|at| kind(*at).is_implementation) else { return };
-        let Some(tests) = sequence.iter().position(|at| kind(*at).is_tests).filter(|tests| *tests > first)
-        else {
-            return;
-        };
-        let section = kind(sequence[tests]).number;
-        let len = sequence[tests..].iter().take_while(|at| kind(**at).number == section).count();
-        sequence[first..tests + len].rotate_right(len);
-    }
-
-    /// Puts last phases behind the stories. A further foundation starts over: "Polish" before it does not wait for the stories
-    /// behind it.
-    fn put_last_phases_last(&self, sequence: &mut [usize]) {
-        for part in sequence.chunk_by_mut(|_, next| !self.roles[*next].is_first) {
-            if let Some(last_story) = part.iter().rposition(|at| self.roles[*at].kind == NodeKind::Story) {
-                part[..=last_story].sort_by_key(|at| self.roles[*at].kind == NodeKind::Last);
-            }
-        }
-    }
-
-    /// Sorts by what siblings themselves state about each other, otherwise as given.
-    fn follow_stated(&self, parent: Option<usize>, sequence: Vec<usize>) -> Vec<usize> {
-        let mut place = std::collections::HashMap::with_capacity(sequence.len());
-        place.extend(sequence.iter().enumerate().map(|(rank, at)| (*at, rank)));
-        let needs = |at: usize| {
-            let nodes = self.stated.needs[at].iter().copied();
-            let siblings =
-                nodes.filter_map(|on| self.family.chain(on).find(|up| self.family.parents[*up] == parent));
-            siblings.filter_map(|on| place.get(&on).copied())
-        };
-        let is_forward = |(rank, at): (usize, &usize)| needs(*at).any(|on| on > rank);
-        if !sequence.iter().enumerate().any(is_forward) {
-            return sequence;
-        }
-        let mut open: Vec<usize> = sequence.iter().map(|at| needs(*at).count()).collect();
-        let mut next = vec![Vec::new(); sequence.len()];
-        for (rank, at) in sequence.iter().enumerate() {
-            needs(*at).for_each(|on| next[on].push(rank));
-        }
-        let mut free: std::collections::BTreeSet<usize> =
-            (0..sequence.len()).filter(|at| open[*at] == 0).collect();
-        let mut sorted = Vec::with_capacity(sequence.len());
-        while let Some(rank) = free.pop_first() {
-            sorted.push(sequence[rank]);
-            for after in &next[rank] {
-                open[*after] -= 1;
-                if open[*after] == 0 {
-                    free.insert(*after);
-                }
-            }
-        }
-        if sorted.len() < sequence.len() { sequence } else { sorted }
-    }
-
     /// Finds tasks that wait for something in a later phase than their own.
     fn find_late(&mut self) {
         for who in 0..self.roles.len() {
@@ -232,7 +160,7 @@ impl Order<'_> {
                 }
             }
             if let Some(host) = host {
-                self.late[who] = true;
+                self.late[who] = Some(host);
                 self.guests[host].push(who);
             }
         }
@@ -333,10 +261,31 @@ impl Order<'_> {
         self.enter_section(at, front);
         if !self.stated.replaced[at] {
             self.wait(at, front);
+        } else if self.stated.by_others.contains(&at) {
+            self.wait_for_tests(at, front);
         }
-        if self.late[at] {
-            return;
+        match self.late[at] {
+            None => self.pass(at, front),
+            Some(host) => self.late_task(at, host, front),
         }
+    }
+
+    /// Tasks that wait for the same later phase follow each other as others do.
+    fn late_task(&mut self, at: usize, host: usize, front: &mut Front) {
+        let known = front.late.take().filter(|late| late.0 == host);
+        let mut late = known.unwrap_or_else(|| Box::new((host, Front::default())));
+        if !self.stated.replaced[at] {
+            let before = std::mem::take(&mut self.before[at]);
+            self.enter_section(at, &mut late.1);
+            self.wait(at, &late.1);
+            self.before[at].extend(before);
+        }
+        self.pass(at, &mut late.1);
+        front.late = Some(late);
+    }
+
+    /// Lets what follows wait for a task.
+    fn pass(&mut self, at: usize, front: &mut Front) {
         front.has_tasks = true;
         if self.drafts[at].task.parallel {
             front.loose.push(at);
@@ -373,6 +322,18 @@ impl Order<'_> {
         self.before[at] = self.add_all(at, &front.barrier, basis);
         if front.barrier.is_empty() {
             self.wait_for_phases(at, front, Basis::Phase);
+        }
+    }
+
+    /// Where the plan asks for tests first, an implementation that waits only for tasks of other phases comes behind the tests of
+    /// its own all the same.
+    fn wait_for_tests(&mut self, at: usize, front: &Front) {
+        let is_sibling = |on: &usize| self.family.parents[*on] == self.family.parents[at];
+        let needs = &self.stated.needs[at];
+        let is_of_others = !needs.is_empty() && !needs.iter().any(is_sibling);
+        let is_behind_tests = front.barrier.iter().all(|on| self.roles[*on].section.is_tests);
+        if front.is_implementation && !self.keeps_tests && is_of_others && is_behind_tests {
+            self.add_all(at, &front.barrier, Basis::TestsFirst);
         }
     }
 

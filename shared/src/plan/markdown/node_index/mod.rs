@@ -1,5 +1,7 @@
 //! The nodes of a plan by every name that a sentence may use: ids, ranges, labels, stories and titles.
 
+mod groups;
+
 use std::{
     cell::{OnceCell, RefCell},
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -41,6 +43,11 @@ pub(super) struct NodeIndex {
     /// Names that stand for tasks, as "program fixes" in "Program fixes (T010-T016) …", with these tasks.
     groups: Vec<Vec<usize>>,
     by_group_name: HashMap<Vec<String>, usize>,
+    /// The groups of tasks in sections that are no phases, by what their headings count, as "issue" and "1" of "#### Issue #1:
+    /// Access"; `None` where two have the same.
+    counted_sections: HashMap<(String, String), Option<usize>>,
+    /// The same groups by the phase around them and the word.
+    sections_within: HashMap<(usize, String), Vec<usize>>,
     by_priority: HashMap<String, Vec<usize>>,
     /// The phases whose titles have a word.
     by_word: HashMap<String, Vec<usize>>,
@@ -72,14 +79,23 @@ impl NodeIndex {
         let is_task = roles.iter().map(|role| role.kind == NodeKind::Task).collect();
         let ids = drafts.iter().map(|draft| draft.task.id.clone()).collect();
         let is_test = roles.iter().map(|role| role.section.is_tests).collect();
-        let mut known = Self { is_task, is_test, ids, ..Self::default() };
+        let by_id = HashMap::with_capacity(drafts.len());
+        let mut known = Self { by_id, is_task, is_test, ids, ..Self::default() };
+        let mut nested: HashMap<String, Option<usize>> = HashMap::new();
         for (at, (draft, role)) in drafts.iter().zip(roles).enumerate() {
             known.by_id.entry(draft.task.id.clone()).or_insert(at);
             if role.kind == NodeKind::Task {
                 continue;
             }
             if let Some(label) = &role.label {
-                known.by_label.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
+                // "Phase 2.5" in "Phase 2" goes on with the number around it.
+                let around = draft.task.parent.as_ref().and_then(|around| known.position(around));
+                let around = around.and_then(|around| roles[around].label.as_ref());
+                let goes_on =
+                    |around: &String| label.strip_prefix(around).is_some_and(|rest| rest.starts_with('.'));
+                let is_nested = around.is_some_and(|around| !goes_on(around));
+                let by_label = if is_nested { &mut nested } else { &mut known.by_label };
+                by_label.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
             }
             for word in &role.words {
                 let phases = known.by_word.entry(word.clone()).or_default();
@@ -107,6 +123,10 @@ impl NodeIndex {
             }
             let counted = role.counted.as_ref().map(|(_, label)| label.clone());
             known.phases.push((at, role.label.clone().or(counted)));
+        }
+        // Where a part of "Phase 4" is called "Phase 1" too, "Phase 1" is not that part.
+        for (label, at) in nested {
+            known.by_label.entry(label).or_insert(at);
         }
         // "Phase 6: Settings (serves US1)" is no part of the story where "Phase 3: User Story 1" is the story itself.
         for phases in known.by_story.values_mut() {
@@ -164,34 +184,6 @@ impl NodeIndex {
         let word = word.to_lowercase();
         let find = |word: &str| self.parts.get(&(word.to_owned(), label.to_lowercase())).copied();
         find(&word).or_else(|| find(word.strip_suffix('s')?))
-    }
-
-    /// Lets a name stand for tasks. One that stands for several groups is dropped.
-    pub(super) fn name_group(&mut self, name: Vec<String>, tasks: Vec<usize>) {
-        match self.by_group_name.get(&name) {
-            Some(known) if self.groups[*known] == tasks => {}
-            Some(known) => self.groups[*known].clear(),
-            None => {
-                self.by_group_name.insert(name, self.groups.len());
-                self.groups.push(tasks);
-            }
-        }
-    }
-
-    /// The name of a group of tasks at a position, the longest if there are several.
-    pub(super) fn group_named_at(&self, clause: &[Token<'_>], at: usize) -> Option<(usize, usize)> {
-        if self.by_group_name.is_empty() {
-            return None;
-        }
-        let word = |at: usize| match clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => Some(word.to_lowercase()),
-            _ => None,
-        };
-        (2..=MOST_GROUP_WORDS).rev().find_map(|length| {
-            let words: Option<Vec<String>> = (at..at + length).map(word).collect();
-            let group = *self.by_group_name.get(&words?)?;
-            (!self.groups[group].is_empty()).then_some((group, at + length))
-        })
     }
 
     /// The one phase whose title has all these words: "Isolation/Parity" means "Isolation & Contract Parity".
