@@ -942,7 +942,7 @@ const WHOLE_PLANS: &[Row] = &[
     (
         "a sequential flow behind an arrow",
         "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 d\n- [ ] T005 e\n\n## Dependencies\n\n- Parallel checks (T002, T003) → Sequential flow (T004-T005)\n",
-        &[("T002", "T001"), ("T003", "T001"), ("T004", "T002 T003"), ("T005", "T004")],
+        &[("T002", "T001"), ("T003", "T001"), ("T004", "T002 T003"), ("T005", "T002 T003 T004")],
     ),
     (
         "denials and exceptions in Japanese, beside a drawing",
