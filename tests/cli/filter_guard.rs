@@ -14,7 +14,8 @@ for pid in $(cat "$HOME/pids"); do ! grep -q '^State:.[RSDT]' /proc/$pid/status 
 /// A repository whose clean filter is a script of its own, which loads another one. The agent makes that one start a process
 /// that stays.
 fn repo(start: &str) -> TestRepo {
-    repo_with_agent(&format!("printf '%s\\n' '{start}' > inner.sh"))
+    let wait = r#"while [ ! -s "$HOME/pids" ]; do sleep 0.05; done"#;
+    repo_with_agent(&format!("printf '%s\\n' '{start}' '{wait}' > inner.sh"))
 }
 
 fn repo_with_agent(deed: &str) -> TestRepo {
