@@ -9,8 +9,9 @@ use arborist_core::{
     message::{Status, nearest},
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
+    process::shell_word,
     progress::{Boxes, Progress},
-    queue::{Priority, QueueError, StoredTicket, Ticket, TicketState},
+    queue::{LaterCommits, Priority, QueueError, StoredTicket, Ticket, TicketState},
 };
 use clap::Args;
 
@@ -69,7 +70,7 @@ pub(super) fn sentence(added: &Added) -> String {
                 TicketState::Red { .. } => "; it failed a gate",
                 TicketState::Parked { .. } => "; its landing is parked",
                 TicketState::Withheld { .. } => "; it is withheld",
-                TicketState::Lost => "; its branch is lost",
+                TicketState::Lost | TicketState::LostElsewhere { .. } => "; its branch is lost",
                 TicketState::Reverted(_) => "; it was merged and reverted",
                 TicketState::Conflict { .. } => ", but has a conflict that you have to resolve",
             };
@@ -106,6 +107,10 @@ pub(super) fn enlist(site: &OpenQueue, args: &QueueAddArgs) -> Result<Vec<Added>
     Ok(added)
 }
 
+fn commits(count: u64) -> String {
+    if count == 1 { "1 commit".to_owned() } else { format!("{count} commits") }
+}
+
 /// Removes duplicates.
 pub(super) fn unique(tasks: &[TaskId]) -> Vec<&TaskId> {
     let mut seen = HashSet::new();
@@ -134,6 +139,7 @@ impl TicketMaker<'_> {
             && state == State::Complete
         {
             self.refuse_later_commits(task)?;
+            self.refuse_later_commits_elsewhere(task)?;
             let is_merged = history.last().is_some_and(|event| event.status() == Status::Merge);
             let (task, branch) = (task.clone(), self.into.clone());
             return Ok(if is_merged { Added::Landed(task) } else { Added::InPlace(task, branch) });
@@ -214,11 +220,25 @@ impl TicketMaker<'_> {
         if later == 0 {
             return Ok(());
         }
-        let commits = if later == 1 { "1 commit".to_owned() } else { format!("{later} commits") };
+        let commits = commits(later);
         let words = format!("'{task}' has landed, and '{branch}' has {commits} that '{}' lacks", self.into);
         Err(Failure::new(Exit::No, words)
             .hint(format!("merge them yourself: git merge {branch}"))
             .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
+    }
+
+    /// The same in the other repositories of the task.
+    fn refuse_later_commits_elsewhere(&self, task: &TaskId) -> Result<(), Failure> {
+        let elsewhere = self.site.other_branches(self.run)?;
+        let later = elsewhere.map(|elsewhere| elsewhere.find_later_commits(task)).transpose()?.flatten();
+        let Some(LaterCommits { repo, branch, target, place, count }) = later else { return Ok(()) };
+        let commits = commits(count);
+        let words =
+            format!("'{task}' has landed, and '{branch}' in {repo} has {commits} that '{target}' lacks");
+        let place = shell_word(&place.to_string_lossy());
+        Err(Failure::new(Exit::No, words)
+            .hint(format!("merge them yourself: git -C {place} merge {branch}"))
+            .hint(format!("or start it over: git arborist reset {task} && git arborist gardener")))
     }
 
     fn ticket(&self, task: &TaskId, source: Oid, priority: Priority) -> Ticket {

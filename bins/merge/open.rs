@@ -10,10 +10,11 @@ use arborist_core::{
     name::TaskId,
     plan::Plan,
     process::Cancel,
-    queue::{QueueClaim, QueueError, Store, Target, opened_for},
+    queue::{OtherBranches, QueueClaim, QueueError, Store, Target, opened_for},
     run::Continuation,
     session::forget_unrecorded,
     settings::Settings,
+    workspace::Workspace,
 };
 
 use super::QueueScopeArgs;
@@ -153,6 +154,16 @@ impl OpenQueue {
             Some(start) => Settings::load_at(&self.repository, &self.config, start.accepted)?,
             None => Settings::load(&self.repository, &self.config)?,
         })
+    }
+
+    /// The branches of the run's tasks in the other repositories of its workspace, if it has any.
+    pub(super) fn other_branches(&self, run: &Run) -> Result<Option<OtherBranches>, Failure> {
+        let (Some(start), Some(plan)) = (&run.start, self.plan(run)?) else { return Ok(None) };
+        if plan.tasks.iter().all(|task| task.repos.is_empty()) {
+            return Ok(None);
+        }
+        let workspace = Workspace::load(&self.repository, &self.settings(run)?, &Cancel::new())?;
+        Ok(Some(OtherBranches::open(&workspace.sections, &plan, &start.session)))
     }
 
     /// The plan that the run was frozen with.

@@ -85,7 +85,7 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
         TicketState::Red { gate, .. } => TicketOutcome::Waiting {
             reason: format!("a fix: the gate '{gate}' failed together with other tasks"),
         },
-        TicketState::Lost => TicketOutcome::Lost,
+        TicketState::Lost | TicketState::LostElsewhere { .. } => TicketOutcome::Lost,
         TicketState::Reverted(reverted) => TicketOutcome::Reverted(*reverted),
         TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.clone() },
     }

@@ -76,7 +76,7 @@ impl GitQueue<'_> {
                     let fresh = self.refreshed(&ticket, &known)?;
                     let fresh = self.discard_untrusted_resolution(fresh, position.tip())?;
                     let fresh = match &fresh.standing {
-                        TicketState::Withheld { .. } => fresh,
+                        TicketState::Withheld { .. } | TicketState::Lost | TicketState::Reverted(_) => fresh,
                         _ => self.refreshed_elsewhere(fresh)?,
                     };
                     view.tickets.push(self.settle(&ticket, fresh)?);
@@ -234,6 +234,7 @@ impl GitQueue<'_> {
                 TicketState::Parked { .. }
                     | TicketState::Withheld { .. }
                     | TicketState::Lost
+                    | TicketState::LostElsewhere { .. }
                     | TicketState::Reverted(_)
             ) =>
             {
