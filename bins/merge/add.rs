@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, find_lost_branches},
-    history::{CommitSource, Run, State},
+    history::{CommitSource, HandMerge, Run, State},
     message::{Status, nearest},
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
@@ -45,6 +45,8 @@ pub(super) enum Added {
     Landed(TaskId),
     /// It was done on the run's own branch.
     InPlace(TaskId, BranchName),
+    /// A person merged it into this branch.
+    MergedByHand(TaskId, BranchName, HandMerge),
 }
 
 /// Runs the verb.
@@ -79,6 +81,11 @@ pub(super) fn sentence(added: &Added) -> String {
         Added::Landed(task) => format!("{task} has already landed"),
         Added::InPlace(task, branch) => {
             format!("{task} was done on {branch} itself: there is nothing to land")
+        }
+        Added::MergedByHand(task, branch, hand_merge) => {
+            let merge = hand_merge.merge.short();
+            let more = hand_merge.taken_back_words().map(|words| format!("; {words}")).unwrap_or_default();
+            format!("{task} was merged into {branch} by {merge}: there is nothing to land{more}")
         }
     }
 }
@@ -131,7 +138,7 @@ impl TicketMaker<'_> {
         let history = self.run.find(task);
         let state = history.map_or(State::Pending, |history| history.state.state);
         let is_own = self.into == self.site.scope.branch;
-        if let Some(reverted) = history.and_then(|history| history.reverted).filter(|_| is_own) {
+        if let Some(reverted) = history.and_then(|history| history.reverted.as_ref()).filter(|_| is_own) {
             let words = format!("'{task}' was {}", reverted.words());
             return Err(Failure::new(Exit::Person, words).hint(reverted.advice(task)));
         }
@@ -142,7 +149,11 @@ impl TicketMaker<'_> {
             self.refuse_later_commits_elsewhere(task)?;
             let is_merged = history.last().is_some_and(|event| event.status() == Status::Merge);
             let (task, branch) = (task.clone(), self.into.clone());
-            return Ok(if is_merged { Added::Landed(task) } else { Added::InPlace(task, branch) });
+            return Ok(match &history.merged_by_hand {
+                _ if is_merged => Added::Landed(task),
+                Some(hand_merge) => Added::MergedByHand(task, branch, hand_merge.clone()),
+                None => Added::InPlace(task, branch),
+            });
         }
         let branch = self.site.scope.branch.task_branch(task);
         let source = self.site.repository.find_branch(&branch)?.ok_or_else(|| {

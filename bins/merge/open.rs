@@ -14,7 +14,7 @@ use arborist_core::{
     run::Continuation,
     session::forget_unrecorded,
     settings::Settings,
-    workspace::Workspace,
+    workspace::{Workspace, compare_for_display},
 };
 
 use super::QueueScopeArgs;
@@ -124,6 +124,9 @@ impl OpenQueue {
     pub(super) fn scan_with_unrecorded(&self, reading: CommitSource) -> Result<(Run, Vec<TaskId>), Failure> {
         let mut run = self.try_scan(reading)??;
         let unrecorded = forget_unrecorded(&self.repository, &mut run)?;
+        if let Ok(settings) = self.settings(&run) {
+            compare_for_display(&self.repository, &settings, &mut run)?;
+        }
         Ok((run, unrecorded))
     }
 

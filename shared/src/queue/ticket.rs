@@ -137,7 +137,7 @@ impl Ticket {
         tip: Option<Oid>,
     ) -> Result<Option<TicketState>, GitError> {
         let history = run.find(&self.task);
-        if let Some(reverted) = history.and_then(|history| history.reverted) {
+        if let Some(reverted) = history.and_then(|history| history.reverted.clone()) {
             return Ok(Some(TicketState::Reverted(reverted)));
         }
         let has_landed =

@@ -86,7 +86,7 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
             reason: format!("a fix: the gate '{gate}' failed together with other tasks"),
         },
         TicketState::Lost | TicketState::LostElsewhere { .. } => TicketOutcome::Lost,
-        TicketState::Reverted(reverted) => TicketOutcome::Reverted(*reverted),
+        TicketState::Reverted(reverted) => TicketOutcome::Reverted(reverted.clone()),
         TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.clone() },
     }
 }
