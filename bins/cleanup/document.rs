@@ -255,8 +255,14 @@ fn add_totals(totals: &mut TotalsDocument, outcomes: &Outcomes) {
             totals.kept += 1;
         }
     }
-    let freed = outcomes.reclaimed.iter().filter(|one| one.failed.is_none());
-    totals.bytes += freed.map(|one| one.size).sum::<u64>();
+    for one in outcomes.reclaimed.iter().filter(|one| one.failed.is_none()) {
+        if outcomes.fates.is_some() {
+            totals.trashed += 1;
+            totals.trashed_bytes += one.size;
+        } else {
+            totals.bytes += one.size;
+        }
+    }
     totals.failed += outcomes.reclaimed.iter().filter(|one| one.failed.is_some()).count();
 }
 

@@ -154,7 +154,7 @@ fn sections(outcomes: &Outcomes) -> [Section<'_>; 4] {
             entries: gone,
         },
         Section {
-            heading: "Removed, and being deleted in the background:",
+            heading: "Moved to the trash, and being deleted in the background:",
             tone: Tone::Strong,
             entries: trashed,
         },
@@ -239,7 +239,10 @@ fn show_reclaimed(ui: &mut Ui, outcomes: &Outcomes) {
     if outcomes.reclaimed.is_empty() {
         return;
     }
-    let heading = if outcomes.fates.is_none() { "Would free:" } else { "Freed:" };
+    let heading = match outcomes.fates {
+        None => "Would free:",
+        Some(_) => "Moved to the trash, and being deleted in the background:",
+    };
     ui.line(&ui.paint(Tone::Strong, heading));
     let row = |one: &arborist_core::cleanup::Reclaimed| {
         let name = one.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -255,16 +258,18 @@ fn summary(all: &[Outcomes]) -> String {
     let is_dry = all.iter().all(|outcomes| outcomes.fates.is_none());
     let would = if is_dry { ("Would remove", "free") } else { ("Removed", "freed") };
     let mut words = format!("{} {}", would.0, totals.removed);
-    if totals.trashed > 0 {
-        words.push_str(&format!(", {} being deleted in the background", totals.trashed));
-    }
     words.push_str(&format!(", {} {}", if is_dry { "keep" } else { "kept" }, totals.kept));
     if totals.failed > 0 {
         words.push_str(&format!(", {} failed", totals.failed));
     }
     words = format!("{words}, {} {}", would.1, size(totals.bytes));
+    let more = match totals.trashed {
+        1 => "1 more is".to_owned(),
+        count => format!("{count} more are"),
+    };
     if totals.trashed > 0 {
-        words.push_str(&format!(", and will free {}", size(totals.trashed_bytes)));
+        let bytes = size(totals.trashed_bytes);
+        words.push_str(&format!("; {more} being deleted in the background, which will free {bytes}"));
     }
     format!("{words}.")
 }

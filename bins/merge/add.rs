@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, find_lost_branches},
-    history::{CommitSource, Run, State},
+    history::{CommitSource, HandMerge, Run, State},
     message::{Status, nearest},
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
+    process::shell_word,
     progress::{Boxes, Progress},
-    queue::{Priority, QueueError, StoredTicket, Ticket, TicketState},
+    queue::{LaterCommits, Priority, QueueError, StoredTicket, Ticket, TicketState},
 };
 use clap::Args;
 
@@ -44,6 +45,8 @@ pub(super) enum Added {
     Landed(TaskId),
     /// It was done on the run's own branch.
     InPlace(TaskId, BranchName),
+    /// A person merged it into this branch.
+    MergedByHand(TaskId, BranchName, HandMerge),
 }
 
 /// Runs the verb.
@@ -69,7 +72,7 @@ pub(super) fn sentence(added: &Added) -> String {
                 TicketState::Red { .. } => "; it failed a gate",
                 TicketState::Parked { .. } => "; its landing is parked",
                 TicketState::Withheld { .. } => "; it is withheld",
-                TicketState::Lost => "; its branch is lost",
+                TicketState::Lost | TicketState::LostElsewhere { .. } => "; its branch is lost",
                 TicketState::Reverted(_) => "; it was merged and reverted",
                 TicketState::Conflict { .. } => ", but has a conflict that you have to resolve",
             };
@@ -78,6 +81,11 @@ pub(super) fn sentence(added: &Added) -> String {
         Added::Landed(task) => format!("{task} has already landed"),
         Added::InPlace(task, branch) => {
             format!("{task} was done on {branch} itself: there is nothing to land")
+        }
+        Added::MergedByHand(task, branch, hand_merge) => {
+            let merge = hand_merge.merge.short();
+            let more = hand_merge.taken_back_words().map(|words| format!("; {words}")).unwrap_or_default();
+            format!("{task} was merged into {branch} by {merge}: there is nothing to land{more}")
         }
     }
 }
@@ -106,6 +114,10 @@ pub(super) fn enlist(site: &OpenQueue, args: &QueueAddArgs) -> Result<Vec<Added>
     Ok(added)
 }
 
+fn commits(count: u64) -> String {
+    if count == 1 { "1 commit".to_owned() } else { format!("{count} commits") }
+}
+
 /// Removes duplicates.
 pub(super) fn unique(tasks: &[TaskId]) -> Vec<&TaskId> {
     let mut seen = HashSet::new();
@@ -126,7 +138,7 @@ impl TicketMaker<'_> {
         let history = self.run.find(task);
         let state = history.map_or(State::Pending, |history| history.state.state);
         let is_own = self.into == self.site.scope.branch;
-        if let Some(reverted) = history.and_then(|history| history.reverted).filter(|_| is_own) {
+        if let Some(reverted) = history.and_then(|history| history.reverted.as_ref()).filter(|_| is_own) {
             let words = format!("'{task}' was {}", reverted.words());
             return Err(Failure::new(Exit::Person, words).hint(reverted.advice(task)));
         }
@@ -134,9 +146,14 @@ impl TicketMaker<'_> {
             && state == State::Complete
         {
             self.refuse_later_commits(task)?;
+            self.refuse_later_commits_elsewhere(task)?;
             let is_merged = history.last().is_some_and(|event| event.status() == Status::Merge);
             let (task, branch) = (task.clone(), self.into.clone());
-            return Ok(if is_merged { Added::Landed(task) } else { Added::InPlace(task, branch) });
+            return Ok(match &history.merged_by_hand {
+                _ if is_merged => Added::Landed(task),
+                Some(hand_merge) => Added::MergedByHand(task, branch, hand_merge.clone()),
+                None => Added::InPlace(task, branch),
+            });
         }
         let branch = self.site.scope.branch.task_branch(task);
         let source = self.site.repository.find_branch(&branch)?.ok_or_else(|| {
@@ -214,11 +231,25 @@ impl TicketMaker<'_> {
         if later == 0 {
             return Ok(());
         }
-        let commits = if later == 1 { "1 commit".to_owned() } else { format!("{later} commits") };
+        let commits = commits(later);
         let words = format!("'{task}' has landed, and '{branch}' has {commits} that '{}' lacks", self.into);
         Err(Failure::new(Exit::No, words)
             .hint(format!("merge them yourself: git merge {branch}"))
             .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
+    }
+
+    /// The same in the other repositories of the task.
+    fn refuse_later_commits_elsewhere(&self, task: &TaskId) -> Result<(), Failure> {
+        let elsewhere = self.site.other_branches(self.run)?;
+        let later = elsewhere.map(|elsewhere| elsewhere.find_later_commits(task)).transpose()?.flatten();
+        let Some(LaterCommits { repo, branch, target, place, count }) = later else { return Ok(()) };
+        let commits = commits(count);
+        let words =
+            format!("'{task}' has landed, and '{branch}' in {repo} has {commits} that '{target}' lacks");
+        let place = shell_word(&place.to_string_lossy());
+        Err(Failure::new(Exit::No, words)
+            .hint(format!("merge them yourself: git -C {place} merge {branch}"))
+            .hint(format!("or start it over: git arborist reset {task} && git arborist gardener")))
     }
 
     fn ticket(&self, task: &TaskId, source: Oid, priority: Priority) -> Ticket {

@@ -249,6 +249,7 @@ fn details(standing: &TicketState) -> (Option<String>, Option<GateDocument>, Vec
         TicketState::Waiting
         | TicketState::Withheld { .. }
         | TicketState::Lost
+        | TicketState::LostElsewhere { .. }
         | TicketState::Reverted(_) => (None, None, Vec::new()),
     }
 }

@@ -10,10 +10,11 @@ use arborist_core::{
     name::TaskId,
     plan::Plan,
     process::Cancel,
-    queue::{QueueClaim, QueueError, Store, Target, opened_for},
+    queue::{OtherBranches, QueueClaim, QueueError, Store, Target, opened_for},
     run::Continuation,
     session::forget_unrecorded,
     settings::Settings,
+    workspace::{Workspace, compare_for_display},
 };
 
 use super::QueueScopeArgs;
@@ -123,6 +124,9 @@ impl OpenQueue {
     pub(super) fn scan_with_unrecorded(&self, reading: CommitSource) -> Result<(Run, Vec<TaskId>), Failure> {
         let mut run = self.try_scan(reading)??;
         let unrecorded = forget_unrecorded(&self.repository, &mut run)?;
+        if let Ok(settings) = self.settings(&run) {
+            compare_for_display(&self.repository, &settings, &mut run)?;
+        }
         Ok((run, unrecorded))
     }
 
@@ -153,6 +157,16 @@ impl OpenQueue {
             Some(start) => Settings::load_at(&self.repository, &self.config, start.accepted)?,
             None => Settings::load(&self.repository, &self.config)?,
         })
+    }
+
+    /// The branches of the run's tasks in the other repositories of its workspace, if it has any.
+    pub(super) fn other_branches(&self, run: &Run) -> Result<Option<OtherBranches>, Failure> {
+        let (Some(start), Some(plan)) = (&run.start, self.plan(run)?) else { return Ok(None) };
+        if plan.tasks.iter().all(|task| task.repos.is_empty()) {
+            return Ok(None);
+        }
+        let workspace = Workspace::load(&self.repository, &self.settings(run)?, &Cancel::new())?;
+        Ok(Some(OtherBranches::open(&workspace.sections, &plan, &start.session)))
     }
 
     /// The plan that the run was frozen with.

@@ -107,7 +107,9 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
         [one] if failure.exit == Exit::No => with_verb(failure, one),
         _ => failure,
     })?;
-    let is_settled = |added: &add::Added| matches!(added, add::Added::Landed(_) | add::Added::InPlace(..));
+    let is_settled = |added: &add::Added| {
+        matches!(added, add::Added::Landed(_) | add::Added::InPlace(..) | add::Added::MergedByHand(..))
+    };
     if added.iter().all(is_settled) && !args.scope.json {
         added.iter().for_each(|added| ui.line(&add::sentence(added)));
         return Ok(Exit::Done);

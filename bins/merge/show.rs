@@ -8,8 +8,8 @@ use arborist_core::{
     message::plain_text,
     name::TaskId,
     queue::{
-        LogEntry, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState, arrange,
-        waits_for,
+        LogEntry, OtherBranches, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket,
+        TicketState, arrange, waits_for,
     },
 };
 
@@ -54,8 +54,9 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
         return Ok(Vec::new());
     }
     let run = site.scan(CommitSource::Cached)?;
+    let elsewhere = site.other_branches(&run)?;
     for one in &mut stored {
-        look_for_trouble(site, &run, &mut one.ticket)?;
+        look_for_trouble(site, (&run, elsewhere.as_ref()), &mut one.ticket)?;
     }
     let mut listed = listed(stored, &landed(&run));
     for Listed { ticket, advice, .. } in &mut listed {
@@ -72,12 +73,20 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
 }
 
 /// Adds whether only a person can help, as it is now: nothing has to land for this to be known.
-fn look_for_trouble(site: &OpenQueue, run: &Run, ticket: &mut Ticket) -> Result<(), Failure> {
+fn look_for_trouble(
+    site: &OpenQueue,
+    (run, elsewhere): (&Run, Option<&OtherBranches>),
+    ticket: &mut Ticket,
+) -> Result<(), Failure> {
     if matches!(ticket.standing, TicketState::Parked { .. }) {
         return Ok(());
     }
     let tip = site.repository.find_branch(&ticket.branch())?;
-    match ticket.find_trouble(&site.repository, run, tip)? {
+    let trouble = match (ticket.find_trouble(&site.repository, run, tip)?, elsewhere) {
+        (None, Some(elsewhere)) => elsewhere.find_lost(&site.repository, ticket)?,
+        (trouble, _) => trouble,
+    };
+    match trouble {
         Some(trouble) => {
             ticket.standing = trouble;
             return Ok(());
@@ -235,6 +244,7 @@ fn needs_person(listed: &Listed) -> bool {
             TicketState::Conflict { escalated: true, .. }
                 | TicketState::Parked { .. }
                 | TicketState::Lost
+                | TicketState::LostElsewhere { .. }
                 | TicketState::Reverted(_)
         )
 }
@@ -269,7 +279,7 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
             site.command("run"),
             site.start_over(run, task),
         )),
-        TicketState::Lost => {
+        TicketState::Lost | TicketState::LostElsewhere { .. } => {
             let drop = site.command(&format!("drop {task}"));
             listed.ticket.advice().map(|advice| format!("{advice}\nor give it up: {drop}"))
         }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use arborist_core::{
     failure::Failure,
-    history::{CommitSource, State, TaskHistory},
+    history::{CommitSource, HandMerge, State, TaskHistory},
     name::TaskId,
     process::FileLock,
 };
@@ -29,9 +29,13 @@ pub(super) fn tell(site: &OpenQueue, ui: &mut Ui) {
         let queued = site.store().load(Some(&site.scope.branch)).unwrap_or_default();
         let is_queued = |task: &TaskId| queued.iter().any(|stored| stored.ticket.task == *task);
         for history in run.tasks.iter().filter(|history| !is_queued(&history.id)) {
-            if let Some(reverted) = history.reverted {
+            if let Some(reverted) = &history.reverted {
                 ui.note(&format!("{} was {}", history.id, reverted.words()));
                 ui.hint(&reverted.advice(&history.id));
+            }
+            let hand_merge = history.merged_by_hand.as_ref();
+            if let Some(words) = hand_merge.and_then(HandMerge::taken_back_words) {
+                ui.note(&format!("{} was merged by hand, and {words}", history.id));
             }
         }
     }

@@ -55,7 +55,9 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
             format!("{task} landed as {}, but is waiting for a checkout{resolved}", commit.short())
         }
         TicketOutcome::NotChosen => format!("{task} is not needed: other tasks have landed instead"),
-        TicketOutcome::NoChange => format!("{task} changes nothing: its target already has all its changes"),
+        TicketOutcome::NoChange => {
+            format!("{task} changes nothing: its target already has its commits, or all its changes")
+        }
         TicketOutcome::Conflict { conflicts, escalated } => {
             let asked = if *escalated { PERSON_NEEDED } else { "" };
             format!("{task} is in conflict: {}{asked}", describe_conflicts(conflicts))

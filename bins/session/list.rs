@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    session::{Record, StoredRecord},
+    session::{DamagedRecord, Record, StoredRecord},
 };
 use clap::Args;
 
@@ -11,7 +11,11 @@ use super::{
     open::{JsonArgs, OpenSessions, open},
     words::{Last, cost_of, plan_of, table, tokens_of, tone_of},
 };
-use crate::{clock, document, entry::Outcome, ui::Ui};
+use crate::{
+    clock, document,
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct SessionListArgs {
@@ -31,7 +35,7 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
         return document::print(ui, &SessionListDocument { sessions });
     }
     let standings: Vec<_> = sessions.iter().map(|stored| opened.standing(stored)).collect();
-    let rows: Vec<[String; 8]> = sessions
+    let mut rows: Vec<[String; 8]> = sessions
         .iter()
         .zip(&standings)
         .map(|(stored, standing)| {
@@ -48,7 +52,15 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
             ]
         })
         .collect();
-    table(ui, HEADINGS, &rows, Last::Cut, |row, column| (column == 1).then(|| tone_of(standings[row])));
+    let damaged = DamagedRecord::list();
+    let nothing = String::new;
+    rows.extend(damaged.iter().map(|damaged| {
+        let (session, state) = (damaged.session.to_string(), "damaged".to_owned());
+        [session, state, nothing(), nothing(), nothing(), nothing(), nothing(), nothing()]
+    }));
+    let tone = |row: usize| standings.get(row).map_or(Tone::Bad, |standing| tone_of(*standing));
+    table(ui, HEADINGS, &rows, Last::Cut, |row, column| (column == 1).then(|| tone(row)));
+    damaged.iter().for_each(|damaged| ui.hint(&damaged.advice()));
     if rows.is_empty() {
         ui.err("no session is recorded here\n");
         ui.hint(&hint(&opened.repository.list_remotes()?));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::start::difference,
-    git::{Repository, list_skipped_refs},
+    git::Repository,
     history::Run,
     message::PlanRef,
     name::{BranchName, Oid},
@@ -14,8 +14,8 @@ use arborist_core::{
     run::{bring_file, replay_only_error},
     safe_files,
     session::{
-        Driver, Record, RecordKind, Resumed, SESSIONS, SessionEnd, SessionState, SessionVerdict,
-        SessionWriter, StoredRecord, recover_from_crash,
+        DamagedRecord, Driver, Record, RecordKind, Resumed, SessionEnd, SessionError, SessionState,
+        SessionVerdict, SessionWriter, StoredRecord, recover_from_crash,
     },
     worktree::SessionWorktree,
 };
@@ -185,14 +185,9 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
 /// The error for a session whose record cannot be read and whose id begins with this, if there is one. Call this after the
 /// sessions were listed.
 fn find_damaged(prefix: &str) -> Option<Failure> {
-    let (name, why) = list_skipped_refs(SESSIONS)
-        .into_iter()
-        .find(|(name, _)| name.strip_prefix(SESSIONS).is_some_and(|id| id.starts_with(prefix)))?;
-    let session = name.strip_prefix(SESSIONS).unwrap_or_default();
-    let words = format!("the record of session '{session}' cannot be read: '{name}': {why}");
-    Some(Failure::new(Exit::Person, words).hint(
-        "continue it on its branch, which writes a new record: git switch <branch> && git arborist gardener",
-    ))
+    let mut damaged = DamagedRecord::list().into_iter();
+    let found = damaged.find(|damaged| damaged.session.as_str().starts_with(prefix))?;
+    Some(SessionError::Damaged(found).into())
 }
 
 /// Unfinished runs. Replays are continued only by name.

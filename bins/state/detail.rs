@@ -1,7 +1,7 @@
 //! One task in detail: its state, its history, and its failures.
 
 use arborist_core::{
-    history::{EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED, State, TaskHistory},
+    history::{EXCERPTS, Event, FAILED, FAILED_TESTS, HandMerge, INTERRUPTED, State, TaskHistory},
     message::{BodySection, Key, plain_text},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
@@ -152,7 +152,9 @@ fn history_facts(view: &StateView<'_>, history: &TaskHistory) -> Vec<(&'static s
             "make a commit on top of both, for example with: git arborist reset".into(),
         ));
     }
-    if let Some(reverted) = history.reverted {
+    let taken_back = history.merged_by_hand.as_ref().and_then(HandMerge::taken_back_words);
+    facts.extend(taken_back.map(|words| ("note", words)));
+    if let Some(reverted) = &history.reverted {
         facts.push(("why", reverted.words()));
         facts.extend(reverted.advice(&history.id).lines().map(|line| ("to resolve it", line.to_owned())));
     }

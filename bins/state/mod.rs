@@ -30,6 +30,7 @@ use arborist_core::{
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
     settings::Settings,
+    workspace::compare_for_display,
 };
 use clap::Parser;
 
@@ -205,6 +206,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         (Some(parked), Some(tip)) => repository.list_between(&[parked], &[tip])?.into_iter().collect(),
         _ => HashSet::new(),
     };
+    compare_for_display(&repository, &settings, &mut run)?;
     for task in forget_unrecorded(&repository, &mut run)? {
         ui.warn(&format!(
             "the branch of '{task}' has work that the session's records do not have: it does not count"

@@ -1,7 +1,7 @@
 //! Remarks about a task besides its state: the process at work, the last failure, what it waits for.
 
 use arborist_core::{
-    history::{Event, FAILED, State},
+    history::{Event, FAILED, HandMerge, RevertedMerge, State},
     message::Status,
     name::Oid,
     progress::NodeProgress,
@@ -31,8 +31,11 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Strin
         parts.push("reverted".into());
     }
     if standing.state == State::Reverted {
-        parts.extend(standing.history.and_then(|history| history.reverted).map(|reverted| reverted.words()));
+        let reverted = standing.history.and_then(|history| history.reverted.as_ref());
+        parts.extend(reverted.map(RevertedMerge::words));
     }
+    let hand_merge = standing.history.and_then(|history| history.merged_by_hand.as_ref());
+    parts.extend(hand_merge.and_then(HandMerge::taken_back_words));
     let last = standing.history.and_then(|history| history.last());
     match (pause, standing.attempt().filter(|attempt| attempt.0 > 0)) {
         (Some(pause), _) => parts.push(pause),

@@ -58,7 +58,8 @@ pub(super) fn run_recycle(args: &RecycleArgs, ui: &mut Ui) -> Outcome {
 }
 
 pub(super) fn run_repair(args: &PruneArgs, ui: &mut Ui) -> Outcome {
-    let done = open(&args.scope, ui)?.pool.repair()?;
+    let opened = open(&args.scope, ui)?;
+    let done = opened.pool.repair()?;
     if !done.said.is_empty() {
         ui.line(&done.said);
     }
@@ -67,6 +68,7 @@ pub(super) fn run_repair(args: &PruneArgs, ui: &mut Ui) -> Outcome {
     }
     for path in &done.broken {
         ui.warn(&format!("{} is still broken", shown(path)));
+        ui.hint(&opened.pool.advice_for_broken(path));
     }
     Ok(if done.broken.is_empty() { Exit::Done } else { Exit::No })
 }

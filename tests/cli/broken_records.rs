@@ -69,7 +69,7 @@ fn a_damaged_record_of_another_session_stops_no_run() {
 }
 
 #[test]
-fn a_session_with_a_damaged_record_is_named_and_no_other_one_is_started() {
+fn a_session_with_a_damaged_record_is_continued_from_its_branch_with_a_new_record() {
     for damage in DAMAGES {
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
         repo.arborist(["gardener", "--session-branch", "--only", "T001"]).succeeds();
@@ -77,16 +77,26 @@ fn a_session_with_a_damaged_record_is_named_and_no_other_one_is_started() {
         let session = name.rsplit('/').next().unwrap().to_owned();
         damage(&repo, &name);
         let calls = repo.calls();
-        let said = repo.arborist(["gardener", "--session-branch"]).exits(2);
-        let place = repo.root().join(format!("repo.arborist/session-{session}"));
-        said.err(&format!("the record of session '{session}' cannot be read: '{name}'"))
-            .err(&format!("git -C '{}' arborist gardener", place.display()))
-            .err("--new-run");
-        assert_eq!((repo.calls(), sessions(&repo).len()), (calls, 1), "nothing was done");
-        // The branch tells what was done.
-        repo.arborist_in(&place, ["gardener"]).succeeds().out("1 completed (T002)");
-        repo.arborist(["gardener", "--session-branch"]).succeeds().never("cannot be read");
-        assert_eq!(sessions(&repo).len(), 1);
+        let words = format!("session '{session}' is damaged: its record '{name}' could not be read");
+        repo.arborist(["session", "list"])
+            .succeeds()
+            .out(&session)
+            .out("damaged")
+            .err("gardener --session-branch");
+        for verb in [&["resume", &session][..], &["resume"], &["show", &session[..6]]] {
+            repo.arborist(["session"].iter().chain(verb))
+                .exits(2)
+                .err(&words)
+                .err("gardener --session-branch");
+        }
+        assert_eq!(repo.calls(), calls);
+        // The branch says what was done.
+        let said = repo.arborist(["gardener", "--session-branch"]).succeeds();
+        said.err(&name).err(&format!("continuing session '{session}'")).out("1 completed (T002)");
+        assert_eq!((repo.calls(), sessions(&repo).len()), (calls + 2, 1));
+        repo.arborist(["gardener", "--session-branch"]).succeeds().never(&name);
+        repo.arborist(["session", "list"]).succeeds().never("damaged").out("complete");
+        repo.arborist(["session", "show", &session]).succeeds();
     }
 }
 

@@ -172,8 +172,8 @@ fn a_worktree_is_moved_to_trash_and_trash_that_is_being_deleted_is_not_listed() 
     repo.plant("rm", &script);
     repo.cleanup(&["--older-than", "0"])
         .succeeds()
-        .out("being deleted in the background:")
-        .out("1 being deleted in the background");
+        .out("Moved to the trash, and being deleted in the background:")
+        .out("1 more is being deleted in the background, which will free ");
     repo.cleanup(&["--older-than", "0"]).succeeds().never("in the background");
     fs::write(wait, "").unwrap();
     let base = repo.root().join("repo.arborist");

@@ -170,3 +170,28 @@ fn ignored_files_of_yours_are_not_committed_when_a_task_stops_ignoring_them() {
         assert_eq!(repo.read(".env") + &repo.read("local/old"), "mine\nmine\n");
     }
 }
+
+#[test]
+fn a_test_that_changes_files_in_a_submodule_fails_and_the_change_is_not_taken_for_the_users() {
+    for (options, deed) in [
+        (&[][..], "echo test > sm/g"),
+        (&["--isolate"], "echo test > sm/g"),
+        (&[], "git -C sm -c user.name=a -c user.email=a@a commit -q --allow-empty -m test"),
+    ] {
+        let repo = repo("echo new > d/g");
+        let _module = add_submodule(&repo);
+        repo.git(["config", "--global", "protocol.file.allow", "always"]).succeeds();
+        let test = format!("grep -q old d/g || {{ {deed}; }}");
+        let args = ["gardener", "--max-retries", "2", "--sandbox", "off", "--test-command", &test];
+        let said = repo.arborist(args.iter().chain(options)).exits(1);
+        let said = said.err("the tests changed files or checked out another commit in a submodule");
+        said.err("T1 attempt 2: an earlier attempt ");
+    }
+}
+
+#[test]
+fn new_files_of_a_test_in_a_submodule_do_not_fail_it() {
+    let repo = repo("echo new > d/g");
+    let _module = add_submodule(&repo);
+    repo.arborist(["gardener", "--test-command", "echo cache > sm/cache"]).succeeds();
+}

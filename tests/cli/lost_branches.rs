@@ -3,6 +3,8 @@
 
 use arborist_testkit::TestRepo;
 
+use crate::test_workspace::TestWorkspace;
+
 const WORKER: &str = r#"
 case "$prompt" in
   "Review"*) echo APPROVED ;;
@@ -162,4 +164,56 @@ fn a_landing_that_is_no_longer_on_the_target_does_not_count_and_is_made_again() 
     repo.arborist(["state", "--exit-code"]).succeeds().never("not landed");
     assert_eq!(repo.calls(), calls, "it is landed again, and not done again");
     assert_eq!(repo.git(["show", "main:T002.txt"]).answer(), "T002");
+}
+
+const IN_BACKEND: &str = "- [ ] T001 [P] [repo:backend] one\n";
+
+/// The branch of T001 in the repository 'backend'.
+fn branch_in_backend(workspace: &TestWorkspace) -> String {
+    let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist/task/*/T001"];
+    workspace.git_in(&workspace.clone_of("backend"), list).answer()
+}
+
+#[test]
+fn a_task_whose_branch_in_another_repository_is_gone_is_lost_until_the_branch_is_back() {
+    let workspace = TestWorkspace::of(&["backend"], IN_BACKEND);
+    workspace.agent(WORKER);
+    workspace.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    workspace.arborist(["gardener", "--jobs", "2"]).exits(1);
+    let (backend, scope) = (workspace.clone_of("backend"), workspace.session_branch("repo"));
+    let branch = branch_in_backend(&workspace);
+    let tip = workspace.git_in(&backend, ["rev-parse", &branch]).answer();
+    workspace.git_in(&backend, ["update-ref", "-d", &format!("refs/heads/{branch}")]).succeeds();
+    let merge = |verb: &[&str]| workspace.arborist([&["merge"], verb, &["--scope", &scope]].concat());
+    let back = format!("branch '{branch}' {tip}");
+    let words = format!("its branch '{branch}' in backend is gone; it was at {}", &tip[..10]);
+    for _ in 0..2 {
+        merge(&["status"]).exits(2).out("lost").out(&words).err(&back).err("merge drop T001");
+        merge(&["status", "--json"]).exits(2).out("\"state\": \"lost\"");
+        merge(&["run"]).exits(2).out("1 lost (T001)").err(&words).err(&back);
+    }
+    workspace.arborist(["state", "--scope", &scope]).succeeds().out("lost");
+    workspace.git_in(&backend, ["branch", &branch, &tip]).succeeds();
+    merge(&["status"]).succeeds().out("waiting");
+    merge(&["run"]).succeeds().out("1 landed (T001)");
+}
+
+#[test]
+fn commits_on_the_branch_of_a_landed_task_in_another_repository_are_not_taken_for_landed() {
+    let workspace = TestWorkspace::of(&["backend"], IN_BACKEND);
+    workspace.agent(WORKER);
+    workspace.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let (backend, scope) = (workspace.clone_of("backend"), workspace.session_branch("repo"));
+    let merge =
+        |options: &[&str]| workspace.arborist([&["merge", "T001", "--scope", &scope], options].concat());
+    merge(&[]).succeeds().out("T001 has already landed");
+    let branch = branch_in_backend(&workspace);
+    let place = workspace.root().join("more");
+    let place = place.to_str().unwrap();
+    workspace.git_in(&backend, ["worktree", "add", "-q", "--force", place, &branch]).succeeds();
+    workspace.git(["-C", place, "commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
+    let words = format!("'T001' has landed, and '{branch}' in backend has 1 commit that ");
+    for options in [&[][..], &["--force"]] {
+        merge(options).exits(1).err(&words).err(&format!("merge {branch}"));
+    }
 }

@@ -209,8 +209,8 @@ fn a_damaged_record_is_named_by_resume() {
     repo.git(["update-ref", &name, &blob]).succeeds();
     for args in [&["session", "resume"][..], &["session", "resume", session]] {
         let said = repo.arborist(args).exits(2);
-        said.err(&format!("the record of session '{session}' cannot be read"))
-            .err("git switch <branch> && git arborist gardener");
+        said.err(&format!("session '{session}' is damaged: its record '{name}' could not be read"))
+            .err("git arborist gardener --session-branch");
     }
     repo.arborist(["session", "resume", "zzz"]).exits(1).err("there is no session 'zzz'");
 }

@@ -295,8 +295,8 @@ fn a_task_whose_branch_there_is_gone_does_not_land_without_it() {
     let tip = workspace.git_in(&backend, ["rev-parse", &branch]).answer();
     workspace.git_in(&backend, ["update-ref", "-d", &format!("refs/heads/{branch}")]).succeeds();
     let scope = workspace.session_branch("repo");
-    workspace.arborist(["merge", "run", "--scope", &scope]).exits(1).out("1 waiting (T001)");
-    workspace.arborist(["merge", "status", "T001", "--scope", &scope]).succeeds().out("in backend is gone");
+    workspace.arborist(["merge", "run", "--scope", &scope]).exits(2).out("1 lost (T001)");
+    workspace.arborist(["merge", "status", "T001", "--scope", &scope]).exits(2).out("in backend is gone");
     assert!(!has_landed(&workspace, "T001"));
     workspace.git_in(&backend, ["branch", &branch, &tip]).succeeds();
     workspace.arborist(["merge", "run", "--scope", &scope]).succeeds().out("1 landed (T001)");

@@ -421,3 +421,51 @@ fn an_empty_folder_in_the_place_of_a_git_file_is_replaced() {
     repo.arborist(["worktree", "repair"]).succeeds().out("repaired ");
     assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), "");
 }
+
+#[test]
+fn a_worktree_with_a_damaged_git_directory_is_shown_as_broken_and_repaired() {
+    let damages: [fn(&TestRepo); 4] = [
+        |repo| fs::remove_dir_all(repo.path(".git/worktrees/T1")).unwrap(),
+        |repo| repo.write(".git/worktrees/T1/commondir", "/nowhere\n"),
+        |repo| repo.write(".git/worktrees/T1/index", "zzz\n"),
+        |repo| repo.write(".git/worktrees/T1/index", ""),
+    ];
+    for damage in damages {
+        let repo = TestRepo::init();
+        let place = add(&repo, "T1");
+        fs::write(place.join("done"), "done\n").unwrap();
+        repo.git_in(&place, ["add", "done"]).succeeds();
+        repo.git_in(&place, ["commit", "-q", "-m", "done"]).succeeds();
+        fs::write(place.join("done"), "changed\n").unwrap();
+        fs::write(place.join("new"), "mine\n").unwrap();
+        damage(&repo);
+        assert_eq!(list(&repo, &[])[0]["state"], "broken");
+        repo.arborist(["worktree", "list"]).succeeds().out("broken").err("git arborist worktree repair");
+        for verb in ["show", "path"] {
+            repo.arborist(["worktree", verb, "T1"]).exits(1).err("git arborist worktree repair");
+        }
+        repo.arborist(["worktree", "repair"]).succeeds().out("repaired ").never("error");
+        assert_eq!(list(&repo, &[])[0]["state"], "pending");
+        assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), " M done\n?? new");
+        assert_eq!(
+            repo.git_in(&place, ["symbolic-ref", "HEAD"]).answer(),
+            "refs/heads/arborist/task/main/T1"
+        );
+        repo.arborist(["worktree", "repair"]).succeeds().never("repaired");
+        repo.arborist(["worktree", "remove", "T1", "--force"]).succeeds().out("removed ");
+    }
+}
+
+#[test]
+fn a_worktree_whose_branch_nothing_tells_is_left_alone_with_what_to_do() {
+    let repo = TestRepo::init();
+    let place = add(&repo, "T1");
+    let lane = place.with_file_name("lane-7");
+    fs::remove_dir_all(repo.path(".git/worktrees/T1")).unwrap();
+    fs::rename(&place, &lane).unwrap();
+    fs::write(lane.join("new"), "mine\n").unwrap();
+    assert_eq!(list(&repo, &[])[0]["state"], "broken");
+    let said = repo.arborist(["worktree", "repair"]).exits(1).err("is still broken");
+    said.err("keep its files and move it away with: mv ").never("unable to locate");
+    assert_eq!(fs::read_to_string(lane.join("new")).unwrap(), "mine\n");
+}

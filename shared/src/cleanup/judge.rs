@@ -298,7 +298,7 @@ fn judge_remote(commits: &Commits) -> CleanupVerdict {
             CleanupVerdict::Remove(Grounds::Landed(into.clone(), *how), save)
         }
         Commits::Loose(count) => CleanupVerdict::Keep(KeepReason::Loose(*count)),
-        Commits::Reverted(reverted) => CleanupVerdict::Keep(KeepReason::Reverted(*reverted)),
+        Commits::Reverted(reverted) => CleanupVerdict::Keep(KeepReason::Reverted(reverted.clone())),
         Commits::None => CleanupVerdict::Keep(KeepReason::Unknown("what it holds".into())),
     }
 }
@@ -323,7 +323,7 @@ fn judge_work(candidate: &Candidate, unsaved: UnsavedPolicy) -> CleanupVerdict {
             return CleanupVerdict::Keep(KeepReason::Loose(*count));
         }
         Commits::Reverted(reverted) if unsaved == UnsavedPolicy::Kept => {
-            return CleanupVerdict::Keep(KeepReason::Reverted(*reverted));
+            return CleanupVerdict::Keep(KeepReason::Reverted(reverted.clone()));
         }
         Commits::Loose(_) | Commits::Landed { .. } | Commits::Copied | Commits::Reverted(_) => true,
         Commits::Held | Commits::None => false,

@@ -127,7 +127,7 @@ pub fn refuse_waiting(due: &[&Task], progress: &Progress<'_>) -> Result<(), Gard
 pub fn refuse_reverted(wanted: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
     let is_reverted = |standing: &&NodeProgress<'_>| standing.state == State::Reverted;
     for standing in wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_reverted) {
-        if let Some(reverted) = standing.history.and_then(|history| history.reverted) {
+        if let Some(reverted) = standing.history.and_then(|history| history.reverted.clone()) {
             return Err(GardenerError::Reverted { task: standing.id.clone(), reverted });
         }
     }

@@ -159,7 +159,7 @@ pub use verified_objects::ForgedObject;
 pub use version::GitVersion;
 pub use worktree_folders::{REPLACED, TRASH};
 pub use worktree_git_dirs::{ExemptGitDir, GitDirWatch, UsersCheckout};
-pub use worktree_head::has_valid_head;
+pub use worktree_head::{has_valid_head, has_valid_index};
 pub use worktree_link::{named_path, target_of};
 pub use worktrees::{Checkout, UncommittedPath, Worktree, plain_path};
 pub use write::{NewCommit, RefMove, Signing};

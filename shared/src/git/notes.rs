@@ -5,7 +5,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::{GitError, RawCommit, Ref, Repository, command::checked, ref_files::RefValue};
+use super::{
+    GitError, RawCommit, Ref, Repository, command::checked, copy_aside, ref_files::RefValue, report_moved,
+};
 use crate::{
     name::{ObjectKind, Oid},
     process::RunningProgram,
@@ -151,10 +153,15 @@ impl Repository {
         loose.into_iter().filter(|(name, value)| *value == RefValue::Other && is_damaged(name)).collect()
     }
 
-    /// Removes a ref whose file is damaged, so that it can be written again. Returns whether there was one.
+    /// Removes a ref whose file is damaged, so that it can be written again. A copy of the file is kept, and named at the
+    /// end of the command. Returns whether there was one.
     pub fn remove_broken_ref(&self, name: &str) -> Result<bool, GitError> {
         if !self.has_files_backend || self.find_broken_files(name).is_empty() {
             return Ok(false);
+        }
+        let file = self.common_dir.join(name);
+        if let Ok(copy) = copy_aside(&self.common_dir, &file) {
+            report_moved(file, copy);
         }
         self.remove_invalid_ref(name).map(|()| true)
     }

@@ -78,6 +78,13 @@ impl Repository {
         Ok(files)
     }
 
+    /// The renamed files among changes between two trees: their old and new paths.
+    pub fn find_renames(&self, changes: &[TreeChange]) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
+        let renamed = |file: ChangedFile| Some((file.old?.path, file.new?.path));
+        let files = self.pair_renamed(changes.to_vec())?.into_iter();
+        Ok(files.filter(|file| file.similarity.is_some()).filter_map(renamed).collect())
+    }
+
     /// Pairs of a new file and a deleted one, with their similarity. Each file occurs at most once.
     fn find_pairs(
         &self,

@@ -46,6 +46,15 @@ enum SubmoduleRepository {
 /// Uncommitted changes in submodules: a digest for each path.
 pub type SubmoduleChanges = BTreeMap<Vec<u8>, String>;
 
+/// What is compared in a submodule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SubmoduleContent {
+    /// All uncommitted changes.
+    Changes,
+    /// The commit that is checked out, and changes of tracked files.
+    TrackedFiles,
+}
+
 /// Collects changes, and turns them into one digest.
 #[derive(Debug, Default)]
 struct ChangeDigest {
@@ -134,6 +143,20 @@ impl Repository {
     /// there. So each submodule is checked here, if its settings are watched. For a `.git` that is a folder in the
     /// worktree that is the case only if the tree `known` has a submodule there, and only in the main worktree.
     pub fn submodule_changes(&self, known: Option<Oid>) -> Result<SubmoduleChanges, GitError> {
+        self.digest_submodules(known, SubmoduleContent::Changes)
+    }
+
+    /// The submodules of the index, each with a digest of the commit that is checked out and of changes of tracked
+    /// files. New files do not count.
+    pub fn tracked_in_submodules(&self, known: Option<Oid>) -> Result<SubmoduleChanges, GitError> {
+        self.digest_submodules(known, SubmoduleContent::TrackedFiles)
+    }
+
+    fn digest_submodules(
+        &self,
+        known: Option<Oid>,
+        content: SubmoduleContent,
+    ) -> Result<SubmoduleChanges, GitError> {
         let gitlinks = self.list_gitlinks()?;
         if gitlinks.is_empty() {
             return Ok(SubmoduleChanges::new());
@@ -145,13 +168,13 @@ impl Repository {
             let mut found = ChangeDigest::default();
             match self.repository_of_submodule(&place) {
                 Some(SubmoduleRepository::Module(git_dir)) => {
-                    self.digest_submodule(&git_dir, &place, MAX_DEPTH, &mut found)?;
+                    self.digest_submodule((&git_dir, &place), content, MAX_DEPTH, &mut found)?;
                 }
                 Some(SubmoduleRepository::Folder(git_dir)) if folders.contains(&path) => {
-                    self.digest_submodule(&git_dir, &place, MAX_DEPTH, &mut found)?;
+                    self.digest_submodule((&git_dir, &place), content, MAX_DEPTH, &mut found)?;
                 }
-                None => found.add_folder(&place),
-                Some(_) => {}
+                None if content == SubmoduleContent::Changes => found.add_folder(&place),
+                _ => {}
             }
             if let Some(digest) = found.finish() {
                 changed.insert(path, digest);
@@ -204,8 +227,8 @@ impl Repository {
     /// Adds the uncommitted changes of a submodule, and of those in it.
     fn digest_submodule(
         &self,
-        git_dir: &Path,
-        place: &Path,
+        (git_dir, place): (&Path, &Path),
+        content: SubmoduleContent,
         depth: usize,
         found: &mut ChangeDigest,
     ) -> Result<(), GitError> {
@@ -214,7 +237,16 @@ impl Repository {
                 GitCommand::reading(name, place).ignoring_environment().requiring_git_dirs(&self.git_dir_ids);
             command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", place)
         };
-        let status = ask("status").args(["--porcelain", "-z", "--no-renames", "--untracked-files=normal"]);
+        let untracked = match content {
+            SubmoduleContent::Changes => "--untracked-files=normal",
+            SubmoduleContent::TrackedFiles => {
+                // It has no commit if it was just initialised.
+                let head = ask("rev-parse").args(["--verify", "--quiet", "HEAD"]).answer()?;
+                found.add(head.unwrap_or_default().trim_ascii_end());
+                "--untracked-files=no"
+            }
+        };
+        let status = ask("status").args(["--porcelain", "-z", "--no-renames", untracked]);
         for record in status.stdout()?.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
             found.add(record);
             found.add_path(&place.join(OsStr::from_bytes(&record[3..])));
@@ -222,9 +254,10 @@ impl Repository {
         for path in list_gitlinks(&git_dir.join("index"), self.format, || ask("ls-files"))? {
             let inner = place.join(OsStr::from_bytes(&path));
             match self.repository_of_submodule(&inner) {
-                None => found.add_folder(&inner),
+                None if content == SubmoduleContent::Changes => found.add_folder(&inner),
+                None => {}
                 Some(SubmoduleRepository::Module(git_dir)) if depth > 0 => {
-                    self.digest_submodule(&git_dir, &inner, depth - 1, found)?;
+                    self.digest_submodule((&git_dir, &inner), content, depth - 1, found)?;
                 }
                 // A submodule that cannot be checked may have changed.
                 Some(_) => found.add(&path),

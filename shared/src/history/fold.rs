@@ -1,6 +1,6 @@
 //! The state of a task is never stored. It is folded from its events, oldest first; the last one decides.
 
-use super::{Event, RevertedMerge};
+use super::{Event, HandMerge, RevertedMerge};
 use crate::{
     message::Status,
     name::{Attempt, Oid, TaskId},
@@ -151,6 +151,8 @@ pub struct TaskHistory {
     pub is_unverified: bool,
     /// How its changes were lost, if it was merged by hand and reverted.
     pub reverted: Option<RevertedMerge>,
+    /// The merge, if it was merged by hand.
+    pub merged_by_hand: Option<HandMerge>,
 }
 
 impl TaskHistory {
@@ -166,6 +168,7 @@ impl TaskHistory {
             is_landed: true,
             is_unverified: false,
             reverted: None,
+            merged_by_hand: None,
         }
     }
 

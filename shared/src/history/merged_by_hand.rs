@@ -1,25 +1,66 @@
 //! Finished tasks that a person merged, and whose changes are not on the run's branch all the same: the merge was
 //! reverted, or took nothing of the task (`git merge -s ours`). Content decides here, because ancestry would call them
-//! landed.
+//! landed. A squash merge is recognised by its content too.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+};
 
 use serde::{Deserialize, Serialize};
 
-use super::{State, TaskHistory, graph::Graph};
+use super::{
+    Event, State, TaskHistory,
+    graph::Graph,
+    taken_back::{Line, LineCommit, by_path},
+};
 use crate::{
-    git::{GitError, Repository},
-    message::{Key, Status},
-    name::{Oid, TaskId},
+    git::{GitError, Merge, RawCommit, Repository, TreeChange},
+    message::{Key, Status, visible},
+    name::{Oid, RepoName, TaskId},
+    process::shell_word,
 };
 
 /// How the changes of a merged task were lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevertedMerge {
     /// The merge that a person made.
     pub merge: Oid,
     /// The commit on the run's branch that took the changes back; the merge itself if it took nothing of the task.
     pub by: Oid,
+    /// Whether only a part was taken back, after a squash merge.
+    #[serde(default)]
+    pub is_partial: bool,
+    /// The repository of the workspace, if it is not the plan's.
+    #[serde(default)]
+    pub place: Option<RevertedPlace>,
+}
+
+/// Another repository of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevertedPlace {
+    /// Its name.
+    pub repo: RepoName,
+    /// A checkout of the session's branch there.
+    pub path: PathBuf,
+}
+
+/// A merge of a task by a person, whose changes are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandMerge {
+    /// The merge.
+    pub merge: Oid,
+    /// Files of the task that are again as they were before the merge.
+    pub taken_back: Vec<String>,
+}
+
+impl HandMerge {
+    /// What was taken back, if a part was.
+    #[must_use]
+    pub fn taken_back_words(&self) -> Option<String> {
+        let files = self.taken_back.join(", ");
+        (!files.is_empty()).then(|| format!("a part of it was taken back since: {files}"))
+    }
 }
 
 impl RevertedMerge {
@@ -32,9 +73,18 @@ impl RevertedMerge {
     /// What happened, as the end of a sentence about the task.
     #[must_use]
     pub fn words(&self) -> String {
-        let merge = self.merge.short();
+        let merge = match &self.place {
+            Some(place) => format!("in {}, {}", place.repo, self.merge.short()),
+            None => self.merge.short(),
+        };
         match self.is_empty_merge() {
             true => format!("merged and reverted: {merge} merged it without its changes"),
+            false if self.is_partial => {
+                format!(
+                    "merged and partly reverted: {merge} merged it, and {} took a part of it back",
+                    self.by.short()
+                )
+            }
             false => format!("merged and reverted: {merge} merged it, and {} took it back", self.by.short()),
         }
     }
@@ -45,20 +95,18 @@ impl RevertedMerge {
         let again = format!("do it again with: git arborist reset {task}");
         match self.is_empty_merge() {
             true => format!("{again}\nor leave it out: skip it in the plan"),
-            false => format!(
-                "bring it back with: git revert {}\n{again}\nor leave it out: skip it in the plan",
-                self.by.short()
-            ),
+            false => {
+                let git = match &self.place {
+                    Some(place) => format!("git -C {}", shell_word(&place.path.to_string_lossy())),
+                    None => "git".to_owned(),
+                };
+                let by = self.by.short();
+                format!(
+                    "bring it back with: {git} revert {by}\n{again}\nor leave it out: skip it in the plan"
+                )
+            }
         }
     }
-}
-
-/// A commit on the first-parent line of the run's branch.
-struct LineCommit {
-    id: Oid,
-    first_parent: Option<Oid>,
-    /// The tasks whose commits came to the branch with it.
-    tasks: HashSet<TaskId>,
 }
 
 /// The completion of a task that came with a merge.
@@ -78,11 +126,12 @@ pub(super) struct HandMerges {
 }
 
 impl HandMerges {
-    /// Finds them in the history of `tip`, without looking at any file.
-    pub(super) fn find(graph: &Graph, tip: Oid) -> Self {
+    /// Finds them in the history of `tip`, without looking at any file. `has_branches` says whether tasks have their own
+    /// branches, which may have been merged as one commit.
+    pub(super) fn find(graph: &Graph, tip: Oid, has_branches: bool) -> Self {
         let mut found = Self { line: Vec::new(), merged: HashMap::new() };
         // In a chain, everything is on the line.
-        if graph.is_chain() {
+        if graph.is_chain() && !has_branches {
             return found;
         }
         let mut nodes = Vec::new();
@@ -107,7 +156,8 @@ impl HandMerges {
                 }
             }
             let tasks = brought.iter().filter_map(task_of).collect();
-            found.line.push(LineCommit { id: entry.id, first_parent: entry.first_parent, tasks });
+            let is_foreign = entry.event().is_none();
+            found.line.push(LineCommit { id: entry.id, first_parent: entry.first_parent, tasks, is_foreign });
         }
         found.line.reverse();
         found
@@ -116,60 +166,183 @@ impl HandMerges {
     /// Marks the tasks whose changes are not in the tip.
     pub(super) fn mark(self, repository: &Repository, tasks: &mut [TaskHistory]) -> Result<(), GitError> {
         // In a shallow clone, files of old commits may be missing.
-        if self.merged.is_empty() || repository.is_shallow {
+        if self.line.is_empty() || repository.is_shallow {
             return Ok(());
         }
-        for history in tasks.iter_mut().filter(|history| history.is_landed) {
-            let completion = history.last().filter(|_| history.state.state == State::Complete);
-            let completion = completion.map(|event| event.commit);
-            let Some((commit, merged)) =
-                completion.and_then(|commit| Some((commit, self.merged.get(&commit)?)))
-            else {
-                continue;
-            };
-            if let Some(reverted) = self.find_revert(repository, history, commit, merged)? {
+        let line = Line { repository, commits: &self.line };
+        for history in tasks.iter_mut().filter(|history| history.state.state == State::Complete) {
+            let Some(completion) = history.last().map(|event| event.commit) else { continue };
+            if history.is_landed {
+                if let Some(merged) = self.merged.get(&completion) {
+                    mark_merged(&line, history, completion, merged)?;
+                }
+            } else if let Some(reverted) = find_reverted_squash(&line, history, completion)? {
                 history.state.state = State::Reverted;
                 history.reverted = Some(reverted);
             }
         }
         Ok(())
     }
+}
 
-    /// A task was taken back if every path that it changed is again as it was right before the merge, unless another
-    /// task did that. Our own reports are not its work.
-    fn find_revert(
-        &self,
-        repository: &Repository,
-        history: &TaskHistory,
-        completion: Oid,
-        merged: &Merged,
-    ) -> Result<Option<RevertedMerge>, GitError> {
-        let merge = &self.line[merged.at];
-        let Some(before) = merge.first_parent else { return Ok(None) };
-        let paths = |from: Oid, to: Oid| -> Result<HashSet<Vec<u8>>, GitError> {
-            let changes = repository.changes(repository.tree_of(from)?, repository.tree_of(to)?)?;
-            Ok(changes.into_iter().map(|change| change.path).collect())
-        };
-        let new = paths(before, completion)?;
-        let events = history.events.iter().chain(&history.cancelled);
-        let reports: HashSet<&[u8]> =
-            events.filter_map(|event| event.trailers.get(Key::Report)).map(str::as_bytes).collect();
-        let is_work = |path: &Vec<u8>| new.contains(path) && !reports.contains(path.as_slice());
-        let own: HashSet<Vec<u8>> = paths(merged.base, completion)?.into_iter().filter(is_work).collect();
-        if own.is_empty() {
-            return Ok(None);
+/// Compares the changes of a merged task with the tip. Our own reports are not its work.
+fn mark_merged(
+    line: &Line<'_>,
+    history: &mut TaskHistory,
+    completion: Oid,
+    merged: &Merged,
+) -> Result<(), GitError> {
+    let merge = &line.commits[merged.at];
+    let Some(before) = merge.first_parent else { return Ok(()) };
+    let work: HashSet<Vec<u8>> =
+        without_reports(line.changes(merged.base, completion)?, history).map(|change| change.path).collect();
+    let mut own = line.changes(before, completion)?;
+    own.retain(|change| work.contains(&change.path));
+    let found = line.follow((merged.at, before), &own, &history.id)?;
+    let (merge, is_partial) = (merge.id, found.taken_back.len() < found.count);
+    match found.by.filter(|_| !is_partial) {
+        Some(by) => {
+            history.state.state = State::Reverted;
+            history.reverted = Some(RevertedMerge { merge, by, is_partial, place: None });
         }
-        let mut by = None;
-        for commit in &self.line[..=merged.at] {
-            if !paths(before, commit.id)?.is_disjoint(&own) {
-                break;
-            }
-            by = Some(commit);
+        None => {
+            let shown = |path: &Vec<u8>| visible(&String::from_utf8_lossy(path));
+            let taken_back = found.taken_back.iter().map(shown).collect();
+            history.merged_by_hand = Some(HandMerge { merge, taken_back });
         }
-        let is_of_other = |by: &&LineCommit| by.tasks.iter().any(|other| *other != history.id);
-        let is_revert = |by: &&LineCommit| by.id == merge.id || !is_of_other(by);
-        Ok(by.filter(is_revert).map(|by| RevertedMerge { merge: merge.id, by: by.id }))
     }
+    Ok(())
+}
+
+/// Finds a commit that brought what a merge of the task would have brought, and whose changes were taken back since: a
+/// squash merge that was reverted. The task has not landed, and would land again.
+fn find_reverted_squash(
+    line: &Line<'_>,
+    history: &TaskHistory,
+    completion: Oid,
+) -> Result<Option<RevertedMerge>, GitError> {
+    let Some(first) = history.events.first() else { return Ok(None) };
+    let first = line.repository.load_commits(&[first.commit])?;
+    let Some(base) = first.first().and_then(|commit| commit.parents().next()) else { return Ok(None) };
+    let since = line.commits.iter().take_while(|commit| commit.id != base).enumerate();
+    let foreign: Vec<(usize, &LineCommit)> = since.filter(|(_, commit)| commit.is_foreign).collect();
+    if foreign.is_empty() {
+        return Ok(None);
+    }
+    let work: HashSet<Vec<u8>> =
+        without_reports(line.changes(base, completion)?, history).map(|change| change.path).collect();
+    for (at, commit) in foreign {
+        let Some(before) = commit.first_parent else { continue };
+        let brought = by_path(line.changes(before, commit.id)?);
+        if brought.keys().all(|path| !work.contains(path)) {
+            continue;
+        }
+        let Ok(Merge::Clean(tree)) = line.repository.merge(before, completion) else { continue };
+        let wanted = line.repository.changes(line.repository.tree_of(before)?, tree)?;
+        let wanted: Vec<TreeChange> = without_reports(wanted, history).collect();
+        let is_there =
+            |change: &TreeChange| brought.get(&change.path).is_some_and(|found| found.after == change.after);
+        if wanted.is_empty() || !wanted.iter().all(is_there) {
+            continue;
+        }
+        let found = line.follow((at, before), &wanted, &history.id)?;
+        let is_partial = found.taken_back.len() < found.count;
+        return Ok(found.by.map(|by| RevertedMerge { merge: commit.id, by, is_partial, place: None }));
+    }
+    Ok(None)
+}
+
+/// How many commits since a merge are looked at in another repository.
+const MAX_LINE: usize = 1000;
+
+impl TaskHistory {
+    /// Compares a landed task with another repository of the workspace, in which the task's branch is at `tip` and the
+    /// session's branch at `head`.
+    pub fn compare_elsewhere(
+        &mut self,
+        repository: &Repository,
+        (head, tip): (Oid, Oid),
+        place: RevertedPlace,
+    ) -> Result<(), GitError> {
+        let is_done = self.is_landed && self.state.state == State::Complete;
+        if !is_done || repository.is_shallow || head == tip {
+            return Ok(());
+        }
+        let commits = read_line(repository, (head, tip), &self.id)?;
+        let line = Line { repository, commits: &commits };
+        let Some(merge) = commits.last() else { return Ok(()) };
+        let Some(before) = merge.first_parent else { return Ok(()) };
+        let mut own = line.changes(before, merge.id)?;
+        // A merge that took nothing is compared with what it would have brought.
+        if own.is_empty()
+            && let Merge::Clean(tree) = repository.merge(before, tip)?
+        {
+            own = repository.changes(repository.tree_of(before)?, tree)?;
+        }
+        let found = line.follow((commits.len() - 1, before), &own, &self.id)?;
+        let is_partial = found.taken_back.len() < found.count;
+        match found.by {
+            Some(by) if !is_partial => {
+                self.state.state = State::Reverted;
+                self.reverted = Some(RevertedMerge { merge: merge.id, by, is_partial, place: Some(place) });
+            }
+            Some(_) => {
+                let shown =
+                    |path: &Vec<u8>| format!("{}:{}", place.repo, visible(&String::from_utf8_lossy(path)));
+                let taken_back = found.taken_back.iter().map(shown).collect();
+                self.merged_by_hand = Some(HandMerge { merge: merge.id, taken_back });
+            }
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// The first-parent line of `head` down to the commit that brought `tip`. If the branch was moved to `tip` without a merge,
+/// that commit is `tip`, on top of what the task began from. Empty if `head` does not contain `tip`.
+fn read_line(
+    repository: &Repository,
+    (head, tip): (Oid, Oid),
+    task: &TaskId,
+) -> Result<Vec<LineCommit>, GitError> {
+    let task_of = |commit: &RawCommit| Event::of(commit).and_then(|event| event.task().cloned());
+    let mut line: Vec<LineCommit> = Vec::new();
+    let revisions = ["--first-parent".to_owned(), head.to_string(), format!("^{tip}")];
+    for commit in repository.stream_commits(&revisions)?.take(MAX_LINE) {
+        let commit = commit?;
+        if !repository.is_ancestor(tip, commit.id)? {
+            return Ok(line);
+        }
+        let parents: Vec<Oid> = commit.parents().collect();
+        let merged = repository.load_commits(parents.get(1..).unwrap_or_default())?;
+        let tasks = merged.iter().chain([&commit]).filter_map(task_of).collect();
+        line.push(LineCommit {
+            id: commit.id,
+            first_parent: parents.first().copied(),
+            tasks,
+            is_foreign: true,
+        });
+    }
+    if line.last().is_none_or(|last| last.first_parent != Some(tip)) {
+        return Ok(line);
+    }
+    let mut base = None;
+    for commit in repository.stream_commits(&["--first-parent".to_owned(), tip.to_string()])?.take(MAX_LINE) {
+        let commit = commit?;
+        if task_of(&commit).as_ref() != Some(task) {
+            break;
+        }
+        base = commit.parents().next();
+    }
+    line.push(LineCommit { id: tip, first_parent: base, tasks: HashSet::new(), is_foreign: true });
+    Ok(line)
+}
+
+fn without_reports(changes: Vec<TreeChange>, history: &TaskHistory) -> impl Iterator<Item = TreeChange> {
+    let events = history.events.iter().chain(&history.cancelled);
+    let reports = events.filter_map(|event| event.trailers.get(Key::Report));
+    let reports: HashSet<Vec<u8>> = reports.map(|report| report.as_bytes().to_vec()).collect();
+    changes.into_iter().filter(move |change| !reports.contains(&change.path))
 }
 
 /// The commits that came to the line with the commit at `at`: its ancestors without an owner yet, and itself.

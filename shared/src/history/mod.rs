@@ -15,6 +15,7 @@ mod proof;
 mod read_ahead;
 mod reverts;
 mod run;
+mod taken_back;
 mod tasks;
 mod walk;
 
@@ -23,7 +24,7 @@ pub use event::{EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED};
 pub use fold::{Interruptions, State, TaskHistory, TaskState};
 pub use grow::EventPosition;
 pub use memory::CommitCache;
-pub use merged_by_hand::RevertedMerge;
+pub use merged_by_hand::{HandMerge, RevertedMerge, RevertedPlace};
 pub use read_ahead::ReadAhead;
 pub use run::{HistoryError, Run, RunStart};
 pub use walk::{CommitSource, RunScope};

@@ -190,7 +190,7 @@ impl Run {
         let session = start.as_ref().map(|start| &start.session);
         let sources = CommitFacts::of(repository);
         let ignored = unsound + branches.ignored();
-        let hand_merges = HandMerges::find(&walk.graph, tip);
+        let hand_merges = HandMerges::find(&walk.graph, tip, !branches.is_empty());
         let (mut tasks, unproven) = if branches.is_empty() {
             let groups = tasks::group(&walk.graph, session, |_| true);
             let judged = tasks::judge_all((&walk.graph, sources), groups, &reverts);

@@ -18,7 +18,11 @@ use crate::{
     name::{Attempt, TaskId},
     pipeline::{
         calls::call::open_log,
-        checkout::{guard::joined, guarded, other_repo::TestedFiles},
+        checkout::{
+            guard::joined,
+            guarded::{self, FilesBeforeTest},
+            other_repo::TestedFiles,
+        },
     },
     plan::{Task, TestCommand},
     record::{RunRecorder, StepStatus, TaskEvent, Unfinished},
@@ -146,7 +150,8 @@ impl TaskRun<'_, '_, '_> {
         self.context.tidy_other_repos(&self.task.id, attempt)?;
         let concurrent_children = ConcurrentChildren::count(self.recorder.repository());
         // Looked at first, because the guard uses the same scan.
-        let before = guarded::read_tracked(self.recorder, concurrent_children)?;
+        let (repository, tree) = (self.recorder.repository(), self.recorder.tree());
+        let before = FilesBeforeTest::read(repository, tree, concurrent_children.now())?;
         let elsewhere = TestedFiles::look(self.context.other_test_repos(), concurrent_children.now())?;
         let config_guard = &self.context.run.config_guard;
         let guarded = guarded::begin(self.recorder, config_guard, self.context.other_test_repos());
@@ -154,7 +159,7 @@ impl TaskRun<'_, '_, '_> {
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
         let other_writers = concurrent_children.since(1);
-        let changed = guarded::put_back_tracked(self.recorder, (&before, other_writers), &mark)?;
+        let changed = before.put_back(self.recorder, other_writers, &mark)?;
         let of = (&self.task.id, attempt);
         let elsewhere = elsewhere.put_back(self.context.other_test_repos(), other_writers, of)?;
         let trespass = trespass.or(changed).or(joined(&elsewhere));

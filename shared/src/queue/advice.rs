@@ -53,6 +53,7 @@ impl TicketState {
             | Self::Red { .. }
             | Self::Withheld { .. }
             | Self::Lost
+            | Self::LostElsewhere { .. }
             | Self::Reverted(_) => LandingCommand::Status,
         }
     }
@@ -85,7 +86,9 @@ impl Ticket {
                 Some(format!("it passes the gate '{gate}' alone, but not together with {}", with.join(", ")))
             }
             TicketState::Withheld { why } => Some(why.clone()),
-            TicketState::Lost | TicketState::Reverted(_) => self.trouble(),
+            TicketState::Lost | TicketState::LostElsewhere { .. } | TicketState::Reverted(_) => {
+                self.trouble()
+            }
         }
     }
 }

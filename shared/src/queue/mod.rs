@@ -15,6 +15,7 @@ mod gate_results;
 mod git_backend;
 mod options;
 mod order;
+mod other_branches;
 mod other_run;
 mod paid;
 mod policy;
@@ -41,6 +42,7 @@ pub use git_backend::{
 };
 pub use options::{Distrusted, Landing, OnConflict, OptionsError, QueueOptions};
 pub use order::{QueueOrder, arrange};
+pub use other_branches::{LaterCommits, OtherBranches};
 pub use other_run::OtherRun;
 pub use paid::Paid;
 pub use policy::{FanIn, NextLanding, StackSetback};

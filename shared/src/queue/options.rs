@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use super::{Afterwards, Batch, Briefs, FanIn, Gate, GateResults, RedTarget, Resolutions, Resolver};
+use super::{
+    Afterwards, Batch, Briefs, FanIn, Gate, GateResults, RedTarget, Resolutions, Resolver,
+    other_branches::repos_of_tasks,
+};
 use crate::{
     agent::{AgentError, redact::Secrets},
     coordination::{Alone, Coordinator},
@@ -285,13 +288,7 @@ impl QueueOptions {
     /// Adds the repositories of a workspace, and which tasks work in them.
     #[must_use]
     pub fn with_sections(self, sections: &[RepoSection], plan: &Plan) -> Self {
-        let find = |name: &String| sections.iter().find(|section| section.name.as_str() == name);
-        let spread = |task: &Task| {
-            let own: Vec<&RepoSection> = task.repos.iter().filter_map(find).collect();
-            let names = own.iter().map(|section| section.name.clone()).collect();
-            own.iter().any(|section| !section.is_main).then(|| (task.id.clone(), names))
-        };
-        let task_repos = plan.tasks.iter().filter_map(spread).collect();
+        let task_repos = repos_of_tasks(sections, plan);
         Self { task_repos, sections: sections.to_vec(), ..self }
     }
 

@@ -1,6 +1,6 @@
 //! A ticket: the request to land one task's branch, with the history of its tries.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -9,6 +9,7 @@ use crate::{
     git::{GitError, MergeConflict, Repository},
     history::{RevertedMerge, Run, State},
     name::{BranchName, Oid, RepoName, SessionId, TaskId},
+    process::shell_word,
 };
 
 /// An entry of the queue. It is serialised into git as it is.
@@ -136,7 +137,7 @@ impl Ticket {
         tip: Option<Oid>,
     ) -> Result<Option<TicketState>, GitError> {
         let history = run.find(&self.task);
-        if let Some(reverted) = history.and_then(|history| history.reverted) {
+        if let Some(reverted) = history.and_then(|history| history.reverted.clone()) {
             return Ok(Some(TicketState::Reverted(reverted)));
         }
         let has_landed =
@@ -160,6 +161,9 @@ impl Ticket {
                 self.branch(),
                 self.source.short()
             )),
+            TicketState::LostElsewhere { repo, branch, tip, .. } => {
+                Some(format!("its branch '{branch}' in {repo} is gone; it was at {}", tip.short()))
+            }
             TicketState::Reverted(reverted) => Some(reverted.words()),
             _ => None,
         }
@@ -170,6 +174,10 @@ impl Ticket {
     pub fn advice(&self) -> Option<String> {
         match &self.standing {
             TicketState::Lost => Some(bring_back(&self.branch(), self.source)),
+            TicketState::LostElsewhere { branch, tip, place, .. } => {
+                let place = shell_word(&place.to_string_lossy());
+                Some(format!("bring it back with: git -C {place} branch '{branch}' {tip}"))
+            }
             TicketState::Reverted(reverted) => Some(reverted.advice(&self.task)),
             _ => None,
         }
@@ -252,6 +260,17 @@ pub enum TicketState {
     },
     /// Its branch is gone, and its work has not landed. The ticket keeps the commits.
     Lost,
+    /// Its branch in another repository is gone, and its work there has not landed.
+    LostElsewhere {
+        /// The repository.
+        repo: RepoName,
+        /// The branch.
+        branch: BranchName,
+        /// The last commit of the task there.
+        tip: Oid,
+        /// The main checkout of the repository.
+        place: PathBuf,
+    },
     /// A person merged it, and its changes were taken back.
     Reverted(RevertedMerge),
 }
@@ -267,7 +286,7 @@ impl TicketState {
             Self::Conflict { .. } => "conflict",
             Self::Red { .. } => "red",
             Self::Withheld { .. } => "withheld",
-            Self::Lost => "lost",
+            Self::Lost | Self::LostElsewhere { .. } => "lost",
             Self::Reverted(_) => "reverted",
         }
     }

@@ -39,7 +39,7 @@ use crate::{
     record::{RunIdentity, RunRecorder, settle},
     session::{ResumeContext, SessionWriter, finish_turns, forget_unrecorded},
     settings::Settings,
-    workspace::{SyncOutcome, Workspace},
+    workspace::{SyncOutcome, Workspace, compare_elsewhere},
 };
 
 /// How long a process of a crashed run may take to end by itself.
@@ -281,7 +281,8 @@ impl OpenRun {
             Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
             None => tip.head,
         };
-        let run = self.scan_at(newest)?;
+        let mut run = self.scan_at(newest)?;
+        compare_elsewhere(&self.workspace.sections, &mut run)?;
         let red_before = KnownRed::before_run(&self.repository, &run)?;
         let recalled = self.recall(&identity.session, planned, &run)?;
         let session_writer = self.session_writer(planned, &run, &identity.session, newest)?;

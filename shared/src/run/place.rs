@@ -91,7 +91,12 @@ impl RunPlace {
         if !request.new_run
             && let Some(damaged) = main.find_damaged_session(repository, &pipeline, last.as_ref())?
         {
-            return Err(refuse_damaged(repository, &damaged)?);
+            // Without its record, a session is not recognised as the one to continue, and a new one would do its tasks
+            // again. Its branch says what was done, and the run writes a new record.
+            let DamagedSession { session, branch, tip } = damaged;
+            let pending_move = PendingMove { _choice_lock: choosing, has_begun: true, is_written_on: true };
+            let pending_move = Some(pending_move);
+            return Ok(RunPlace { branch, head: tip, session: Some(session), pending_move });
         }
         let Some(last) = last else {
             if let Some(plan) = plan.as_deref().filter(|_| !request.new_run) {
@@ -111,21 +116,6 @@ impl RunPlace {
         let pending_move = PendingMove { _choice_lock: choosing, has_begun: true, is_written_on: !is_fresh };
         Ok(RunPlace { branch, head, session: Some(last.record.session), pending_move: Some(pending_move) })
     }
-}
-
-/// Without its record, a session is not recognised as the one to continue, and a new one would do its tasks again. A run
-/// that is started on the session's branch continues from history and writes a new record.
-fn refuse_damaged(repository: &Repository, damaged: &DamagedSession) -> Result<Failure, Failure> {
-    let DamagedSession { session, record, why, branch } = damaged;
-    let what = format!("the record of session '{session}' cannot be read: '{record}': {why}");
-    let place = repository.checkouts_of(branch)?.into_iter().next();
-    let onward = match place {
-        Some(place) => format!("git -C '{}' arborist gardener", place.display()),
-        None => format!("git switch '{branch}' && git arborist gardener"),
-    };
-    Ok(Failure::new(Exit::Person, what)
-        .hint(format!("continue it on its branch, which writes a new record: {onward}"))
-        .hint("or start another session: --new-run"))
 }
 
 /// A session that started while another one was at work may have been started by that one's agent.

@@ -1,5 +1,6 @@
 //! Errors of sessions.
 
+use super::DamagedRecord;
 use crate::{
     failure::{Exit, Explain},
     git::GitError,
@@ -19,6 +20,9 @@ pub enum SessionError {
     /// No session has this name.
     #[error("there is no session '{0}'")]
     Unknown(String),
+    /// The newest record of the session is damaged.
+    #[error("session '{}' is damaged: its record '{}' could not be read: {}", .0.session, .0.name, .0.why)]
+    Damaged(DamagedRecord),
     /// Several sessions have this prefix.
     #[error("'{prefix}' could be any of: {}", found.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous {
@@ -77,7 +81,7 @@ impl Explain for SessionError {
             | Self::NoTranscript { .. }
             | Self::Exists(_) => Exit::No,
             Self::Unreadable { .. } => Exit::Fatal,
-            Self::History(_) => Exit::Person,
+            Self::History(_) | Self::Damaged(_) => Exit::Person,
             Self::Busy(_) => Exit::Locked,
         }
     }
@@ -87,6 +91,7 @@ impl Explain for SessionError {
             Self::Git(error) => error.hint(),
             Self::Record(error) => error.hint(),
             Self::Unknown(_) => Some("see all sessions with: git arborist session list".into()),
+            Self::Damaged(damaged) => Some(damaged.advice()),
             Self::Ambiguous { .. } => Some("give more characters of its id".into()),
             Self::NoTurn { turns: 0, .. } => None,
             Self::NoTurn { session, turns, .. } => {

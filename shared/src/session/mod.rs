@@ -39,7 +39,7 @@ pub use milestone::{Checkpoint, Resumed, SessionEnd, SessionPause, SessionVerdic
 pub use ownership::{owned_by, owned_elsewhere};
 pub use point::SessionPoint;
 pub use readable::ReadableStream;
-pub use reader::{CommitOrigin, SessionList, SessionReader, StoredRecord};
+pub use reader::{CommitOrigin, DamagedRecord, SessionList, SessionReader, StoredRecord};
 pub use recall::ResumeContext;
 pub use record::{Context, Record, RecordKind, SessionTotals, Spending};
 pub use recording::{RecordedCall, RecordedTurn, Recording};

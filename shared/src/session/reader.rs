@@ -2,7 +2,7 @@
 
 use super::{Record, RecordKind, SESSIONS, SessionError, Turn, chain, ref_of};
 use crate::{
-    git::{CommitStream, RawCommit, Ref, Repository, skip_ref},
+    git::{CommitStream, RawCommit, Ref, Repository, list_skipped_refs, skip_ref},
     message::{self, Key, Message, MessageReading},
     name::{Oid, SessionId, TaskId},
 };
@@ -206,6 +206,46 @@ fn number_in(message: &Message) -> Option<u32> {
     message.trailers.get(Key::Turn).and_then(|number| number.parse().ok())
 }
 
+/// The newest record of a session, if it cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedRecord {
+    /// The session.
+    pub session: SessionId,
+    /// The ref.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl DamagedRecord {
+    /// Those that were found when the sessions were listed.
+    #[must_use]
+    pub fn list() -> Vec<Self> {
+        let damaged = |(name, why): (String, String)| {
+            let session = name.strip_prefix(SESSIONS)?.parse().ok()?;
+            Some(Self { session, name, why })
+        };
+        list_skipped_refs(SESSIONS).into_iter().filter_map(damaged).collect()
+    }
+
+    /// The only one whose session has this prefix.
+    fn find(prefix: &str) -> Option<Self> {
+        let mut found = Self::list();
+        found.retain(|damaged| !prefix.is_empty() && damaged.session.as_str().starts_with(prefix));
+        if found.len() == 1 { found.pop() } else { None }
+    }
+
+    /// How the session can be continued.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        format!(
+            "history says what was done: continue session '{}' with: git arborist gardener --session-branch
+             if it ran in your checkout, with: git arborist gardener",
+            self.session
+        )
+    }
+}
+
 impl SessionList {
     /// The session with this id, or the only one with this prefix.
     pub fn require(&self, prefix: &str) -> Result<&StoredRecord, SessionError> {
@@ -215,7 +255,10 @@ impl SessionList {
         match (exact, found.as_slice()) {
             (Some(stored), _) => Ok(stored),
             (None, [stored]) if !prefix.is_empty() => Ok(stored),
-            (None, []) => Err(SessionError::Unknown(prefix.to_owned())),
+            (None, []) => Err(match DamagedRecord::find(prefix) {
+                Some(damaged) => SessionError::Damaged(damaged),
+                None => SessionError::Unknown(prefix.to_owned()),
+            }),
             (None, several) => Err(SessionError::Ambiguous {
                 prefix: prefix.to_owned(),
                 found: several.iter().map(|stored| stored.record.session.clone()).collect(),

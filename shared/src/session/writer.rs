@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     agent::Usage,
-    git::{GitError, RefMove, Repository},
+    git::{GitError, RefMove, Repository, tell},
     name::{ObjectKind, Oid, SessionId},
 };
 
@@ -103,8 +103,9 @@ impl SessionWriter {
         let saved = old.map(|old| format!("refs/arborist/saved/{session}/{}", old.short()));
         let mut moves = vec![RefMove { name: &name, new: Some(commit), old }];
         // A record whose object is damaged cannot be saved.
-        if let (Some(saved), Some(old)) = (&saved, old)
-            && repository.load_commits(&[old]).is_ok_and(|loaded| !loaded.is_empty())
+        let is_saved =
+            old.is_some_and(|old| repository.load_commits(&[old]).is_ok_and(|loaded| !loaded.is_empty()));
+        if let (Some(saved), Some(old), true) = (&saved, old, is_saved)
             && repository.find_ref(saved)?.is_none()
         {
             moves.push(RefMove { name: saved, new: Some(old), old: None });
@@ -113,6 +114,13 @@ impl SessionWriter {
         if let Err(error) = repository.move_refs_again(&moves) {
             let is_there = repository.find_ref(&name)?.is_some();
             return Err(if is_there { SessionError::Exists(session) } else { error.into() });
+        }
+        if let Some(old) = old {
+            let kept = match (is_saved, &saved) {
+                (true, Some(saved)) => format!("it is kept as '{saved}'"),
+                _ => format!("it was {old}"),
+            };
+            tell(format!("session '{session}' has a new record, because '{name}' could not be read; {kept}"));
         }
         let tips = Mutex::new(Tips::new(StoredRecord { commit, record }));
         Ok(Self { repository: repository.clone(), session, empty_tree: tree, tips })

@@ -2,10 +2,10 @@
 
 use super::{RepoSection, WorkspaceError};
 use crate::{
-    git::{RawCommit, Repository, list_skipped_refs},
+    git::{RawCommit, Repository},
     message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId, TASK_REFS},
-    session::{Driver, Record, RecordKind, SESSIONS, SessionReader, StoredRecord},
+    session::{DamagedRecord, Driver, Record, RecordKind, SessionReader, StoredRecord},
 };
 
 /// Selects sessions.
@@ -24,12 +24,10 @@ pub enum SessionFilter<'a> {
 pub struct DamagedSession {
     /// The session.
     pub session: SessionId,
-    /// The ref of its record.
-    pub record: String,
-    /// What is wrong with it.
-    pub why: String,
     /// The session's branch.
     pub branch: BranchName,
+    /// The commit of the branch.
+    pub tip: Oid,
 }
 
 impl SessionFilter<'_> {
@@ -150,16 +148,13 @@ impl RepoSection {
         pipeline: &PipelineName,
         last: Option<&StoredRecord>,
     ) -> Result<Option<DamagedSession>, WorkspaceError> {
-        for (record, why) in list_skipped_refs(SESSIONS) {
-            let Some(session) = record.strip_prefix(SESSIONS).and_then(|name| name.parse().ok()) else {
-                continue;
-            };
+        for DamagedRecord { session, .. } in DamagedRecord::list() {
             let branch = self.session_branch(pipeline, &session)?;
             let Some(tip) = repository.find_branch(&branch)? else { continue };
             let commits = repository.load_commits(&[tip])?;
             let written = commits.first().and_then(RawCommit::committed).map_or(0, |(time, _)| time);
             if last.is_none_or(|last| written > last.record.context.started) {
-                return Ok(Some(DamagedSession { session, record, why, branch }));
+                return Ok(Some(DamagedSession { session, branch, tip }));
             }
         }
         Ok(None)

@@ -238,6 +238,9 @@ impl Pool {
             let is_there = path.symlink_metadata().is_ok();
             match registered(&path) {
                 None if !is_there => return Ok(path),
+                None if request.place == WantedKind::Named && self.is_orphan(&path) => {
+                    return Err(WorktreeError::Broken(request.task.to_string(), path));
+                }
                 None if request.place == WantedKind::Named => return Err(WorktreeError::Occupied(path)),
                 Some(worktree) if !is_there && is_ours(worktree) => {
                     self.forget(worktree)?;

@@ -7,7 +7,7 @@ use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceOrigin, options::Larg
 use crate::{
     git::{
         Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
-        Signing, TreeChange, UncommittedPath, Worktree, has_valid_head, stale, target_of,
+        Signing, TreeChange, UncommittedPath, Worktree, has_valid_head, has_valid_index, stale, target_of,
     },
     message::visible,
     name::{BranchName, Oid},
@@ -209,9 +209,13 @@ impl Pool {
     }
 }
 
-/// Whether git finds the repository in a worktree: its `.git` file leads to its git directory, which has a valid `HEAD`.
-pub(super) fn is_connected(worktree: &Worktree) -> bool {
-    if worktree.git_dir.as_deref().is_some_and(|git_dir| !has_valid_head(git_dir)) {
+/// Whether git finds the repository in a worktree: its `.git` file leads to its git directory, which has a valid `HEAD`
+/// and index, and leads to the repository.
+pub(super) fn is_connected(repository: &Repository, worktree: &Worktree) -> bool {
+    let is_valid = |git_dir: &Path| {
+        has_valid_head(git_dir) && repository.is_common_dir_of(git_dir) && has_valid_index(git_dir)
+    };
+    if worktree.git_dir.as_deref().is_some_and(|git_dir| !is_valid(git_dir)) {
         return false;
     }
     let link = safe_files::read(&worktree.path.join(".git")).ok();

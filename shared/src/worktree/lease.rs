@@ -113,6 +113,8 @@ impl Pool {
         claim: &PlaceClaim,
         request: &PlaceRequest<'_>,
     ) -> Result<Vec<WorktreeNote>, WorktreeError> {
+        claim.lane.restore_common_dir()?;
+        claim.lane.restore_index()?;
         self.repair_link(&claim.lane)?;
         stale::sweep_indexes(&claim.lane.git_dir);
         let mut notes = match claim.origin {

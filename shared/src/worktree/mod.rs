@@ -19,6 +19,7 @@ mod kept_files;
 mod lease;
 mod note;
 mod options;
+mod orphans;
 mod places;
 mod remove;
 mod repair;

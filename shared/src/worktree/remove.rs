@@ -49,6 +49,9 @@ impl Pool {
             return Ok((row, notes));
         }
         refuse_occupied(&row.path)?;
+        if row.worktree.git_dir.is_none() {
+            return Err(WorktreeError::Broken(name.to_string(), row.path));
+        }
         let lane = self.linked(&row.worktree)?;
         self.repair_link(&lane)?;
         let changed_paths = lane.changed_paths()?;

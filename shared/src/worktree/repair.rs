@@ -1,9 +1,16 @@
 //! Repairs worktrees that were moved, broken links, and lock files that killed processes left.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::{Pool, WorktreeError, is_ours};
-use crate::{git::stale, name::BranchName, process::FileLock};
+use crate::{
+    git::{has_valid_head, stale},
+    name::BranchName,
+    process::{FileLock, shell_word},
+};
 
 /// What a repair did.
 #[derive(Debug)]
@@ -23,10 +30,16 @@ impl Pool {
         let _gate = self.gate()?;
         let before = self.list_broken()?;
         self.repair_ours()?;
+        for orphan in self.list_orphans(&self.repository.list_worktrees()?)? {
+            let path = &orphan.worktree.path;
+            if FileLock::find_holder(&self.repository.worktree_lock(path)).is_none() {
+                self.reconnect(&orphan)?;
+            }
+        }
         // Worktrees that were moved. Git complains about each that it cannot repair.
         let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
-        let folders: Vec<PathBuf> =
-            entries.map(|entry| entry.path()).filter(|path| path.join(".git").is_file()).collect();
+        let is_known = |path: &PathBuf| path.join(".git").is_file() && !self.is_orphan(path);
+        let folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_known).collect();
         let said = self.repository.repair_worktrees(&folders)?;
         let broken = self.list_broken()?;
         let repaired = before.into_iter().filter(|path| !broken.contains(path)).collect();
@@ -38,6 +51,18 @@ impl Pool {
         Ok(broken.map(|row| row.path).collect())
     }
 
+    /// What to do about a worktree that cannot be repaired. Its files may be the only copy of uncommitted work.
+    #[must_use]
+    pub fn advice_for_broken(&self, path: &Path) -> String {
+        let why = match self.is_orphan(path) {
+            true => "its git directory is gone, and with it the name of its branch",
+            false => "its git directory does not say what was checked out",
+        };
+        let word = shell_word(&path.to_string_lossy());
+        let away = shell_word(&format!("{}.old", path.display()));
+        format!("{why}; keep its files and move it away with: mv {word} {away}")
+    }
+
     fn repair_ours(&self) -> Result<(), WorktreeError> {
         let worktrees = self.repository.list_worktrees()?;
         let used: Vec<BranchName> = worktrees.iter().filter_map(|worktree| worktree.branch.clone()).collect();
@@ -47,12 +72,16 @@ impl Pool {
                 continue;
             }
             let lane = self.linked(worktree)?;
+            lane.restore_common_dir()?;
             lane.restore_head(&used)?;
             self.repair_link(&lane)?;
             for name in ["index.lock", "HEAD.lock"] {
                 stale::clear(&lane.git_dir.join(name));
             }
             stale::sweep_indexes(&lane.git_dir);
+            if has_valid_head(&lane.git_dir) {
+                lane.restore_index()?;
+            }
         }
         Ok(())
     }

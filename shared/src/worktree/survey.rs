@@ -5,7 +5,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use super::{Pool, WorktreeError, fill, is_ours, places, session_worktree::is_of_session};
+use super::{Pool, WorktreeError, fill, is_ours, orphans::Orphan, places, session_worktree::is_of_session};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
@@ -40,8 +40,8 @@ pub struct WorktreeStatusRow {
     pub head: Option<Oid>,
     /// Whether its directory is gone.
     pub is_missing: bool,
-    /// Whether its `.git` file does not lead to its git directory, or this has no valid `HEAD`, so that git does not work
-    /// in it.
+    /// Whether its `.git` file does not lead to its git directory, or that is gone or damaged, so that git does not work in
+    /// it.
     pub is_broken: bool,
     /// The process that works in it.
     pub holder: Option<Holder>,
@@ -68,7 +68,26 @@ impl Pool {
     /// Lists all worktrees of ours, of any run, and those that have a task's branch.
     pub fn survey(&self) -> Result<Vec<WorktreeStatusRow>, WorktreeError> {
         let worktrees = self.repository.list_worktrees()?;
-        Ok(worktrees.into_iter().filter_map(|worktree| self.row(worktree)).collect())
+        let orphans = self.list_orphans(&worktrees)?;
+        let mut rows: Vec<WorktreeStatusRow> =
+            worktrees.into_iter().filter_map(|worktree| self.row(worktree)).collect();
+        rows.extend(orphans.into_iter().map(|orphan| self.row_of_orphan(orphan)));
+        Ok(rows)
+    }
+
+    fn row_of_orphan(&self, Orphan { kind, task, worktree }: Orphan) -> WorktreeStatusRow {
+        WorktreeStatusRow {
+            kind,
+            path: worktree.path.clone(),
+            branch: worktree.branch.clone(),
+            task,
+            head: worktree.head,
+            is_missing: false,
+            is_broken: true,
+            holder: FileLock::find_holder(&self.repository.worktree_lock(&worktree.path)),
+            active: changed(&worktree.path),
+            worktree,
+        }
     }
 
     /// Finds the worktree of a task of this run, or the one with this directory name.
@@ -101,7 +120,7 @@ impl Pool {
             task,
             head: worktree.head,
             is_missing: !worktree.path.is_dir(),
-            is_broken: worktree.path.is_dir() && !fill::is_connected(&worktree),
+            is_broken: worktree.path.is_dir() && !fill::is_connected(&self.repository, &worktree),
             holder: FileLock::find_holder(&self.repository.worktree_lock(&worktree.path)),
             active: worktree.git_dir.as_deref().and_then(last_activity),
             worktree,

@@ -221,7 +221,8 @@ impl<'a> CleanupFacts<'a> {
     fn tell_reverted(&self, found: &mut [Candidate]) {
         let mut runs: HashMap<String, Option<Run>> = HashMap::new();
         let is_merged = |candidate: &&mut Candidate| {
-            matches!(candidate.what, What::Branch | What::RemoteBranch) && candidate.commits == Commits::Held
+            matches!(candidate.what, What::Branch | What::RemoteBranch)
+                && matches!(candidate.commits, Commits::Held | Commits::Landed { .. })
         };
         for candidate in found.iter_mut().filter(is_merged) {
             let (Some(run), Some(Ok(task))) =
@@ -231,7 +232,7 @@ impl<'a> CleanupFacts<'a> {
             };
             let read = runs.entry(run).or_insert_with_key(|run| self.read_run(run));
             let history = read.as_ref().and_then(|run| run.find(&task));
-            if let Some(reverted) = history.and_then(|history| history.reverted) {
+            if let Some(reverted) = history.and_then(|history| history.reverted.clone()) {
                 candidate.commits = Commits::Reverted(reverted);
             }
         }

@@ -2,12 +2,14 @@
 //! write stay, because the checkout of a test also contains dependencies and caches.
 
 use crate::{
-    git::{GitError, OtherWriters, TrackedFiles},
+    git::{GitError, OtherWriters, Repository, TrackedFiles},
+    name::Oid,
     pipeline::{
-        ConcurrentChildren, ConfigGuard, OtherRepo,
+        ConfigGuard, OtherRepo,
         checkout::{
             branch,
             guard::{ConfigWatch, PlaceWatch, joined},
+            submodules::TestedSubmodules,
         },
     },
     record::RunRecorder,
@@ -52,19 +54,44 @@ impl Guarded {
     }
 }
 
-/// Records the tracked files before a test. In the user's checkout they may differ from the commit.
-pub(in crate::pipeline) fn read_tracked(
-    recorder: &RunRecorder<'_>,
-    concurrent_children: ConcurrentChildren<'_>,
-) -> Result<TrackedFiles, GitError> {
-    recorder.repository().read_tracked(recorder.tree(), concurrent_children.now())
+/// The tracked files of a checkout before a test, and those of its submodules. In the user's checkout they may differ
+/// from the commit.
+#[derive(Debug)]
+pub(in crate::pipeline) struct FilesBeforeTest {
+    tracked: TrackedFiles,
+    submodules: TestedSubmodules,
+}
+
+impl FilesBeforeTest {
+    pub(in crate::pipeline) fn read(
+        repository: &Repository,
+        tree: Oid,
+        other_writers: OtherWriters,
+    ) -> Result<Self, GitError> {
+        let tracked = repository.read_tracked(tree, other_writers)?;
+        Ok(Self { tracked, submodules: TestedSubmodules::read(repository, tree)? })
+    }
+
+    /// Restores tracked files that changed during the test, and describes them; changes in submodules are described,
+    /// and stay.
+    pub(in crate::pipeline) fn put_back(
+        &self,
+        recorder: &RunRecorder<'_>,
+        other_writers: OtherWriters,
+        attempt: &str,
+    ) -> Result<Option<String>, GitError> {
+        let changed = put_back_tracked(recorder, (&self.tracked, other_writers), attempt)?;
+        let inside = self.submodules.find_changed(recorder)?;
+        let found: Vec<String> = changed.into_iter().chain(inside).collect();
+        Ok(joined(&found))
+    }
 }
 
 /// Restores tracked files that changed during a test, and names them: a test that passed with other files says nothing
 /// about the commit, and a failed one would leave them for the next attempt. If other processes were running, files
 /// that were only rewritten count as well, because they may have been different for a while. In the user's checkout the
 /// change may be the user's, so it is saved first, under the name of the mark `attempt`.
-pub(in crate::pipeline) fn put_back_tracked(
+fn put_back_tracked(
     recorder: &RunRecorder<'_>,
     (before, other_writers): (&TrackedFiles, OtherWriters),
     attempt: &str,

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     event::EventKind,
-    git::{GitError, HiddenMarks, OtherWriters, Repository, TrackedFiles, TreeChange},
+    git::{GitError, HiddenMarks, OtherWriters, Repository, TreeChange},
     history::{CommitSource, HistoryError, Run, RunScope, WorkBase},
     message::Key,
     name::{Attempt, Oid, RepoName, TaskId},
@@ -16,7 +16,9 @@ use crate::{
         IgnoredFiles, NamedCommand, PipelineError, PreCommit, ProtectedChanges, Protection, RunContext,
         SessionRepo, TaskContext,
         checkout::{
-            branch, guarded, hook, leftovers,
+            branch,
+            guarded::FilesBeforeTest,
+            hook, leftovers,
             place::{self, AttemptCheckout, AttemptWork, TurnSnapshots, WatchedFrom},
             protected_files::TaskProtection,
         },
@@ -169,14 +171,15 @@ pub(in crate::pipeline) fn tidy<'o>(
 }
 
 /// The tracked files of other repositories before a test.
-pub(in crate::pipeline) struct TestedFiles(Vec<TrackedFiles>);
+pub(in crate::pipeline) struct TestedFiles(Vec<FilesBeforeTest>);
 
 impl TestedFiles {
     pub(in crate::pipeline) fn look<'o>(
         other_repos: impl Iterator<Item = &'o OtherRepo>,
         other_writers: OtherWriters,
     ) -> Result<Self, GitError> {
-        let files = other_repos.map(|other| other.repository.read_tracked(other.tip.tree, other_writers));
+        let files =
+            other_repos.map(|other| FilesBeforeTest::read(&other.repository, other.tip.tree, other_writers));
         Ok(Self(files.collect::<Result<_, _>>()?))
     }
 
@@ -191,7 +194,7 @@ impl TestedFiles {
         for (other_repo, before) in other_repos.zip(&self.0) {
             let recorder = other_repo.recorder();
             let mark = Unfinished::name_of(recorder.branch(), task, attempt);
-            let words = guarded::put_back_tracked(&recorder, (before, other_writers), &mark)?;
+            let words = before.put_back(&recorder, other_writers, &mark)?;
             found.extend(words.map(|words| format!("in {}: {words}", other_repo.name)));
         }
         Ok(found)

@@ -4,7 +4,10 @@
 //! A failed attempt leaves its changes for the next one. To tell them from the user's, a file says what was there before the
 //! first attempt and how the last attempt left it. If it is deleted, everything that is there counts as the user's.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -90,10 +93,6 @@ impl SubmodulesBefore {
     /// Looks at them before an attempt. `worktree` is the tree of the worktree.
     pub(super) fn look(recorder: &RunRecorder<'_>, worktree: Oid) -> Result<Self, GitError> {
         let repository = recorder.repository();
-        if recorder.branch() != recorder.run() {
-            let [changes, found] = [SubmoduleChanges::new(), SubmoduleChanges::new()];
-            return Ok(Self { changes, found, file: None });
-        }
         let moved = if worktree == recorder.tree() {
             Vec::new()
         } else {
@@ -101,11 +100,11 @@ impl SubmodulesBefore {
         };
         let found = repository.submodule_changes(Some(recorder.tree()))?;
         let found = MovedSubmodules::among(&moved).added_to(found);
-        let name = &digest(repository.git_dir.as_os_str().as_encoded_bytes())[..16];
-        let file = repository.common_dir.join("arborist/submodules").join(name);
-        let last: Option<LastAttempt> =
-            safe_files::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let changes = match last {
+        if recorder.branch() != recorder.run() {
+            return Ok(Self { changes: SubmoduleChanges::new(), found, file: None });
+        }
+        let file = file_of(repository);
+        let changes = match LastAttempt::load(&file) {
             Some(last) => found
                 .iter()
                 .filter_map(|(path, now)| Some((path.clone(), last.users_part(path, now)?)))
@@ -150,18 +149,74 @@ impl SubmodulesBefore {
         self.changes.get(path).is_some_and(|digest| digest.ends_with(&moved.suffix()))
     }
 
-    /// Writes the file for the next attempt. If that fails, the next attempt takes everything for the user's.
     fn write(&self, after: Option<&SubmoduleChanges>) {
         let Some(file) = &self.file else { return };
-        let last = LastAttempt { before: by_name(&self.changes), after: after.map(by_name) };
-        if let Ok(text) = serde_json::to_vec(&last) {
+        LastAttempt { before: by_name(&self.changes), after: after.map(by_name) }.write(file);
+    }
+}
+
+/// The submodules of a checkout before a test. New files do not count: as in the checkout itself, tests may write them.
+#[derive(Debug)]
+pub(super) struct TestedSubmodules(SubmoduleChanges);
+
+impl TestedSubmodules {
+    pub(super) fn read(repository: &Repository, tree: Oid) -> Result<Self, GitError> {
+        repository.tracked_in_submodules(Some(tree)).map(Self)
+    }
+
+    /// Describes the submodules that the test changed. They are left as they are, and the next attempt does not take
+    /// these changes for the user's.
+    pub(super) fn find_changed(&self, recorder: &RunRecorder<'_>) -> Result<Option<String>, GitError> {
+        let after = recorder.repository().tracked_in_submodules(Some(recorder.tree()))?;
+        let is_changed = |path: &&Vec<u8>| after.get(*path) != self.0.get(*path);
+        let all: BTreeSet<&Vec<u8>> = self.0.keys().chain(after.keys()).collect();
+        let changed: Vec<String> =
+            all.into_iter().filter(is_changed).map(|path| visible(&String::from_utf8_lossy(path))).collect();
+        if changed.is_empty() {
+            return Ok(None);
+        }
+        note_after_test(recorder)?;
+        Ok(Some(format!(
+            "the tests changed files or checked out another commit in a submodule, which is not committed here: {}",
+            changed.join(", ")
+        )))
+    }
+}
+
+/// Makes the next attempt compare with what the test left. In a lane nothing is the user's, and there is no file.
+fn note_after_test(recorder: &RunRecorder<'_>) -> Result<(), GitError> {
+    let repository = recorder.repository();
+    let file = file_of(repository);
+    if recorder.branch() != recorder.run() {
+        return Ok(());
+    }
+    let Some(last) = LastAttempt::load(&file) else { return Ok(()) };
+    let now = repository.take_snapshot()?.tree;
+    let moved = MovedSubmodules::among(&repository.changes(recorder.tree(), now)?);
+    let found = moved.added_to(repository.submodule_changes(Some(recorder.tree()))?);
+    LastAttempt { after: Some(by_name(&found)), ..last }.write(&file);
+    Ok(())
+}
+
+/// The file that says how the last attempt left the submodules of a checkout.
+fn file_of(repository: &Repository) -> PathBuf {
+    let name = &digest(repository.git_dir.as_os_str().as_encoded_bytes())[..16];
+    repository.common_dir.join("arborist/submodules").join(name)
+}
+
+impl LastAttempt {
+    fn load(file: &Path) -> Option<Self> {
+        safe_files::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    }
+
+    /// Writes the file for the next attempt. If that fails, the next attempt takes everything for the user's.
+    fn write(&self, file: &Path) {
+        if let Ok(text) = serde_json::to_vec(self) {
             let _ = file.parent().map(safe_files::make_folders);
             let _ = safe_files::write(file, &text);
         }
     }
-}
 
-impl LastAttempt {
     /// What the user had changed in a submodule. If it is as the last attempt left it, or that attempt was killed, the
     /// changes are not all the user's.
     fn users_part(&self, path: &[u8], now: &str) -> Option<String> {

@@ -85,8 +85,8 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
         TicketState::Red { gate, .. } => TicketOutcome::Waiting {
             reason: format!("a fix: the gate '{gate}' failed together with other tasks"),
         },
-        TicketState::Lost => TicketOutcome::Lost,
-        TicketState::Reverted(reverted) => TicketOutcome::Reverted(*reverted),
+        TicketState::Lost | TicketState::LostElsewhere { .. } => TicketOutcome::Lost,
+        TicketState::Reverted(reverted) => TicketOutcome::Reverted(reverted.clone()),
         TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.clone() },
     }
 }

@@ -20,6 +20,7 @@ pub(super) use gating::GATES;
 pub use gating::GateResults;
 pub use handover::{Handover, OtherFiles, opened_for};
 pub use other_landings::finish_landings;
+pub(super) use other_repos::OtherTarget;
 pub(super) use parked::{is_known as is_known_parking, note as note_parked};
 pub use resolutions::Resolutions;
 

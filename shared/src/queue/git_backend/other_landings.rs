@@ -14,7 +14,6 @@ use crate::{
     message::OtherLandings,
     name::{BranchName, Oid, RepoName, TaskId},
     queue::{QueueError, Store, Target, Ticket, TicketState, target::MoveResult},
-    session::find_turn_elsewhere,
 };
 
 /// How often a move is tried if the branch is moved meanwhile.
@@ -42,7 +41,7 @@ pub(super) enum OtherMoves {
 
 impl OtherTarget {
     /// The commit that this run gave a branch, whatever a child process has made of the ref since.
-    fn find_tip(&self, branch: &BranchName) -> Result<Option<Oid>, QueueError> {
+    pub(in crate::queue) fn find_tip(&self, branch: &BranchName) -> Result<Option<Oid>, QueueError> {
         match self.repository.find_owned_ref(&branch.to_ref()) {
             Some(known) => Ok(known),
             None => Ok(self.repository.find_branch(branch)?),
@@ -50,7 +49,7 @@ impl OtherTarget {
     }
 
     /// Whether the branch has a commit, which may not be here at all.
-    fn has_landed(&self, commit: Oid) -> Result<bool, QueueError> {
+    pub(in crate::queue) fn has_landed(&self, commit: Oid) -> Result<bool, QueueError> {
         let is_here = self.repository.find_commits(&[commit])?.first() == Some(&Some(commit));
         Ok(is_here && self.repository.is_ancestor(commit, self.head)?)
     }
@@ -206,15 +205,9 @@ impl GitQueue<'_> {
                 tips.insert(name, tip);
                 continue;
             }
-            let known = match ticket.elsewhere.get(&name) {
-                Some(known) => Some(*known),
-                None => self.find_recorded(&name, &ticket.task)?,
-            };
-            if let Some(known) = known
-                && !target.has_landed(known)?
-            {
-                let why = format!("its branch '{branch}' in {name} is gone; it was at {known}");
-                return Ok(Ticket { standing: TicketState::Withheld { why }, ..ticket });
+            let records = (self.repository, self.options.worktrees.session.as_ref());
+            if let Some(lost) = target.find_lost(records, &ticket)? {
+                return Ok(Ticket { standing: lost, ..ticket });
             }
         }
         let is_new = ticket.elsewhere.is_empty();
@@ -228,13 +221,6 @@ impl GitQueue<'_> {
             return Ok(ticket);
         }
         Ok(Ticket { standing: TicketState::Waiting, held: None, tries: Vec::new(), ..ticket })
-    }
-
-    /// The last commit of a task in another repository, according to the session's records.
-    fn find_recorded(&self, name: &RepoName, task: &TaskId) -> Result<Option<Oid>, QueueError> {
-        let Some(session) = &self.options.worktrees.session else { return Ok(None) };
-        let found = find_turn_elsewhere(self.repository, session, name.as_str(), Some(task))?;
-        Ok(found.map(|(_, commit)| commit))
     }
 
     /// Where a person can resolve the conflict of a task, if it is in another repository.

@@ -7,7 +7,7 @@ use crate::{
     git::{RawCommit, Ref},
     history::{Event, EventPosition, Run, RunScope, State, TaskHistory},
     message::Status,
-    name::{Oid, TaskId},
+    name::{Oid, RepoName, TaskId},
     queue::{
         LogEntry, Parking, Position, QueueError, QueueEvent, QueueView, StoredTicket, Ticket, TicketState,
         list_foreign,
@@ -15,6 +15,7 @@ use crate::{
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
     },
+    workspace::compare_with,
 };
 
 /// How many recent tries determine the size of batches.
@@ -76,7 +77,7 @@ impl GitQueue<'_> {
                     let fresh = self.refreshed(&ticket, &known)?;
                     let fresh = self.discard_untrusted_resolution(fresh, position.tip())?;
                     let fresh = match &fresh.standing {
-                        TicketState::Withheld { .. } => fresh,
+                        TicketState::Withheld { .. } | TicketState::Lost | TicketState::Reverted(_) => fresh,
                         _ => self.refreshed_elsewhere(fresh)?,
                     };
                     view.tickets.push(self.settle(&ticket, fresh)?);
@@ -155,7 +156,13 @@ impl GitQueue<'_> {
             return Ok(known);
         }
         let scope = RunScope { branch: self.scope.clone(), tip: Some(tip) };
-        let run = Run::scan_again(self.repository, scope, branches.clone(), &self.options.memory)?;
+        let mut run = Run::scan_again(self.repository, scope, branches.clone(), &self.options.memory)?;
+        let names: BTreeSet<RepoName> = self.options.task_repos.values().flatten().cloned().collect();
+        for name in names {
+            if let Some(target) = self.find_target(&name) {
+                compare_with(&target.repository, (&name, (target.branch, target.head)), &mut run)?;
+            }
+        }
         Ok(KnownRun { run, branches })
     }
 
@@ -234,6 +241,7 @@ impl GitQueue<'_> {
                 TicketState::Parked { .. }
                     | TicketState::Withheld { .. }
                     | TicketState::Lost
+                    | TicketState::LostElsewhere { .. }
                     | TicketState::Reverted(_)
             ) =>
             {
