@@ -93,3 +93,25 @@ fn what_a_filter_plants_fails_the_attempt() {
     let repo = repo_with_agent(&plant_by("inner.sh"));
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1).out("the hook post-checkout was added");
 }
+
+#[test]
+fn git_reads_no_file_through_a_link_in_the_place_of_a_folder_around_it() {
+    let plant =
+        "mkdir -p build/l; echo '[core]' > build/l/git.cfg; echo 'touch \"$HOME/planted\"' > build/l/f.sh";
+    // The folder exists, or it does not.
+    for (before, deed) in
+        [("conf/git.cfg", "mv conf build/old; ln -s build/l conf"), ("x", "ln -s build/l conf")]
+    {
+        for setting in [["include.path", "../conf/git.cfg"], ["filter.y.clean", "sh conf/f.sh"]] {
+            let repo = repo_with_agent(&format!("{plant}; {deed}"));
+            repo.write(".gitignore", "build/\n");
+            repo.write(before, "");
+            repo.commit("a file\n");
+            repo.git(["config", setting[0], setting[1]]).succeeds();
+            let run = repo.arborist(["gardener", "--max-retries", "2", "--test-command", "true"]);
+            run.exits(1).out("conf");
+            assert!(!repo.path("conf").is_symlink(), "{setting:?} {before}");
+            assert!(!repo.home().join("planted").exists(), "{setting:?} {before}");
+        }
+    }
+}

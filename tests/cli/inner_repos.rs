@@ -136,6 +136,32 @@ fn a_repository_that_is_planted_in_a_folder_with_tracked_files_is_moved_away() {
 }
 
 #[test]
+fn a_clone_that_is_replaced_by_a_link_to_a_copy_with_other_settings_is_put_back() {
+    let copy = "cp -r vendor/deep/lib spec/copy; git -C spec/copy config core.fsmonitor 'touch \"$HOME/planted\"; false'";
+    for link in [
+        "mv vendor/deep/lib vendor/old; ln -s ../../spec/copy vendor/deep/lib",
+        "mkdir spec/deep; mv spec/copy spec/deep/lib; mv vendor/deep vendor/old; ln -s ../spec/deep vendor/deep",
+    ] {
+        let repo = repo(&format!("{copy}; {link}"));
+        repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("vendor/deep"), "{link}: {body}");
+        drop(repo.git(["-C", "vendor/deep/lib", "status"]));
+        assert!(!repo.home().join("planted").exists(), "{link}");
+    }
+}
+
+#[test]
+fn a_repository_whose_hooks_are_behind_a_link_is_moved_out_of_an_ignored_folder() {
+    let deed = "mkdir spec/hooks; echo 'touch \"$HOME/planted\"' > spec/hooks/post-checkout; chmod +x spec/hooks/post-checkout
+git init -q vendor; rm -r vendor/.git/hooks; ln -s ../../spec/hooks vendor/.git/hooks";
+    let repo = repo(deed);
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    assert!(body.contains("it made a repository in a folder of the checkout: vendor/.git"), "{body}");
+}
+
+#[test]
 fn a_git_file_that_leads_nowhere_fails_the_attempt_that_made_it() {
     for deed in ["mkdir a; echo garbage > a/.git; echo x > a/f", "mkdir -p a/.git; echo x > a/f"] {
         let repo = repo(deed);

@@ -261,3 +261,32 @@ fn files_with_the_name_of_a_script_in_other_folders_may_change() {
     repo.arborist(RUN.iter().chain(&["--sandbox", "off"])).succeeds();
     assert!(is_complete(&repo));
 }
+
+#[test]
+fn a_script_of_the_reviewer_is_put_back_although_its_folder_was_closed_or_replaced() {
+    let bribe = format!("mkdir build; {BRIBE} build/review.sh");
+    for deed in [
+        format!("{BRIBE} ci/review.sh; chmod 555 ci"),
+        format!("{bribe}; mv ci build/old; ln -s build ci; chmod 555 ."),
+    ] {
+        let repo = repo(&deed);
+        repo.write(".gitignore", "build/\n");
+        repo.commit("ignore\n");
+        review_by(&repo, &["sh", "ci/review.sh"]);
+        let options = ["gardener", "--max-retries", "2", "--test-command", "true", "--sandbox", "off"];
+        let run = repo.arborist(options);
+        assert!(run.code() != 0 && !is_complete(&repo), "{deed}: {}", run.report());
+        assert_eq!(repo.read("ci/review.sh"), STRICT, "{deed}");
+    }
+}
+
+#[test]
+fn a_script_of_the_reviewer_that_does_not_exist_yet_is_not_found_through_a_link() {
+    let repo = repo(&format!("mkdir build; {BRIBE} build/more.sh; ln -s build extra"));
+    repo.write(".gitignore", "build/\n");
+    repo.commit("ignore\n");
+    review_by(&repo, &["sh", "-c", "[ ! -e extra/more.sh ] || exec sh extra/more.sh; exec sh ci/review.sh"]);
+    let run = repo.arborist(RUN.iter().chain(&["--sandbox", "off"]));
+    assert!(run.code() != 0 && !is_complete(&repo), "{}", run.report());
+    assert!(!repo.path("extra").is_symlink());
+}

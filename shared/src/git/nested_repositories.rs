@@ -69,7 +69,7 @@ impl Repository {
             let mut found =
                 scan.map_or_else(|| FoldersBefore::list(top), |scan| FoldersBefore::of(&scan, top));
             // Another worktree of this repository.
-            found.git_dirs.retain(|path| !leads_into(path, &self.common_dir));
+            found.git_dirs.retain(|path| !self.is_own_link(path));
             Arc::new(found)
         });
         Arc::clone(found)
@@ -91,7 +91,7 @@ impl Repository {
             let folder = path.parent().unwrap_or(path);
             let inner = folder.strip_prefix(top).unwrap_or(folder);
             let is_planted = || {
-                let is_old = before.all.contains(folder) && !leads_into(path, &self.common_dir);
+                let is_old = before.all.contains(folder) && !self.is_own_link(path);
                 Ok::<_, GitError>(is_old && could_run(path) && self.is_ignored(inner)?)
             };
             // git adds the files beside a `.git` that is no repository, and the folder is tracked from then on.
@@ -113,6 +113,11 @@ impl Repository {
             }
         }
         Ok(moved)
+    }
+
+    /// Whether a `.git` file belongs to another worktree or to a submodule of this repository.
+    fn is_own_link(&self, path: &Path) -> bool {
+        ["worktrees", "modules"].iter().any(|folder| leads_into(path, &self.common_dir.join(folder)))
     }
 
     /// Moves a folder aside, and removes anything else than a folder or a file.
@@ -424,17 +429,22 @@ fn could_run(git_dir: &Path) -> bool {
     };
     let leads_elsewhere = ["commondir", "config.worktree"];
     let leads_elsewhere = leads_elsewhere.iter().any(|name| git_dir.join(name).symlink_metadata().is_ok());
+    let has_hooks_elsewhere =
+        safe_files::kind_of(&git_dir.join("hooks")).is_some_and(|kind| kind != FileKind::Folder);
     safe_files::kind_of(git_dir) != Some(FileKind::Folder)
+        || has_hooks_elsewhere
         || !is_harmless
         || leads_elsewhere
         || hooks.iter().any(|entry| is_hook(&entry.path))
 }
 
-/// Whether a `.git` file names a folder below `git_dir`.
+/// Whether a `.git` file names a folder below `git_dir`. Links on the way are followed, as git does.
 pub(super) fn leads_into(link: &Path, git_dir: &Path) -> bool {
     let folder = link.parent().unwrap_or(link);
-    let target = safe_files::read(link).ok().and_then(|content| target_of(folder, &content));
-    target.is_some_and(|target| target.starts_with(git_dir))
+    let content = safe_files::read(link).unwrap_or_default();
+    let Some(named) = content.strip_prefix(b"gitdir: ") else { return false };
+    let target = folder.join(OsStr::from_bytes(named.trim_ascii_end())).canonicalize();
+    target.is_ok_and(|target| target.starts_with(safe_files::resolved(git_dir)))
 }
 
 /// A repository at or below a folder. Links are not followed.

@@ -43,7 +43,7 @@ fn commits() -> impl Strategy<Value = Commits> {
         Just(Commits::Copied),
         Just(Commits::Landed { into: "main".into(), how: Proof::Squash }),
         (1usize..5).prop_map(Commits::Loose),
-        Just(Commits::Reverted(RevertedMerge { merge: oid(), by: oid() })),
+        Just(Commits::Reverted(RevertedMerge { merge: oid(), by: oid(), is_partial: false, place: None })),
     ]
 }
 

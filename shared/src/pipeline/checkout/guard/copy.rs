@@ -9,7 +9,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::surface::{WatchMode, WatchedItem};
+use super::{
+    around::{folders_around, targets_of},
+    surface::{WatchMode, WatchedItem},
+};
 use crate::{
     git::{copy_aside, is_own_exclude, move_aside, runs_nothing},
     safe_files::{self, Enclosure, FileKind},
@@ -77,6 +80,10 @@ impl FileStamp {
 /// none of it ever changes.
 static KNOWN_CONTENT: LazyLock<Mutex<HashMap<PathBuf, (FileStamp, FileState)>>> =
     LazyLock::new(Mutex::default);
+
+/// What could not be restored, as it was before. Later children are compared with this, so that none of them passes with
+/// what an earlier one left.
+static UNRESTORED: Mutex<BTreeMap<PathBuf, (WatchMode, FileState)>> = Mutex::new(BTreeMap::new());
 
 /// Whether an agent, a reviewer or a test may be running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,6 +197,7 @@ impl WatchedCopy {
         git_dir: PathBuf,
         running_children: RunningChildren,
     ) -> Self {
+        items.extend(folders_around(&items, &inside));
         let mut there = look(&items, running_children);
         // The targets of the user's links are watched, too: several repositories may share a folder of hooks or a file
         // of settings. Each round finds the links in what the last round added.
@@ -202,6 +210,11 @@ impl WatchedCopy {
             }
             there.extend(look(&targets, running_children));
             items.extend(targets);
+        }
+        for (path, before) in UNRESTORED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            if inside.iter().any(|top| path.starts_with(top)) {
+                there.insert(path.clone(), before.clone());
+            }
         }
         Self { items, there, inside, git_dir, keeps_files: false }
     }
@@ -317,13 +330,20 @@ impl WatchedCopy {
         }
         let is_script = matches!(watch_mode, WatchMode::GitScript | WatchMode::ReviewScript);
         let keeps_files = self.keeps_files || is_script;
+        self.allow_writing_around(path);
         let cleared = self.clear(path, (before, after), keeps_files);
         let restored = match before {
             _ if !is_script => "",
             FileState::Nothing => " and was removed",
             _ => " and was restored",
         };
-        match cleared.and_then(|kept| write(path, before).map(|()| kept)) {
+        let written = cleared.and_then(|kept| write(path, before).map(|()| kept));
+        let mut unrestored = UNRESTORED.lock().unwrap_or_else(PoisonError::into_inner);
+        match &written {
+            Ok(_) => unrestored.remove(path),
+            Err(_) => unrestored.insert(path.to_owned(), (watch_mode, before.clone())),
+        };
+        match written {
             Ok(Some(kept)) => {
                 words += &format!("{restored}: the changed version is kept in {}", kept.display());
             }
@@ -331,6 +351,19 @@ impl WatchedCopy {
             Err(error) => words += &format!(", and could not be restored: {error}"),
         }
         words
+    }
+
+    /// A child may have closed the folders around a path. What fails here fails again when the path is written.
+    fn allow_writing_around(&self, path: &Path) {
+        let is_inside = |folder: &&Path| self.inside.iter().any(|top| folder.starts_with(top));
+        let mut folders: Vec<&Path> = path.ancestors().skip(1).take_while(is_inside).collect();
+        folders.reverse();
+        for folder in folders {
+            let found = folder.symlink_metadata();
+            if found.is_ok_and(|found| found.is_dir() && found.mode() & 0o300 != 0o300) {
+                let _ = safe_files::allow_owner(folder);
+            }
+        }
     }
 
     /// Removes what is at the path. A folder may contain work, so it is moved; so is a file of which there is no copy.
@@ -389,27 +422,6 @@ fn write(path: &Path, before: &FileState) -> io::Result<()> {
         FileState::Link(target) => safe_files::symlink(target, path),
         FileState::Large { .. } | FileState::Special => Err(io::Error::other("no copy of it was kept")),
     }
-}
-
-/// The targets of links that are not watched yet.
-fn targets_of(there: &PathStates, items: &[WatchedItem]) -> Vec<WatchedItem> {
-    let is_closely = |watch_mode: WatchMode| {
-        let is_script = matches!(watch_mode, WatchMode::GitScript | WatchMode::ReviewScript);
-        is_script || watch_mode.is_folder() || matches!(watch_mode, WatchMode::Whole | WatchMode::ExcludeFile)
-    };
-    let links = there
-        .iter()
-        .filter(|(_, (watch_mode, there))| is_closely(*watch_mode) && matches!(there, FileState::Link(_)));
-    let mut targets: Vec<WatchedItem> = Vec::new();
-    for (path, (watch_mode, _)) in links {
-        let Ok(target) = path.canonicalize() else { continue };
-        let watch_mode = if target.is_dir() { WatchMode::Folder } else { *watch_mode };
-        let is_known = |item: &WatchedItem| item.path == target;
-        if !there.contains_key(&target) && !items.iter().chain(&targets).any(is_known) {
-            targets.push(WatchedItem { path: target, watch_mode });
-        }
-    }
-    targets
 }
 
 fn look(items: &[WatchedItem], running_children: RunningChildren) -> PathStates {

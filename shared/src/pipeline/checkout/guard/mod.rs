@@ -2,6 +2,7 @@
 //! share, and the files that connect a worktree with its repository.
 
 mod agent_files;
+mod around;
 mod concurrent;
 mod copy;
 mod inner_repos;

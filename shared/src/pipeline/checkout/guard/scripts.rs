@@ -11,7 +11,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::surface::{WatchMode, WatchedItem, expanded};
+use super::surface::expanded;
 use crate::{
     git::plain_path,
     process::is_in_checkout,
@@ -70,19 +70,6 @@ impl CommandWords {
         };
         words.map(real).filter(is_inside).filter(|path| is_file(path)).collect()
     }
-}
-
-/// Watches these files of a worktree, and the folders in which they are.
-pub(super) fn items(top: &Path, files: BTreeSet<PathBuf>, watch_mode: WatchMode) -> Vec<WatchedItem> {
-    let is_below = |folder: &&Path| *folder != top && folder.starts_with(top);
-    let folders: BTreeSet<PathBuf> = files
-        .iter()
-        .flat_map(|file| file.ancestors().skip(1).take_while(is_below))
-        .filter(|folder| safe_files::kind_of(folder) == Some(FileKind::Folder))
-        .map(Path::to_owned)
-        .collect();
-    let folders = folders.into_iter().map(|path| WatchedItem { path, watch_mode: WatchMode::Kind });
-    folders.chain(files.into_iter().map(|path| WatchedItem { path, watch_mode })).collect()
 }
 
 /// What the path `path` below `top` leads to: links, and the file itself.

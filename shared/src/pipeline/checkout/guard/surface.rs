@@ -378,8 +378,9 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
     let hooks = named.hooks.iter().filter(|path| path.is_relative());
     items.extend(hooks.flat_map(|hooks| hook_items(top, plain(&top.join(hooks)))));
     let (of_git, of_reviewers) = scripts_in(repository, reviewers);
-    items.extend(scripts::items(top, of_git, WatchMode::GitScript));
-    items.extend(scripts::items(top, of_reviewers, WatchMode::ReviewScript));
+    for (scripts, watch_mode) in [(of_git, WatchMode::GitScript), (of_reviewers, WatchMode::ReviewScript)] {
+        items.extend(scripts.into_iter().map(|path| WatchedItem { path, watch_mode }));
+    }
     // A landing brings them to the checkout in which git reads them.
     let files = named.files.iter().filter_map(|file| counterpart(repository, file));
     items.extend(files.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
