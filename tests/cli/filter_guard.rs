@@ -115,3 +115,18 @@ fn git_reads_no_file_through_a_link_in_the_place_of_a_folder_around_it() {
         }
     }
 }
+
+#[test]
+fn a_folder_around_the_script_of_a_linked_hook_is_not_replaced_by_a_link() {
+    let deed = "mkdir build; cp -r tools build/t; echo 'touch \"$HOME/planted\"' >> build/t/hook.sh
+mv tools build/old; ln -s build/t tools";
+    let repo = repo_with_agent(deed);
+    repo.write(".gitignore", "build/\n");
+    repo.write_script("tools/hook.sh", "#!/bin/sh\n");
+    repo.commit("a hook\n");
+    std::os::unix::fs::symlink("../../tools/hook.sh", repo.path(".git/hooks/post-index-change")).unwrap();
+    repo.arborist(["gardener", "--max-retries", "1", "--test-command", "true"]).exits(1);
+    repo.write("more", "x");
+    repo.git(["add", "more"]).succeeds();
+    assert!(!repo.home().join("planted").exists());
+}

@@ -197,7 +197,6 @@ impl WatchedCopy {
         git_dir: PathBuf,
         running_children: RunningChildren,
     ) -> Self {
-        items.extend(folders_around(&items, &inside));
         let mut there = look(&items, running_children);
         // The targets of the user's links are watched, too: several repositories may share a folder of hooks or a file
         // of settings. Each round finds the links in what the last round added.
@@ -211,6 +210,11 @@ impl WatchedCopy {
             there.extend(look(&targets, running_children));
             items.extend(targets);
         }
+        let folders = folders_around(&items, &inside);
+        for (path, found) in look(&folders, running_children) {
+            there.entry(path).or_insert(found);
+        }
+        items.extend(folders);
         for (path, before) in UNRESTORED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             if inside.iter().any(|top| path.starts_with(top)) {
                 there.insert(path.clone(), before.clone());
