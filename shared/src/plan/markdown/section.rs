@@ -539,6 +539,8 @@ mod tests {
             ("Story A (P1): x", &["a"]),
             ("Phase 3: User Stories A & B - x", &["a", "b"]),
             ("User Story: A user logs in", &[]),
+            ("Phase 3: User Story CSV1 - x", &["csv1"]),
+            ("User Story: OAuth2 for all", &[]),
             ("Story A-team", &[]),
         ] {
             let (mut found, mut wanted) = (story_numbers(title), wanted.to_vec());

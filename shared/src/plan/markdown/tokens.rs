@@ -433,6 +433,7 @@ mod tests {
             ("T1~T3 ~~T4~~", vec![Id("T1"), Dash, Id("T3"), Id("T4")]),
             ("T1·T2", vec![Id("T1"), Plus, Id("T2")]),
             ("US1+US-2", vec![Story("1"), Plus, Story("2")]),
+            ("US-CSV1 USB3", vec![Story("CSV1"), Word("USB3")]),
             ("User Story 3", vec![Word("User"), Word("Story"), Story("3")]),
             ("依赖T031", vec![Word("依赖"), Id("T031")]),
             ("T3はT1に依存", vec![Id("T3"), Word("は"), Id("T1"), Word("に依存")]),
