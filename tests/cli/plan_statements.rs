@@ -206,6 +206,16 @@ const TASKS: &str = "\
 
 const SAID_OF_TASKS: &[Row] = &[
     (
+        "a line of a drawing that puts a task beside several others",
+        "## Dependencies\n```\nT002 (routes)  ─ 依賴 T001\nT003 (page)    ─ 可與 T001/T002 平行進行\n```\n",
+        &[("T002", "T001"), ("T003", "")],
+    ),
+    (
+        "a task beside several others in Korean",
+        "## Dependencies\n\n- T004는 T002, T003과 병렬 가능\n",
+        &[("T004", "T001")],
+    ),
+    (
         "a line of a batch whose tasks are sequential",
         "## Parallel work\n```\n# Can run in parallel (two files):\nT004 + T005: a.ts\nT001 + T002 + T003: b.ts (sequential - same file)\n```\n",
         &[("T002", "T001"), ("T004", ""), ("T005", "T004")],
@@ -317,6 +327,26 @@ const SAID_OF_TASKS: &[Row] = &[
 ];
 
 const WHOLE_PLANS: &[Row] = &[
+    (
+        "stories with names and numbers",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story CSV1 - x\n- [ ] T002 b\n## Phase 3: User Story RULE1 - y\n- [ ] T003 c\n## Phase 4: User Story CSV2 - z\n- [ ] T004 d\n\n## Dependencies\n\n- **CSV1 → CSV2**: one behind the other\n- **RULE1**: Depends on CSV2 completion\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-4"), ("phase-4", "phase-2")],
+    ),
+    (
+        "stories with names in a table",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story CSV1 - x\n- [ ] T002 b\n## Phase 3: User Story RULE1 - y\n- [ ] T003 c\n## Phase 4: User Story CSV2 - z\n- [ ] T004 d\n\n## Dependencies\n\n| Story | Depends on |\n|---|---|\n| CSV1 | - |\n| RULE1 | US-CSV1 |\n| CSV2 | User Story RULE1 |\n",
+        &[("phase-3", "phase-2"), ("phase-4", "phase-3")],
+    ),
+    (
+        "stories whose names only the tags of tasks tell",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Login\n- [ ] T002 [US-AUTH] b\n## Phase 3: Checkout\n- [ ] T003 [US-PAY] c\n\n## Dependencies\n\n- PAY depends on AUTH\n",
+        &[("phase-3", "phase-2")],
+    ),
+    (
+        "phases beside each other by their tasks, of which one has a slash in its name",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Documentation\n- [ ] T002 b\n- [ ] T003 c\n## Phase 3: CI/CD Migration\n- [ ] T004 d\n- [ ] T005 e\n\n## Dependencies\n\n- Documentation (T002-T003) can run parallel with CI/CD (T004-T005)\n",
+        &[("phase-2", "phase-1"), ("T004", "phase-1"), ("T005", "T004 phase-1")],
+    ),
     (
         "a task of the setup that no story waits for",
         "## Phase 1: Setup\n- [ ] T001 a\n- [ ] T002 [P] b\n## Phase 2: User Story 1 - x\n- [ ] T003 c\n## Phase 3: Polish\n- [ ] T004 d\n\n## Dependencies\n\n- **User Story 1**: Depends on T001\n- **Polish**: Depends on Phase 2\n",
@@ -977,6 +1007,36 @@ const WHOLE_PLANS: &[Row] = &[
 
 /// Whole plans whose sentences leave something open, or name parts of stories.
 const OF_STORIES: &[Row] = &[
+    (
+        "parts of a sentence that each have their own story",
+        "- **User Stories**: US1 (P1) unlocks MVP, US2 (P1) can proceed parallel once Phase 2 done, US3 (P2) can run after US1 shared modules available.\n",
+        &[("phase-3", "phase-2"), ("phase-4", "phase-2"), ("phase-5", "phase-3")],
+    ),
+    (
+        "parts of a sentence behind \"and\" and \"but\"",
+        "- US1 can start after Phase 2 and US2 can start after Phase 1, but US3 must wait for US2.\n",
+        &[("phase-3", "phase-2"), ("phase-4", "phase-1"), ("phase-5", "phase-4")],
+    ),
+    (
+        "parts of a sentence in German",
+        "- US2 kann nach Phase 2 beginnen, US3 kann nach US1 beginnen.\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-3")],
+    ),
+    (
+        "parts of a sentence in Chinese",
+        "- US2 依賴 Phase 2，US3 可在 US1 完成後開始\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-3")],
+    ),
+    (
+        "parts of a sentence in Japanese",
+        "- US2 は Phase 2 の後、US3 は US1 の後に開始\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-3")],
+    ),
+    (
+        "a story that starts after others complete or in parallel",
+        "- US3 can start after at least one P1 story completes or in parallel if resourced.\n",
+        &[("phase-5", "phase-2")],
+    ),
     (
         "stories that come first, and those that follow them in any order",
         "**User Story Completion Order**: US1 and US2 must be completed first as they are foundational, then US3 can be completed in any order.\n",

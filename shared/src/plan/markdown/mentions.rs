@@ -47,6 +47,8 @@ pub(super) type PlacedName<'a> = (Name<'a>, Offset);
 #[derive(Debug, Clone)]
 pub(super) struct List<'a> {
     pub(super) members: Vec<PlacedName<'a>>,
+    /// Where its first member begins.
+    pub(super) first: usize,
     /// Where its last member begins.
     pub(super) last: usize,
     pub(super) end: usize,
@@ -58,8 +60,8 @@ pub(super) struct List<'a> {
 
 impl<'a> List<'a> {
     /// A list that is one member, or that is put together from others.
-    pub(super) fn new(members: Vec<PlacedName<'a>>, last: usize, end: usize) -> Self {
-        Self { members, last, end, is_comma_list: false, groups: Vec::new() }
+    pub(super) fn new(members: Vec<PlacedName<'a>>, first: usize, end: usize) -> Self {
+        Self { members, first, last: first, end, is_comma_list: false, groups: Vec::new() }
     }
 
     /// The groups of a list that has some of more than one member.
@@ -257,6 +259,10 @@ impl Mentions<'_> {
             && counts(label)
         {
             return Some(((Name::Phase(label), place), behind_parenthesis(clause, at + 2)));
+        }
+        // "CSV2 depends on CSV1" where stories have such names.
+        if self.known.is_story_name(word) {
+            return Some(((Name::Story(word), place), behind_parenthesis(clause, at + 1)));
         }
         if let Some((name, end)) = priority_at(clause, at) {
             return Some(((name, place), behind_parenthesis(clause, end)));

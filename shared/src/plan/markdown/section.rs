@@ -205,15 +205,20 @@ pub(super) fn stories_told(text: &str) -> Vec<String> {
     text.lines().take(FIRST_LINES).find_map(label).unwrap_or_default()
 }
 
-/// `A1` or `A-1` at the start of a text, as the number of a story: `a1`.
+/// `A1`, `A-1` or `CSV1` at the start of a text, as the number of a story: `a1`, `csv1`.
 fn lettered_number(text: &str) -> Option<String> {
+    const MOST_LETTERS: usize = 10;
     const MOST_DIGITS: usize = 2;
-    let letter = text.chars().next().filter(char::is_ascii_alphabetic)?;
-    let rest = text[1..].strip_prefix('-').unwrap_or(&text[1..]);
+    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let (name, rest) = text.split_at(letters);
+    if !(1..=MOST_LETTERS).contains(&letters) {
+        return None;
+    }
+    let rest = rest.strip_prefix('-').unwrap_or(rest);
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let is_end = !rest[digits..].starts_with(|c: char| c.is_alphanumeric());
     (is_end && (1..=MOST_DIGITS).contains(&digits))
-        .then(|| format!("{}{}", letter.to_ascii_lowercase(), &rest[..digits]))
+        .then(|| format!("{}{}", name.to_ascii_lowercase(), &rest[..digits]))
 }
 
 /// Whether a word is a letter that counts, as in "Story A: Login" and "Stories A & B".
@@ -233,7 +238,9 @@ fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
     let mut rest = text.trim_start_matches([' ', '-', '#', ':', '：']);
     // "Story: a user logs in" counts nothing.
     let mut may_be_letter = !text[..text.len() - rest.len()].contains([':', '：', '#']);
-    if let Some(number) = lettered_number(rest) {
+    // Nor does "Story: OAuth2 for all".
+    let is_named = |number: &String| may_be_letter || number.find(|c: char| c.is_ascii_digit()) == Some(1);
+    if let Some(number) = lettered_number(rest).filter(is_named) {
         numbers.extend(Some(number).filter(|number| !numbers.contains(number)));
         return;
     }
@@ -532,6 +539,8 @@ mod tests {
             ("Story A (P1): x", &["a"]),
             ("Phase 3: User Stories A & B - x", &["a", "b"]),
             ("User Story: A user logs in", &[]),
+            ("Phase 3: User Story CSV1 - x", &["csv1"]),
+            ("User Story: OAuth2 for all", &[]),
             ("Story A-team", &[]),
         ] {
             let (mut found, mut wanted) = (story_numbers(title), wanted.to_vec());

@@ -220,7 +220,8 @@ impl Tokenizer<'_> {
             }
             [.., Token { what: Piece::Word(last), .. }] if is_story_word(last) => {
                 let number = ids::numeric(rest).filter(|number| number.len() <= 3);
-                if let Some(number) = number.or(Some(word).filter(|word| counting_letter(word).is_some())) {
+                let is_name = |word: &&str| counting_letter(word).is_some() || is_story_name(word);
+                if let Some(number) = number.or(Some(word).filter(is_name)) {
                     return (Some(Piece::Story(number)), number.len());
                 }
             }
@@ -251,9 +252,16 @@ fn story_at(rest: &str) -> Option<(&str, usize)> {
     let start = rest.len() - number.len();
     let len = number.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(number.len());
     let number = number[..len].trim_end_matches('.');
-    let digits = number.strip_prefix(|c: char| is_apart && c.is_ascii_alphabetic()).unwrap_or(number);
-    let is_number = digits.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 5;
-    is_number.then_some((number, start + number.len()))
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 5;
+    (is_number || is_apart && is_story_name(number)).then_some((number, start + number.len()))
+}
+
+/// `A1` or `CSV1`, as in "User Story CSV1" and `US-A1`.
+fn is_story_name(word: &str) -> bool {
+    const MOST: usize = 12;
+    let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && digits.len() < word.len() && word.len() <= MOST
 }
 
 /// `5B`, as in "Phases 5A, 5B".
@@ -425,6 +433,7 @@ mod tests {
             ("T1~T3 ~~T4~~", vec![Id("T1"), Dash, Id("T3"), Id("T4")]),
             ("T1·T2", vec![Id("T1"), Plus, Id("T2")]),
             ("US1+US-2", vec![Story("1"), Plus, Story("2")]),
+            ("US-CSV1 USB3", vec![Story("CSV1"), Word("USB3")]),
             ("User Story 3", vec![Word("User"), Word("Story"), Story("3")]),
             ("依赖T031", vec![Word("依赖"), Id("T031")]),
             ("T3はT1に依存", vec![Id("T3"), Word("は"), Id("T1"), Word("に依存")]),

@@ -314,6 +314,15 @@ impl NodeIndex {
         self.by_story.get(&number.to_lowercase()).cloned().unwrap_or_default()
     }
 
+    /// Whether a word is the name of a story, as the `CSV1` of "User Story CSV1" or of the tag `[US-CSV1]`.
+    pub(super) fn is_story_name(&self, word: &str) -> bool {
+        let is_capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+        word.len() > 1
+            && word.starts_with(|c: char| c.is_ascii_uppercase())
+            && word.chars().all(is_capital)
+            && self.by_story.contains_key(&word.to_lowercase())
+    }
+
     fn stories_between(&self, first: &str, last: &str) -> Vec<usize> {
         let (Ok(first), Ok(last)) = (first.parse::<f32>(), last.parse::<f32>()) else {
             let (first, last) = (first.to_lowercase(), last.to_lowercase());

@@ -13,12 +13,19 @@ use super::{
 impl<'a> ClauseReader<'_, 'a> {
     /// "can proceed after US1 or in parallel", "after Phase 2, or after US1": one way of two is no dependency.
     pub(super) fn leaves_open(&self, at: usize, end: Option<usize>) -> bool {
+        const MOST_WORDS: usize = 3;
         let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
         let is_second = at > 0 && is(at - 1, &["or"]) && is(at, &["after", "once"]);
+        let is_word =
+            |at: &usize| matches!(self.clause.get(*at).map(|token| token.what), Some(Piece::Word(_)));
+        let is_parallel = |or: usize| {
+            is(or + 1, &["in"]) && is(or + 2, &["parallel"])
+                || is(or + 1, &["concurrently", "simultaneously"])
+        };
         let is_first = end.is_some_and(|end| {
-            is(end, &["or"])
-                && (is(end + 1, &["in"]) && is(end + 2, &["parallel"])
-                    || is(end + 1, &["concurrently", "simultaneously"]))
+            // "… after at least one P2 story completes or in parallel".
+            let or = (end..=end + MOST_WORDS).take_while(is_word).find(|at| is(*at, &["or"]));
+            or.is_some_and(is_parallel)
         });
         is_second || is_first
     }

@@ -381,14 +381,14 @@ impl<'a> ClauseReader<'_, 'a> {
             None => &self.clause[list.end..at],
         };
         let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
-        // "T015、T016 可与 T017 并行", "T012는 T009와 병렬": the first run beside the last.
+        // "T015、T016 可与 T017 并行", "T012는 T009와 병렬", "T012 可與 T010/T011 平行": the first run beside the last.
         let is_joint = |at: usize| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與"));
         let is_behind = |at: usize| matches!(self.clause[at].what, Piece::Word("와" | "과" | "と"));
-        let is_beside = list.members.len() == 1
-            && (list.last.checked_sub(1).is_some_and(is_joint) || list.end + 1 == at && is_behind(list.end));
+        let is_beside =
+            list.first.checked_sub(1).is_some_and(is_joint) || list.end + 1 == at && is_behind(list.end);
         // In "US2: 僅需 Phase 2，可與 US1 並行" the comma parts the phase from what is said then.
         let is_next = |before: &&List<'a>| {
-            self.clause.get(before.end..list.last).is_some_and(|between| {
+            self.clause.get(before.end..list.first).is_some_and(|between| {
                 !between.iter().any(|token| matches!(token.what, Piece::Comma | Piece::Pause))
             })
         };

@@ -290,7 +290,8 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         // "US1's build (T005) depends on …" is about T005, not about the story.
         let is_owner = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word("s")));
-        if self.subject.is_none() && self.voice == ClauseVoice::Section && !is_owner {
+        let is_subject = self.subject.is_none() || self.is_next_subject(at, &list);
+        if is_subject && self.voice == ClauseVoice::Section && !is_owner {
             self.subject = Some(list.members.clone());
         }
         let end = list.end;

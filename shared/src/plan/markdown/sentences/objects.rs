@@ -2,11 +2,12 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, ObjectReach, Sense, is_denied, is_filler, keyword_at},
+        keywords::{ClauseVoice, Keyword, ObjectReach, Sense, has_any, is_denied, is_filler, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token, is_and},
     },
     ClauseReader,
+    permission::is_modal,
 };
 
 /// Behind "all above", "all of the above", "all previous tasks", "everything above".
@@ -24,6 +25,14 @@ pub(super) fn behind_all_above(clause: &[Token<'_>], at: usize) -> Option<usize>
     let is_within = |at: &usize| matches!(word(*at).as_str(), "of" | "the" | "tasks" | "") || is_before(at);
     let end = (at + 1..at + LONGEST).take_while(is_within).find(is_before)? + 1;
     Some(end + usize::from(matches!(word(end).as_str(), "tasks" | "phases")))
+}
+
+/// Whether a token is a verb that goes before another, as in "can start" and `可以開始`.
+fn is_auxiliary(token: &Token<'_>) -> bool {
+    // `可靠` is no verb.
+    matches!(token.what, Piece::Word("可" | "可以" | "能"))
+        || is_modal(token)
+        || has_any(std::slice::from_ref(token), &["must", "should", "will"])
 }
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -144,10 +153,31 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// Whether a word at a position is a verb, so that what stands before it is a subject.
     fn begins_sentence(&self, at: usize) -> bool {
-        const VERBS: [&str; 12] =
-            ["can", "may", "must", "should", "could", "will", "is", "are", "has", "have", "but", "or"];
-        let is_verb = matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb)));
-        is_verb || at < self.clause.len() && keyword_at(self.clause, at, self.voice).is_some()
+        const VERBS: [&str; 6] = ["is", "are", "has", "have", "but", "or"];
+        self.clause.get(at).is_some_and(|token| {
+            is_auxiliary(token)
+                || has_any(std::slice::from_ref(token), &VERBS)
+                || keyword_at(self.clause, at, self.voice).is_some()
+        })
+    }
+
+    /// In "US2 can start after Phase 2, US3 can start after US1" each part has its own subject.
+    pub(super) fn is_next_subject(&self, at: usize, list: &List<'a>) -> bool {
+        const SHORTLY: usize = 3;
+        let is_parted = match at.checked_sub(1).map(|before| self.clause[before].what) {
+            Some(Piece::Comma) => true,
+            Some(Piece::Word(word)) => is_and(word) || word.eq_ignore_ascii_case("but"),
+            _ => false,
+        };
+        let is_word =
+            |at: &usize| matches!(self.clause.get(*at).map(|token| token.what), Some(Piece::Word(_)));
+        let has_verb =
+            |at: usize| is_auxiliary(&self.clause[at]) || keyword_at(self.clause, at, self.voice).is_some();
+        let is_topic = matches!(
+            self.clause.get(list.end).map(|token| token.what),
+            Some(Piece::Word("は" | "는" | "은"))
+        );
+        is_parted && (is_topic || (list.end..list.end + SHORTLY).take_while(is_word).any(has_verb))
     }
 
     /// Adds what "… + Recipe entity from US1" or "… and on US1" names behind a list.
@@ -269,7 +299,30 @@ impl<'a> ClauseReader<'_, 'a> {
             list.members.pop();
             return (list.members, list.last);
         }
+        // In "US2 can start after Phase 2, US3 and US4 can start after US1" it begins behind the comma.
+        let may = self.voice == ClauseVoice::Section && self.clause.get(list.end).is_some_and(is_auxiliary);
+        let joint = may.then(|| self.last_joint(&list)).flatten();
+        let before =
+            joint.and_then(|joint| Some((self.mentions.list_at(&self.clause[..joint], list.first)?, joint)));
+        if let Some((before, joint)) = before {
+            return (before.members, joint);
+        }
         (list.members, list.end)
+    }
+
+    /// The last comma of a list that stands in no brackets, else the last "and".
+    fn last_joint(&self, list: &List<'a>) -> Option<usize> {
+        let (mut depth, mut last_and) = (0_usize, None);
+        for at in (list.first..list.last).rev() {
+            match self.clause[at].what {
+                Piece::Close => depth += 1,
+                Piece::Open => depth = depth.saturating_sub(1),
+                Piece::Comma if depth == 0 => return Some(at),
+                Piece::Word(word) if depth == 0 && is_and(word) => last_and = last_and.or(Some(at)),
+                _ => {}
+            }
+        }
+        last_and
     }
 
     /// "After T009, T012 can start": at the start of a sentence, what is waited for ends at the comma if a verb of doing follows

@@ -34,6 +34,11 @@ const MODALS: [&str; 22] = [
     "thể",
 ];
 
+/// Whether a token is a word that permits something.
+pub(super) fn is_modal(token: &Token<'_>) -> bool {
+    has_any(std::slice::from_ref(token), &MODALS)
+}
+
 /// Whether nothing stands between a list and "parallel" but words like "can run in": what may be done with the tasks behind a
 /// word that permits it, and before that a few words that tell what they are.
 pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
@@ -105,7 +110,6 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     const LINKS: [&str; 9] = ["with", "for", "to", "by", "of", "that", "which", "share", "and"];
     const SURELY: [&str; 6] = ["safely", "fully", "easily", "completely", "entirely", "independently"];
     let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
-    let is_modal = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_among(&MODALS, word));
     let is_plain = |at: usize| {
         matches!(between[at].what, Piece::Word(_))
             && keyword_at(between, at, ClauseVoice::Section).is_none()

@@ -48,8 +48,11 @@ impl<'a> ClauseReader<'_, 'a> {
         if word(keyword.end).eq_ignore_ascii_case("tests") && word(keyword.end + 1).is_empty() {
             return Some((vec![(Name::Tests, self.clause[keyword.end].at)], keyword.end + 1));
         }
-        let is_plain =
-            |at: &usize| !word(*at).is_empty() && keyword_at(self.clause, *at, self.voice).is_none();
+        // "… with CI/CD (T030-T034)".
+        let is_plus = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Plus);
+        let is_plain = |at: &usize| {
+            is_plus(*at) || !word(*at).is_empty() && keyword_at(self.clause, *at, self.voice).is_none()
+        };
         let open = keyword.end + (keyword.end..).take(MOST_WORDS).take_while(is_plain).count();
         let is_open = self.clause.get(open).is_some_and(|token| token.what == Piece::Open);
         let tasks = self.bracketed_tasks(open).filter(|_| is_open)?;
