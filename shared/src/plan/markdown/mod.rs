@@ -17,6 +17,7 @@ mod keywords;
 mod line_shapes;
 mod lines;
 mod mentions;
+mod names;
 mod naming;
 mod node_index;
 mod node_parents;
