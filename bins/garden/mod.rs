@@ -115,7 +115,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         let mut waits: Vec<TaskId> = standing.waits_for.clone();
         if waits.is_empty() && standing.state == State::Failed {
             let options = opened.request.typed_options();
-            return Err(GardenerError::NoAttemptLeft { task, options }.into());
+            return Err(GardenerError::NoAttemptLeft { task, options: Box::new(options) }.into());
         }
         if waits.is_empty() {
             let is_open = |leaf: &&Task| {

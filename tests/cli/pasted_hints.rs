@@ -191,7 +191,7 @@ fn a_file_of_the_user_that_git_cannot_add_is_named() {
 fn a_file_that_cannot_be_read_is_named() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     repo.write("secret", "x");
-    fs::set_permissions(repo.path("secret"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(repo.path("secret"), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(repo.path("secret")).is_ok() {
         eprintln!("skipped: this user may read every file");
         return;

@@ -237,6 +237,8 @@ fn readings(count: usize) -> usize {
 }
 
 #[test]
-fn the_history_there_is_not_read_again_for_each_task() {
-    assert!(readings(3) <= readings(1));
+fn the_history_there_is_read_only_a_few_times_for_each_task() {
+    let (three, one) = (readings(3), readings(1));
+    // For each further task, whether its branch there has later commits and whether it was taken back.
+    assert!(three <= one + 2 * 3, "{three} and {one}");
 }

@@ -83,11 +83,11 @@ pub enum GardenerError {
     #[error("no plan was found")]
     NoPlan,
     #[error("the plan has no task or phase '{task}'")]
-    NoTask { task: TaskId, meant: Option<String>, options: TypedOptions },
+    NoTask { task: TaskId, meant: Option<String>, options: Box<TypedOptions> },
     #[error("task '{task}' is not ready: it waits for {needs}")]
-    NotReady { task: TaskId, needs: String, has_failed: bool, options: TypedOptions },
+    NotReady { task: TaskId, needs: String, has_failed: bool, options: Box<TypedOptions> },
     #[error("task '{task}' has failed, and its attempts are used up")]
-    NoAttemptLeft { task: TaskId, options: TypedOptions },
+    NoAttemptLeft { task: TaskId, options: Box<TypedOptions> },
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
     PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
     /// The difference begins with a line break, and is empty if an empty file was created or deleted.
@@ -112,11 +112,11 @@ pub enum GardenerError {
     #[error("task '{0}' is marked [red], but there is no test command that could fail")]
     RedWithoutTest(TaskId),
     #[error("task '{task}' was started on its own branch, '{branch}'")]
-    BegunApart { task: TaskId, branch: BranchName, command: String, options: TypedOptions },
+    BegunApart { task: TaskId, branch: BranchName, command: String, options: Box<TypedOptions> },
     #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed")]
     NotLanded { task: TaskId, branch: BranchName },
     #[error("a landing on '{branch}' is parked: the checkout of '{branch}' has to be updated first")]
-    Parked { branch: BranchName, options: TypedOptions },
+    Parked { branch: BranchName, options: Box<TypedOptions> },
     #[error("{} of '{path}' {} already done by the run of '{branch}', whose commits are in HEAD", name_some(.tasks), if .tasks.len() == 1 { "was" } else { "were" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
@@ -144,7 +144,7 @@ impl GardenerError {
         if is_complete {
             Self::NotLanded { task, branch }
         } else {
-            Self::BegunApart { task, branch, command, options: TypedOptions::default() }
+            Self::BegunApart { task, branch, command, options: Box::default() }
         }
     }
 
@@ -157,14 +157,14 @@ impl GardenerError {
             |need: &TaskId| if is_failed(&need) { format!("{need}, which failed") } else { need.to_string() };
         let has_failed = needs.iter().any(|need| is_failed(&need));
         let needs: Vec<String> = needs.iter().map(words).collect();
-        let options = TypedOptions::default();
+        let options = Box::default();
         Self::NotReady { task: task.clone(), needs: needs.join(", "), has_failed, options }
     }
 
     /// The error for a name that the plan does not have. `known` are the names that could be meant.
     pub fn no_task<'a>(task: &TaskId, known: impl IntoIterator<Item = &'a str>) -> Self {
         let meant = nearest(task.as_str(), known).map(str::to_owned);
-        Self::NoTask { task: task.clone(), meant, options: TypedOptions::default() }
+        Self::NoTask { task: task.clone(), meant, options: Box::default() }
     }
 
     /// The same error with the options of the command in the commands of its hint.
@@ -176,7 +176,7 @@ impl GardenerError {
         | Self::BegunApart { options, .. }
         | Self::Parked { options, .. } = &mut self
         {
-            *options = typed;
+            **options = typed;
         }
         self
     }
@@ -302,11 +302,12 @@ impl Explain for GardenerError {
             Self::NoAttemptLeft { task, options } => {
                 format!("to try it again, run: git arborist garden {task} --retry-failed{}", options.common)
             }
-            Self::NotReady { has_failed: true, options: TypedOptions { common, lanes, .. }, .. } => format!(
-                "to try failed tasks again and run all others in order: git arborist gardener --retry-failed{common}{lanes}"
+            Self::NotReady { has_failed: true, options, .. } => format!(
+                "to try failed tasks again and run all others in order: git arborist gardener --retry-failed{}{}",
+                options.common, options.lanes
             ),
-            Self::NotReady { options: TypedOptions { common, lanes, .. }, .. } => {
-                format!("to run all tasks in order: git arborist gardener{common}{lanes}")
+            Self::NotReady { options, .. } => {
+                format!("to run all tasks in order: git arborist gardener{}{}", options.common, options.lanes)
             }
             Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => {
                 let drift = drift.as_ref().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
@@ -344,9 +345,10 @@ impl Explain for GardenerError {
             Self::Merged { path, .. } => format!(
                 "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
             ),
-            Self::Parked { branch, options: TypedOptions { common, selection, .. } } => format!(
-                "stash your changes and update the checkout: git stash -u && git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate{selection}{common}",
-                branch.landing_ref()
+            Self::Parked { branch, options } => format!(
+                "stash your changes and update the checkout: git stash -u && git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate{}",
+                branch.landing_ref(),
+                options.selection.clone() + &options.common
             ),
             Self::PhaseFailed(_) => {
                 "fix it, then run the same command again: it starts with these tests".into()

@@ -203,7 +203,7 @@ fn restore_judges(
             break;
         }
         let trees = RestoredTrees { base, tree, head };
-        let (_, kept) = restore_files(repository, &attempt.name, trees, (&files, &|_| false))?;
+        let (_, kept) = restore_files(repository, &attempt.name, trees, &files, &|_| false)?;
         let names: Vec<String> = files.iter().map(TreeChange::shown).collect();
         messages.push(format!(
             "files that a task must not change were restored, and its versions are kept in {kept}: {}",

@@ -33,7 +33,7 @@ pub struct RevertedMerge {
     pub is_partial: bool,
     /// The repository of the workspace, if it is not the plan's.
     #[serde(default)]
-    pub place: Option<RevertedPlace>,
+    pub place: Option<Box<RevertedPlace>>,
 }
 
 /// Another repository of the workspace.
@@ -284,7 +284,8 @@ impl TaskHistory {
         match found.by {
             Some(by) if !is_partial => {
                 self.state.state = State::Reverted;
-                self.reverted = Some(RevertedMerge { merge: merge.id, by, is_partial, place: Some(place) });
+                self.reverted =
+                    Some(RevertedMerge { merge: merge.id, by, is_partial, place: Some(Box::new(place)) });
             }
             Some(_) => {
                 let shown =

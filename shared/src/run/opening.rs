@@ -22,8 +22,7 @@ use crate::{
     event::RunOpening,
     failure::Failure,
     gardener::{
-        Gardener, GardenerError, Lanes, ReviewWorktrees, Selection, Tools, TypedOptions, WorkerPlace,
-        recover, start,
+        Gardener, GardenerError, Lanes, ReviewWorktrees, Selection, Tools, WorkerPlace, recover, start,
     },
     git::{Config, GitVersion, Repository, SavedCheckout, SettingsChange},
     history::{CommitCache, CommitSource, HistoryError, Run, RunScope, State},
@@ -327,7 +326,7 @@ impl OpenRun {
         match position.parked {
             Some(_) => {
                 let branch = self.branch.clone();
-                Err(self.with_hints(GardenerError::Parked { branch, options: TypedOptions::default() }))
+                Err(self.with_hints(GardenerError::Parked { branch, options: Box::default() }))
             }
             None => Ok(()),
         }

@@ -4,6 +4,7 @@ use super::{RepoSection, Workspace, WorkspaceError};
 use crate::{
     git::{GitError, Repository},
     history::{RevertedPlace, Run},
+    message::{self, MessageReading},
     name::{BranchName, Oid, RepoName, TaskId},
     process::Cancel,
     settings::Settings,
@@ -43,6 +44,9 @@ pub fn compare_with(
     (repo, (branch, head)): (&RepoName, (BranchName, Oid)),
     run: &mut Run,
 ) -> Result<(), GitError> {
+    if !has_foreign_commits(repository, head)? {
+        return Ok(());
+    }
     let prefix = branch.task_refs();
     let mut path = None;
     for found in repository.list_refs(&[&prefix])? {
@@ -58,4 +62,16 @@ pub fn compare_with(
         history.compare_elsewhere(repository, (head, found.target), place)?;
     }
     Ok(())
+}
+
+/// Whether there are commits on a session's branch that the run did not make: only these can take something back.
+fn has_foreign_commits(repository: &Repository, head: Oid) -> Result<bool, GitError> {
+    for commit in repository.stream_commits(&["--first-parent".to_owned(), head.to_string()])? {
+        match message::read(commit?.message()) {
+            MessageReading::Sound(message) if message.subject.task.is_none() => return Ok(false),
+            MessageReading::Sound(_) => {}
+            _ => return Ok(true),
+        }
+    }
+    Ok(false)
 }

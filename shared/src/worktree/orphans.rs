@@ -11,7 +11,7 @@ use super::{
     survey::{WorktreeKind, name_of},
 };
 use crate::{
-    git::{Worktree, target_of},
+    git::{TRASH, Worktree, target_of},
     name::{BranchName, TaskId},
     safe_files,
 };
@@ -35,10 +35,11 @@ impl Pool {
         let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
         let mut orphans = Vec::new();
         for path in entries.map(|entry| entry.path()) {
-            if worktrees.iter().any(|known| known.path == path) || !self.is_forgotten(&path) {
+            let name = name_of(&path);
+            let is_known = worktrees.iter().any(|known| known.path == path) || name.starts_with(TRASH);
+            if is_known || !self.is_forgotten(&path) {
                 continue;
             }
-            let name = name_of(&path);
             let kind = match &name {
                 name if super::places::is_lane(name) => WorktreeKind::Lane,
                 name if name.starts_with(SESSION_PREFIX) => WorktreeKind::Session,

@@ -66,7 +66,7 @@ impl AttemptCheckout {
         let files: Vec<TreeChange> = found.refused.iter().map(|file| file.change.clone()).collect();
         let trees = RestoredTrees { base: protection.base, tree: work.tree, head: self.head };
         let (tree, kept) =
-            restore_files(repository, &self.unfinished.name, trees, (&files, &|path| self.is_users(path)))?;
+            restore_files(repository, &self.unfinished.name, trees, &files, &|path| self.is_users(path))?;
         repository.require_verified(recorder.tree(), tree)?;
         work.changes = repository.changes(recorder.tree(), tree)?;
         work.tree = tree;
@@ -92,7 +92,8 @@ pub fn restore_files(
     repository: &Repository,
     attempt: &str,
     RestoredTrees { base, tree, head }: RestoredTrees,
-    (files, is_users): (&[TreeChange], &dyn Fn(&[u8]) -> bool),
+    files: &[TreeChange],
+    is_users: &dyn Fn(&[u8]) -> bool,
 ) -> Result<(Oid, String), GitError> {
     let kept = save_tree(repository, attempt, (tree, head))?;
     let written = files.iter().filter(|file| !file.concerns_gitlink() && !is_users(&file.path));

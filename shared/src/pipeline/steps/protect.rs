@@ -237,12 +237,10 @@ impl<'r> NamedChanges<'r> {
         }
         // Only git knows what a pathspec matches, so the names become files of a tree.
         let empty = self.repository.empty_tree()?;
-        let sides: [fn(&TreeChange) -> Option<(u32, Oid)>; 2] =
-            [|change| change.before, |change| change.after];
-        for side in sides {
+        for is_before in [true, false] {
             let there = |path: &Vec<u8>| {
                 let at = self.changes.binary_search_by(|change| change.path.cmp(path)).ok()?;
-                side(&self.changes[at])
+                if is_before { self.changes[at].before } else { self.changes[at].after }
             };
             let file_at = |(name, paths): (&Vec<u8>, &BTreeSet<Vec<u8>>)| {
                 let after = Some(paths.iter().find_map(there)?);

@@ -148,15 +148,22 @@ impl GitQueue<'_> {
         tip: Oid,
         (branches, names): (Vec<Ref>, &BTreeSet<String>),
     ) -> Result<KnownRun, QueueError> {
-        if let Some(known) = self.run.take()
+        let before = self.run.take();
+        if let Some(known) = &before
             && known.run.scope.tip == Some(tip)
             && branches.iter().all(|branch| known.branches.contains(branch))
             && known.branches.iter().all(|branch| !names.contains(&branch.name) || branches.contains(branch))
+            && let Some(known) = before
         {
             return Ok(known);
         }
         let scope = RunScope { branch: self.scope.clone(), tip: Some(tip) };
         let mut run = Run::scan_again(self.repository, scope, branches.clone(), &self.options.memory)?;
+        // Once in each drain: what is taken back there meanwhile is found by the next one.
+        if let Some(before) = before {
+            keep_reverted(&before.run, &mut run);
+            return Ok(KnownRun { run, branches });
+        }
         let names: BTreeSet<RepoName> = self.options.task_repos.values().flatten().cloned().collect();
         for name in names {
             if let Some(target) = self.find_target(&name) {
@@ -293,4 +300,15 @@ pub(super) fn landing_of(run: &Run, ticket: &Ticket) -> Option<Oid> {
 pub(super) fn landed_in(run: &Run) -> HashSet<TaskId> {
     let is_there = |history: &&TaskHistory| history.is_landed && history.state.state == State::Complete;
     run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
+}
+
+/// Keeps what is known about tasks that were taken back in another repository.
+fn keep_reverted(before: &Run, run: &mut Run) {
+    for history in &mut run.tasks {
+        let reverted = before.find(&history.id).and_then(|known| known.reverted.clone());
+        if let Some(reverted) = reverted.filter(|reverted| reverted.place.is_some()) {
+            history.state.state = State::Reverted;
+            history.reverted = Some(reverted);
+        }
+    }
 }

@@ -197,6 +197,7 @@ impl WatchedCopy {
         git_dir: PathBuf,
         running_children: RunningChildren,
     ) -> Self {
+        items.extend(folders_around(&items, &inside));
         let mut there = look(&items, running_children);
         // The targets of the user's links are watched, too: several repositories may share a folder of hooks or a file
         // of settings. Each round finds the links in what the last round added.
@@ -210,6 +211,7 @@ impl WatchedCopy {
             there.extend(look(&targets, running_children));
             items.extend(targets);
         }
+        // Also those around the targets.
         let folders = folders_around(&items, &inside);
         for (path, found) in look(&folders, running_children) {
             there.entry(path).or_insert(found);
