@@ -256,19 +256,19 @@ fn find_reverted_squash(
 const MAX_LINE: usize = 1000;
 
 impl TaskHistory {
-    /// Compares a landed task with another repository of the workspace, in which the task's branch is at `tip` and the
-    /// session's branch at `head`.
+    /// Compares a landed task, whose branch is at `tip`, with the session's branch in another repository of the workspace.
     pub fn compare_elsewhere(
         &mut self,
-        repository: &Repository,
-        (head, tip): (Oid, Oid),
+        session_branch: &mut FirstParentLine<'_>,
+        tip: Oid,
         place: RevertedPlace,
     ) -> Result<(), GitError> {
+        let repository = session_branch.repository;
         let is_done = self.is_landed && self.state.state == State::Complete;
-        if !is_done || repository.is_shallow || head == tip {
+        if !is_done || repository.is_shallow {
             return Ok(());
         }
-        let commits = read_line(repository, (head, tip), &self.id)?;
+        let commits = session_branch.down_to(tip, &self.id)?;
         let line = Line { repository, commits: &commits };
         let Some(merge) = commits.last() else { return Ok(()) };
         let Some(before) = merge.first_parent else { return Ok(()) };
@@ -299,44 +299,77 @@ impl TaskHistory {
     }
 }
 
-/// The first-parent line of `head` down to the commit that brought `tip`. If the branch was moved to `tip` without a merge,
-/// that commit is `tip`, on top of what the task began from. Empty if `head` does not contain `tip`.
-fn read_line(
-    repository: &Repository,
-    (head, tip): (Oid, Oid),
-    task: &TaskId,
-) -> Result<Vec<LineCommit>, GitError> {
-    let task_of = |commit: &RawCommit| Event::of(commit).and_then(|event| event.task().cloned());
-    let mut line: Vec<LineCommit> = Vec::new();
-    let revisions = ["--first-parent".to_owned(), head.to_string(), format!("^{tip}")];
-    for commit in repository.stream_commits(&revisions)?.take(MAX_LINE) {
-        let commit = commit?;
-        if !repository.is_ancestor(tip, commit.id)? {
-            return Ok(line);
+/// The first-parent line of a commit in another repository of the workspace, read as far as the tasks need it, and once for all
+/// of them.
+#[derive(Debug)]
+pub struct FirstParentLine<'a> {
+    repository: &'a Repository,
+    commits: Vec<LineCommit>,
+    next: Option<Oid>,
+}
+
+impl<'a> FirstParentLine<'a> {
+    /// The line of `head`.
+    #[must_use]
+    pub fn new(repository: &'a Repository, head: Oid) -> Self {
+        Self { repository, commits: Vec::new(), next: Some(head) }
+    }
+
+    /// The part down to the commit that brought `tip`. If the branch was moved to `tip` without a merge, that commit is `tip`, on top
+    /// of what the task began from. Empty if the line does not contain `tip`.
+    fn down_to(&mut self, tip: Oid, task: &TaskId) -> Result<Vec<LineCommit>, GitError> {
+        let mut count = 0;
+        while let Some(commit) = self.get(count)? {
+            let id = commit.id;
+            if id == tip || !self.repository.is_ancestor(tip, id)? {
+                break;
+            }
+            count += 1;
         }
-        let parents: Vec<Oid> = commit.parents().collect();
-        let merged = repository.load_commits(parents.get(1..).unwrap_or_default())?;
-        let tasks = merged.iter().chain([&commit]).filter_map(task_of).collect();
-        line.push(LineCommit {
-            id: commit.id,
-            first_parent: parents.first().copied(),
-            tasks,
-            is_foreign: true,
-        });
-    }
-    if line.last().is_none_or(|last| last.first_parent != Some(tip)) {
-        return Ok(line);
-    }
-    let mut base = None;
-    for commit in repository.stream_commits(&["--first-parent".to_owned(), tip.to_string()])?.take(MAX_LINE) {
-        let commit = commit?;
-        if task_of(&commit).as_ref() != Some(task) {
-            break;
+        let mut line = self.commits[..count].to_vec();
+        if line.last().is_some_and(|last| last.first_parent == Some(tip)) {
+            let tasks = HashSet::new();
+            line.push(LineCommit {
+                id: tip,
+                first_parent: self.find_base(tip, task)?,
+                tasks,
+                is_foreign: true,
+            });
         }
-        base = commit.parents().next();
+        Ok(line)
     }
-    line.push(LineCommit { id: tip, first_parent: base, tasks: HashSet::new(), is_foreign: true });
-    Ok(line)
+
+    fn get(&mut self, index: usize) -> Result<Option<&LineCommit>, GitError> {
+        while self.commits.len() <= index.min(MAX_LINE - 1)
+            && let Some(id) = self.next
+        {
+            let Some(commit) = self.repository.load_commits(&[id])?.pop() else { break };
+            let parents: Vec<Oid> = commit.parents().collect();
+            let merged = self.repository.load_commits(parents.get(1..).unwrap_or_default())?;
+            let tasks = merged.iter().chain([&commit]).filter_map(task_of).collect();
+            self.next = parents.first().copied();
+            self.commits.push(LineCommit { id, first_parent: self.next, tasks, is_foreign: true });
+        }
+        Ok(self.commits.get(index))
+    }
+
+    /// The parent of the first commit of a task that ends with `tip`.
+    fn find_base(&self, tip: Oid, task: &TaskId) -> Result<Option<Oid>, GitError> {
+        let (mut base, mut next) = (None, Some(tip));
+        for _ in 0..MAX_LINE {
+            let Some(commit) = self.repository.load_commits(next.as_slice())?.pop() else { break };
+            if task_of(&commit).as_ref() != Some(task) {
+                break;
+            }
+            next = commit.parents().next();
+            base = next;
+        }
+        Ok(base)
+    }
+}
+
+fn task_of(commit: &RawCommit) -> Option<TaskId> {
+    Event::of(commit).and_then(|event| event.task().cloned())
 }
 
 fn without_reports(changes: Vec<TreeChange>, history: &TaskHistory) -> impl Iterator<Item = TreeChange> {

@@ -24,7 +24,7 @@ pub use event::{EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED};
 pub use fold::{Interruptions, State, TaskHistory, TaskState};
 pub use grow::EventPosition;
 pub use memory::CommitCache;
-pub use merged_by_hand::{HandMerge, RevertedMerge, RevertedPlace};
+pub use merged_by_hand::{FirstParentLine, HandMerge, RevertedMerge, RevertedPlace};
 pub use read_ahead::ReadAhead;
 pub use run::{HistoryError, Run, RunStart};
 pub use walk::{CommitSource, RunScope};

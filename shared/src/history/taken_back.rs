@@ -12,6 +12,7 @@ use crate::{
 type Content = (u32, Oid);
 
 /// A commit on the first-parent line of the run's branch.
+#[derive(Debug, Clone)]
 pub(super) struct LineCommit {
     pub(super) id: Oid,
     pub(super) first_parent: Option<Oid>,

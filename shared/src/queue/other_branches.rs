@@ -89,6 +89,10 @@ impl OtherBranches {
         for target in self.of(task) {
             let branch = target.branch.task_branch(task);
             let Some(tip) = target.find_tip(&branch)? else { continue };
+            // Nearly always so, and known without a git process.
+            if target.repository.is_ancestor(tip, target.head)? {
+                continue;
+            }
             let count = target.repository.distance(tip, target.head)?.ahead;
             if count > 0 {
                 let place = target.repository.checkouts_of(&target.branch)?.into_iter().next();

@@ -3,8 +3,7 @@
 use super::{RepoSection, Workspace, WorkspaceError};
 use crate::{
     git::{GitError, Repository},
-    history::{RevertedPlace, Run},
-    message::{self, MessageReading},
+    history::{FirstParentLine, RevertedPlace, Run},
     name::{BranchName, Oid, RepoName, TaskId},
     process::Cancel,
     settings::Settings,
@@ -44,9 +43,7 @@ pub fn compare_with(
     (repo, (branch, head)): (&RepoName, (BranchName, Oid)),
     run: &mut Run,
 ) -> Result<(), GitError> {
-    if !has_foreign_commits(repository, head)? {
-        return Ok(());
-    }
+    let mut line = FirstParentLine::new(repository, head);
     let prefix = branch.task_refs();
     let mut path = None;
     for found in repository.list_refs(&[&prefix])? {
@@ -59,19 +56,7 @@ pub fn compare_with(
             path = Some(checkout.unwrap_or_else(|| repository.top().to_owned()));
         }
         let place = RevertedPlace { repo: repo.clone(), path: path.clone().unwrap_or_default() };
-        history.compare_elsewhere(repository, (head, found.target), place)?;
+        history.compare_elsewhere(&mut line, found.target, place)?;
     }
     Ok(())
-}
-
-/// Whether there are commits on a session's branch that the run did not make: only these can take something back.
-fn has_foreign_commits(repository: &Repository, head: Oid) -> Result<bool, GitError> {
-    for commit in repository.stream_commits(&["--first-parent".to_owned(), head.to_string()])? {
-        match message::read(commit?.message()) {
-            MessageReading::Sound(message) if message.subject.task.is_none() => return Ok(false),
-            MessageReading::Sound(_) => {}
-            _ => return Ok(true),
-        }
-    }
-    Ok(false)
 }

@@ -274,7 +274,7 @@ impl<'a> Builder<'_, 'a> {
         self.prose(at);
     }
 
-    /// "**Dependencies:**" in a section that is no task opens a list of its own, if no box stands below it.
+    /// "**Dependencies:**" in a section that is no task begins a separate list, unless a box follows below it.
     fn is_list_of_order(&self, at: usize, title: &str) -> bool {
         /// How many lines are looked at.
         const FAR: usize = 60;
@@ -405,7 +405,7 @@ impl<'a> Builder<'_, 'a> {
         self.outline.warnings.push(self.file.problem(self.lines[*first].at, what, fix));
     }
 
-    /// A line of a section that lists dependencies; plain text goes on with what stands before it.
+    /// A line of a section that lists dependencies; plain text continues the line before it.
     fn dependency(&mut self, line: PlanLine<'a>) {
         if line.kind == LineKind::Row {
             return;

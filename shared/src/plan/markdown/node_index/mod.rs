@@ -88,7 +88,7 @@ impl NodeIndex {
                 continue;
             }
             if let Some(label) = &role.label {
-                // "Phase 2.5" in "Phase 2" goes on with the number around it.
+                // "Phase 2.5" inside "Phase 2" continues the outer number.
                 let around = draft.task.parent.as_ref().and_then(|around| known.position(around));
                 let around = around.and_then(|around| roles[around].label.as_ref());
                 let goes_on =

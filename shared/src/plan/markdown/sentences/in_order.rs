@@ -32,7 +32,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.said.chains.extend(list.filter(is_meant).map(|list| list.members));
     }
 
-    /// "Phases 3-5: stories are executed in priority order": what is said of the phases before a colon. Where that is only one of two
+    /// "Phases 3-5: stories are executed in priority order": a statement about the phases before a colon. Where that is only one of two
     /// ways, it says nothing.
     pub(super) fn note_phases_in_order(&mut self, all: &[Token<'a>]) {
         /// Longer items are not looked through for each of their sentences.
@@ -56,7 +56,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.said.chains.extend(list.filter(is_whole).map(|list| list.members));
     }
 
-    /// "Phases run sequentially", "El orden de ejecución es secuencial": what is said of all phases. Where it is said of some, or is
+    /// "Phases run sequentially", "El orden de ejecución es secuencial": a statement about all phases. Where it is about some, or is
     /// only one of two ways, it says nothing.
     pub(super) fn note_all_in_order(&mut self) {
         const ALL: [&str; 10] = [

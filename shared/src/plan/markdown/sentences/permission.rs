@@ -106,7 +106,7 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
         "tareas",
         "tâches",
     ];
-    /// Behind these, something else is said to be parallel: "T001 and T002 can share the parallel part".
+    /// After these words, "parallel" is about something else: "T001 and T002 can share the parallel part".
     const LINKS: [&str; 9] = ["with", "for", "to", "by", "of", "that", "which", "share", "and"];
     const SURELY: [&str; 6] = ["safely", "fully", "easily", "completely", "entirely", "independently"];
     let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));

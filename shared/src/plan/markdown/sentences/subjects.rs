@@ -9,7 +9,7 @@ use super::{
     ClauseReader, is_of_tasks, is_permission,
 };
 
-/// Words that may stand between tasks and what is said of them.
+/// Words that may come between tasks and the statement about them.
 const AUXILIARIES: [&str; 10] =
     ["should", "must", "can", "may", "will", "need", "to", "only", "also", "start"];
 
