@@ -64,6 +64,9 @@ it with --on. It must be allowed to push to the branch, to refs/heads/arborist/
 and to refs/arborist/. While it runs, do not commit to the branch in its clone:
 push commits from another clone.
 
+The setting work.coordination names another remote for claims and finished
+branches. Then only landings are pushed to the remote with the code.
+
 'work stop' interrupts workers as Ctrl-C does. 'work drain' lets them finish
 their tasks and take no more. Both reach a worker when it next looks at the
 remote. 'work cancel' ends jobs of an engine, also those that have not begun.
@@ -214,7 +217,7 @@ fn ask(request: WorkRequest, args: &RequestArgs, ui: &mut Ui) -> Outcome {
         .worker
         .as_ref()
         .map_or_else(|| format!("all workers of '{}'", shared.run()), |worker| format!("worker '{worker}'"));
-    ui.line(&format!("asked {whom} to {}, through {}", request.as_str(), shared.remote()));
+    ui.line(&format!("asked {whom} to {}, through {}", request.as_str(), shared.claims_remote()));
     Ok(Exit::Done)
 }
 

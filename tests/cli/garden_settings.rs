@@ -244,6 +244,7 @@ const TESTED: &[&str] = &[
     "timeouts.commit-message",
     // tests/cli/work.rs
     "work.ttl",
+    "work.coordination",
     // tests/cli/engines.rs
     "engines.*.submit",
     "engines.*.alive",

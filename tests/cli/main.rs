@@ -192,6 +192,7 @@ mod verify;
 mod watched_surface;
 mod wording;
 mod work;
+mod work_coordination;
 mod workspace;
 mod workspace_back;
 mod workspace_consent;

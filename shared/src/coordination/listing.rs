@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    ClaimState, CoordinationError, TaskClaim, WorkRequest,
+    ClaimState, CoordinationError, TaskClaim, WorkOptions, WorkRequest,
     claim::{ClaimRefs, LARGEST},
 };
 use crate::{
     git::{FetchDepth, Network, RawCommit, Repository},
     message::visible,
-    name::{BranchName, Oid, TaskId},
+    name::{Oid, TaskId},
 };
 
 /// How many refs are fetched by one command.
@@ -62,24 +62,24 @@ impl RemoteView {
     /// Reads it from the remote.
     pub fn load(
         repository: &Repository,
-        (remote, run): (&str, &BranchName),
+        options: &WorkOptions,
         network: &Network,
     ) -> Result<Self, CoordinationError> {
-        let refs = ClaimRefs::new(run);
-        Self::load_again(repository, (remote, &refs), network, &mut KnownCommits::new())
+        let refs = ClaimRefs::new(&options.run);
+        Self::load_again(repository, (options, &refs), network, &mut KnownCommits::new())
     }
 
     /// The same, except for what is known.
     pub(super) fn load_again(
         repository: &Repository,
-        (remote, refs): (&str, &ClaimRefs),
+        (options, refs): (&WorkOptions, &ClaimRefs),
         network: &Network,
         known: &mut KnownCommits,
     ) -> Result<Self, CoordinationError> {
         let mut tries = 0;
         loop {
-            let listed = list(repository, (remote, refs), network)?;
-            match fetch_unknown(repository, (remote, refs), (&listed, network), known) {
+            let listed = list(repository, (options, refs), network)?;
+            match fetch_unknown(repository, (options, refs), (&listed, network), known) {
                 Ok(()) => return Ok(Self::of(refs, listed, known)),
                 Err(_) if tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
@@ -130,17 +130,24 @@ impl RemoteView {
     }
 }
 
-/// The refs of a run at the remote. Claims are listed before branches, because of their names: if a landed task's claim
-/// is missing here, the target has that task.
+/// The refs of a run at the remote. Claims are listed before branches, because of their names, and before the target if
+/// that is at another remote: if a landed task's claim is missing here, the target has that task.
 fn list(
     repository: &Repository,
-    (remote, refs): (&str, &ClaimRefs),
+    (options, refs): (&WorkOptions, &ClaimRefs),
     network: &Network,
 ) -> Result<Vec<(String, Oid)>, CoordinationError> {
     let (tasks, requests) = (format!("{}*", refs.tasks), format!("{}*", refs.requests));
     let branches = format!("{}*", refs.branches);
-    let patterns = [tasks.as_str(), &refs.lander, &requests, &branches, &refs.target];
-    let mut listed = repository.list_remote_refs((remote, &patterns), network)?;
+    let mut patterns = vec![tasks.as_str(), &refs.lander, &requests, &branches];
+    if options.coordination.is_none() {
+        patterns.push(&refs.target);
+    }
+    let mut listed = repository.list_remote_refs((options.claims_at(), &patterns), network)?;
+    if options.coordination.is_some() {
+        listed.retain(|(name, _)| *name != refs.target);
+        listed.extend(repository.list_remote_refs((&options.remote, &[&refs.target]), network)?);
+    }
     // A pattern also matches the end of a longer name.
     let prefixes = [&refs.tasks, &refs.requests, &refs.branches];
     let is_ours = |name: &String| {
@@ -156,7 +163,7 @@ fn list(
 /// repository changes.
 fn fetch_unknown(
     repository: &Repository,
-    (remote, refs): (&str, &ClaimRefs),
+    (options, refs): (&WorkOptions, &ClaimRefs),
     (listed, network): (&[(String, Oid)], &Network),
     known: &mut KnownCommits,
 ) -> Result<(), CoordinationError> {
@@ -167,8 +174,17 @@ fn fetch_unknown(
         !name.starts_with(&refs.branches) && !known.contains_key(commit)
     };
     let unknown: Vec<&(String, Oid)> = listed.iter().filter(is_unknown).collect();
-    for part in unknown.chunks(MOST_AT_ONCE) {
+    let is_elsewhere = |(name, _): &&(String, Oid)| options.coordination.is_some() && *name == refs.target;
+    let (targets, unknown): (Vec<_>, Vec<_>) = unknown.into_iter().partition(is_elsewhere);
+    for (remote, part) in unknown
+        .chunks(MOST_AT_ONCE)
+        .map(|part| (options.claims_at(), part))
+        .chain([(options.remote.as_str(), &*targets)])
+    {
         let names: Vec<String> = part.iter().map(|(name, _)| name.clone()).collect();
+        if names.is_empty() {
+            continue;
+        }
         repository.fetch_refs((remote, &names), FetchDepth::Newer, network)?;
         let claims = part.iter().filter(|(name, _)| *name != refs.target);
         let commits: Vec<Oid> = claims.map(|(_, commit)| *commit).collect();

@@ -58,6 +58,8 @@ pub struct Engine {
 pub struct WorkerOrder {
     /// The repository that they clone.
     pub url: String,
+    /// The URL of another remote that has the claims.
+    pub coordination: Option<String>,
     /// The branch of the run.
     pub branch: BranchName,
     /// The options of `git arborist work`.

@@ -71,6 +71,9 @@ impl Submission<'_> {
             "mkdir -p \"$folder\"".to_owned(),
             "cd \"$folder\"".to_owned(),
         ];
+        if let Some(url) = &self.order.coordination {
+            lines.push(format!("export ARBORIST_WORK_COORDINATION={}", shell_word(url)));
+        }
         if engine.preset.is_some_and(|preset| preset.writes_log) {
             lines.push("exec >>\"$folder.log\" 2>&1".to_owned());
         }

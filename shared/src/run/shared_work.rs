@@ -55,8 +55,9 @@ impl SharedWork {
                 .hint("work on it from one machine: git arborist gardener --jobs auto"));
         }
         let remote = remote.to_owned();
+        let coordination = settings.text("work.coordination").map(str::to_owned);
         let ttl = Duration::from_secs(settings.count("work.ttl").unwrap_or(TTL).clamp(1, 86_400));
-        let options = WorkOptions { remote, run, ttl, clock, started_by: StartedBy::find() };
+        let options = WorkOptions { remote, coordination, run, ttl, clock, started_by: StartedBy::find() };
         Ok(Self { repository: repository.clone(), options, network })
     }
 
@@ -67,6 +68,11 @@ impl SharedWork {
     /// The remote as it is named in the configuration.
     pub(super) fn remote_name(&self) -> &str {
         &self.options.remote
+    }
+
+    /// The other remote that has the claims, as it is configured.
+    pub(super) fn coordination(&self) -> Option<&str> {
+        self.options.coordination.as_deref()
     }
 
     /// The branch whose plan is shared.
@@ -81,9 +87,15 @@ impl SharedWork {
         shown_url(&self.options.remote)
     }
 
+    /// The remote that has the claims, without secrets.
+    #[must_use]
+    pub fn claims_remote(&self) -> String {
+        shown_url(self.coordination().unwrap_or(&self.options.remote))
+    }
+
     /// What the remote has of the run.
     pub fn view(&self) -> Result<RemoteView, CoordinationError> {
-        RemoteView::load(&self.repository, (&self.options.remote, &self.options.run), &self.network)
+        RemoteView::load(&self.repository, &self.options, &self.network)
     }
 
     /// Asks workers to stop or to drain: one, or all.

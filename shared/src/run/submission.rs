@@ -43,7 +43,8 @@ impl SharedWork {
         let plan = self.plan_at(request, &settings, target)?;
         let commands = request.foreign_commands(&settings, &workspace, &plan)?;
         let order = WorkerOrder {
-            url: self.worker_url(config)?,
+            url: self.worker_url(self.remote_name(), config)?,
+            coordination: self.coordination().map(|remote| self.worker_url(remote, config)).transpose()?,
             branch: self.run().clone(),
             options: request.worker_options()?,
             approved: BTreeSet::new(),
@@ -89,13 +90,12 @@ impl SharedWork {
         Ok(Plan::read(&path, &bytes)?)
     }
 
-    /// The URL that workers clone. One with a password is refused: arguments can be seen by everyone.
-    fn worker_url(&self, config: &Config) -> Result<String, Failure> {
-        let remote = self.remote_name();
+    /// The URL of a remote for workers. One with a password is refused: arguments can be seen by everyone.
+    fn worker_url(&self, remote: &str, config: &Config) -> Result<String, Failure> {
         let url = config.find(&format!("remote.{remote}.url")).and_then(|entry| entry.value.clone());
         let url = url.unwrap_or_else(|| remote.to_owned());
         if shown_url(&url) != visible(&url) {
-            let words = format!("the URL of '{}' contains a password or token", visible(remote));
+            let words = format!("the URL of '{}' contains a password or token", shown_url(remote));
             return Err(Failure::new(Exit::Usage, words)
                 .hint("use a credential helper, and a URL without it: git remote set-url"));
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HeldClaim, INTERVALS, RemoteWork, Renewal, TRIES};
+use super::{HeldClaim, INTERVALS, Known, RemoteWork, Renewal, TRIES};
 use crate::{
     coordination::{
         ClaimState, Claiming, CoordinationError, Coordinator, Outlook, Publication, Release, SharedLanding,
@@ -24,6 +24,7 @@ impl Coordinator for RemoteWork {
     fn look(&self) -> Result<Outlook, CoordinationError> {
         let mut known = self.known();
         self.refresh(&mut known)?;
+        self.forget_landed(&mut known)?;
         let said = self.ask_engine(&mut known);
         let mut outlook = Outlook { target: known.view.target, ..Outlook::default() };
         for (task, found) in &known.view.tasks {
@@ -90,7 +91,7 @@ impl Coordinator for RemoteWork {
                 return Ok(Publication::Lost);
             }
         }
-        let (remote, name) = (self.remote(), self.refs.branch(task));
+        let (remote, name) = (self.claims_remote(), self.refs.branch(task));
         Err(CoordinationError::Refused { remote, name, why: "it keeps changing".into() })
     }
 
@@ -123,7 +124,8 @@ impl Coordinator for RemoteWork {
         if names.is_empty() {
             return Ok(());
         }
-        Ok(self.repository.fetch_refs((&self.options.remote, &names), FetchDepth::Newer, &self.network)?)
+        let place = (self.options.claims_at(), names.as_slice());
+        Ok(self.repository.fetch_refs(place, FetchDepth::Newer, &self.network)?)
     }
 
     fn begin_landing(&self) -> Result<bool, CoordinationError> {
@@ -143,19 +145,25 @@ impl Coordinator for RemoteWork {
 
     fn land(&self, base: Oid, tip: Oid, tasks: &[TaskId]) -> Result<SharedLanding, CoordinationError> {
         let mut known = self.known();
+        if self.options.coordination.is_some() {
+            // With one remote, the push itself fails if the claim to land is lost.
+            self.refresh(&mut known)?;
+            known.forget_lost(&self.refs);
+        }
         let Some(held) = known.lander.clone() else { return Ok(SharedLanding::Overtaken) };
         let free = self.restate(&held, (ClaimState::Free, None))?;
-        let mut pushes = vec![
-            LeasedPush { name: self.refs.target.clone(), new: Some(tip), old: Some(base) },
-            LeasedPush { name: self.refs.lander.clone(), new: Some(free.commit), old: Some(held.commit) },
-        ];
-        for task in tasks {
-            let claim = self.listed(&known, task).map(|old| (self.refs.task(task), old));
-            let branch = known.view.branches.get(task).map(|old| (self.refs.branch(task), *old));
-            let gone = claim.into_iter().chain(branch);
-            pushes.extend(gone.map(|(name, old)| LeasedPush { name, new: None, old: Some(old) }));
-        }
-        let refused = self.push(&mut known, &pushes, Renewal::Early);
+        let target = LeasedPush { name: self.refs.target.clone(), new: Some(tip), old: Some(base) };
+        let lander =
+            LeasedPush { name: self.refs.lander.clone(), new: Some(free.commit), old: Some(held.commit) };
+        let gone = tasks.iter().flat_map(|task| self.removal(&known, task));
+        let claims: Vec<LeasedPush> = [lander].into_iter().chain(gone).collect();
+        let refused = match self.options.coordination {
+            None => {
+                let pushes: Vec<LeasedPush> = [target].into_iter().chain(claims).collect();
+                self.push(&mut known, &pushes, Renewal::Early)
+            }
+            Some(_) => self.land_apart(&mut known, target, &claims),
+        };
         let is_done = match &refused {
             Ok(refused) => refused.is_empty(),
             // If the connection was cut, the push may have arrived nevertheless.
@@ -203,5 +211,56 @@ impl Coordinator for RemoteWork {
         };
         let push = LeasedPush { name: self.refs.lander.clone(), new: None, old: Some(held.commit) };
         self.push(&mut known, &[push], Renewal::Early).map(drop)
+    }
+}
+
+impl RemoteWork {
+    /// Removes the claim and the branch of a task.
+    fn removal(&self, known: &Known, task: &TaskId) -> Vec<LeasedPush> {
+        let claim = self.listed(known, task).map(|old| (self.refs.task(task), old));
+        let branch = known.view.branches.get(task).map(|old| (self.refs.branch(task), *old));
+        let gone = claim.into_iter().chain(branch);
+        gone.map(|(name, old)| LeasedPush { name, new: None, old: Some(old) }).collect()
+    }
+
+    /// Lands where claims are at another remote than the target, so that no single push can move both. The target is moved
+    /// first: then a finished task whose claim is left has landed, and every worker can see that. A worker that has lost
+    /// its claim to land does no harm, because the target moves only from where this worker has tested it.
+    fn land_apart(
+        &self,
+        known: &mut Known,
+        target: LeasedPush,
+        claims: &[LeasedPush],
+    ) -> Result<Vec<Pushed>, CoordinationError> {
+        let refused = self.repository.push_leased((&self.options.remote, &[target]), &self.network);
+        let refused = refused.map_err(CoordinationError::of_push)?;
+        if refused.is_empty() {
+            // If this fails, workers remove these claims when they next look.
+            let _ = self.push(known, claims, Renewal::Early);
+        }
+        Ok(refused)
+    }
+
+    /// Removes the claims of tasks that have landed. With one remote, the landing does that.
+    fn forget_landed(&self, known: &mut Known) -> Result<(), CoordinationError> {
+        let (Some(_), Some(target)) = (&self.options.coordination, known.view.target) else { return Ok(()) };
+        let mut landed = Vec::new();
+        for (task, found) in &known.view.tasks {
+            let source = found.claim.as_ref().and_then(|claim| claim.source);
+            if let Some(source) = source.filter(|_| found.is(ClaimState::Finished))
+                && self.repository.find_commits(&[source])?.first() == Some(&Some(source))
+                && self.repository.is_ancestor(source, target)?
+            {
+                landed.push(task.clone());
+            }
+        }
+        for task in landed {
+            // If it is refused, another worker was faster.
+            let removal = self.removal(known, &task);
+            let _ = self.push(known, &removal, Renewal::None);
+            known.view.tasks.remove(&task);
+            known.view.branches.remove(&task);
+        }
+        Ok(())
     }
 }

@@ -38,8 +38,10 @@ const ASK_AGAIN: u32 = 5;
 /// How a worker shares a plan.
 #[derive(Debug, Clone)]
 pub struct WorkOptions {
-    /// The name or URL of the remote.
+    /// The name or URL of the remote with the branch of the run.
     pub remote: String,
+    /// The name or URL of another remote that has the claims, the requests and the branches of finished tasks.
+    pub coordination: Option<String>,
     /// The branch of the run.
     pub run: BranchName,
     /// How long a claim is valid without renewal.
@@ -48,6 +50,13 @@ pub struct WorkOptions {
     pub clock: fn() -> i64,
     /// The engine that has started this worker, if one has.
     pub started_by: Option<StartedBy>,
+}
+
+impl WorkOptions {
+    /// The remote that has the claims.
+    pub(super) fn claims_at(&self) -> &str {
+        self.coordination.as_deref().unwrap_or(&self.remote)
+    }
 }
 
 /// A worker that shares a plan with others.
@@ -118,9 +127,14 @@ impl RemoteWork {
         &self.identity.name
     }
 
-    /// The remote, without secrets.
+    /// The remote with the branch of the run, without secrets.
     fn remote(&self) -> String {
         shown_url(&self.options.remote)
+    }
+
+    /// The remote that has the claims, without secrets.
+    fn claims_remote(&self) -> String {
+        shown_url(self.options.claims_at())
     }
 
     /// Asks workers to stop or to drain: one, or all that are at work now.
@@ -134,16 +148,16 @@ impl RemoteWork {
         let tree = repository.empty_tree()?;
         let new = repository.write_commit_with_parents(tree, &[], &request.message(&nonce()), Signing::No)?;
         for _ in 0..TRIES {
-            let listed = repository.list_remote_refs((&options.remote, &[&name]), network)?;
+            let listed = repository.list_remote_refs((options.claims_at(), &[&name]), network)?;
             let old = listed.into_iter().find(|(found, _)| *found == name).map(|(_, commit)| commit);
             let push = LeasedPush { name: name.clone(), new: Some(new), old };
-            let refused = repository.push_leased((&options.remote, &[push]), network);
+            let refused = repository.push_leased((options.claims_at(), &[push]), network);
             if refused.map_err(CoordinationError::of_push)?.is_empty() {
                 return Ok(());
             }
         }
         let why = "it keeps changing".to_owned();
-        Err(CoordinationError::Refused { remote: shown_url(&options.remote), name, why })
+        Err(CoordinationError::Refused { remote: shown_url(options.claims_at()), name, why })
     }
 
     /// Removes the claims and branches of failed tasks. Returns the tasks. What another worker changes meanwhile stays.
@@ -152,7 +166,7 @@ impl RemoteWork {
         (options, network): (&WorkOptions, &Network),
     ) -> Result<Vec<TaskId>, CoordinationError> {
         let refs = ClaimRefs::new(&options.run);
-        let view = RemoteView::load(repository, (&options.remote, &options.run), network)?;
+        let view = RemoteView::load(repository, options, network)?;
         let gone = |name: String, old: Oid| LeasedPush { name, new: None, old: Some(old) };
         let failed = view.tasks.iter().filter(|(_, found)| found.is(ClaimState::Failed));
         let failed: Vec<(TaskId, Vec<LeasedPush>)> = failed
@@ -163,7 +177,7 @@ impl RemoteWork {
             })
             .collect();
         let push = |pushes: &[LeasedPush]| {
-            let refused = repository.push_leased((&options.remote, pushes), network);
+            let refused = repository.push_leased((options.claims_at(), pushes), network);
             refused.map(|refused| refused.is_empty()).map_err(CoordinationError::of_push)
         };
         let all: Vec<LeasedPush> = failed.iter().flat_map(|(_, pushes)| pushes.clone()).collect();
@@ -205,7 +219,7 @@ impl RemoteWork {
 
     /// Reads the remote again.
     fn refresh(&self, known: &mut Known) -> Result<(), CoordinationError> {
-        let place = (self.options.remote.as_str(), &self.refs);
+        let place = (&self.options, &self.refs);
         known.view = RemoteView::load_again(&self.repository, place, &self.network, &mut known.commits)?;
         let now = Instant::now();
         let claims = known.view.tasks.values().chain(&known.view.lander);
@@ -285,7 +299,7 @@ impl RemoteWork {
             }
             let mut pushes = wanted.to_vec();
             pushes.extend(renewed.iter().map(|(push, _)| push.clone()));
-            let refused = self.repository.push_leased((&self.options.remote, &pushes), &self.network);
+            let refused = self.repository.push_leased((self.options.claims_at(), &pushes), &self.network);
             let refused = refused.map_err(CoordinationError::of_push)?;
             if refused.is_empty() {
                 renewed.into_iter().for_each(|(_, held)| known.renew(held));
@@ -377,7 +391,7 @@ impl RemoteWork {
                 return Ok(None);
             }
         }
-        Err(CoordinationError::Refused { remote: self.remote(), name, why })
+        Err(CoordinationError::Refused { remote: self.claims_remote(), name, why })
     }
 
     /// The commit of a task's claim at the remote.

@@ -1,0 +1,96 @@
+//! `work.coordination`: claims and finished branches at another remote than the code.
+
+use std::process::Child;
+
+use crate::shared_plan::{CLAIMS, HELD, SharedPlan, WORKER, ended, signal};
+
+/// A plan whose claims are at `claims.git`.
+fn apart(tasks: usize, clones: usize, agent: &str) -> SharedPlan {
+    let shared = SharedPlan::new(tasks, clones, agent);
+    shared.repo.git_in(shared.repo.root(), ["init", "-q", "--bare", "claims.git"]).succeeds();
+    let url = shared.repo.root().join("claims.git").display().to_string();
+    shared.repo.git(["config", "--global", "arborist.work.coordination", &url]).succeeds();
+    shared
+}
+
+/// What is left of claims and branches of tasks at `claims.git`.
+fn left(shared: &SharedPlan) -> String {
+    let folder = shared.repo.root().join("claims.git");
+    let refs = ["for-each-ref", "--format=%(refname)", CLAIMS, "refs/heads"];
+    shared.repo.git_in(&folder, refs).answer().replace('\n', " ")
+}
+
+#[test]
+fn only_landings_are_pushed_to_the_remote_with_the_code() {
+    let shared = apart(4, 2, WORKER);
+    let hook = "#!/bin/sh\n[ $1 = refs/heads/main ] || exit 1\n";
+    shared.repo.write_script("../origin.git/hooks/update", hook);
+    let workers: Vec<Child> = (0..2).map(|number| shared.start(number, &[])).collect();
+    for worker in workers {
+        let (code, said) = ended(worker);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    assert_eq!(shared.landings(), ["T001", "T002", "T003", "T004"], "every task lands once");
+    assert_eq!((left(&shared), shared.left()), (String::new(), String::new()));
+    shared.repo.git_in(&shared.clone(0), ["pull", "-q"]).succeeds();
+    shared.repo.arborist_in(&shared.clone(0), ["verify"]).succeeds();
+}
+
+#[test]
+fn a_worker_that_lost_its_claim_there_cannot_publish() {
+    let shared = apart(1, 2, HELD);
+    shared.set_ttl(2);
+    let stopped = shared.start(0, &[]);
+    SharedPlan::until("the task", || shared.exists("held-T001"));
+    signal(&stopped, "STOP");
+    shared.work(1, &[]).succeeds().out("1 completed");
+    let landed = shared.at_origin(["rev-parse", "main"]);
+    shared.touch("go");
+    signal(&stopped, "CONT");
+    let (code, said) = ended(stopped);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("another worker has taken T001 over"), "{said}");
+    assert_eq!((shared.at_origin(["rev-parse", "main"]), left(&shared)), (landed, String::new()));
+}
+
+#[test]
+fn a_landed_task_whose_claim_could_not_be_removed_does_not_land_again() {
+    let shared = apart(2, 2, WORKER);
+    shared.set_ttl(2);
+    let zeros = "0".repeat(40);
+    let hook = format!("#!/bin/sh\n[ $3 != {zeros} ] || [ -e ../open ]\n");
+    shared.repo.write_script("../claims.git/hooks/update", &hook);
+    shared.work(0, &["--jobs", "2"]).succeeds().out("2 completed");
+    assert_eq!(shared.landings(), ["T001", "T002"]);
+    assert_ne!(left(&shared), "");
+    shared.touch("open");
+    shared.work(1, &[]).succeeds().out("nothing is left to do");
+    assert_eq!((shared.landings(), left(&shared)), (vec!["T001".into(), "T002".into()], String::new()));
+}
+
+#[test]
+fn state_and_requests_find_the_claims_there() {
+    let shared = apart(2, 2, HELD);
+    let worker = shared.start(0, &[]);
+    SharedPlan::until("the first task", || shared.exists("held-T001"));
+    let said = shared.repo.arborist_in(&shared.clone(1), ["state", "--remote"]).succeeds();
+    said.out("1 being worked on, 0 waiting to land, 0 failed, 1 not begun");
+    shared.repo.arborist_in(&shared.clone(1), ["work", "stop"]).succeeds().out("claims.git");
+    let (code, said) = ended(worker);
+    assert_ne!(code, Some(0), "{said}");
+    assert_eq!(left(&shared), "");
+}
+
+#[test]
+fn workers_that_an_engine_starts_are_told_where_the_claims_are() {
+    let shared = apart(1, 1, WORKER);
+    shared.repo.git(["config", "--global", "arborist.engines.own.submit", "sh -s"]).succeeds();
+    let said = shared.work(0, &["--on", "own", "--dry-run"]).succeeds().stdout();
+    assert!(said.contains("export ARBORIST_WORK_COORDINATION=") && said.contains("claims.git"), "{said}");
+    shared
+        .repo
+        .git(["config", "--global", "arborist.work.coordination", "https://me:secret@h/x.git"])
+        .succeeds();
+    let refused = shared.work(0, &["--on", "own", "--dry-run"]);
+    assert!(refused.code() != 0 && !refused.report().contains("secret"), "{}", refused.report());
+}
