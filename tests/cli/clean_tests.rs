@@ -81,7 +81,7 @@ fn changed_ignored_files_are_named_to_the_reviewer() {
     assert!(review.contains("- .env\n- deps/ (2 files, for example deps/"), "{review}");
     assert!(!review.contains(".other") && !review.contains("kept"), "{review}");
     assert!(
-        !review.contains("Not all ignored files were compared: others may have changed, too."),
+        !review.contains("This list is not complete: other files may be new or changed, too."),
         "{review}"
     );
 }
@@ -99,7 +99,7 @@ fn a_reviewer_is_told_if_there_were_too_many_ignored_files_to_look_at() {
     let review = repo.prompt(1);
     assert!(
         review.contains("- .env\n")
-            && review.contains("Not all ignored files were compared: others may have changed, too."),
+            && review.contains("This list is not complete: other files may be new or changed, too."),
         "{review}"
     );
 }

@@ -175,6 +175,7 @@ mod submodule_guard;
 mod test_counts;
 mod test_workspace;
 mod tests_first;
+mod tests_in_checkout;
 mod tools;
 mod tools_client;
 mod tools_commands;

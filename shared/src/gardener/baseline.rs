@@ -49,6 +49,8 @@ pub struct Probe<'a> {
     pub secrets: &'a Secrets,
     /// Cancelled when the user wants to stop.
     pub cancel: &'a Cancel,
+    /// Whether no agent has run yet, so that the files which it writes are those that the user's own tests write.
+    pub learns: bool,
 }
 
 /// The result of a baseline.
@@ -95,7 +97,7 @@ impl Probe<'_> {
         let (ended, trespass) = self.config_guard.guard_all(&self.places, || supervised.run(|_| {}));
         let company =
             concurrent_children.map(|concurrent_children| concurrent_children.since(self.places.len()));
-        if let (Some((place, before)), Some(OtherWriters::Alone)) = (before, company) {
+        if let (true, Some((place, before)), Some(OtherWriters::Alone)) = (self.learns, before, company) {
             place.learn_own_writes(&before)?;
         }
         if matches!(ended.ending, Ending::Cancelled) {

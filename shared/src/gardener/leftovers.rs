@@ -8,12 +8,12 @@ use super::{
 };
 use crate::{
     event::EventKind,
-    git::TreeChange,
+    git::{OtherWriters, TreeChange},
     history::{CommitSource, Run, RunScope, State, TaskHistory},
-    name::TaskId,
-    pipeline::{KnownRed, OtherRepo, RejectedWork, TaskContext},
+    name::{Attempt, TaskId},
+    pipeline::{FilesBeforeTest, KnownRed, OtherRepo, RejectedWork, TaskContext},
     plan::Task,
-    record::{RunRecorder, create_baseline_log, log_time},
+    record::{RunRecorder, Unfinished, create_baseline_log, log_time},
 };
 
 impl Gardener<'_> {
@@ -104,9 +104,18 @@ impl Tools<'_> {
             log: self.context.home.join(&log),
             secrets: &self.context.secrets,
             cancel: &self.context.cancel,
+            learns: false,
         };
+        let (repository, users) = (recorder.repository(), self.context.users_paths(recorder));
+        let before = FilesBeforeTest::read(repository, recorder.tree(), (&users, OtherWriters::Alone))?;
         let guard = BaselineGuard::between_tasks(recorder)?;
-        match guard.end(probe.run(&mut context.orphan_lock))? {
+        let ended = probe.run(&mut context.orphan_lock);
+        let mark = Unfinished::name_of(recorder.branch(), task, Attempt(0));
+        // The code of a rejected task must not change what the next one is tested with.
+        if let Some(words) = before.put_back(recorder, OtherWriters::Alone, &mark)? {
+            context.emit(task, EventKind::note(format!("  {words}; they were restored")));
+        }
+        match guard.end(ended)? {
             Baseline::Green(_) | Baseline::NoTests(_) => Ok(known_red),
             Baseline::Red { observed, .. } if known_red.excuses(&observed) => Ok(known_red),
             Baseline::Red { observed, .. } if options.allow_red => {

@@ -220,6 +220,7 @@ impl Tools<'_> {
             log: self.context.home.join(log),
             secrets: &self.context.secrets,
             cancel: &self.context.cancel,
+            learns: false,
         };
         let baseline = probe.run(&mut scratch.orphan_lock);
         lanes.pool.remember_kept(&place, &lanes.queue.keep);

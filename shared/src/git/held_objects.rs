@@ -58,7 +58,7 @@ impl Repository {
 
     /// Links held objects back if one of `needed` is missing. git is asked, because libgit2 may still have a deleted
     /// pack open.
-    pub(super) fn put_back_objects(&self, needed: impl Iterator<Item = Oid>) {
+    pub fn put_back_objects(&self, needed: impl Iterator<Item = Oid>) {
         let all = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(held) = all.get(&self.common_dir) else { return };
         let names: Vec<u8> = needed.flat_map(|id| format!("{id}\n").into_bytes()).collect();

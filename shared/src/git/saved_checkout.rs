@@ -81,6 +81,24 @@ impl Repository {
 }
 
 impl SavedCheckout {
+    /// The paths with uncommitted changes that are as they were saved. The others were changed by the user's own tests
+    /// if only these have run since.
+    pub fn find_unchanged(&self) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        let repository = &self.repository;
+        let mut paths = paths_of(repository.changes(self.head, self.files)?);
+        if let Some(staged) = self.staged {
+            paths.extend(paths_of(repository.changes(self.head, staged)?));
+        }
+        let changed = paths_of(repository.changes(self.files, repository.take_snapshot()?.tree)?);
+        Ok(&paths - &changed)
+    }
+
+    /// Whether it is the checkout of this repository.
+    #[must_use]
+    pub fn is_of(&self, repository: &Repository) -> bool {
+        self.repository.top() == repository.top()
+    }
+
     /// Compares the checkout at the end of the run. Returns a message if work was lost; otherwise the ref is removed.
     pub fn compare(&self) -> Option<String> {
         if self.is_untouched() {

@@ -20,7 +20,7 @@ use super::{
 use crate::safe_files::{self, FileKind};
 
 /// Files that git reads in every folder.
-const READ_BY_GIT: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+const READ_BY_GIT: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".mailmap"];
 
 /// The largest plausible size of such a file. git reads all of it.
 const LARGEST_RULES: u64 = 1 << 24;

@@ -148,8 +148,10 @@ impl Repository {
     /// Reads the same files again. A child that was alone may have rewritten them with the same content.
     pub fn look_again(&self, before: &TrackedFiles, writers: OtherWriters) -> Result<Touched, GitError> {
         let now = self.read_tracked(before.tree, OtherWriters::Alone)?;
-        let changes: Vec<TreeChange> =
-            now.changes.iter().filter(|change| !before.changes.contains(change)).cloned().collect();
+        let changes = match now.changes == before.changes {
+            true => Vec::new(),
+            false => self.changes(before.worktree_tree(self)?, now.worktree_tree(self)?)?,
+        };
         if writers == OtherWriters::Alone {
             return Ok(Touched { changes, ..Touched::default() });
         }
@@ -171,6 +173,11 @@ impl Repository {
 }
 
 impl TrackedFiles {
+    /// The tree with these files as they were in the worktree. They may differ from the commit in the user's checkout.
+    pub fn worktree_tree(&self, repository: &Repository) -> Result<Oid, GitError> {
+        if self.changes.is_empty() { Ok(self.tree) } else { repository.tree_with(self.tree, &self.changes) }
+    }
+
     /// Files that were written or replaced between the two states.
     fn find_written(&self, later: &Self) -> BTreeSet<Vec<u8>> {
         let later: HashMap<&[u8], Option<ChangeStamp>> =

@@ -13,11 +13,11 @@ use crate::{
     message::Step,
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
-        CallMemory, CheckpointWriter, ConfigGuard, Counts, IgnoredFiles, KnownRed, OtherRepo, PipelineError,
-        Playback, ReviewPlaces, ReviewsIn, RunOptions, calls::call::file_error,
+        CallMemory, ChangedPaths, CheckpointWriter, ConfigGuard, Counts, IgnoredFiles, KnownRed, OtherRepo,
+        PipelineError, Playback, ReviewPlaces, ReviewsIn, RunOptions, calls::call::file_error,
     },
     process::{Cancel, OrphanLock, Program},
-    record::{RunIdentity, StepHeading, create_step_log},
+    record::{RunIdentity, RunRecorder, StepHeading, create_step_log},
 };
 
 /// Everything that all tasks of a run share. It does not change during the run.
@@ -43,11 +43,20 @@ pub struct RunContext<'a> {
     pub config_guard: ConfigGuard,
     /// Creates worktrees for reviewers.
     pub reviews: Arc<dyn ReviewPlaces + Send>,
+    /// The paths with uncommitted changes of the user in the checkout of the run.
+    pub users_paths: Arc<ChangedPaths>,
     /// A recorded session that is replayed instead of calling agents.
     pub playback: Option<Arc<Playback>>,
 }
 
 impl RunContext<'_> {
+    /// The paths with uncommitted changes of the user in a checkout.
+    #[must_use]
+    pub fn users_paths(&self, recorder: &RunRecorder<'_>) -> Arc<ChangedPaths> {
+        let is_in_place = recorder.branch() == recorder.run();
+        if is_in_place { Arc::clone(&self.users_paths) } else { Arc::default() }
+    }
+
     /// The source of separate worktrees for reviewers; `None` if they work in the task's checkout.
     pub(super) fn review_places(&self) -> Option<&dyn ReviewPlaces> {
         match self.options.reviews_in {

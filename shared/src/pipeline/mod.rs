@@ -31,7 +31,7 @@ pub use checkout::{
     changed_paths::{ChangedPaths, Sorted},
     file_secrets::{FileSecrets, SecretFiles},
     guard::{ConcurrentChildren, ConfigGuard},
-    guarded::put_back_checkout,
+    guarded::{FilesBeforeTest, put_back_checkout},
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
     leftovers::move_unreadable,
     other_repo::OtherRepo,

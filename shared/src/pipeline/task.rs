@@ -151,7 +151,8 @@ impl TaskRun<'_, '_, '_> {
         let concurrent_children = ConcurrentChildren::count(self.recorder.repository());
         // Looked at first, because the guard uses the same scan.
         let (repository, tree) = (self.recorder.repository(), self.recorder.tree());
-        let before = FilesBeforeTest::read(repository, tree, concurrent_children.now())?;
+        let users = self.context.run.users_paths(self.recorder);
+        let before = FilesBeforeTest::read(repository, tree, (&users, concurrent_children.now()))?;
         let elsewhere = TestedFiles::look(self.context.other_test_repos(), concurrent_children.now())?;
         let config_guard = &self.context.run.config_guard;
         let guarded = guarded::begin(self.recorder, config_guard, self.context.other_test_repos());

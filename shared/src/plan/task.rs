@@ -209,7 +209,7 @@ impl Task {
 
     /// The commands that test a phase as a whole, once all of its leaves are there.
     pub fn own_tests(&self) -> impl Iterator<Item = &TestCommand> {
-        self.test_commands.iter().filter(|test| matches!(test.kind, TestKind::Integration | TestKind::E2e))
+        self.test_commands.iter().filter(|_| !self.is_leaf())
     }
 
     /// A leaf is worked on; everything else is a phase.

@@ -185,6 +185,7 @@ impl OpenRun {
             log: self.home.join(log),
             secrets,
             cancel: &self.cancel,
+            learns: true,
         };
         let own;
         let pool = match lanes {

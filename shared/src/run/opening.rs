@@ -29,8 +29,8 @@ use crate::{
     message::Body,
     name::{BranchName, Oid, SessionId},
     pipeline::{
-        BEFORE_THE_RUN, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo, PreCommit,
-        RunContext, RunOptions, StepRunner, TranscriptMode,
+        BEFORE_THE_RUN, ChangedPaths, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo,
+        PreCommit, RunContext, RunOptions, StepRunner, TranscriptMode,
     },
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
@@ -351,6 +351,13 @@ impl OpenRun {
         })
     }
 
+    /// The paths with uncommitted changes of the user in the checkout in which tasks work.
+    fn find_users_paths(&self, is_in_place: bool) -> Result<Arc<ChangedPaths>, Failure> {
+        let saved = self.saved_checkout.get().filter(|saved| is_in_place && saved.is_of(&self.repository));
+        let paths = saved.map(SavedCheckout::find_unchanged).transpose()?;
+        Ok(Arc::new(ChangedPaths::of(paths.unwrap_or_default())))
+    }
+
     fn tools<'a>(
         &'a self,
         identity: RunIdentity,
@@ -371,6 +378,7 @@ impl OpenRun {
                 hook: self.hook,
                 clock: self.clock,
                 config_guard: self.config_guard.clone(),
+                users_paths: self.find_users_paths(lanes.is_none())?,
                 reviews: Arc::new(ReviewWorktrees::new(&self.repository, self.worktree_options())),
             },
             toolbox: self.toolbox(&beside),

@@ -89,7 +89,12 @@ impl OpenRun {
         self.bring_plan(planned)?;
         self.hide_logs()?;
         match lanes {
-            None => self.refuse_uncommitted(recorder, planned, run)?,
+            None => {
+                self.refuse_uncommitted(recorder, planned, run)?;
+                if !self.is_idle && self.home == self.repository.top() && !self.repository.is_clean()? {
+                    self.save_checkout(&self.repository, monitor.listener());
+                }
+            }
             Some(lanes) => self.prepare_lanes(lanes, monitor.listener())?,
         }
         self.prepare_folders()
@@ -107,8 +112,8 @@ impl OpenRun {
         }
     }
 
-    /// Saves uncommitted work of a checkout that agents have no reason to touch. The run does not depend on it, so an
-    /// error is a warning.
+    /// Saves uncommitted work of a checkout that agents and tests have no reason to touch. The run does not depend on it, so
+    /// an error is a warning.
     pub(super) fn save_checkout(&self, user: &Repository, listener: &mut dyn RunListener) {
         match user.save_uncommitted() {
             Ok(Some(saved)) => drop(self.saved_checkout.set(saved)),

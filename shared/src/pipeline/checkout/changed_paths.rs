@@ -24,6 +24,12 @@ pub struct Sorted {
 }
 
 impl ChangedPaths {
+    /// These paths.
+    #[must_use]
+    pub fn of(paths: BTreeSet<Vec<u8>>) -> Self {
+        Self(paths)
+    }
+
     /// Finds the paths in which the worktree differs from the branch.
     pub fn of_worktree(repository: &Repository, branch: Oid, worktree: Oid) -> Result<Self, GitError> {
         if branch == worktree {

@@ -1,11 +1,13 @@
-//! Guards tests, which run code of the repository and may not change refs, hooks or configuration. Files that they
-//! write stay, because the checkout of a test also contains dependencies and caches.
+//! Guards tests, which run code of the repository and may not change refs, hooks, configuration, tracked files or the
+//! user's uncommitted files. New files stay, because the checkout of a test also contains dependencies and caches.
+
+use std::sync::Arc;
 
 use crate::{
-    git::{GitError, OtherWriters, Repository, TrackedFiles},
+    git::{GitError, KnownIndex, OtherWriters, Repository, TrackedFiles, TreeChange},
     name::Oid,
     pipeline::{
-        ConfigGuard, OtherRepo,
+        ChangedPaths, ConfigGuard, OtherRepo,
         checkout::{
             branch,
             guard::{ConfigWatch, PlaceWatch, joined},
@@ -54,65 +56,118 @@ impl Guarded {
     }
 }
 
-/// The tracked files of a checkout before a test, and those of its submodules. In the user's checkout they may differ
-/// from the commit.
+/// The files of a checkout before a test: those that git tracks, those of its submodules, and uncommitted files of the
+/// user. In the user's checkout, tracked files may differ from the commit.
 #[derive(Debug)]
-pub(in crate::pipeline) struct FilesBeforeTest {
+pub struct FilesBeforeTest {
     tracked: TrackedFiles,
     submodules: TestedSubmodules,
+    users: Option<UsersFiles>,
+}
+
+/// The user's checkout before a test, if the user has uncommitted files there.
+#[derive(Debug)]
+struct UsersFiles {
+    paths: Arc<ChangedPaths>,
+    worktree: Oid,
+    index: Option<Arc<KnownIndex>>,
 }
 
 impl FilesBeforeTest {
-    pub(in crate::pipeline) fn read(
+    /// Reads the files of a checkout whose commit has this tree. `users` are the paths with uncommitted changes of the user.
+    pub fn read(
         repository: &Repository,
         tree: Oid,
-        other_writers: OtherWriters,
+        (users, other_writers): (&Arc<ChangedPaths>, OtherWriters),
     ) -> Result<Self, GitError> {
         let tracked = repository.read_tracked(tree, other_writers)?;
-        Ok(Self { tracked, submodules: TestedSubmodules::read(repository, tree)? })
+        let users = (!users.is_empty()).then(|| UsersFiles::read(repository, users)).transpose()?;
+        Ok(Self { tracked, submodules: TestedSubmodules::read(repository, tree)?, users })
     }
 
-    /// Restores tracked files that changed during the test, and describes them; changes in submodules are described,
-    /// and stay.
-    pub(in crate::pipeline) fn put_back(
+    /// Restores files that changed during the test, and describes them: a test that passed with other files says nothing
+    /// about the commit, and a failed one would leave them for the next attempt. New files stay, and changes in submodules are only
+    /// described. What is replaced is saved under the name of the mark `attempt`.
+    pub fn put_back(
         &self,
         recorder: &RunRecorder<'_>,
         other_writers: OtherWriters,
         attempt: &str,
     ) -> Result<Option<String>, GitError> {
-        let changed = put_back_tracked(recorder, (&self.tracked, other_writers), attempt)?;
-        let inside = self.submodules.find_changed(recorder)?;
-        let found: Vec<String> = changed.into_iter().chain(inside).collect();
+        let mut found = Vec::new();
+        if let Some(users) = &self.users {
+            recorder.repository().put_back_objects([users.worktree].into_iter());
+        }
+        found.extend(self.put_back_tracked(recorder, other_writers, attempt)?);
+        if let Some(users) = &self.users {
+            found.extend(users.put_back(recorder, attempt)?);
+        }
+        found.extend(self.submodules.find_changed(recorder)?);
         Ok(joined(&found))
+    }
+
+    /// If other processes were running, files that were only rewritten count as well, because they may have been different
+    /// for a while. In the user's checkout the change may be the user's, so it is saved first.
+    fn put_back_tracked(
+        &self,
+        recorder: &RunRecorder<'_>,
+        other_writers: OtherWriters,
+        attempt: &str,
+    ) -> Result<Option<String>, GitError> {
+        let repository = recorder.repository();
+        let touched = repository.look_again(&self.tracked, other_writers)?;
+        let paths = touched.shown();
+        if paths.is_empty() {
+            return Ok(None);
+        }
+        let mut kept = String::new();
+        if !touched.changes.is_empty() && recorder.branch() == recorder.run() {
+            let now = repository.take_snapshot()?.tree;
+            let under = branch::save_tree(repository, attempt, (now, recorder.head()))?;
+            kept = format!("; the change is kept in {under}");
+        }
+        repository.put_back(self.tracked.worktree_tree(repository)?, &touched.changes)?;
+        Ok(Some(format!(
+            "tracked files were changed or written while the tests ran, by themselves or by another process: {}{kept}",
+            paths.join(", ")
+        )))
     }
 }
 
-/// Restores tracked files that changed during a test, and names them: a test that passed with other files says nothing
-/// about the commit, and a failed one would leave them for the next attempt. If other processes were running, files
-/// that were only rewritten count as well, because they may have been different for a while. In the user's checkout the
-/// change may be the user's, so it is saved first, under the name of the mark `attempt`.
-fn put_back_tracked(
-    recorder: &RunRecorder<'_>,
-    (before, other_writers): (&TrackedFiles, OtherWriters),
-    attempt: &str,
-) -> Result<Option<String>, GitError> {
-    let repository = recorder.repository();
-    let touched = repository.look_again(before, other_writers)?;
-    let paths = touched.shown();
-    if paths.is_empty() {
-        return Ok(None);
+impl UsersFiles {
+    fn read(repository: &Repository, paths: &Arc<ChangedPaths>) -> Result<Self, GitError> {
+        let worktree = repository.take_snapshot()?.tree;
+        // The objects of this tree are the only copy of the user's files.
+        repository.hold_objects();
+        Ok(Self { paths: Arc::clone(paths), worktree, index: repository.find_known_index() })
     }
-    let mut kept = String::new();
-    if !touched.changes.is_empty() && recorder.branch() == recorder.run() {
+
+    /// Restores the user's files, and stages again what was staged.
+    fn put_back(&self, recorder: &RunRecorder<'_>, attempt: &str) -> Result<Option<String>, GitError> {
+        let repository = recorder.repository();
         let now = repository.take_snapshot()?.tree;
-        let under = branch::save_tree(repository, attempt, (now, recorder.head()))?;
-        kept = format!("; the change is kept in {under}");
+        let changes = repository.changes(self.worktree, now)?.into_iter();
+        let changes: Vec<TreeChange> =
+            changes.filter(|change| self.paths.holds(change) && !change.concerns_gitlink()).collect();
+        let mut kept = String::new();
+        if !changes.is_empty() {
+            kept = branch::save_tree(repository, attempt, (now, recorder.head()))?;
+            repository.put_back(self.worktree, &changes)?;
+        }
+        if let Some(index) = &self.index
+            && repository.find_known_index().as_ref() != Some(index)
+        {
+            repository.put_back_entries(index, |path| self.paths.has(path))?;
+        }
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
+        let paths = paths.join(", ");
+        Ok(Some(format!(
+            "your uncommitted files were changed while the tests ran: {paths}; they were restored, and the other version is kept in {kept}"
+        )))
     }
-    repository.put_back(recorder.tree(), &touched.changes)?;
-    Ok(Some(format!(
-        "tracked files were changed or written while the tests ran, by themselves or by another process: {}{kept}",
-        paths.join(", ")
-    )))
 }
 
 /// Moves `HEAD` and the branch of a checkout back to where the run left them, and returns messages about what had

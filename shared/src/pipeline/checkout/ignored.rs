@@ -188,9 +188,10 @@ impl IgnoredFiles {
         // A new folder that contains the logs is searched like an old one.
         let (around, new): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
             new.into_iter().partition(|path| is_in(&log_dir, path));
-        let new = new.into_iter().take(MAX_NAMED);
-        let mut found =
-            IgnoredChanges { new: new.map(|path| shown(path)).collect(), ..IgnoredChanges::default() };
+        let mut found = IgnoredChanges::default();
+        let has_more = |count: usize| count > MAX_NAMED;
+        let is_cut = has_more(new.len());
+        found.new.extend(new.into_iter().take(MAX_NAMED).map(|path| shown(path)));
         if let Some(since) = state.since {
             let walk = IgnoredWalk {
                 top: repository.top(),
@@ -204,11 +205,13 @@ impl IgnoredFiles {
         }
         let run = state.run.get_or_insert_default();
         let is_new = |(path, stamp): &(&PathBuf, &ChangeStamp)| run.logs.get(*path) != Some(*stamp);
-        let strays = logs.iter().filter(is_new).map(|(path, _)| path.to_string_lossy().into_owned());
-        found.new.extend(strays.take(MAX_NAMED));
+        let strays: Vec<&PathBuf> = logs.iter().filter(is_new).map(|(path, _)| path).collect();
+        found.is_cut |= is_cut || has_more_logs || has_more(strays.len());
+        found.new.extend(strays.iter().take(MAX_NAMED).map(|path| path.to_string_lossy().into_owned()));
         let is_new = |(path, stamp): &(&Vec<u8>, &ChangeStamp)| run.others.get(*path) != Some(*stamp);
-        found.others = others.iter().filter(is_new).map(|(path, _)| shown(path)).take(MAX_NAMED).collect();
-        found.is_cut |= has_more_logs;
+        let others: Vec<&Vec<u8>> = others.iter().filter(is_new).map(|(path, _)| path).collect();
+        found.is_cut |= has_more(others.len());
+        found.others = others.iter().take(MAX_NAMED).map(|path| shown(path)).collect();
         state.found = found.clone();
         (state.last, state.looked) = (Some(now), looked);
         Ok(found)

@@ -178,8 +178,9 @@ impl TestedFiles {
         other_repos: impl Iterator<Item = &'o OtherRepo>,
         other_writers: OtherWriters,
     ) -> Result<Self, GitError> {
-        let files =
-            other_repos.map(|other| FilesBeforeTest::read(&other.repository, other.tip.tree, other_writers));
+        let users = Arc::default();
+        let files = other_repos
+            .map(|other| FilesBeforeTest::read(&other.repository, other.tip.tree, (&users, other_writers)));
         Ok(Self(files.collect::<Result<_, _>>()?))
     }
 

@@ -10,7 +10,7 @@ use crate::{
     name::Attempt,
     pipeline::{Expense, IgnoredFiles, PipelineError, TaskRun},
     record::StagedCommit,
-    safe_files::find_file_in_way,
+    safe_files::{self, FileKind, find_file_in_way},
 };
 
 /// How many different names the reports of a task can have within one second.
@@ -21,7 +21,15 @@ impl TaskRun<'_, '_, '_> {
         let path = self.free_path();
         let report = self.report(attempt);
         let repository = self.recorder.repository();
-        if let Some(file) = find_file_in_way(repository.top(), Path::new(&path)) {
+        let mut in_way = find_file_in_way(repository.top(), Path::new(&path));
+        if let Some(file) = &in_way
+            && safe_files::kind_of(&repository.top().join(file)) == Some(FileKind::Special)
+        {
+            // A named pipe contains no work, and would stop every later task.
+            let _ = safe_files::remove(&repository.top().join(file));
+            in_way = find_file_in_way(repository.top(), Path::new(&path));
+        }
+        if let Some(file) = in_way {
             let source = io::Error::other(format!("'{}' is a file", file.display()));
             return Err(PipelineError::File { path, source });
         }

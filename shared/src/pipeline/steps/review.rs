@@ -423,7 +423,7 @@ fn list_uncommitted(changes: &IgnoredChanges, place: &str) -> String {
     words += &list("Ignored files that changed since the task started, and are not committed", changed);
     words += &list("Other uncommitted files that are new or changed since the run started", others);
     if *is_cut {
-        words += "\n\nNot all ignored files were compared: others may have changed, too.";
+        words += "\n\nThis list is not complete: other files may be new or changed, too.";
     }
     words
 }

@@ -13,7 +13,11 @@ use crate::{
         CommandCounts, ConcurrentChildren, Counts, KnownRed, Observed, PipelineError, TO_BE_MENDED,
         TaskContext, TaskRun,
         calls::call::{Redaction, open_log, refuse_survivors},
-        checkout::{guard::joined, guarded, other_repo::TestedFiles},
+        checkout::{
+            guard::joined,
+            guarded::{self, FilesBeforeTest},
+            other_repo::TestedFiles,
+        },
         context::with_environment,
         read_counts,
         steps::excerpt::describe_failure,
@@ -72,15 +76,21 @@ impl TaskContext<'_> {
         let first = Attempt(0);
         self.tidy_other_repos(&phase.id, first)?;
         let concurrent_children = ConcurrentChildren::count(recorder.repository());
+        let is_in_place = self.dir == recorder.repository().top();
+        let before = is_in_place.then(|| {
+            let writers = (&self.run.users_paths(recorder), concurrent_children.now());
+            FilesBeforeTest::read(recorder.repository(), recorder.tree(), writers)
+        });
+        let before = before.transpose()?;
         let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
         let guarded = guarded::begin(recorder, &self.run.config_guard, self.other_test_repos());
         let result = self.test(phase, commands, log, recorder.head());
-        let is_in_place = self.dir == recorder.repository().top();
         let mark = Unfinished::name_of(recorder.branch(), &phase.id, first);
         let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
         let other_writers = concurrent_children.since(1);
+        let here = before.map(|before| before.put_back(recorder, other_writers, &mark)).transpose()?;
         let changed = elsewhere.put_back(self.other_test_repos(), other_writers, (&phase.id, first))?;
-        let trespass = trespass.or(joined(&changed));
+        let trespass = trespass.or(here.flatten()).or(joined(&changed));
         Ok(result?.with_violation(trespass))
     }
 

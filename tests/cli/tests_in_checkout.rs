@@ -1,0 +1,132 @@
+//! What tests may change in the user's checkout: new files, but neither tracked files nor the user's uncommitted ones.
+
+use arborist_testkit::TestRepo;
+
+const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
+const WORKER: &str =
+    r#"case "$prompt" in "Review"*) echo APPROVED ;; *) echo x > "$ARBORIST_TASK.txt" ;; esac"#;
+
+/// A repository in which the user has changed, staged and not added files, and whose tests run `check.sh`.
+fn dirty(plan: &str, worker: &str) -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", plan, worker);
+    repo.write("base.txt", "base\n");
+    repo.write("check.sh", "true\n");
+    repo.commit("files\n");
+    repo.write("base.txt", "base\nmine\n");
+    repo.write("notes.txt", "mine\n");
+    repo.write("staged.txt", "mine\n");
+    repo.git(["add", "staged.txt"]).succeeds();
+    repo.git(["config", "arborist.test-command", "sh check.sh && ! [ -e deed.sh ] || sh deed.sh"]).succeeds();
+    repo
+}
+
+fn assert_untouched(repo: &TestRepo) {
+    let files = ["base.txt", "notes.txt", "staged.txt"].map(|path| repo.read(path));
+    assert_eq!(files, ["base\nmine\n", "mine\n", "mine\n"]);
+    let status = repo.git(["status", "--porcelain", "--", "base.txt", "notes.txt", "staged.txt"]);
+    assert_eq!(status.answer(), " M base.txt\nA  staged.txt\n?? notes.txt");
+}
+
+/// A worker whose first task adds a script that the tests run.
+fn planting(deed: &str) -> String {
+    WORKER.replace("*) echo x", &format!("*) [ $ARBORIST_TASK != T001 ] || echo '{deed}' > deed.sh; echo x"))
+}
+
+#[test]
+fn uncommitted_files_that_a_test_deletes_or_changes_are_restored() {
+    for deed in [
+        "rm notes.txt staged.txt; echo base > base.txt",
+        "echo evil > notes.txt; echo evil >> base.txt; rm staged.txt",
+        "rm -r notes.txt; mkdir notes.txt; echo x > notes.txt/x",
+    ] {
+        let repo = dirty(PLAN, &planting(deed));
+        let said = repo.arborist(["gardener", "--allow-dirty", "--max-retries", "1"]).exits(1);
+        said.err("your uncommitted files were changed while the tests ran");
+        assert_untouched(&repo);
+    }
+}
+
+#[test]
+fn staged_files_that_a_test_unstages_are_staged_again() {
+    let repo = dirty(PLAN, &planting("git reset -q"));
+    repo.git(["config", "arborist.sandbox.mode", "off"]).succeeds();
+    repo.arborist(["gardener", "--allow-dirty", "--max-retries", "1"]).succeeds();
+    assert_untouched(&repo);
+}
+
+#[test]
+fn uncommitted_files_that_a_test_destroys_with_their_objects_are_restored() {
+    let repo = dirty(PLAN, &planting("git reset -q --hard; git clean -qfd; git prune --expire=now"));
+    repo.git(["config", "arborist.sandbox.mode", "off"]).succeeds();
+    repo.arborist(["gardener", "--allow-dirty", "--max-retries", "1"]).exits(1);
+    assert_untouched(&repo);
+}
+
+#[test]
+fn files_that_the_users_own_tests_write_fail_no_task() {
+    let repo = dirty(PLAN, WORKER);
+    repo.write("check.sh", "date +%N > notes.txt; date +%N > coverage.xml\n");
+    repo.git(["commit", "-qm", "report", "--", "check.sh"]).succeeds();
+    repo.write("coverage.xml", "old\n");
+    repo.arborist(["gardener", "--allow-dirty"]).succeeds().out("2 completed");
+}
+
+#[test]
+fn the_tests_between_two_tasks_do_not_change_what_the_next_one_is_tested_with() {
+    let worker = planting("echo true > check.sh")
+        .replace("echo APPROVED", "[ $ARBORIST_TASK = T002 ] && echo APPROVED || echo REJECTED: no");
+    let worker = worker.replace("echo x >", "touch \"bad-$ARBORIST_TASK\"; echo x >");
+    let repo = TestRepo::planned("tasks.md", PLAN, &worker);
+    repo.write("check.sh", "! [ -e bad-T002 ]\n");
+    repo.commit("files\n");
+    repo.git(["config", "arborist.protect", "check.sh"]).succeeds();
+    repo.git([
+        "config",
+        "arborist.test-command",
+        "sh check.sh; code=$?; ! [ -e deed.sh ] || [ $ARBORIST_TASK ] || sh deed.sh; exit $code",
+    ])
+    .succeeds();
+    let said = repo.arborist(["gardener", "--keep-going", "--max-retries", "1"]).exits(1);
+    said.out("2 failed (T001, T002)");
+    assert_eq!(repo.read("check.sh"), "! [ -e bad-T002 ]\n");
+}
+
+#[test]
+fn the_tests_of_a_phase_do_not_change_tracked_or_uncommitted_files() {
+    for kind in ["integration", "unit"] {
+        let plan = serde_json::json!({ "nodes": {
+            "phase-1": { "id": "phase-1", "name": "One", "children": ["T001"], "test_commands": [{ "type": kind, "command": "sh phase.sh" }] },
+            "T001": { "id": "T001", "name": "do a", "parent": "phase-1" },
+        }, "root_ids": ["phase-1"] });
+        let repo = TestRepo::planned("task-tree.json", &plan.to_string(), WORKER);
+        repo.write("phase.sh", "touch ran; rm notes.txt; echo evil > base.txt\n");
+        repo.write("base.txt", "base\n");
+        repo.commit("files\n");
+        repo.write("notes.txt", "mine\n");
+        let said = repo.arborist(["gardener", "--allow-dirty", "--yes"]);
+        assert!(said.code() != 0 && repo.path("ran").exists(), "{kind}: {}", said.report());
+        assert_eq!((repo.read("base.txt"), repo.read("notes.txt")), ("base\n".into(), "mine\n".into()));
+    }
+}
+
+#[test]
+fn a_reviewer_is_told_if_not_all_new_files_are_named() {
+    let worker = WORKER.replace("*) echo x", "*) for n in $(seq 100 170); do echo x > $n.ign; done; echo x");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", &worker);
+    repo.write(".gitignore", "*.ign\n");
+    repo.commit("ignore\n");
+    repo.arborist(["gardener"]).succeeds();
+    let review = repo.prompt(1);
+    assert!(review.contains("- 100.ign") && review.contains("This list is not complete"), "{review}");
+}
+
+#[test]
+fn a_named_pipe_in_the_place_of_the_reports_stops_no_task() {
+    let worker = WORKER
+        .replace("*) echo x", "*) rm -rf spec/reports; mkdir -p spec; mkfifo spec/reports .mailmap; echo x");
+    let repo = TestRepo::planned("tasks.md", PLAN, &worker);
+    repo.arborist(["gardener", "--max-retries", "1", "--keep-going"]).exits(1);
+    assert!(!repo.path(".mailmap").exists(), "git log would wait for it");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", &worker.replace(" .mailmap", ""));
+    repo.arborist(["gardener"]).succeeds().out("1 completed");
+}
