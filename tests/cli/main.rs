@@ -193,6 +193,7 @@ mod verify;
 mod watched_surface;
 mod wording;
 mod work;
+mod work_chaos;
 mod work_coordination;
 mod workspace;
 mod workspace_back;

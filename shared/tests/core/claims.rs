@@ -27,6 +27,7 @@ fn racing_claimers_have_one_winner() {
             let repository = Repository::discover_from(&repo.root().join(clone)).unwrap();
             let options = WorkOptions {
                 remote: "origin".to_owned(),
+                coordination: None,
                 run: "main".parse().unwrap(),
                 ttl: Duration::from_secs(600),
                 clock: || 0,

@@ -77,6 +77,12 @@ impl SharedPlan {
         piped.stderr(Stdio::piped()).spawn().unwrap()
     }
 
+    /// Starts a worker in a clone whose output goes nowhere, so that no pipe of it can fill up.
+    pub(crate) fn start_silent(&self, number: usize) -> Child {
+        let mut command = self.repo.command("git-arborist-work", &self.clone(number));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
     /// Runs a worker in a clone to its end.
     pub(crate) fn work(&self, number: usize, args: &[&str]) -> Run {
         Run::of(self.repo.command("git-arborist-work", &self.clone(number)).args(args), b"")
