@@ -32,7 +32,8 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
     let sessions = in_order(&opened)?;
     if args.json.json {
         let sessions = sessions.into_iter().map(|stored| SessionDocument::new(&opened, stored)).collect();
-        return document::print(ui, &SessionListDocument { sessions });
+        let damaged = DamagedRecord::list().into_iter().map(Into::into).collect();
+        return document::print(ui, &SessionListDocument { sessions, damaged });
     }
     let standings: Vec<_> = sessions.iter().map(|stored| opened.standing(stored)).collect();
     let mut rows: Vec<[String; 8]> = sessions
