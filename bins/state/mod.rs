@@ -25,7 +25,7 @@ use arborist_core::{
     plan::Plan,
     process::shell_word,
     progress::{NodeProgress, Progress, RunTotals, Share},
-    queue::{OtherRun, Store, Ticket},
+    queue::{OtherBranches, OtherRun, Store, Ticket},
     record::{StepLog, Unfinished},
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
@@ -231,7 +231,13 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         (Kind::Text, [_]) => repository.list_worktrees()?.into_iter().next().map(|main| main.path),
         _ => None,
     };
-    let LostWork { lost, lost_branches, tickets } = LostWork::find(&repository, run, &mut progress)?;
+    let LostWork { lost, lost_branches, mut tickets } = LostWork::find(&repository, run, &mut progress)?;
+    if !tickets.is_empty() {
+        let elsewhere = OtherBranches::of_run(&repository, &settings, (run, found.plan.as_ref()))?;
+        for ticket in &mut tickets {
+            ticket.update_state(&repository, (run, elsewhere.as_ref()))?;
+        }
+    }
     let log = match (&home, options.tasks.as_slice()) {
         (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
         _ => None,
@@ -268,7 +274,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     if run.start.is_none()
         && !is_asked
         && kind == Kind::Text
-        && let Some(branch) = scope::find_apart(&repository, &settings)?
+        && let Some(branch) = crate::scope::find_apart(&repository, &settings)?
     {
         ui.hint(&format!("the last session has its own branch: git arborist state --scope {branch}"));
     }
