@@ -84,4 +84,10 @@ impl ProcessError {
     pub fn is_stuck(&self) -> bool {
         matches!(self.source.get_ref(), Some(source) if source.is::<timed_reader::Stuck>())
     }
+
+    /// Whether it was ended because it took too long.
+    #[must_use]
+    pub fn is_too_slow(&self) -> bool {
+        matches!(self.source.get_ref(), Some(source) if source.is::<timed_reader::TooSlow>())
+    }
 }
