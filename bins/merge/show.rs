@@ -261,7 +261,7 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
 
 fn show(listed: &[Listed], detail: Detail, ui: &mut Ui) {
     let rows: Vec<[String; 6]> = listed.iter().map(cells).collect();
-    let fits = [Fit::Whole, Fit::Whole, Fit::Hash, Fit::Front(12), Fit::Whole, Fit::Below];
+    let fits = [Fit::Id(20), Fit::Whole, Fit::Hash, Fit::Front(12), Fit::Whole, Fit::Below];
     let headings = ["task", "state", "commit", "into", "queued", "why"];
     let below = |at: usize| if detail == Detail::All { details(&listed[at]) } else { Vec::new() };
     let tone = |row: usize, column: usize| (column == 1).then(|| tone(&listed[row].ticket.standing));
@@ -359,7 +359,7 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
         cells.map(|cell| plain_text(&cell).replace('\n', " "))
     };
     let rows: Vec<[String; 5]> = entries.iter().map(cells).collect();
-    let fits = [Fit::Whole, Fit::Whole, Fit::Hash, Fit::Whole, Fit::Below];
+    let fits = [Fit::Id(20), Fit::Whole, Fit::Hash, Fit::Whole, Fit::Below];
     Table::new(["task", "outcome", "commit", "when", "more"], fits).show(ui, &rows, |_, _| None);
     Ok(Exit::Done)
 }
