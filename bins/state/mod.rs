@@ -231,13 +231,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         (Kind::Text, [_]) => repository.list_worktrees()?.into_iter().next().map(|main| main.path),
         _ => None,
     };
-    let LostWork { lost, lost_branches, mut tickets } = LostWork::find(&repository, run, &mut progress)?;
-    if !tickets.is_empty() {
-        let elsewhere = OtherBranches::of_run(&repository, &settings, (run, found.plan.as_ref()))?;
-        for ticket in &mut tickets {
-            ticket.update_state(&repository, (run, elsewhere.as_ref()))?;
-        }
-    }
+    let of = (run, found.plan.as_ref());
+    let LostWork { lost, lost_branches, tickets } =
+        LostWork::find(&repository, &settings, of, &mut progress)?;
     let log = match (&home, options.tasks.as_slice()) {
         (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
         _ => None,
@@ -289,7 +285,12 @@ struct LostWork {
 }
 
 impl LostWork {
-    fn find(repository: &Repository, run: &Run, progress: &mut Progress<'_>) -> Result<Self, Failure> {
+    fn find(
+        repository: &Repository,
+        settings: &Settings,
+        (run, plan): (&Run, Option<&Plan>),
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, Failure> {
         let is_untouched =
             |standing: &NodeProgress<'_>| standing.state == State::Pending && standing.history.is_none();
         let (mut lost, mut lost_branches) = (HashMap::new(), HashMap::new());
@@ -302,7 +303,13 @@ impl LostWork {
             true => Store::new(repository).load(Some(&run.scope.branch))?,
             false => Vec::new(),
         };
-        let tickets: Vec<Ticket> = tickets.into_iter().map(|stored| stored.ticket).collect();
+        let mut tickets: Vec<Ticket> = tickets.into_iter().map(|stored| stored.ticket).collect();
+        if !tickets.is_empty() {
+            let elsewhere = OtherBranches::of_run(repository, settings, (run, plan))?;
+            for ticket in &mut tickets {
+                ticket.update_state(repository, (run, elsewhere.as_ref()))?;
+            }
+        }
         for ticket in &tickets {
             let is_untouched = progress.find(&ticket.task).is_some_and(is_untouched);
             if is_untouched && OtherRun::find(repository, ticket, run)?.is_some_and(|other| other.is_gone) {

@@ -314,7 +314,7 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
     let remark = doing.map_or_else(|| remark(view, standing), |doing| busy_words(&doing));
     let used = indent.len() + 2 + ids + 1 + used + pad + 2 + STATE + 1;
     let (remark, below) = match columns.width {
-        Some(width) => placed(remark, width, used, indent.len() + 4),
+        Some(width) => placed(&remark, width, used, indent.len() + 4),
         None => (remark, None),
     };
     // An id that leaves no room for the other columns is on its own line, so that it can be copied.
@@ -332,12 +332,12 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
 }
 
 /// A remark in its column, or below the line at this indent if the column is too narrow for it.
-fn placed(remark: String, width: usize, used: usize, indent: usize) -> (String, Option<String>) {
+fn placed(remark: &str, width: usize, used: usize, indent: usize) -> (String, Option<String>) {
     let room = width.saturating_sub(used);
     if remark.width() <= room || room >= NARROWEST_REMARK {
-        return (shortened(&remark, room), None);
+        return (shortened(remark, room), None);
     }
-    (String::new(), Some(rest_of(&remark, width, indent)))
+    (String::new(), Some(rest_of(remark, width, indent)))
 }
 
 pub(super) fn one_line(text: &str) -> String {
