@@ -1,5 +1,5 @@
-//! The selected run: errors if it does not exist, so that a mistyped name does not look like an empty run, and the option
-//! that selects it.
+//! The selected run: errors and hints if it does not exist, so that a mistyped name does not look like an empty run, and the
+//! option that selects it.
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -7,6 +7,11 @@ use arborist_core::{
     history::{CommitSource, Run, RunScope},
     message::nearest,
     name::BranchName,
+    plan::find_usual_plan,
+    process::Cancel,
+    run::Continuation,
+    settings::Settings,
+    workspace::{SessionFilter, Workspace},
 };
 
 /// The error if there is neither the branch nor a run of it.
@@ -39,4 +44,50 @@ pub(crate) fn require(repository: &Repository, scope: &RunScope) -> Result<(), F
     }
     let run = Run::scan(repository, scope.clone(), CommitSource::Cached)?;
     if run.start.is_none() && run.tasks.is_empty() { Err(unknown(repository, &run)) } else { Ok(()) }
+}
+
+/// The hint for a command that needs a run where none has begun: the command `again` for the last session with its own
+/// branch, or else the command that starts a run, with these switches.
+pub(crate) fn hint_without_run(
+    repository: &Repository,
+    settings: &Settings,
+    (run, switches): (&Run, &str),
+    again: &str,
+) -> String {
+    let is_usual = option(repository, &run.scope.branch).is_empty();
+    let apart = find_apart(repository, settings).ok().flatten();
+    match apart.filter(|_| is_usual && run.start.is_none()) {
+        Some(branch) => format!("the last session has its own branch: {again} --scope {branch}"),
+        None => format!("start a run with: {}", Continuation::of(repository, run).continue_run(switches)),
+    }
+}
+
+/// The branch of the last session with its own branch, for a hint. Other branches never affect the state of this one.
+pub(crate) fn find_apart(
+    repository: &Repository,
+    settings: &Settings,
+) -> Result<Option<BranchName>, Failure> {
+    let workspace = Workspace::load(repository, settings, &Cancel::new())?;
+    Ok(find_last_apart(&workspace, repository, settings)?.map(|scope| scope.branch))
+}
+
+/// The run of that session.
+pub(crate) fn find_last_apart(
+    workspace: &Workspace,
+    repository: &Repository,
+    settings: &Settings,
+) -> Result<Option<RunScope>, Failure> {
+    let plan = plan_here(repository, settings);
+    let meant = plan.as_deref().map_or(SessionFilter::Any, SessionFilter::Plan);
+    let Some(last) = workspace.main().find_last_session(repository, meant)? else {
+        return Ok(None);
+    };
+    let branch = last.record.context.branch;
+    Ok(Some(RunScope { tip: repository.find_branch(&branch)?, branch }))
+}
+
+/// The path of the plan in this checkout.
+pub(crate) fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
+    let top = repository.worktree.as_ref()?;
+    settings.tree().map(str::to_owned).or_else(|| find_usual_plan(top, repository.head.branch.as_ref()))
 }

@@ -17,6 +17,8 @@ use super::{
 
 /// The personal settings of Claude Code in one repository.
 pub(super) const SETTINGS: &str = ".claude/settings.local.json";
+/// The comment above our line in the exclude file.
+const NOTE: &str = "# added by: git arborist hooks install --agent claude";
 /// The text by which our entries are recognised. A missing program must not be an error for the agent.
 const CALL: &str = " hook claude 2>/dev/null || :";
 /// The program that our entries run.
@@ -43,20 +45,22 @@ pub(super) enum SettingsRequest {
 pub(super) fn status(repository: &Repository) -> Option<AgentStatus> {
     let path = repository.worktree.as_ref().map(|_| repository.top().join(SETTINGS))?;
     let (state, note) = match load(&path) {
-        Ok(settings) => {
-            let ours = EVENTS.iter().filter(|(event, _)| {
-                settings["hooks"][event].as_array().is_some_and(|entries| entries.iter().any(is_ours))
-            });
-            match ours.count() {
-                0 => (HookState::Missing, None),
-                count if count == EVENTS.len() => (HookState::Installed, None),
-                _ => (HookState::Edited, Some("it is incomplete".to_owned())),
-            }
-        }
+        Ok(settings) => match count_ours(&settings) {
+            0 => (HookState::Missing, None),
+            count if count == EVENTS.len() => (HookState::Installed, None),
+            _ => (HookState::Edited, Some("it is incomplete".to_owned())),
+        },
         Err(failure) => (HookState::Missing, Some(failure.message)),
     };
     let place = (state != HookState::Missing).then(|| path.to_string_lossy().into_owned());
     Some(AgentStatus { agent: "claude", state, place, note })
+}
+
+/// The number of events for which the settings call us.
+fn count_ours(settings: &Value) -> usize {
+    let calls_us =
+        |event: &str| settings["hooks"][event].as_array().is_some_and(|entries| entries.iter().any(is_ours));
+    EVENTS.iter().filter(|(event, _)| calls_us(event)).count()
 }
 
 fn load(path: &Path) -> Result<Value, Failure> {
@@ -99,21 +103,28 @@ pub(super) fn plan(
     Ok(Some(HookChange::Edit { path, bytes }))
 }
 
-/// The line of the exclude file that hides the settings.
-pub(super) fn excluded() -> String {
-    format!("/{SETTINGS}")
+/// Hides the settings from git: they are personal, and must not make the checkout dirty.
+pub(super) fn hide(repository: &Repository) -> Result<(), Failure> {
+    Ok(repository.exclude_with_note(&format!("/{SETTINGS}"), NOTE)?)
 }
 
-/// Removes what an installation made besides the settings, which are gone: their folder, if it is empty, and the line of
-/// the exclude file, unless another worktree still has such settings.
-pub(super) fn clear_traces(repository: &Repository) -> Result<(), Failure> {
+/// Removes the folder of the settings, which are gone, if it is empty.
+pub(super) fn remove_folder(repository: &Repository) {
     if let Some(folder) = repository.top().join(SETTINGS).parent() {
         // A folder with other files stays.
         let _ = safe_files::remove_folder(folder);
     }
-    let is_used = |worktree: &Worktree| worktree.path.join(SETTINGS).symlink_metadata().is_ok();
+}
+
+/// Removes the line that [`hide`] added, unless the settings of another worktree still have our entries.
+pub(super) fn stop_hiding(repository: &Repository) -> Result<(), Failure> {
+    // Settings that cannot be understood may still have our entries.
+    let is_used = |worktree: &Worktree| match load(&worktree.path.join(SETTINGS)) {
+        Ok(settings) => count_ours(&settings) > 0,
+        Err(_) => true,
+    };
     if !repository.list_worktrees()?.iter().any(is_used) {
-        repository.stop_excluding(&excluded())?;
+        repository.stop_excluding(&format!("/{SETTINGS}"), NOTE)?;
     }
     Ok(())
 }

@@ -90,6 +90,8 @@ pub(super) fn uninstall(options: &HookOptions, ui: &mut Ui) -> Outcome {
         let binary = Quoted::path(&own_path(agent::BINARY)?);
         if agent::plan(&repository, SettingsRequest::Uninstall, &binary)?.is_some() {
             change_agent(SettingsRequest::Uninstall, options, ui)?;
+        } else if options.mode == Mode::Apply {
+            agent::stop_hiding(&repository)?;
         }
     }
     let left: Vec<&str> = plans.iter().flat_map(|plan| &plan.left).map(String::as_str).collect();
@@ -108,11 +110,13 @@ pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mu
     if let (Some(step), Mode::Apply) = (&step, options.mode) {
         apply::apply(step, &repository)?;
         match (wish, step) {
-            // These personal settings are not part of the project, and must not make the checkout dirty.
-            (SettingsRequest::Install, _) => repository.exclude(&agent::excluded())?,
-            (SettingsRequest::Uninstall, HookChange::Remove { .. }) => agent::clear_traces(&repository)?,
+            (SettingsRequest::Install, _) => agent::hide(&repository)?,
+            (SettingsRequest::Uninstall, HookChange::Remove { .. }) => agent::remove_folder(&repository),
             (SettingsRequest::Uninstall, _) => {}
         }
+    }
+    if (wish, options.mode) == (SettingsRequest::Uninstall, Mode::Apply) {
+        agent::stop_hiding(&repository)?;
     }
     if options.reporter == Voice::Quiet {
         return Ok(Exit::Done);

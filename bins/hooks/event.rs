@@ -106,7 +106,7 @@ impl Quoted {
         text.lines().find_map(|line| line.strip_prefix(BINARY_LINE)).map(|word| Self(word.to_owned()))
     }
 
-    /// The word as it stands in a command.
+    /// The word as written in a command.
     pub(super) fn word(&self) -> &str {
         &self.0
     }

@@ -49,7 +49,7 @@ pub struct AgentStatus {
     pub agent: &'static str,
     /// Whether its settings call us.
     pub state: HookState,
-    /// The file that they stand in.
+    /// The file that they are in.
     pub place: Option<String>,
     /// Further remarks.
     pub note: Option<String>,

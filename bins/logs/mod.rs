@@ -24,7 +24,7 @@ use arborist_core::{
 use clap::{Parser, ValueEnum};
 
 use self::printer::LogPrinter;
-use crate::{catalog, entry::Outcome, ui::Ui};
+use crate::{catalog, entry::Outcome, scope, ui::Ui};
 
 const LONG_ABOUT: &str = "\
 Read what agents said and what tests printed.
@@ -127,12 +127,13 @@ impl Selection {
 /// The log folders that may hold logs: of this checkout, and of the main one.
 struct LogFolders {
     repository: Repository,
+    settings: Settings,
     name: String,
     paths: Vec<PathBuf>,
 }
 
 impl LogFolders {
-    fn open(repository: Repository, settings: &Settings) -> Result<Self, Failure> {
+    fn open(repository: Repository, settings: Settings) -> Result<Self, Failure> {
         let name = settings.text("log-dir").unwrap_or("spec/logs").to_owned();
         let main = repository.list_worktrees()?.into_iter().next().map(|main| main.path);
         // The folder may be a link of the user to another disk.
@@ -143,7 +144,7 @@ impl LogFolders {
             .filter_map(|top| top.join(&name).canonicalize().ok())
             .collect();
         paths.dedup();
-        Ok(Self { repository, name, paths })
+        Ok(Self { repository, settings, name, paths })
     }
 
     fn list(&self, task: Option<&TaskId>) -> io::Result<Vec<StepLog>> {
@@ -170,7 +171,7 @@ pub fn run(args: LogsArgs, ui: &mut Ui) -> Outcome {
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let folders = LogFolders::open(repository, &settings)?;
+    let folders = LogFolders::open(repository, settings)?;
     let selection = Selection {
         step: args.step.map(LoggedStep::step),
         attempt: args.attempt.map(|ordinal| Attempt(ordinal - 1)),
@@ -245,7 +246,8 @@ fn show(folders: &LogFolders, logs: &[StepLog], follow: Option<&Selection>, ui: 
 /// The error for a task without logs: it has not begun, its logs are elsewhere, or the name is wrong.
 fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure> {
     let logs = folders.list(None).map_err(|error| unreadable(folders, &error))?;
-    let mut known = tasks_of_run(&folders.repository);
+    let run = find_run(&folders.repository);
+    let mut known = run.as_ref().map(|run| tasks_of_run(&folders.repository, run)).unwrap_or_default();
     if known.contains(task) {
         let words = format!("task '{task}' has no log in '{}'", folders.name);
         return Ok(
@@ -254,7 +256,14 @@ fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure>
     }
     if known.is_empty() && logs.is_empty() {
         let words = format!("there is no log of '{task}', because no task has run yet");
-        return Ok(Failure::new(Exit::No, words).hint("start a run: git arborist gardener"));
+        let hint = match &run {
+            Some(run) => {
+                let again = "git arborist state";
+                scope::hint_without_run(&folders.repository, &folders.settings, (run, ""), again)
+            }
+            None => "start a run with: git arborist gardener".to_owned(),
+        };
+        return Ok(Failure::new(Exit::No, words).hint(hint));
     }
     known.extend(logs.into_iter().map(|log| log.task));
     let failure = Failure::new(Exit::No, format!("there is no task '{task}', and no log of it"));
@@ -264,12 +273,14 @@ fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure>
     })
 }
 
-/// The tasks in the plan and the history of the run here, as far as they can be read: they are only for an error.
-fn tasks_of_run(repository: &Repository) -> Vec<TaskId> {
-    let scope = RunScope::resolve(repository, None).ok();
-    let Some(run) = scope.and_then(|scope| Run::scan(repository, scope, CommitSource::Cached).ok()) else {
-        return Vec::new();
-    };
+/// The run here, if it can be read: it is only for an error.
+fn find_run(repository: &Repository) -> Option<Run> {
+    let scope = RunScope::resolve(repository, None).ok()?;
+    Run::scan(repository, scope, CommitSource::Cached).ok()
+}
+
+/// The tasks in the plan and the history of a run, as far as they can be read.
+fn tasks_of_run(repository: &Repository, run: &Run) -> Vec<TaskId> {
     let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
     let plan = frozen.and_then(|plan| {
         let bytes = repository.find_blob(plan.blob).ok().flatten()?;

@@ -208,7 +208,7 @@ impl TicketMaker<'_> {
         }
         if self.run.start.is_none() {
             let words = format!("'{task}' has not run: there is no run of '{}' yet", self.run.scope.branch);
-            return Failure::new(Exit::No, words).hint("start one: git arborist gardener --jobs 2");
+            return Failure::new(Exit::No, words).hint(self.site.hint_without_run(self.run, task));
         }
         let failure = Failure::new(Exit::No, format!("there is no task '{task}'"));
         let planned = self.plan.into_iter().flat_map(Plan::leaves).map(|leaf| leaf.id.as_str());
@@ -249,7 +249,7 @@ impl TicketMaker<'_> {
         let place = shell_word(&place.to_string_lossy());
         Err(Failure::new(Exit::No, words)
             .hint(format!("merge them yourself: git -C {place} merge {branch}"))
-            .hint(format!("or start it over: git arborist reset {task} && git arborist gardener")))
+            .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
     }
 
     fn ticket(&self, task: &TaskId, source: Oid, priority: Priority) -> Ticket {

@@ -14,7 +14,7 @@ use arborist_core::{
     run::Continuation,
     session::forget_unrecorded,
     settings::Settings,
-    workspace::{Workspace, compare_for_display},
+    workspace::compare_for_display,
 };
 
 use super::QueueScopeArgs;
@@ -81,6 +81,17 @@ impl OpenQueue {
     pub(super) fn start_over(&self, run: &Run, task: &TaskId) -> String {
         let again = self.continuation(run).continue_run("");
         format!("git arborist reset {task}{} && {again}", self.scope_option())
+    }
+
+    /// The hint for a task that cannot land because there is no run.
+    pub(super) fn hint_without_run(&self, run: &Run, task: &TaskId) -> String {
+        match self.settings(run) {
+            Ok(settings) => {
+                let again = format!("git arborist merge add {task}");
+                scope::hint_without_run(&self.repository, &settings, (run, " --jobs 2"), &again)
+            }
+            Err(_) => format!("start a run with: {}", self.continuation(run).continue_run(" --jobs 2")),
+        }
     }
 
     /// The option that selects the same run, for hints.
@@ -161,12 +172,8 @@ impl OpenQueue {
 
     /// The branches of the run's tasks in the other repositories of its workspace, if it has any.
     pub(super) fn other_branches(&self, run: &Run) -> Result<Option<OtherBranches>, Failure> {
-        let (Some(start), Some(plan)) = (&run.start, self.plan(run)?) else { return Ok(None) };
-        if plan.tasks.iter().all(|task| task.repos.is_empty()) {
-            return Ok(None);
-        }
-        let workspace = Workspace::load(&self.repository, &self.settings(run)?, &Cancel::new())?;
-        Ok(Some(OtherBranches::open(&workspace.sections, &plan, &start.session)))
+        let (plan, settings) = (self.plan(run)?, self.settings(run)?);
+        Ok(OtherBranches::of_run(&self.repository, &settings, (run, plan.as_ref()))?)
     }
 
     /// The plan that the run was frozen with.

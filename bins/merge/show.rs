@@ -8,8 +8,8 @@ use arborist_core::{
     message::plain_text,
     name::TaskId,
     queue::{
-        LogEntry, OtherBranches, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket,
-        TicketState, arrange, waits_for,
+        LogEntry, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState, arrange,
+        waits_for,
     },
 };
 
@@ -56,7 +56,7 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     let run = site.scan(CommitSource::Cached)?;
     let elsewhere = site.other_branches(&run)?;
     for one in &mut stored {
-        look_for_trouble(site, (&run, elsewhere.as_ref()), &mut one.ticket)?;
+        one.ticket.update_state(&site.repository, (&run, elsewhere.as_ref()))?;
     }
     let mut listed = listed(stored, &landed(&run));
     for Listed { ticket, advice, .. } in &mut listed {
@@ -70,36 +70,6 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
         }
     }
     Ok(listed)
-}
-
-/// Adds whether only a person can help, as it is now: nothing has to land for this to be known.
-fn look_for_trouble(
-    site: &OpenQueue,
-    (run, elsewhere): (&Run, Option<&OtherBranches>),
-    ticket: &mut Ticket,
-) -> Result<(), Failure> {
-    if matches!(ticket.standing, TicketState::Parked { .. }) {
-        return Ok(());
-    }
-    let tip = site.repository.find_branch(&ticket.branch())?;
-    let trouble = match (ticket.find_trouble(&site.repository, run, tip)?, elsewhere) {
-        (None, Some(elsewhere)) => elsewhere.find_lost(&site.repository, ticket)?,
-        (trouble, _) => trouble,
-    };
-    match trouble {
-        Some(trouble) => {
-            ticket.standing = trouble;
-            return Ok(());
-        }
-        None if ticket.trouble().is_some() => ticket.standing = TicketState::Waiting,
-        None => {}
-    }
-    match ticket.find_withheld(&site.repository, run, tip)? {
-        Some(why) => ticket.standing = TicketState::Withheld { why },
-        None if ticket.may_be_free() => ticket.standing = TicketState::Waiting,
-        None => {}
-    }
-    Ok(())
 }
 
 /// Whether a parked landing is on its branch now: the user has updated the checkout, and the next `run` will close the
@@ -291,7 +261,7 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
 
 fn show(listed: &[Listed], detail: Detail, ui: &mut Ui) {
     let rows: Vec<[String; 6]> = listed.iter().map(cells).collect();
-    let fits = [Fit::Whole, Fit::Whole, Fit::Hash, Fit::Front(12), Fit::Whole, Fit::Below];
+    let fits = [Fit::Id(20), Fit::Whole, Fit::Hash, Fit::Front(12), Fit::Whole, Fit::Below];
     let headings = ["task", "state", "commit", "into", "queued", "why"];
     let below = |at: usize| if detail == Detail::All { details(&listed[at]) } else { Vec::new() };
     let tone = |row: usize, column: usize| (column == 1).then(|| tone(&listed[row].ticket.standing));
@@ -389,7 +359,7 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
         cells.map(|cell| plain_text(&cell).replace('\n', " "))
     };
     let rows: Vec<[String; 5]> = entries.iter().map(cells).collect();
-    let fits = [Fit::Whole, Fit::Whole, Fit::Hash, Fit::Whole, Fit::Below];
+    let fits = [Fit::Id(20), Fit::Whole, Fit::Hash, Fit::Whole, Fit::Below];
     Table::new(["task", "outcome", "commit", "when", "more"], fits).show(ui, &rows, |_, _| None);
     Ok(Exit::Done)
 }

@@ -15,6 +15,7 @@ use arborist_core::{
     record::{RunRecorder, TaskEvent},
     run::refuse_in_step,
     session::recover_from_crash,
+    settings::Settings,
 };
 use clap::Parser;
 
@@ -74,7 +75,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
     refuse_in_step(&repository)?;
-    ui.configure(&config.finish()?);
+    let config = config.finish()?;
+    ui.configure(&config);
     let scope = RunScope::resolve(&repository, args.scope.as_ref())?;
     if repository.find_branch(&scope.branch)?.is_none() {
         let words = format!("there is no branch '{}'", scope.branch);
@@ -88,11 +90,14 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     let head = repository.find_branch(&scope.branch)?.ok_or_else(unborn)?;
     let scope = RunScope { tip: Some(head), ..scope };
     let run = Run::scan(&repository, scope, CommitSource::Fresh)?;
-    let no_run = || {
-        Failure::new(Exit::No, format!("'{}' has no run yet", run.scope.branch))
-            .hint("begin one with: git arborist gardener")
+    let Some(start) = &run.start else {
+        let settings = Settings::load(&repository, &config)?;
+        let tasks: Vec<&str> = args.tasks.iter().map(TaskId::as_str).collect();
+        let drop = if args.drop { " --drop" } else { "" };
+        let again = format!("git arborist reset{drop} {}", tasks.join(" "));
+        return Err(Failure::new(Exit::No, format!("'{}' has no run yet", run.scope.branch))
+            .hint(scope::hint_without_run(&repository, &settings, (&run, ""), &again)));
     };
-    let start = run.start.as_ref().ok_or_else(no_run)?;
     if let Some(unknown) = args.tasks.iter().find(|task| run.find(task).is_none()) {
         return Err(untouched(&repository, &run, unknown)?);
     }
@@ -133,7 +138,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         }
         if !args.drop && !remains.changes.is_empty() {
             ui.note(&format!("the changes of {task} are still there: {}", remains.done()));
-            ui.hint(&format!("to undo them, run: git arborist reset --drop {task}"));
+            let scope = scope::option(&repository, &run.scope.branch);
+            ui.hint(&format!("to undo them, run: git arborist reset --drop {task}{scope}"));
         }
     }
     Ok(Exit::Done)

@@ -18,7 +18,7 @@ use crate::{
     catalog,
     document::print,
     entry::Outcome,
-    ui::{Last, Tone, Ui, table},
+    ui::{Tone, Ui, table},
 };
 
 const LONG_ABOUT: &str = "\
@@ -122,7 +122,7 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         let is_off = column == 1 && !rules[row].outcome.is_as_configured();
         is_off.then_some(Tone::Bad)
     };
-    table(ui, ["rule", "result"], &rows, Last::Cut, tone);
+    table(ui, ["rule", "result"], &rows, tone);
     let has_bwrap = ConfinementBackend::Bwrap.works();
     if !is_enforced && cfg!(target_os = "linux") && !has_bwrap && mode == SandboxMode::Auto {
         ui.hint("install bubblewrap (bwrap), which enforces more than Landlock");

@@ -3,8 +3,8 @@
 use arborist_core::{
     message::visible,
     session::{
-        Asked, Checkpoint, CommitOrigin, Driver, Fork, Record, RecordKind, RepositoryStart, SessionStart,
-        SessionState, StoredRecord, Turn, Utterance,
+        Asked, Checkpoint, CommitOrigin, DamagedRecord, Driver, Fork, Record, RecordKind, RepositoryStart,
+        SessionStart, SessionState, StoredRecord, Turn, Utterance,
     },
 };
 use schemars::JsonSchema;
@@ -19,6 +19,26 @@ use crate::document::rfc3339;
 pub struct SessionListDocument {
     /// The newest first.
     pub sessions: Vec<SessionDocument>,
+    /// Sessions whose newest record cannot be read. They are not among the others.
+    pub damaged: Vec<DamagedSessionDocument>,
+}
+
+/// A session whose newest record cannot be read.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DamagedSessionDocument {
+    /// Its id.
+    pub id: String,
+    /// The ref of its records.
+    pub record: String,
+    /// Why the record cannot be read.
+    pub damaged: String,
+}
+
+impl From<DamagedRecord> for DamagedSessionDocument {
+    fn from(found: DamagedRecord) -> Self {
+        Self { id: found.session.to_string(), record: visible(&found.name), damaged: visible(&found.why) }
+    }
 }
 
 /// One session.

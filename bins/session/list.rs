@@ -9,12 +9,12 @@ use clap::Args;
 use super::{
     document::{SessionDocument, SessionListDocument},
     open::{JsonArgs, OpenSessions, open},
-    words::{Last, cost_of, plan_of, table, tokens_of, tone_of},
+    words::{cost_of, plan_of, tokens_of, tone_of},
 };
 use crate::{
     clock, document,
     entry::Outcome,
-    ui::{Tone, Ui},
+    ui::{Fit, Table, Tone, Ui},
 };
 
 #[derive(Debug, Args)]
@@ -25,6 +25,8 @@ pub(super) struct SessionListArgs {
 
 /// How many sessions of the same second are compared.
 const NEIGHBOURS: usize = 8;
+const FITS: [Fit; 8] =
+    [Fit::Id(8), Fit::Whole, Fit::Whole, Fit::Whole, Fit::Whole, Fit::Whole, Fit::Middle(24), Fit::End(8)];
 const HEADINGS: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "age", "branch", "plan"];
 
 pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
@@ -32,7 +34,8 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
     let sessions = in_order(&opened)?;
     if args.json.json {
         let sessions = sessions.into_iter().map(|stored| SessionDocument::new(&opened, stored)).collect();
-        return document::print(ui, &SessionListDocument { sessions });
+        let damaged = DamagedRecord::list().into_iter().map(Into::into).collect();
+        return document::print(ui, &SessionListDocument { sessions, damaged });
     }
     let standings: Vec<_> = sessions.iter().map(|stored| opened.standing(stored)).collect();
     let mut rows: Vec<[String; 8]> = sessions
@@ -59,7 +62,7 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
         [session, state, nothing(), nothing(), nothing(), nothing(), nothing(), nothing()]
     }));
     let tone = |row: usize| standings.get(row).map_or(Tone::Bad, |standing| tone_of(*standing));
-    table(ui, HEADINGS, &rows, Last::Cut, |row, column| (column == 1).then(|| tone(row)));
+    Table::new(HEADINGS, FITS).show(ui, &rows, |row, column| (column == 1).then(|| tone(row)));
     damaged.iter().for_each(|damaged| ui.hint(&damaged.advice()));
     if rows.is_empty() {
         ui.err("no session is recorded here\n");

@@ -19,7 +19,7 @@ use super::{
     },
     elsewhere::Elsewhere,
     open::{IdArgs, JsonArgs, OpenSessions, open},
-    words::{Last, TURN_HEADINGS, cost_of, plan_of, resumed_cells, table, tokens_of, tone_of, turn_cells},
+    words::{TURN_HEADINGS, cost_of, plan_of, resumed_cells, table, tokens_of, tone_of, turn_cells},
 };
 use crate::{
     clock, document,
@@ -300,6 +300,6 @@ pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {
         let session = newest.record.session.to_string();
         return document::print(ui, &TurnsDocument { session, turns, resumed });
     }
-    table(ui, TURN_HEADINGS, &rows, Last::Cut, |_, column| (column == 4).then_some(Tone::Busy));
+    table(ui, TURN_HEADINGS, &rows, |_, column| (column == 4).then_some(Tone::Busy));
     Ok(Exit::Done)
 }

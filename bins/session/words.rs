@@ -6,7 +6,7 @@ use arborist_core::{
     session::{SessionState, SessionTotals, TokenCount, Turn, UNKNOWN},
 };
 
-pub(super) use crate::ui::{Last, table};
+pub(super) use crate::ui::table;
 use crate::ui::{Tone, shortened};
 
 pub(super) fn tone_of(standing: SessionState) -> Tone {

@@ -25,7 +25,7 @@ use arborist_core::{
     plan::Plan,
     process::shell_word,
     progress::{NodeProgress, Progress, RunTotals, Share},
-    queue::{OtherRun, Store, Ticket},
+    queue::{OtherBranches, OtherRun, Store, Ticket},
     record::{StepLog, Unfinished},
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
@@ -231,7 +231,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         (Kind::Text, [_]) => repository.list_worktrees()?.into_iter().next().map(|main| main.path),
         _ => None,
     };
-    let LostWork { lost, lost_branches, tickets } = LostWork::find(&repository, run, &mut progress)?;
+    let of = (run, found.plan.as_ref());
+    let LostWork { lost, lost_branches, tickets } =
+        LostWork::find(&repository, &settings, of, &mut progress)?;
     let log = match (&home, options.tasks.as_slice()) {
         (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
         _ => None,
@@ -268,7 +270,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     if run.start.is_none()
         && !is_asked
         && kind == Kind::Text
-        && let Some(branch) = scope::find_apart(&repository, &settings)?
+        && let Some(branch) = crate::scope::find_apart(&repository, &settings)?
     {
         ui.hint(&format!("the last session has its own branch: git arborist state --scope {branch}"));
     }
@@ -283,7 +285,12 @@ struct LostWork {
 }
 
 impl LostWork {
-    fn find(repository: &Repository, run: &Run, progress: &mut Progress<'_>) -> Result<Self, Failure> {
+    fn find(
+        repository: &Repository,
+        settings: &Settings,
+        (run, plan): (&Run, Option<&Plan>),
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, Failure> {
         let is_untouched =
             |standing: &NodeProgress<'_>| standing.state == State::Pending && standing.history.is_none();
         let (mut lost, mut lost_branches) = (HashMap::new(), HashMap::new());
@@ -296,7 +303,13 @@ impl LostWork {
             true => Store::new(repository).load(Some(&run.scope.branch))?,
             false => Vec::new(),
         };
-        let tickets: Vec<Ticket> = tickets.into_iter().map(|stored| stored.ticket).collect();
+        let mut tickets: Vec<Ticket> = tickets.into_iter().map(|stored| stored.ticket).collect();
+        if !tickets.is_empty() {
+            let elsewhere = OtherBranches::of_run(repository, settings, (run, plan))?;
+            for ticket in &mut tickets {
+                ticket.update_state(repository, (run, elsewhere.as_ref()))?;
+            }
+        }
         for ticket in &tickets {
             let is_untouched = progress.find(&ticket.task).is_some_and(is_untouched);
             if is_untouched && OtherRun::find(repository, ticket, run)?.is_some_and(|other| other.is_gone) {

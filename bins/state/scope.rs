@@ -6,12 +6,14 @@ use arborist_core::{
     git::Repository,
     history::{CommitSource, HistoryError, Run, RunScope},
     name::BranchName,
-    plan::{Plan, find_usual_plan},
+    plan::Plan,
     process::Cancel,
     safe_files,
     settings::Settings,
-    workspace::{SessionFilter, Workspace},
+    workspace::Workspace,
 };
+
+use crate::scope::{find_apart, find_last_apart, plan_here};
 
 /// The selected run. If runs have session branches, the last one of the plan in this checkout.
 pub(super) fn find(
@@ -29,7 +31,7 @@ pub(super) fn find(
     let workspace = Workspace::load(repository, settings, &Cancel::new())?;
     let is_apart = workspace.wants_session_branches(settings)
         && workspace.main().find_session_of(repository, &here.branch)?.is_none();
-    let last = if is_apart { last_in(&workspace, repository, settings)? } else { None };
+    let last = if is_apart { find_last_apart(&workspace, repository, settings)? } else { None };
     match last {
         Some(last) => {
             let run = Run::scan(repository, last.clone(), CommitSource::Cached)?;
@@ -37,35 +39,6 @@ pub(super) fn find(
         }
         None => Ok(here),
     }
-}
-
-/// The branch of the last session with its own branch, for a hint. Other branches never affect the state of this one.
-pub(super) fn find_apart(
-    repository: &Repository,
-    settings: &Settings,
-) -> Result<Option<BranchName>, Failure> {
-    let workspace = Workspace::load(repository, settings, &Cancel::new())?;
-    Ok(last_in(&workspace, repository, settings)?.map(|scope| scope.branch))
-}
-
-fn last_in(
-    workspace: &Workspace,
-    repository: &Repository,
-    settings: &Settings,
-) -> Result<Option<RunScope>, Failure> {
-    let plan = plan_here(repository, settings);
-    let meant = plan.as_deref().map_or(SessionFilter::Any, SessionFilter::Plan);
-    let Some(last) = workspace.main().find_last_session(repository, meant)? else {
-        return Ok(None);
-    };
-    let branch = last.record.context.branch;
-    Ok(Some(RunScope { tip: repository.find_branch(&branch)?, branch }))
-}
-
-/// The path of the plan in this checkout.
-fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
-    let top = repository.worktree.as_ref()?;
-    settings.tree().map(str::to_owned).or_else(|| find_usual_plan(top, repository.head.branch.as_ref()))
 }
 
 /// The run of the newest session that was merged into the branch of `here`, which has no run itself. Only sessions of the

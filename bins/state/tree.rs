@@ -26,6 +26,10 @@ const WIDEST_NAME: usize = 56;
 const NARROWEST_NAME: usize = 16;
 /// The width of the other columns: mark, state, and a usual remark.
 const REST: usize = 42;
+/// The width that an id leaves to the other columns, or it gets its own line: mark, a narrow name, state, and an age.
+const BESIDE_ID: usize = 44;
+/// A remark that does not fit into fewer columns than this gets its own line.
+const NARROWEST_REMARK: usize = 20;
 /// The width of the longest state.
 const STATE: usize = 13;
 const BAR: usize = 24;
@@ -46,8 +50,10 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
         }
         return hint_at_other(ui, view);
     }
-    let ids = asked.iter().filter(|s| s.is_leaf()).map(|s| s.id.as_str().len()).max().unwrap_or(0);
     let width = ui.width();
+    let lengths = asked.iter().filter(|s| s.is_leaf()).map(|s| (s.id.as_str().len(), 2 * s.depth));
+    let fits = |(id, indent): &(usize, usize)| width.is_none_or(|width| id + indent + BESIDE_ID <= width);
+    let ids = lengths.filter(fits).map(|(id, _)| id).max().unwrap_or(0);
     let room = width.map_or(WIDEST_NAME, |width| width.saturating_sub(ids + REST).max(NARROWEST_NAME));
     let names = asked.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(room);
     let columns = Columns { ids, names, width };
@@ -259,8 +265,11 @@ fn show_phase(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) {
         }
     };
     let mark = if ui.has_unicode() { fancy } else { plain };
-    let name = one_line(standing.name);
     let indent = "  ".repeat(standing.depth);
+    let used = indent.len() + 2 + standing.id.as_str().len() + 1 + 2 + state.len();
+    let room = ui.width().map(|width| width.saturating_sub(used).max(NARROWEST_NAME));
+    let name = one_line(standing.name);
+    let name = room.map_or_else(|| name.clone(), |room| shortened(&name, room));
     let id = ui.paint(Tone::Dim, standing.id.as_str());
     let line = format!(
         "{indent}{} {id} {}  {}",
@@ -304,18 +313,31 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
     };
     let remark = doing.map_or_else(|| remark(view, standing), |doing| busy_words(&doing));
     let used = indent.len() + 2 + ids + 1 + used + pad + 2 + STATE + 1;
-    let remark = match columns.width {
-        Some(width) => rest_of(&remark, width, used),
-        None => remark,
+    let (remark, below) = match columns.width {
+        Some(width) => placed(&remark, width, used, indent.len() + 4),
+        None => (remark, None),
     };
-    let line = format!(
-        "{indent}{} {:<ids$} {name}{:pad$}  {} {remark}",
-        ui.paint(tone, mark),
-        standing.id,
-        "",
-        ui.paint(tone, &format!("{word:<STATE$}")),
-    );
+    // An id that leaves no room for the other columns is on its own line, so that it can be copied.
+    let (mut mark, mut id) = (ui.paint(tone, mark), standing.id.as_str());
+    if id.len() > ids {
+        ui.line(&format!("{indent}{mark} {id}"));
+        (mark, id) = (" ".to_owned(), "");
+    }
+    let state = ui.paint(tone, &format!("{word:<STATE$}"));
+    let line = format!("{indent}{mark} {id:<ids$} {name}{:pad$}  {state} {remark}", "");
     ui.line(line.trim_end());
+    if let Some(below) = below {
+        ui.line(&format!("{indent}    {below}"));
+    }
+}
+
+/// A remark in its column, or below the line at this indent if the column is too narrow for it.
+fn placed(remark: &str, width: usize, used: usize, indent: usize) -> (String, Option<String>) {
+    let room = width.saturating_sub(used);
+    if remark.width() <= room || room >= NARROWEST_REMARK {
+        return (shortened(remark, room), None);
+    }
+    (String::new(), Some(rest_of(remark, width, indent)))
 }
 
 pub(super) fn one_line(text: &str) -> String {

@@ -8,7 +8,7 @@ mod table;
 pub(crate) use live::{Live, Scene, StyledRow, cut};
 pub(crate) use path::seen_from_here;
 pub use screen::leave;
-pub(crate) use table::{Fit, Last, Table, shortened, table};
+pub(crate) use table::{Fit, Table, shortened, table};
 
 use std::{
     io::{self, BufWriter, IsTerminal, Write},

@@ -9,7 +9,7 @@ const GAP: usize = 2;
 /// The length of a shortened hash.
 const SHORT: usize = 7;
 
-/// How a column shrinks if the terminal is too narrow. Hashes shrink first, then the others from left to right.
+/// How a column shrinks if the terminal is too narrow. Hashes shrink first, then the others from left to right, then ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// It does not shrink.
@@ -24,16 +24,9 @@ pub(crate) enum Fit {
     Middle(usize),
     /// Its start is cut, because ends differ.
     Front(usize),
+    /// An id, which users copy: its middle is cut, but only if the other columns cannot shrink any further.
+    Id(usize),
     /// The last column, which moves to its own line, because a part of it would be useless.
-    Below,
-}
-
-/// How the last column shrinks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Last {
-    /// It is cut.
-    Cut,
-    /// It moves to its own line.
     Below,
 }
 
@@ -45,17 +38,16 @@ pub(crate) struct Table<'a, const N: usize> {
     indent: &'a str,
 }
 
-/// A table with headings, in which only the last column shrinks.
+/// A table with headings, in which only the last column is cut.
 pub(crate) fn table<const N: usize>(
     ui: &mut Ui,
     headings: [&str; N],
     rows: &[[String; N]],
-    last: Last,
     tone: impl Fn(usize, usize) -> Option<Tone>,
 ) {
     let mut fits = [Fit::Whole; N];
     if let Some(fit) = fits.last_mut() {
-        *fit = if last == Last::Cut { Fit::End(0) } else { Fit::Below };
+        *fit = Fit::End(0);
     }
     Table::new(headings, fits).show(ui, rows, tone);
 }
@@ -122,8 +114,15 @@ impl<'a, const N: usize> Table<'a, N> {
         let is_narrow = excess(&widths) > 0;
         let hashes = widths.iter_mut().zip(self.fits).filter(|(_, fit)| *fit == Fit::Hash && is_narrow);
         hashes.for_each(|(width, _)| *width = SHORT.min(*width));
-        for column in 0..columns {
-            if let Fit::End(least) | Fit::Middle(least) | Fit::Front(least) = self.fits[column] {
+        let least = |column: usize, is_for_ids: bool| match self.fits[column] {
+            Fit::End(least) | Fit::Middle(least) | Fit::Front(least) if !is_for_ids => Some(least),
+            Fit::Id(least) if is_for_ids => Some(least),
+            _ => None,
+        };
+        for (is_for_ids, column) in
+            [false, true].into_iter().flat_map(|ids| (0..columns).map(move |at| (ids, at)))
+        {
+            if let Some(least) = least(column, is_for_ids) {
                 let narrow = widths[column].saturating_sub(excess(&widths));
                 widths[column] = narrow.max(least.min(widths[column]));
             }
@@ -168,7 +167,7 @@ fn fitted(text: &str, most: usize, fit: Fit, mark: &str) -> String {
     match fit {
         _ if text.width() <= most => text.to_owned(),
         Fit::Hash => cut(text, most).to_owned(),
-        Fit::Middle(_) if most > mark.width() + 1 => {
+        Fit::Middle(_) | Fit::Id(_) if most > mark.width() + 1 => {
             let room = most - mark.width();
             let head = room / 2;
             format!("{}{mark}{}", cut(text, head), end_of(text, room - head))
@@ -230,5 +229,15 @@ mod tests {
         assert_eq!(widths(usize::MAX), [4, 20, 20, 1]);
         assert_eq!(widths(50), [4, 17, 20, 1]);
         assert_eq!(widths(30), [4, 4, 13, 1]);
+    }
+
+    #[test]
+    fn ids_are_cut_last() {
+        let fits = [Fit::Id(8), Fit::Front(6)];
+        let rows = [["a".repeat(20), "b".repeat(20)]];
+        let widths = |room| Table::bare(fits, "").layout(&rows, room).widths;
+        assert_eq!(widths(40), [20, 18]);
+        assert_eq!(widths(20), [12, 6]);
+        assert_eq!(widths(10), [8, 6]);
     }
 }

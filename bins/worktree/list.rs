@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock, document,
     entry::Outcome,
-    ui::{Last, Tone, Ui, seen_from_here, table},
+    ui::{Fit, Table, Tone, Ui, seen_from_here},
 };
 
 #[derive(Debug, Args)]
@@ -58,10 +58,12 @@ pub(super) fn run(args: &WorktreeListArgs, ui: &mut Ui) -> Outcome {
 
 fn show(ui: &mut Ui, rows: &[WorktreeRow]) {
     let cells: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
-    table(ui, HEADINGS, &cells, Last::Below, |row, column| (column == 1).then(|| tone(&rows[row])));
+    Table::new(HEADINGS, FITS).show(ui, &cells, |row, column| (column == 1).then(|| tone(&rows[row])));
 }
 
 const COLUMNS: usize = 8;
+const FITS: [Fit; COLUMNS] =
+    [Fit::Id(24), Fit::Whole, Fit::Whole, Fit::Whole, Fit::Whole, Fit::End(12), Fit::Front(12), Fit::Below];
 const HEADINGS: [&str; COLUMNS] = ["task", "state", "ahead", "active", "content", "holder", "branch", "path"];
 
 fn cells(row: &WorktreeRow) -> [String; COLUMNS] {

@@ -101,6 +101,27 @@ fn a_session_with_a_damaged_record_is_continued_from_its_branch_with_a_new_recor
 }
 
 #[test]
+fn a_damaged_session_is_listed_in_json_with_the_reason() {
+    for damage in DAMAGES {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+        repo.arborist(["gardener"]).succeeds();
+        let listed = || -> serde_json::Value {
+            serde_json::from_str(&repo.arborist(["session", "list", "--json"]).succeeds().stdout()).unwrap()
+        };
+        assert_eq!(listed()["damaged"], serde_json::json!([]));
+        let name = sessions(&repo).pop().unwrap();
+        damage(&repo, &name);
+        let found = listed();
+        assert_eq!(found["sessions"], serde_json::json!([]));
+        assert_eq!(found["damaged"].as_array().unwrap().len(), 1, "{found}");
+        let damaged = &found["damaged"][0];
+        assert_eq!(damaged["id"], name.rsplit('/').next().unwrap());
+        assert_eq!(damaged["record"], name);
+        assert!(!damaged["damaged"].as_str().unwrap().is_empty(), "{found}");
+    }
+}
+
+#[test]
 fn a_new_run_is_not_stopped_by_the_damaged_record_of_an_earlier_session() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     repo.arborist(["gardener", "--session-branch"]).succeeds();

@@ -199,6 +199,34 @@ fn a_task_whose_branch_in_another_repository_is_gone_is_lost_until_the_branch_is
 }
 
 #[test]
+fn state_and_the_summary_of_a_run_name_a_branch_that_is_gone_in_another_repository_as_merge_does() {
+    let workspace = TestWorkspace::of(&["backend"], IN_BACKEND);
+    workspace.agent(WORKER);
+    workspace.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    workspace.arborist(["gardener", "--jobs", "2"]).exits(1);
+    let (backend, scope) = (workspace.clone_of("backend"), workspace.session_branch("repo"));
+    let branch = branch_in_backend(&workspace);
+    let tip = workspace.git_in(&backend, ["rev-parse", &branch]).answer();
+    let next = format!("git arborist merge status T001 --scope {scope}");
+    let words = format!("its branch '{branch}' in backend is gone; it was at {}", &tip[..10]);
+    let state = |task: &[&str]| workspace.arborist([&["state", "--scope", &scope], task].concat()).succeeds();
+    state(&[]).out("not landed").never("lost");
+    let deleted = ["update-ref", "-d", &format!("refs/heads/{branch}")];
+    workspace.git_in(&backend, deleted).succeeds();
+    // Nothing has tried to land it since.
+    state(&[]).out("not landed (lost)");
+    state(&["T001"]).out(&words).out(&next);
+    workspace.arborist(["gardener", "--jobs", "2"]).exits(2).out(&words).out(&next);
+    // With a landing.
+    let auto = ["-c", "arborist.merge.auto=true", "arborist", "gardener", "--jobs", "2"];
+    workspace.git(auto).exits(2).out(&words).out(&next);
+    // It is not called lost any longer when the branch is back, before anything lands.
+    workspace.git_in(&backend, ["branch", &branch, &tip]).succeeds();
+    state(&[]).out("not landed").never("lost");
+    workspace.arborist(["gardener", "--jobs", "2"]).exits(1).out("merge.auto is off").never("gone");
+}
+
+#[test]
 fn commits_on_the_branch_of_a_landed_task_in_another_repository_are_not_taken_for_landed() {
     let workspace = TestWorkspace::of(&["backend"], IN_BACKEND);
     workspace.agent(WORKER);
@@ -215,5 +243,7 @@ fn commits_on_the_branch_of_a_landed_task_in_another_repository_are_not_taken_fo
     let words = format!("'T001' has landed, and '{branch}' in backend has 1 commit that ");
     for options in [&[][..], &["--force"]] {
         merge(options).exits(1).err(&words).err(&format!("merge {branch}"));
+        let again = format!("git arborist reset T001 --scope {scope} && git arborist session resume ");
+        merge(options).exits(1).err(&again);
     }
 }

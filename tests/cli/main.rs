@@ -105,6 +105,7 @@ mod merge_reverted;
 mod merge_unqueued;
 mod misplaced;
 mod names;
+mod narrow_terminals;
 mod nested_runs;
 mod next_command;
 mod one_answer;

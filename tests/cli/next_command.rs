@@ -127,6 +127,8 @@ fn a_review_without_a_verdict_is_named_as_such() {
     let mute = "case \"$prompt\" in Review*) echo 'Looks good to me' ;; *) echo work > work.txt ;; esac";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", mute);
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    let said = repo.arborist(["gardener", "--max-retries", "1", "--new-run"]).exits(1);
+    said.err("T001 attempt 1: the reviewer gave no verdict; its last line must be").never("rejected");
     let why = fact(&repo, "T001", "why").unwrap();
     assert!(why.starts_with("the reviewer gave no verdict") && why.ends_with("Looks good to me"), "{why}");
 }
@@ -196,4 +198,16 @@ fn a_complete_plan_needs_no_clean_checkout() {
     repo.write("new.txt", "mine\n");
     repo.arborist(["gardener"]).succeeds().out("nothing is left to do");
     assert_eq!(repo.read("new.txt"), "mine\n");
+}
+
+#[test]
+fn an_agent_is_told_that_the_last_review_gave_no_verdict() {
+    let mute = "case \"$prompt\" in
+Review*) [ $n = 1 ] && echo 'Looks good to me' || echo APPROVED ;;
+*) echo $n > work.txt ;;
+esac";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", mute);
+    repo.arborist(["gardener"]).succeeds();
+    let prompt = std::fs::read_to_string(repo.root().join("prompts/2")).unwrap();
+    assert!(prompt.contains("--- Previous review (no verdict) ---"), "{prompt}");
 }

@@ -272,3 +272,39 @@ fn a_reset_task_says_when_it_was_reset() {
     repo.arborist(["reset", "T001"]).succeeds();
     repo.arborist(["state"]).succeeds().out("ready         reset 0s ago");
 }
+
+#[test]
+fn a_command_without_a_run_says_how_one_is_started_on_its_branch() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.git(["branch", "other"]).succeeds();
+    let scope = ["--scope", "other"];
+    let said = repo.arborist(["reset", "T001"].into_iter().chain(scope)).exits(1).stderr();
+    assert_eq!(hinted(&said, "start a run with: "), "git switch other && git arborist gardener");
+    let said = repo.arborist(["merge", "add", "T001"].into_iter().chain(scope)).exits(1).stderr();
+    assert_eq!(hinted(&said, "start a run with: "), "git switch other && git arborist gardener --jobs 2");
+    let said = repo.arborist(["logs", "T001"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, "start a run with: ")).succeeds().out("2 completed");
+}
+
+#[test]
+fn a_command_without_a_run_names_the_session_that_has_its_own_branch() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.arborist(["gardener", "--session-branch", "--jobs", "2", "--only", "T001"]).succeeds();
+    std::fs::remove_dir_all(repo.path("spec")).unwrap();
+    let label = "the last session has its own branch: ";
+    let said = repo.arborist(["logs", "T001"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, label)).succeeds().out("1 of 2 done");
+    let said = repo.arborist(["merge", "add", "T001"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, label)).succeeds().out("T001 has already landed");
+    let said = repo.arborist(["reset", "--drop", "T001"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, label)).succeeds().out("T001 is reset").err("undid the changes of T001");
+}
+
+#[test]
+fn a_reset_task_of_another_branch_is_dropped_with_what_is_printed() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.arborist(["gardener", "--session-branch", "--only", "T001"]).succeeds();
+    let branch = repo.git(["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist"]).answer();
+    let said = repo.arborist(["reset", "T001", "--scope", &branch]).succeeds().stderr();
+    paste(&repo, &hinted(&said, "to undo them, run: ")).succeeds().err("undid the changes of T001");
+}

@@ -141,6 +141,10 @@ fn a_session_is_what_is_promised() {
     let record = repo.git(["log", "-1", "--format=%b", "refs/arborist/sessions/s1"]).answer();
     validate("session-record", &record);
     validate("session-list", &session(&["list", "--json"]));
+    repo.write(".git/refs/arborist/sessions/s2", [0; 41]);
+    let listed = session(&["list", "--json"]);
+    assert!(listed.contains("\"damaged\": \""), "{listed}");
+    validate("session-list", &listed);
     validate("session-show", &session(&["show", "s1", "--json"]));
     validate("session-turns", &session(&["turns", "s1", "--json"]));
     validate("session-which", &session(&["which", "HEAD", "--json"]));

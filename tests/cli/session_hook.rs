@@ -191,3 +191,30 @@ fn an_uninstallation_leaves_nothing_that_the_installation_added() {
     repo.arborist_in(&other, ["hooks", "uninstall", "--agent", "claude"]).succeeds();
     assert_eq!(repo.read(".git/info/exclude"), "# mine\n*.tmp\n");
 }
+
+#[test]
+fn an_uninstallation_shows_settings_that_were_there_before_again_and_keeps_lines_of_the_user() {
+    let repo = TestRepo::init();
+    let mine = "{\n  \"model\": \"opus\"\n}\n";
+    repo.write(SETTINGS, mine);
+    for uninstall in [&["hooks", "uninstall"][..], &["hooks", "uninstall", "--agent", "claude"]] {
+        repo.write(".git/info/exclude", "# mine\n*.tmp\n");
+        repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+        repo.arborist(uninstall).succeeds();
+        assert_eq!(repo.read(".git/info/exclude"), "# mine\n*.tmp\n", "{uninstall:?}");
+        assert_eq!(repo.read(SETTINGS), mine);
+        // The user had hidden the settings before.
+        let hidden = format!("/{SETTINGS}\n*.tmp\n");
+        repo.write(".git/info/exclude", &hidden);
+        repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
+        repo.arborist(uninstall).succeeds();
+        assert_eq!(repo.read(".git/info/exclude"), hidden, "{uninstall:?}");
+    }
+    // The line goes although the user has already removed the settings.
+    repo.write(".git/info/exclude", "*.tmp\n");
+    repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
+    std::fs::remove_file(repo.path(SETTINGS)).unwrap();
+    repo.arborist(["hooks", "uninstall"]).succeeds();
+    assert_eq!(repo.read(".git/info/exclude"), "*.tmp\n");
+}

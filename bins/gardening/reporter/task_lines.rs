@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use arborist_core::{
-    event::{EventKind, INTERRUPTED, RunEvent},
+    event::{EventKind, INTERRUPTED, NO_VERDICT, RunEvent},
     message::{Status, one_line},
     name::TaskId,
     progress::RunTotals,
@@ -95,6 +95,10 @@ impl TaskLines {
             // The reason says which program failed.
             Status::ImplementFail | Status::TestFail => {
                 let why = with_subject(status, why);
+                return format!("{shown} attempt {attempt}: {why}");
+            }
+            // The reason says so itself.
+            Status::ReviewRejected if why.starts_with(NO_VERDICT) => {
                 return format!("{shown} attempt {attempt}: {why}");
             }
             Status::ReviewRejected => "review rejected",

@@ -100,7 +100,7 @@ pub(super) fn fill_job(template: &str, job: &str, has_places: bool) -> Result<St
     })
 }
 
-/// Whether a name of a job or place can stand in a command without being taken for something else.
+/// Whether a name of a job or place can be used in a command without being taken for something else.
 pub(super) fn is_plain_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:/@-".contains(c);
     !name.is_empty() && name.len() <= LONGEST && !name.starts_with('-') && name.chars().all(is_plain)

@@ -290,6 +290,9 @@ pub enum EventKind {
 /// How the reason of an attempt that was interrupted begins in an event.
 pub const INTERRUPTED: &str = "interrupted: ";
 
+/// How the reason of a review without a verdict begins.
+pub const NO_VERDICT: &str = "the reviewer gave no verdict";
+
 /// The state of a run when it starts or continues.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]

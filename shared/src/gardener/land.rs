@@ -23,8 +23,8 @@ use crate::{
     plan::Task,
     progress::{Boxes, Progress},
     queue::{
-        self, Afterwards, FanIn, Landing, LandingCommand, OnConflict, Queue, QueueError, Store, Target,
-        Ticket, TicketOutcome, list_foreign,
+        self, Afterwards, FanIn, Landing, LandingCommand, OnConflict, OtherBranches, Queue, QueueError,
+        Store, StoredTicket, Target, Ticket, TicketOutcome, list_foreign,
     },
     record::RecordError,
     worktree::Lease,
@@ -78,8 +78,13 @@ impl CompletedTask {
         self.is_queued && self.why.is_none()
     }
 
-    /// Describes a task whose landing had no result.
-    pub(super) fn left_queued(self, landing: Landing) -> Unlanded {
+    /// Describes a task whose landing had no result. `stuck` has the tickets that only a person can help.
+    pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket]) -> Unlanded {
+        let ticket = stuck.iter().find(|ticket| ticket.task == self.task);
+        if let Some((ticket, why)) = ticket.and_then(|ticket| Some((ticket, ticket.trouble()?))) {
+            let command = ticket.standing.command();
+            return Unlanded { task: self.task, why, needs_person: true, command };
+        }
         let (why, command) = match (self.why, landing) {
             (Some(why), _) => (why, LandingCommand::Status),
             (None, Landing::AtOnce) => ("it is set aside in the queue".to_owned(), LandingCommand::Status),
@@ -301,7 +306,7 @@ impl<'a> Gardener<'a> {
                 return Ok(());
             }
             other => {
-                let (why, needs_person) = explain(&other);
+                let (why, needs_person) = explain(ticket, &other);
                 (why, needs_person, other.command())
             }
         };
@@ -393,6 +398,18 @@ impl<'a> Gardener<'a> {
     /// Whether finished tasks land only when the user asks (`merge.auto` is off).
     pub(super) fn lands_when_asked(&self) -> bool {
         self.tools.lanes.is_some_and(|lanes| lanes.queue.landing == Landing::WhenAsked)
+    }
+
+    /// The queued tickets that only a person can help: a branch is gone, or their changes were merged and taken back.
+    pub(super) fn find_stuck(&self) -> Result<Vec<Ticket>, GardenerError> {
+        let identity = &self.tools.context.identity;
+        let elsewhere = OtherBranches::open(self.tools.sections, self.plan, &identity.session);
+        let mut stuck = Vec::new();
+        for StoredTicket { mut ticket, .. } in Store::new(self.repository).load(Some(&identity.run))? {
+            ticket.update_state(self.repository, (&self.run, Some(&elsewhere)))?;
+            stuck.extend(ticket.trouble().is_some().then_some(ticket));
+        }
+        Ok(stuck)
     }
 
     /// If tasks land only when the user asks, queues what is finished. The ticket keeps the work alive, so lanes are

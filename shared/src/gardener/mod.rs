@@ -442,8 +442,9 @@ impl<'a> Gardener<'a> {
         let mut summary = course.summary;
         let is_wanted = |finished: &CompletedTask| course.wanted.iter().any(|task| task.id == finished.task);
         let landing = self.tools.lanes.map(|lanes| lanes.queue.landing).unwrap_or_default();
-        let waiting = course.finished.into_iter().filter(is_wanted);
-        summary.unlanded.extend(waiting.map(|finished| finished.left_queued(landing)));
+        let waiting: Vec<CompletedTask> = course.finished.into_iter().filter(is_wanted).collect();
+        let stuck = if waiting.is_empty() { Vec::new() } else { self.find_stuck()? };
+        summary.unlanded.extend(waiting.into_iter().map(|finished| finished.left_queued(landing, &stuck)));
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         summary.left = choose::left(&course.wanted, &progress, &summary.failed);
         if self.tools.context.cancel.is_cancelled() && !summary.is_well() {

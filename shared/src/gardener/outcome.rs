@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Why a ticket did not land, and whether a person is needed.
-pub(super) fn explain(outcome: &TicketOutcome) -> (String, bool) {
+pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool) {
     match outcome {
         TicketOutcome::Conflict { conflicts, .. } => {
             let paths: Vec<String> = conflicts.iter().flat_map(|conflict| conflict.paths.clone()).collect();
@@ -37,7 +37,7 @@ pub(super) fn explain(outcome: &TicketOutcome) -> (String, bool) {
         TicketOutcome::NotChosen => ("others were chosen".into(), false),
         TicketOutcome::NoChange => ("it changes nothing".into(), false),
         TicketOutcome::Blocked { why } => (why.clone(), true),
-        TicketOutcome::Lost => ("its branch is gone".into(), true),
+        TicketOutcome::Lost => (ticket.trouble().unwrap_or_else(|| "its branch is gone".into()), true),
         TicketOutcome::Reverted(reverted) => (reverted.words(), true),
         TicketOutcome::Waiting { reason } => (reason.clone(), false),
         TicketOutcome::Landed { .. } | TicketOutcome::Parked { .. } => (String::new(), false),
@@ -96,7 +96,7 @@ fn settled(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {
             }]
         }
         other => {
-            let words = format!("{} did not land: {}", ticket.task, explain(other).0);
+            let words = format!("{} did not land: {}", ticket.task, explain(ticket, other).0);
             vec![EventKind::note(words)]
         }
     }

@@ -196,6 +196,9 @@ impl Explain for GitError {
             Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),
             Self::NoCurrentDir(_) => Some("change to a folder that exists: cd <folder>".into()),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
+            Self::Process(error) if error.is_too_slow() => Some(
+                "the disk may be slow, or a program that git starts (a filter, core.fsmonitor) does not end\nrun this again; what git waits for is shown by: ps -e -o pid,ppid,etime,args".into(),
+            ),
             Self::Process(error)
                 if error.source.kind() == std::io::ErrorKind::NotFound
                     && !Program::locate("git").is_absolute() =>

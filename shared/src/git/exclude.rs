@@ -46,6 +46,15 @@ impl Repository {
     /// The user may have linked the file to one that several repositories share. That file is read, as git does, but
     /// nothing is written through a link: a folder is then hidden by a `.gitignore` in it.
     pub fn exclude(&self, line: &str) -> Result<(), GitError> {
+        self.exclude_below(None, line)
+    }
+
+    /// The same, with a comment above the line. [`Repository::stop_excluding`] recognises by it that we added the line.
+    pub fn exclude_with_note(&self, line: &str, note: &str) -> Result<(), GitError> {
+        self.exclude_below(Some(note), line)
+    }
+
+    fn exclude_below(&self, note: Option<&str>, line: &str) -> Result<(), GitError> {
         let file = self.common_dir.join("info/exclude");
         if file.is_symlink() || self.common_dir.join("info").is_symlink() {
             return self.hide_without_exclude(&file, line);
@@ -56,21 +65,27 @@ impl Repository {
         OWN_LINES.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned());
         let lock = self.common_dir.join("arborist/locks/exclude");
         let _lock = FileLock::take_within(&lock, "git arborist", LOCK_TIMEOUT, &Cancel::new())?;
-        add(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })?;
+        add(&file, note, line)
+            .map_err(|source| GitError::File { path: file.display().to_string(), source })?;
         self.freeze_excluded(line)
     }
 }
 
 impl Repository {
-    /// Removes a line from the exclude file. A file behind a link is left alone, because nothing was written there.
-    pub fn stop_excluding(&self, line: &str) -> Result<(), GitError> {
+    /// Removes a line that was added with this note from the exclude file. The same line without the note is the user's
+    /// own, and stays. A file behind a link is left alone, because nothing was written there.
+    pub fn stop_excluding(&self, line: &str, note: &str) -> Result<(), GitError> {
         let file = self.common_dir.join("info/exclude");
         if file.is_symlink() || self.common_dir.join("info").is_symlink() {
             return Ok(());
         }
+        if read(&file).is_ok_and(|text| !holds(&text, note)) {
+            return Ok(());
+        }
         let lock = self.common_dir.join("arborist/locks/exclude");
         let _lock = FileLock::take_within(&lock, "git arborist", LOCK_TIMEOUT, &Cancel::new())?;
-        remove(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })
+        remove(&file, note, line)
+            .map_err(|source| GitError::File { path: file.display().to_string(), source })
     }
 }
 
@@ -116,7 +131,7 @@ impl Repository {
         let ignore = top.join(folder).join(".gitignore");
         for line in lines {
             if !read(&ignore).is_ok_and(|text| holds(&text, line)) {
-                add(&ignore, line)
+                add(&ignore, None, line)
                     .map_err(|source| GitError::File { path: ignore.display().to_string(), source })?;
             }
         }
@@ -137,7 +152,7 @@ pub fn escaped_pattern(path: &str) -> String {
     pattern
 }
 
-fn add(file: &Path, line: &str) -> io::Result<()> {
+fn add(file: &Path, note: Option<&str>, line: &str) -> io::Result<()> {
     let mut text = read(file)?;
     if holds(&text, line) {
         return Ok(());
@@ -145,18 +160,25 @@ fn add(file: &Path, line: &str) -> io::Result<()> {
     if text.last().is_some_and(|last| *last != b'\n') {
         text.push(b'\n');
     }
-    text.extend_from_slice(line.as_bytes());
-    text.push(b'\n');
+    for line in note.into_iter().chain([line]) {
+        text.extend_from_slice(line.as_bytes());
+        text.push(b'\n');
+    }
     safe_files::write(file, &text)
 }
 
-fn remove(file: &Path, line: &str) -> io::Result<()> {
+fn remove(file: &Path, note: &str, line: &str) -> io::Result<()> {
     let text = read(file)?;
-    if !holds(&text, line) {
+    let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
+    let is = |at: usize, words: &str| {
+        lines.get(at).is_some_and(|found| found.strip_suffix(b"\n").unwrap_or(found) == words.as_bytes())
+    };
+    let begins = |at: usize| is(at, note) && is(at + 1, line);
+    let is_ours = |at: usize| begins(at) || at.checked_sub(1).is_some_and(begins);
+    let kept: Vec<&[u8]> = (0..lines.len()).filter(|at| !is_ours(*at)).map(|at| lines[at]).collect();
+    if kept.len() == lines.len() {
         return Ok(());
     }
-    let is_other = |known: &&[u8]| known.strip_suffix(b"\n").unwrap_or(known) != line.as_bytes();
-    let kept: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').filter(is_other).collect();
     safe_files::write(file, &kept.concat())
 }
 

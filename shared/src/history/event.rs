@@ -131,6 +131,13 @@ impl Event {
         matches!(self.status().outcome(), Some((_, "fail" | "rejected")))
     }
 
+    /// Whether it records a review without a verdict. That counts as a rejection, but the reviewer did not reject.
+    #[must_use]
+    pub fn lacks_verdict(&self) -> bool {
+        let has_reason = || self.body().sections.first().is_some_and(|section| section.heading == FAILED);
+        self.status() == Status::ReviewRejected && has_reason()
+    }
+
     /// `pass`, `fail`, `approved` or `rejected`, if the status has an outcome.
     #[must_use]
     pub fn outcome(&self) -> Option<&str> {

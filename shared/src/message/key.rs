@@ -14,7 +14,7 @@ macro_rules! keys {
             /// Every key, in the order in which optional ones are written.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The key as it stands in a message.
+            /// The key as written in a message.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {

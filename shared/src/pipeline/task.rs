@@ -177,9 +177,8 @@ impl TaskRun<'_, '_, '_> {
     fn last_reason(&self) -> Option<String> {
         let last = self.events.iter().rfind(|event| event.is_failure() && !event.is_interruption())?;
         let said = explain_failure(last);
-        let is_explained = last.body().sections.first().is_some_and(|section| section.heading == FAILED);
         Some(match last.status().step() {
-            StepKind::Review if is_explained => said,
+            StepKind::Review if last.lacks_verdict() => said,
             StepKind::Review => format!("the review rejected it: {said}"),
             StepKind::Test => format!("the tests failed: {said}"),
             _ => said,

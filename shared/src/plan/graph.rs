@@ -17,7 +17,7 @@ pub(super) struct TreeShape {
     pub(super) leaves: Vec<bool>,
 }
 
-/// The gates in an order in which each stands behind those that it waits for.
+/// The gates in an order in which each comes after those that it waits for.
 #[derive(Debug)]
 pub(super) struct Flow {
     gates: Vec<usize>,

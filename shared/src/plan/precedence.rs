@@ -13,7 +13,7 @@ use super::graph::{Edges, end, start};
 pub(super) struct Precedence {
     next: Vec<Vec<u32>>,
     before: Vec<Vec<u32>>,
-    /// Where each gate stands in the order.
+    /// The position of each gate in the order.
     rank: Vec<u32>,
     seen: Vec<u32>,
     round: u32,

@@ -22,7 +22,7 @@ impl Plan {
     #[must_use]
     pub fn readiness(&self, is_done: impl Fn(&Task) -> bool) -> Readiness<'_> {
         let mut done = vec![true; self.tasks.len()];
-        // Children stand behind their parents.
+        // Children come after their parents.
         for (at, task) in self.tasks.iter().enumerate().rev() {
             done[at] = if task.is_leaf() { is_done(task) } else { done[at] };
             if let Some(parent) = task.parent.as_ref().and_then(|parent| self.index.get(parent)) {

@@ -70,7 +70,7 @@ use std::io;
 
 /// A program that could not be started, fed or waited for.
 #[derive(Debug, thiserror::Error)]
-#[error("could not run '{program}': {source}")]
+#[error("{}", self.words())]
 pub struct ProcessError {
     /// The program's name.
     pub program: String,
@@ -79,9 +79,21 @@ pub struct ProcessError {
 }
 
 impl ProcessError {
+    fn words(&self) -> String {
+        let Self { program, source } = self;
+        // The reason names the program and its subcommand.
+        if self.is_too_slow() { source.to_string() } else { format!("could not run '{program}': {source}") }
+    }
+
     /// Whether it was ended because it waited for a named pipe that no other process opens.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
         matches!(self.source.get_ref(), Some(source) if source.is::<timed_reader::Stuck>())
+    }
+
+    /// Whether it was ended because it took too long.
+    #[must_use]
+    pub fn is_too_slow(&self) -> bool {
+        matches!(self.source.get_ref(), Some(source) if source.is::<timed_reader::TooSlow>())
     }
 }

@@ -11,6 +11,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::Arc,
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -212,6 +213,7 @@ impl Program {
             child,
             pipes: Some(pipes),
             program: name,
+            name: name_of(&program.command),
             patience: Some(PATIENCE),
             mark: None,
             has_group: true,
@@ -383,9 +385,25 @@ impl Program {
         let writer = self.begin_writing();
         let mut child = self.spawn()?;
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
-        let (patience, has_group) = (Some(LIMIT), self.has_group);
-        Ok(RunningProgram { child, pipes, program, patience, mark, has_group, _writer: writer })
+        let (patience, has_group, name) = (Some(LIMIT), self.has_group, name_of(&self.command));
+        Ok(RunningProgram { child, pipes, program, name, patience, mark, has_group, _writer: writer })
     }
+}
+
+/// The name of a program for errors, with its subcommand if it is git: `git status`.
+fn name_of(command: &Command) -> Arc<str> {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let program = program.to_string_lossy();
+    let mut args = command.get_args().skip_while(|_| program != "git");
+    while let Some(arg) = args.next() {
+        match arg.as_encoded_bytes() {
+            // Settings for this call.
+            b"-c" | b"-C" => drop(args.next()),
+            [b'-', ..] => {}
+            _ => return format!("{program} {}", arg.to_string_lossy()).into(),
+        }
+    }
+    program.into()
 }
 
 /// A program that runs in another thread.
@@ -458,6 +476,21 @@ mod tests {
         let error = running.output().unwrap().read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(running.finish().unwrap_err().source.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn the_error_of_a_git_that_hangs_names_its_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path().join("git");
+        std::os::unix::fs::symlink("/bin/sh", &git).unwrap();
+        let script = folder.path().join("status");
+        std::fs::write(&script, "sleep 600").unwrap();
+        let mut running = Program::new(&git).arg("-u").arg(&script).start().unwrap();
+        running.patience = Some(Duration::from_millis(10));
+        let error = running.finish().unwrap_err();
+        assert!(error.is_too_slow());
+        let name = format!("git {}", script.display());
+        assert_eq!(error.to_string(), format!("'{name}' did not answer for 0 minutes, and was ended"));
     }
 
     #[test]

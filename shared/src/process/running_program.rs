@@ -5,6 +5,7 @@ use std::{
     io::{self, BufReader, Read, Write},
     os::unix::process::ExitStatusExt,
     process::{Child, ChildStderr, ChildStdout, ExitStatus},
+    sync::Arc,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -50,6 +51,8 @@ pub struct RunningProgram {
     pub(super) child: Child,
     pub(super) pipes: Option<Pipes>,
     pub(super) program: OsString,
+    /// The program and its subcommand, for errors.
+    pub(super) name: Arc<str>,
     pub(super) patience: Option<Duration>,
     /// The mark of everything that it starts, if that must end with it.
     pub(super) mark: Option<RunMark>,
@@ -67,17 +70,17 @@ pub(super) enum Pipes {
 }
 
 impl Pipes {
-    fn streamed(self, patience: Option<Duration>, pid: u32) -> Self {
+    fn streamed(self, patience: Option<Duration>, (pid, name): (u32, &Arc<str>)) -> Self {
         let Self::Fresh(out, err) = self else { return self };
         widen(&out);
-        let reader = TimedReader { pipe: out, patience, pid };
+        let reader = TimedReader { pipe: out, patience, pid, name: Arc::clone(name) };
         Self::Streamed(BufReader::with_capacity(1 << 18, reader), thread::spawn(|| drain(err)))
     }
 
     /// Reads the rest of both streams. `on_silence` is called whenever nothing arrives for a while.
-    fn read(self, pid: u32, on_silence: impl FnMut()) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    fn read(self, wait: ProgramWait, on_silence: impl FnMut()) -> io::Result<(Vec<u8>, Vec<u8>)> {
         match self {
-            Self::Fresh(out, err) => read_both((out, err), pid, on_silence),
+            Self::Fresh(out, err) => read_both((out, err), wait, on_silence),
             Self::Streamed(mut reader, complaints) => {
                 let mut rest = Vec::new();
                 reader.read_to_end(&mut rest)?;
@@ -90,7 +93,8 @@ impl Pipes {
 impl RunningProgram {
     /// Its standard output.
     pub fn output(&mut self) -> Option<&mut BufReader<TimedReader>> {
-        self.pipes = self.pipes.take().map(|pipes| pipes.streamed(self.patience, self.child.id()));
+        let of = (self.child.id(), &self.name);
+        self.pipes = self.pipes.take().map(|pipes| pipes.streamed(self.patience, of));
         match &mut self.pipes {
             Some(Pipes::Streamed(reader, _)) => Some(reader),
             _ => None,
@@ -114,7 +118,7 @@ impl RunningProgram {
                 group.kill(&group.living());
             }
         };
-        let read = self.pipes.take().map(|pipes| pipes.read(pid, on_silence)).transpose();
+        let read = self.pipes.take().map(|pipes| pipes.read(self.begin_waiting(), on_silence)).transpose();
         let ended = read.and_then(|read| Ok((read.unwrap_or_default(), self.wait()?)));
         if let (Err(_), Some(group)) = (&ended, &group) {
             group.kill(&group.living());
@@ -132,6 +136,10 @@ impl RunningProgram {
         Ok(ProgramOutput { status, stdout, stderr })
     }
 
+    fn begin_waiting(&self) -> ProgramWait {
+        ProgramWait::new(self.patience.unwrap_or(LIMIT), (self.child.id(), &self.name))
+    }
+
     /// Waits for its end. It has closed its streams, so that usually takes no time, but it can hang now as well.
     fn wait(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.child.try_wait()? {
@@ -141,7 +149,7 @@ impl RunningProgram {
         if let Some(pid) = number(self.child.id())
             && let Ok(end) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
         {
-            let mut wait = ProgramWait::new(LIMIT, self.child.id());
+            let mut wait = self.begin_waiting();
             while !wait.poll(&mut [PollFd::new(&end, PollFlags::IN)])? {}
         }
         self.child.wait()
@@ -202,12 +210,11 @@ impl Drop for RunningProgram {
 /// Reads both streams until they end, whichever has data: a program can block on one while we wait for the other.
 fn read_both(
     (mut out, mut err): (ChildStdout, ChildStderr),
-    pid: u32,
+    mut wait: ProgramWait,
     mut on_silence: impl FnMut(),
 ) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut piece = vec![0; 1 << 16];
-    let mut wait = ProgramWait::new(LIMIT, pid);
     let mut is_open = [true, true];
     while is_open != [false, false] {
         let mut fds = Vec::with_capacity(2);

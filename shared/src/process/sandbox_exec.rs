@@ -45,7 +45,7 @@ fn options(mounts: &Mounts) -> io::Result<Vec<OsString>> {
     Ok(vec!["-p".into(), profile(mounts)?.into()])
 }
 
-/// The profile for some mounts. The last rule that matches decides, so a folder stands before what is in it.
+/// The profile for some mounts. The last rule that matches decides, so the rule of a folder comes before the rules of what is in it.
 fn profile(mounts: &Mounts) -> io::Result<String> {
     let mut rules =
         vec!["(version 1)".to_owned(), "(allow default)".to_owned(), "(deny file-write*)".to_owned()];

@@ -4,7 +4,10 @@ use std::{
     cell::RefCell,
     io::{self, Read},
     process::ChildStdout,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -20,12 +23,14 @@ pub struct TimedReader {
     pub(super) patience: Option<Duration>,
     /// The process that writes it.
     pub(super) pid: u32,
+    /// Its name for errors.
+    pub(super) name: Arc<str>,
 }
 
 impl Read for TimedReader {
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         if let Some(patience) = self.patience {
-            let mut wait = ProgramWait::new(patience, self.pid);
+            let mut wait = ProgramWait::new(patience, (self.pid, &self.name));
             while !wait.poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)])? {}
         }
         self.pipe.read(piece)
@@ -46,6 +51,14 @@ static HAS_HUNG: AtomicBool = AtomicBool::new(false);
 #[derive(Debug, thiserror::Error)]
 #[error("it was ended because this command was stopped by a signal")]
 struct Hung;
+
+/// The error of a program that was ended because it took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("'{name}' did not answer for {} minutes, and was ended", .limit.as_secs() / 60)]
+pub(super) struct TooSlow {
+    name: Arc<str>,
+    limit: Duration,
+}
 
 /// How often a program is checked for waiting at a named pipe. It is ended if it waits at two checks.
 const STUCK: Duration = Duration::from_secs(1);
@@ -97,6 +110,9 @@ pub fn within<T>(limit: Duration, cancel: &Cancel, work: impl FnOnce() -> T) -> 
 /// Waits for a program until its time is over, or until shortly after a signal requested to stop.
 pub(super) struct ProgramWait {
     end: Instant,
+    /// The limit of the program itself; the end may be earlier.
+    limit: Duration,
+    name: Arc<str>,
     signal_cancel: Option<&'static Cancel>,
     /// Whether a signal has requested to stop.
     is_signalled: bool,
@@ -108,11 +124,13 @@ pub(super) struct ProgramWait {
 }
 
 impl ProgramWait {
-    pub(super) fn new(patience: Duration, pid: u32) -> Self {
+    pub(super) fn new(patience: Duration, (pid, name): (u32, &Arc<str>)) -> Self {
         let (end, bounds) = (Instant::now() + patience, WaitBounds::find());
         let end = bounds.as_ref().map_or(end, |bounds| end.min(bounds.end));
         Self {
             end,
+            limit: patience,
+            name: Arc::clone(name),
             signal_cancel: interrupt::signal_cancel(),
             is_signalled: false,
             bounds,
@@ -150,8 +168,14 @@ impl ProgramWait {
             HAS_HUNG.store(true, Ordering::SeqCst);
             return Err(io::Error::new(io::ErrorKind::TimedOut, Hung));
         }
-        if left.is_zero() || is_cancelled {
+        // Who set the bounds knows that they are over.
+        if is_cancelled || self.bounds.as_ref().is_some_and(|bounds| left.is_zero() && bounds.end <= self.end)
+        {
             return Err(io::ErrorKind::TimedOut.into());
+        }
+        if left.is_zero() {
+            let slow = TooSlow { name: Arc::clone(&self.name), limit: self.limit };
+            return Err(io::Error::new(io::ErrorKind::TimedOut, slow));
         }
         self.refuse_stuck()?;
         // A short timeout, so that a signal is noticed soon. Data to read ends the wait immediately.

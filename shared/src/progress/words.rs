@@ -83,11 +83,15 @@ impl NodeProgress<'_> {
             };
             return Some(format!("attempt {n} was interrupted while {}", step.as_str()));
         }
-        Some(match passed?.status() {
+        let passed = passed?;
+        Some(match passed.status() {
             Status::ImplementPass => "implemented, the tests are next".to_owned(),
             Status::TestPass => "tests passed, the review is next".to_owned(),
             Status::ReviewApproved => "the review approved it, and it only has to be recorded".to_owned(),
             Status::TestFail => format!("the tests failed in attempt {n}"),
+            Status::ReviewRejected if passed.lacks_verdict() => {
+                format!("the review of attempt {n} gave no verdict")
+            }
             Status::ReviewRejected => format!("the review rejected attempt {n}"),
             _ => format!("the agent failed in attempt {n}"),
         })

@@ -6,10 +6,13 @@ use std::collections::HashMap;
 use super::{QueueError, Ticket, TicketState, git_backend::OtherTarget};
 use crate::{
     git::Repository,
+    history::Run,
     name::{BranchName, Oid, RepoName, SessionId, TaskId},
     plan::{Plan, Task},
+    process::Cancel,
     session::find_turn_elsewhere,
-    workspace::RepoSection,
+    settings::Settings,
+    workspace::{RepoSection, Workspace, WorkspaceError},
 };
 
 /// The repositories that each task works in, if one of them is not the plan's.
@@ -47,6 +50,20 @@ pub struct OtherBranches {
 }
 
 impl OtherBranches {
+    /// The other repositories of the workspace in which tasks of a run work; `None` if there are none.
+    pub fn of_run(
+        repository: &Repository,
+        settings: &Settings,
+        (run, plan): (&Run, Option<&Plan>),
+    ) -> Result<Option<Self>, WorkspaceError> {
+        let (Some(start), Some(plan)) = (&run.start, plan) else { return Ok(None) };
+        if plan.tasks.iter().all(|task| task.repos.is_empty()) {
+            return Ok(None);
+        }
+        let workspace = Workspace::load(repository, settings, &Cancel::new())?;
+        Ok(Some(Self::open(&workspace.sections, plan, &start.session)))
+    }
+
     /// Opens the repositories that tasks of the plan work in. Those that are not here are left out.
     #[must_use]
     pub fn open(sections: &[RepoSection], plan: &Plan, session: &SessionId) -> Self {
@@ -69,11 +86,7 @@ impl OtherBranches {
     }
 
     /// The state of a ticket whose branch is gone in one of these repositories. `records` has the session's records.
-    pub fn find_lost(
-        &self,
-        records: &Repository,
-        ticket: &Ticket,
-    ) -> Result<Option<TicketState>, QueueError> {
+    fn find_lost(&self, records: &Repository, ticket: &Ticket) -> Result<Option<TicketState>, QueueError> {
         for target in self.of(&ticket.task) {
             if target.find_tip(&target.branch.task_branch(&ticket.task))?.is_none()
                 && let Some(lost) = target.find_lost((records, Some(&self.session)), ticket)?
@@ -102,6 +115,39 @@ impl OtherBranches {
             }
         }
         Ok(None)
+    }
+}
+
+impl Ticket {
+    /// Updates its state to what can be known without landing anything: whether only a person can help, or whether it
+    /// must not land. `state`, `merge` and the summary of a run all use this, so that they agree.
+    pub fn update_state(
+        &mut self,
+        repository: &Repository,
+        (run, elsewhere): (&Run, Option<&OtherBranches>),
+    ) -> Result<(), QueueError> {
+        if matches!(self.standing, TicketState::Parked { .. }) {
+            return Ok(());
+        }
+        let tip = repository.find_branch(&self.branch())?;
+        let trouble = match (self.find_trouble(repository, run, tip)?, elsewhere) {
+            (None, Some(elsewhere)) => elsewhere.find_lost(repository, self)?,
+            (trouble, _) => trouble,
+        };
+        match trouble {
+            Some(trouble) => {
+                self.standing = trouble;
+                return Ok(());
+            }
+            None if self.trouble().is_some() => self.standing = TicketState::Waiting,
+            None => {}
+        }
+        match self.find_withheld(repository, run, tip)? {
+            Some(why) => self.standing = TicketState::Withheld { why },
+            None if self.may_be_free() => self.standing = TicketState::Waiting,
+            None => {}
+        }
+        Ok(())
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Turn {
     pub provider: String,
     /// The runner that it was called by.
     pub runner: String,
-    /// The paths that it wrote, deleted ones too; those in other repositories stand in `others`.
+    /// The paths that it wrote, deleted ones too; those in other repositories are in `others`.
     #[serde(default)]
     pub files: Vec<String>,
     /// The tools that it called.

@@ -45,6 +45,7 @@ pub fn feedback<'e>(
 /// One failure: what failed, and why.
 fn describe(event: &Event, find_log: impl Fn(&str) -> Option<String>) -> String {
     let heading = match event.status().step() {
+        Step::Review if event.lacks_verdict() => "Previous review (no verdict)",
         Step::Review => "Previous review (rejected)",
         Step::Test => "Previous test failure",
         _ => "Previous attempt (failed)",

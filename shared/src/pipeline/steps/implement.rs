@@ -446,6 +446,9 @@ impl TaskRun<'_, '_, '_> {
         let why = explain_failure(&events[at]);
         Ok((!is_changed).then(|| match events[at].status() {
             Status::TestFail => format!("the agent changed nothing after the tests failed ({why})"),
+            _ if events[at].lacks_verdict() => {
+                format!("the agent changed nothing after the review gave no verdict ({why})")
+            }
             _ => format!("the agent changed nothing after the review rejected it ({why})"),
         }))
     }

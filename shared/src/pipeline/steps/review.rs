@@ -4,7 +4,7 @@ use std::{fmt, path::Path, thread, time::Duration};
 
 use crate::{
     agent::{CallOutcome, FailureKind, limits::Chain},
-    event::EventKind,
+    event::{EventKind, NO_VERDICT},
     git::{OtherWriters, Repository, Touched, TrackedFiles},
     history::FAILED,
     message::{Body, Key, Status, Step as StepKind, visible},
@@ -306,9 +306,7 @@ fn reason(words: &str) -> String {
     }
     let said =
         if words.trim().is_empty() { "it printed nothing".to_owned() } else { format!("it is: {last}") };
-    format!(
-        "the reviewer gave no verdict; its last line must be APPROVED or 'REJECTED: <reasons>', but {said}"
-    )
+    format!("{NO_VERDICT}; its last line must be APPROVED or 'REJECTED: <reasons>', but {said}")
 }
 
 /// Whether the last line rejects the work. A review without a verdict counts as a rejection, but says nothing about it.

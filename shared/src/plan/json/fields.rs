@@ -74,7 +74,7 @@ impl<'a> Fields<'a> {
         self.wrong(place, format!("'{key}' must be {wanted}"), format!("make it {wanted}, or drop it"));
     }
 
-    /// An object as key and value pairs; a key that stands twice is wrong.
+    /// An object as key and value pairs; a duplicate key is an error.
     pub(super) fn pairs<'v>(&mut self, object: &'v Object<'a>) -> Vec<(&'v str, &'v Value<'a>)> {
         let mut seen: HashMap<&str, SourcePlace> = HashMap::new();
         let is_small = object.properties.len() <= SMALL;

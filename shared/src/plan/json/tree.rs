@@ -16,7 +16,7 @@ use crate::plan::{
 
 const KEYS: Keys = Keys { known: &["nodes", "root_ids", "execution_order", "spec_files"], foreign: &[] };
 
-/// What stands beside the nodes.
+/// Everything besides the nodes.
 #[derive(Default)]
 struct Frame {
     nodes: Vec<Node>,
@@ -70,7 +70,7 @@ fn read_frame<'a>(fields: &mut Fields<'a>, object: &Object<'a>, frame: &mut Fram
     }
 }
 
-/// Every node, also those whose id stands twice: [`assemble`] tells of ids that clash.
+/// Every node, also those with duplicate ids: [`assemble`] reports ids that clash.
 fn nodes<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Vec<Node> {
     let Some(object) = fields.object("nodes", value) else { return Vec::new() };
     let mut nodes = Vec::with_capacity(object.properties.len());

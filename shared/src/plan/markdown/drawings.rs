@@ -54,7 +54,7 @@ struct Row<'a> {
     hangs_up: bool,
     /// Whether there is nothing but lines that lead down.
     leads_down: bool,
-    /// Whether there is nothing but remarks about what stands above them, as "(independent)" or "blocks all stories".
+    /// Whether there is nothing but remarks about what is above them, as "(independent)" or "blocks all stories".
     is_remark: bool,
     /// The column of a line that another leaves to the right, as in `|\`.
     fork: Option<usize>,
@@ -118,7 +118,7 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// Whether a line stands within a box.
+/// Whether a line is within a box.
 fn is_framed(text: &str) -> bool {
     let text = text.trim();
     let is_row = text.starts_with(['║', '│', '┃']) && text.ends_with(['║', '│', '┃']);
@@ -168,7 +168,7 @@ fn is_of_a_kind<'a>(one: &[PlacedName<'a>], other: &[PlacedName<'a>]) -> bool {
     one.first().map(|(name, _)| kind(name)) == other.first().map(|(name, _)| kind(name))
 }
 
-/// The columns of the text that a name stands in, up to a line or a wide gap on both sides.
+/// The columns of the text that a name is in, up to a line or a wide gap on both sides.
 fn extent(row: &[char], column: usize) -> (usize, usize) {
     /// Nobody draws wider texts, and a line of thousands of names must not be gone through for each of them.
     const WIDEST: usize = 120;
@@ -187,8 +187,8 @@ fn behind_remark(tokens: &[Token<'_>], at: usize) -> usize {
     if says_order { end } else { at }
 }
 
-/// Whether a text says something of what stands above it, as "blocks all stories" and "depends on US1" do. "After Phase 2" may
-/// stand above what begins then.
+/// Whether a text says something of what is above it, as "blocks all stories" and "depends on US1" do. "After Phase 2" may
+/// be above what begins then.
 fn is_predicate(tokens: &[Token<'_>], at: usize) -> bool {
     let keyword = tokens.get(at).and_then(|_| keyword_at(tokens, at, ClauseVoice::Section));
     keyword.is_some_and(|keyword| {
@@ -203,7 +203,7 @@ fn joint_behind(text: &str, name: usize) -> Option<usize> {
 }
 
 impl<'d> DrawingReader<'d> {
-    /// Which names stand above which in a tree: the upper ones come first.
+    /// Which names are above which in a tree: the upper ones come first.
     pub(super) fn tree<'a>(&self, lines: &[PlanLine<'a>]) -> Vec<ArrowClaim<'a>> {
         let mut claims = Vec::new();
         let mut path = Path::default();
@@ -288,7 +288,7 @@ impl<'d> DrawingReader<'d> {
         }
     }
 
-    /// The names of a line, and whether it says something of what stands above it instead. "Phase 3: US1 Browse" is one name;
+    /// The names of a line, and whether it says something of what is above it instead. "Phase 3: US1 Browse" is one name;
     /// an arrow or a wide gap parts two.
     fn names_of<'a>(&self, text: &'a str, line: &PlanLine<'a>) -> (Vec<DrawnName<'a>>, bool) {
         let mut tokens: Vec<Token<'a>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Tasks as they stand in the file, how the outline meets them (items with boxes, with ids only, rows of tables, steps of prose),
+//! Tasks as written in the file, how the outline meets them (items with boxes, with ids only, rows of tables, steps of prose),
 //! and lines that only look like tasks.
 
 use super::{
@@ -27,7 +27,7 @@ pub(super) enum Form {
     Plain,
 }
 
-/// A task as it stands in a file.
+/// A task as written in a file.
 #[derive(Debug)]
 pub(super) struct TaskEntry {
     pub(super) form: Form,
@@ -46,7 +46,7 @@ pub(super) struct TaskEntry {
     pub(super) parent: Option<usize>,
     /// Boxes without an id that belong to it: how many are ticked, how many there are.
     pub(super) steps: (usize, usize),
-    /// What stands between it and the task before it.
+    /// What is between it and the task before it.
     pub(super) lead: Lead,
     /// Whether its id is made from its text.
     pub(super) is_unnamed: bool,
@@ -100,17 +100,17 @@ impl TaskEntry {
 /// Why a line that looks like a task is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
-    /// A box without an id that belongs to a task, and is told to who works on it.
+    /// A box without an id that belongs to a task, and is passed on to the agent that works on it.
     Step,
     /// Boxes without ids that are a check list.
     Check,
     /// A list item with an id that is not in the plan, and without a box.
     NoBox,
-    /// It stands in a code fence.
+    /// It is in a code fence.
     InCode,
-    /// It stands in a comment.
+    /// It is in a comment.
     InComment,
-    /// It stands in a quotation.
+    /// It is in a quotation.
     Quoted,
     /// A row of a table, in a file whose tasks are boxes or headings.
     Row,

@@ -18,7 +18,7 @@ pub(super) struct TaskLine<'a> {
     pub(super) tags: Vec<String>,
     pub(super) is_parallel: bool,
     pub(super) is_struck: bool,
-    /// Whether a word such as "Task" stands before the id.
+    /// Whether a word such as "Task" comes before the id.
     pub(super) is_worded: bool,
     pub(super) title: String,
 }
@@ -26,7 +26,7 @@ pub(super) struct TaskLine<'a> {
 /// Emphasis, code and strike, longest first: they may be wrapped around an id.
 const DRESS: [&str; 6] = ["**", "__", "~~", "`", "*", "_"];
 
-/// Words that may stand before an id.
+/// Words that may come before an id.
 const WORDS: [&str; 13] = [
     "Task ",
     "task ",
@@ -60,7 +60,7 @@ pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {
 }
 
 impl<'a> TaskLine<'a> {
-    /// Reads what stands behind the box, if it has an id.
+    /// Reads what comes after the box, if it has an id.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         Self::parse_with(text, id_at)
     }
@@ -85,7 +85,7 @@ impl<'a> TaskLine<'a> {
         Some(head)
     }
 
-    /// Reads what stands behind a box without an id.
+    /// Reads what comes after a box without an id.
     pub(super) fn plain(text: &'a str) -> Self {
         let mut head = Self::default();
         let rest = head.take_tags(text, &mut Vec::new());
@@ -133,7 +133,7 @@ impl<'a> TaskLine<'a> {
         }
     }
 
-    /// Takes tags, the ends of emphasis and separators that stand between id and title.
+    /// Takes tags, the ends of emphasis and separators that are between id and title.
     fn take_tags(&mut self, text: &'a str, open: &mut Vec<&'static str>) -> &'a str {
         let mut rest = text;
         let mut is_separated = false;
@@ -180,7 +180,7 @@ impl<'a> TaskLine<'a> {
     }
 }
 
-/// What stands behind the `#` of "#12 Add the table".
+/// What comes after the `#` of "#12 Add the table".
 fn issue_number(text: &str) -> Option<&str> {
     text.strip_prefix('#').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -246,7 +246,7 @@ fn last_mark(text: &str) -> Option<(&str, &str)> {
     (is_mark && before.ends_with(char::is_whitespace)).then(|| (before.trim_end(), mark))
 }
 
-/// What may stand between id and title: `:`, `.`, `)` at once, a dash before white space.
+/// What may come between id and title: `:`, `.`, `)` at once, a dash before white space.
 fn separator(text: &str) -> Option<&str> {
     let next = text.chars().next()?;
     let behind = &text[next.len_utf8()..];

@@ -39,7 +39,7 @@ pub(super) fn lower_case(text: &str) -> Option<&str> {
     is_id.then(|| whole_word(text, len)).flatten()
 }
 
-/// Whether one capital letter stands at a position, and no word goes on behind it.
+/// Whether one capital letter is at a position, and no word continues after it.
 fn is_last_letter(bytes: &[u8], at: usize) -> bool {
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     bytes.get(at).is_some_and(u8::is_ascii_uppercase) && !bytes.get(at + 1).is_some_and(goes_on)
@@ -144,10 +144,10 @@ pub(super) fn parse(text: &str) -> Option<TaskId> {
     text.parse().ok()
 }
 
-/// Ids in the order in which they count: by what stands before the number, the number, and what follows it.
+/// Ids in the order in which they count: by the text before the number, the number, and the text after it.
 pub(super) type SortKey = (String, u64, String);
 
-/// Where an id stands among its like, so that `T004-T007` takes in `T005a`.
+/// The position of an id among those of its kind, so that `T004-T007` takes in `T005a`.
 pub(super) fn sort_key(id: &str) -> SortKey {
     let start = id.bytes().take_while(|byte| !byte.is_ascii_digit()).count();
     let end = start + digits_at(id.as_bytes(), start);

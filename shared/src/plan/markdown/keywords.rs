@@ -14,13 +14,13 @@ pub(super) enum ClauseVoice {
 }
 
 impl ClauseVoice {
-    /// Whether a sentence without a subject is about what it stands in.
+    /// Whether a sentence without a subject is about what it is in.
     pub(super) fn is_own(self) -> bool {
         self != Self::Section
     }
 }
 
-/// What a keyword says about what stands before it and behind it.
+/// How a keyword relates what comes before it to what follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sense {
     /// The subject waits for the object.
@@ -29,9 +29,9 @@ pub(super) enum Sense {
     Blocks,
     /// The object waits for what was named last.
     Then,
-    /// The subject waits for what was named last; the keyword stands behind it.
+    /// The subject waits for what was named last; the keyword comes after it.
     Postfix,
-    /// What was named last waits for the subject; the keyword stands behind it.
+    /// What was named last waits for the subject; the keyword comes after it.
     PostfixBlocks,
     /// The two have nothing to do with each other.
     Unrelated,
@@ -39,7 +39,7 @@ pub(super) enum Sense {
     Sequential,
 }
 
-/// How far behind a keyword its object may stand.
+/// How far behind a keyword its object may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ObjectReach {
     Near,
@@ -57,7 +57,7 @@ pub(super) struct Keyword {
     pub(super) is_certain: bool,
 }
 
-/// Words that say what follows them if a colon stands behind them: "Dependencies: T001".
+/// Words that say what follows them if a colon comes after them: "Dependencies: T001".
 const LABELS: [&str; 39] = [
     "dependencies",
     "dependency",
@@ -155,7 +155,7 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
     Some(Keyword { sense, reach, end: at + len, is_certain })
 }
 
-/// What stands right behind a word, if it is no word.
+/// What comes right after a word, if it is no word.
 #[derive(Debug, Clone, Copy)]
 struct NextToken {
     /// Whether it is a colon.
@@ -294,7 +294,7 @@ fn is_name(token: Option<&Token<'_>>) -> bool {
     matches!(token.map(|token| token.what), Some(Piece::Id(_) | Piece::Phase(_) | Piece::Story(_)))
 }
 
-/// Whether one of some words stands among tokens.
+/// Whether one of some words is among tokens.
 pub(super) fn has_any(tokens: &[Token<'_>], words: &[&str]) -> bool {
     let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
     tokens.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
@@ -365,7 +365,7 @@ pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
 /// "US3 can start after Phase 2, but final verification needs US1": only a part of it waits, and which task that is
 /// cannot be told.
 pub(super) fn is_of_some_part(clause: &[Token<'_>], at: usize) -> bool {
-    /// Words that may stand between the story or phase that a sentence is about and "needs".
+    /// Words that may come between the story or phase that a sentence is about and "needs".
     const BETWEEN: [&str; 20] = [
         "also",
         "and",
@@ -459,7 +459,7 @@ pub(super) fn is_independent_word(word: &str) -> bool {
     lower == "independent" || STEMS.iter().any(|stem| lower.starts_with(stem))
 }
 
-/// Words that may stand between a keyword and its object.
+/// Words that may come between a keyword and its object.
 pub(super) fn is_filler(word: &str) -> bool {
     const FILLERS: [&str; 24] = [
         "task",

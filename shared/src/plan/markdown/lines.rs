@@ -73,7 +73,7 @@ struct Fence {
     at: Offset,
     mark: u8,
     len: usize,
-    /// A line left of this column ends the list item that the fence stands in, and the fence with it.
+    /// A line left of this column ends the list item that the fence is in, and the fence with it.
     container: usize,
 }
 

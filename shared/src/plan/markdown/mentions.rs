@@ -101,7 +101,7 @@ impl Mentions<'_> {
         list.members.iter().all(is_task).then_some(list.members)
     }
 
-    /// One member, with the parenthesis that explains it. A number goes on with the kind of name before it.
+    /// One member, with the parenthesis that explains it. A number continues the kind of name before it.
     fn member_at<'a>(
         &self,
         clause: &[Token<'a>],
@@ -215,8 +215,8 @@ impl Mentions<'_> {
         Some(((name, place), behind_parenthesis(clause, end)))
     }
 
-    /// The group of tasks whose name stands at a position. Only what a keyword speaks of is looked up: as the subject of a
-    /// sentence, the name mostly stands before the tasks themselves.
+    /// The group of tasks whose name is at a position. Only objects of keywords are looked up: as the subject of a
+    /// sentence, the name mostly comes before the tasks themselves.
     pub(super) fn group_at<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<List<'a>> {
         let (group, end) = self.known.group_named_at(clause, at).filter(|_| self.reads_titles)?;
         Some(List::new(vec![(Name::Group(group), clause[at].at)], at, end))
@@ -252,7 +252,7 @@ impl Mentions<'_> {
         lists
     }
 
-    /// Every task and phase that is named, wherever it stands.
+    /// Every task and phase that is named, wherever it is.
     pub(super) fn names<'a>(&self, tokens: &[Token<'a>]) -> Vec<PlacedName<'a>> {
         self.lists(tokens).into_iter().flat_map(|list| list.members).collect()
     }
@@ -290,7 +290,7 @@ fn is_open_end(clause: &[Token<'_>], at: usize) -> bool {
         && !matches!(what(at + 1), Some(Piece::Id(_) | Piece::Story(_) | Piece::Number(_) | Piece::Word(_)))
 }
 
-/// Words that may stand before the id of a task.
+/// Words that may come before the id of a task.
 const TASK_WORDS: [&str; 16] = [
     "step", "steps", "task", "tasks", "issue", "issues", "ticket", "tickets", "tarefa", "tarefas", "tarea",
     "tareas", "tâche", "tâches", "aufgabe", "aufgaben",
@@ -298,7 +298,7 @@ const TASK_WORDS: [&str; 16] = [
 
 /// "P1 stories", "all P1 user stories", "the core stories (P1)".
 fn priority_at<'a>(clause: &[Token<'a>], at: usize) -> Option<(Name<'a>, usize)> {
-    /// How many words may stand before "stories (P1)" and in it.
+    /// How many words may come before "stories (P1)" and in it.
     const MOST_WORDS: usize = 4;
     let word = |at: usize| match clause.get(at).map(|token| token.what) {
         Some(Piece::Word(word)) => word,

@@ -3,7 +3,7 @@
 //!
 //! The lines are scanned here and not by `pulldown-cmark`, because its events do not show what the reader needs: a
 //! box is a task marker to it only with a space or an `x`, so `[-]`, `[~]` and `[!]` are plain text; `-[ ] T001`,
-//! `• [ ] T001` and `[ ] T001` are paragraphs; a list item that goes on without indent, a drawing that is indented by
+//! `• [ ] T001` and `[ ] T001` are paragraphs; a list item that continues without indent, a drawing that is indented by
 //! four columns and a table without its rule are other blocks than their authors mean. Every line keeps its offset, so
 //! that a tick is a change of one byte. Fences, comments, headings and front matter follow CommonMark.
 

@@ -117,7 +117,7 @@ pub(super) fn lists_of_phases_without_boxes(lines: &[PlanLine<'_>]) -> ProseTask
     if phases.len() < FEWEST { ProseTasks::new() } else { unnumbered(meant.into_iter()) }
 }
 
-/// The items of a numbered list whose boxes all stand below them and have no ids: these are steps of the items. Empty if
+/// The items of a numbered list whose boxes are all below them and have no ids: these are steps of the items. Empty if
 /// a file has any other box.
 pub(super) fn steps_with_boxes(lines: &[PlanLine<'_>]) -> ProseTasks {
     let boxes = lines.iter().filter(|line| matches!(line.kind, LineKind::Item(_) | LineKind::Text));
@@ -134,7 +134,7 @@ pub(super) fn steps_with_boxes(lines: &[PlanLine<'_>]) -> ProseTasks {
     if is_counted && is_whole { tasks } else { ProseTasks::new() }
 }
 
-/// What the mark at the start of a text says, and the text behind it. A cross stands before what is still to do.
+/// The mark at the start of a text, and the text after it. A cross marks what is still to do.
 pub(super) fn tick_at(text: &str) -> Option<(Mark, &str)> {
     const DONE: [char; 6] = ['✅', '✔', '✓', '☑', '🗹', '🟢'];
     const NOT_DONE: [char; 13] = ['❌', '✗', '✘', '☒', '⬜', '☐', '□', '🔲', '◻', '⭕', '🔴', '⚪', '🔳'];
@@ -274,7 +274,7 @@ fn ticked(items: &[Item]) -> ProseTasks {
     unnumbered(items.iter().filter(|item| belongs(item)))
 }
 
-/// Headings "Step 1 …", unless a list of tasks stands below them.
+/// Headings "Step 1 …", unless there is a list of tasks below them.
 fn steps(lines: &[PlanLine<'_>], headings: &[Heading], items: &[Item]) -> ProseTasks {
     let is_within = |item: &Item| {
         let own = item.heading.into_iter();

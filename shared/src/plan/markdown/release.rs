@@ -34,7 +34,7 @@ pub(super) fn release(
         family.chain(*who).skip(1).for_each(|phase| phases.entry(phase).or_default().push(*who));
     }
     let mut made = 0;
-    // Parents stand before their children, so what is handed down is handed on.
+    // Parents come before their children, so what is handed down is handed on.
     for (phase, released) in phases {
         made += family.children[phase].len().max(released.len()) * drafts[phase].needs.len();
         if made > MOST {

@@ -2,7 +2,7 @@
 
 use super::Offset;
 
-/// A heading and what stands below it, up to the next heading of its level.
+/// A heading and everything below it, up to the next heading of its level.
 #[derive(Debug)]
 pub(super) struct HeadingSection {
     pub(super) level: usize,
@@ -293,7 +293,7 @@ pub(super) enum Purpose {
     Other,
 }
 
-/// What a phase is for. Only the title counts, without what stands in brackets.
+/// What a phase is for. Only the title counts, without what is in brackets.
 pub(super) fn purpose(title: &str) -> Purpose {
     const FIRST: [&str; 10] = [
         "setup",
@@ -338,7 +338,7 @@ pub(super) fn spoken_names(title: &str) -> [Vec<Vec<String>>; 2] {
     if (1..=MOST_WORDS).contains(&own.len()) && !is_generic && !is_story && own.concat().len() > 3 {
         names.push(own.clone());
     }
-    // "基礎建設 (Foundational)" is called by what stands in the brackets.
+    // "基礎建設 (Foundational)" is named by the text in the brackets.
     let bracketed = title.split_once(['(', '（']).map_or("", |(_, inner)| inner.trim_start()).to_lowercase();
     let lower = bare.to_lowercase();
     for (part, words) in [

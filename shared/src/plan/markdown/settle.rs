@@ -164,14 +164,14 @@ fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
     }
 }
 
-/// What a box without an id is. In doubt it is told once for each section.
+/// What a box without an id is. In doubt it is reported once for each section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Meaning {
     Task,
     /// A task in a section without ids beside sections with ids: who wrote it may have forgotten the ids.
     LikelyTask,
     Check,
-    /// Nothing says that it is a check, but it does not stand where tasks stand either.
+    /// Nothing says that it is a check, but it is not where tasks are either.
     LikelyCheck,
 }
 
@@ -215,7 +215,7 @@ impl PlainBoxes<'_, '_> {
         }
     }
 
-    /// Whether a section is a list of checks, or stands in one. "UI verification" below "Verification tasks" is none.
+    /// Whether a section is a list of checks, or is in one. "UI verification" below "Verification tasks" is none.
     fn is_in_checks(&self, section: Option<usize>) -> bool {
         for section in self.chain(section) {
             if is_only_checks(&section.title) {
@@ -325,7 +325,7 @@ fn note_check(outline: &mut Outline<'_>, at: usize) {
 }
 
 /// Boxes get ids from their texts if they have none, or numbers that start over in each section. Where several have the
-/// same text, each id also tells what stands around its box: else the second would take the id of the first when that is
+/// same text, each id also depends on the text around its box: else the second would take the id of the first when that is
 /// edited, and with it all that was done for it.
 fn name_equal_boxes(outline: &mut Outline<'_>, is_task: &[bool]) {
     let mut numbers: HashMap<TaskId, usize> = HashMap::new();

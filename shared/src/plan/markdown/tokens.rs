@@ -6,7 +6,7 @@ use super::{Offset, PlanLine, ids, lines::LineKind};
 const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段", "フェーズ", "faza"];
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
-/// of their characters is cut at these words; longer ones stand first.
+/// of their characters is cut at these words; longer ones come first.
 const CJK_WORDS: [&str; 91] = [
     "所有期望的用户故事",
     "所有期望的用戶故事",
@@ -236,7 +236,7 @@ impl Tokenizer<'_> {
     }
 }
 
-/// Whether a tilde stands between the ends of a range, as in "Phase 3~6". Two of them strike a text out.
+/// Whether a tilde is between the ends of a range, as in "Phase 3~6". Two of them strike a text out.
 fn joins_numbers(before: &str, behind: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit();
     before.trim_end().ends_with(is_digit)

@@ -67,7 +67,7 @@ pub(super) struct Role {
     pub(super) aliases: Vec<Vec<String>>,
     /// Whether it is a box without an id.
     pub(super) is_unnamed: bool,
-    /// The subsection of its phase that a task stands in.
+    /// The subsection of its phase that a task is in.
     pub(super) section: Subsection,
 }
 
@@ -311,7 +311,7 @@ impl TreeBuilder<'_, '_> {
         boxes.map(|(at, entry)| (entry.id.as_str(), at)).collect()
     }
 
-    /// The task `3` of a task `3.1` that stands behind it in the same list.
+    /// The task `3` of a task `3.1` that comes after it in the same list.
     fn whole_of(&self, own: usize, section: Option<usize>, numbers: &HashMap<&str, usize>) -> Option<TaskId> {
         let (whole, _) = self.outline.entries.get(own)?.id.as_str().rsplit_once('.')?;
         let at = *numbers.get(whole).filter(|at| **at < own)?;

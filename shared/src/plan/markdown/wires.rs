@@ -105,7 +105,7 @@ struct End {
 /// A drawing as characters.
 pub(super) struct Canvas {
     rows: Vec<Vec<char>>,
-    /// For each row, what stands in it from left to right.
+    /// For each row, what is in it from left to right.
     spans: Vec<Vec<Span>>,
     /// Borders of boxes: characters that lead nowhere but out of their box, with that side and the name in it.
     borders: HashMap<Cell, Option<(Side, usize)>>,
@@ -185,7 +185,7 @@ impl Canvas {
         (!is_alone && !is_level).then(|| directed(&ends)).flatten()
     }
 
-    /// Whether nothing but one name stands above and below a straight line. Such a line leads from all that is drawn
+    /// Whether nothing but one name is above and below a straight line. Such a line leads from all that is drawn
     /// above it, which its caller knows better.
     fn is_alone(&self, cells: &[Cell]) -> bool {
         let is_lone = |row: usize, column: usize| {
@@ -196,7 +196,7 @@ impl Canvas {
         above <= 1 && cells.iter().all(|(row, column)| is_lone(*row, *column))
     }
 
-    /// The name that a line leads to on a side. A space or two may stand between, and below a name the words that explain it.
+    /// The name that a line leads to on a side. A space or two may come between, and below a name the words that explain it.
     fn name_at(&self, (row, column): Cell, side: Side) -> Option<usize> {
         const GAP: usize = 2;
         let spans = self.spans.get(match side {
@@ -217,7 +217,7 @@ impl Canvas {
         span.map(|span| span.name)
     }
 
-    /// The row above a place, or the one above the words without a name that stand there.
+    /// The row above a place, or the one above the words without a name that are there.
     fn above_words(&self, row: usize, column: usize) -> Option<usize> {
         const MOST_ROWS: usize = 3;
         let is_words = |row: &usize| {
@@ -268,7 +268,7 @@ impl Canvas {
         }
     }
 
-    /// The box whose upper left corner stands at a place.
+    /// The box whose upper left corner is at a place.
     fn box_at(&self, (top, left): Cell) -> Option<Span> {
         let is = |cell: Cell, corners: &str| corners.contains(self.character(cell));
         if !is((top, left), "┌╭┏╔") {
@@ -301,7 +301,7 @@ fn directed(ends: &[End]) -> Option<Wire> {
         if is_target(end) { &mut wire.to } else { &mut wire.from }.push(end.name);
     }
     if wire.from.is_empty() {
-        // A tree that is drawn upside down: its branches stand above what they lead to. Nothing leads from an arrow head.
+        // A tree that is drawn upside down: its branches are above what they lead to. Nothing leads from an arrow head.
         let plain = ends.iter().filter(|end| !end.is_headed || end.side == Down);
         let (below, beside): (Vec<&End>, Vec<&End>) = plain.partition(|end| end.side == Down);
         wire.from = beside.iter().map(|end| end.name).collect();

@@ -78,7 +78,7 @@ struct Order<'o> {
     roles: &'o [Role],
     family: &'o NodeParents,
     stated: &'o mut Stated,
-    /// Where each node stands among its siblings.
+    /// The position of each node among its siblings.
     rank: Vec<usize>,
     /// Tasks that wait for a later phase than their own, with that phase: nothing in their phase waits for them but others that wait for
     /// the same.
@@ -290,7 +290,7 @@ impl Order<'_> {
         if self.drafts[at].task.parallel {
             front.loose.push(at);
         } else if self.stated.replaced[at] {
-            // It need not wait for all that stands before it, so what follows it has to.
+            // It need not wait for everything before it, so what follows it has to.
             front.serial.append(&mut front.loose);
             front.serial.push(at);
         } else {
@@ -337,7 +337,7 @@ impl Order<'_> {
         }
     }
 
-    /// A new section of a phase begins behind all that stands before it, unless it says otherwise.
+    /// A new section of a phase waits for everything before it, unless it says otherwise.
     fn enter_section(&mut self, at: usize, front: &mut Front) {
         let section = &self.roles[at].section;
         if front.section == section.number && front.has_tasks {
@@ -429,7 +429,7 @@ impl Order<'_> {
         if is_last && !front.stories.is_empty() {
             self.add_all(at, &front.base, Basis::Last);
         }
-        // It need not wait for all that stands before it, so what follows it has to.
+        // It need not wait for everything before it, so what follows it has to.
         let mut base: Vec<usize> = front.base.drain(..).chain(front.stories.drain(..)).collect();
         base.retain(|before| !self.stated.needs[at].contains(before));
         base.push(at);

@@ -58,8 +58,8 @@ impl<'a> ClauseReader<'_, 'a> {
         list.end
     }
 
-    /// What an arrow leads to, and whether a keyword stands before it. In "Phase 2 ← BLOCKER: all stories wait" and "US5 → better
-    /// settings for all stories" words that explain the phase follow upon the arrow.
+    /// What an arrow leads to, and whether a keyword comes before it. In "Phase 2 ← BLOCKER: all stories wait" and "US5 → better
+    /// settings for all stories" the words after the arrow explain the phase.
     pub(super) fn right_of(&self, at: usize, points_left: bool) -> Option<(List<'a>, bool)> {
         const SHORTLY: usize = 6;
         for start in at..self.clause.len().min(at + SHORTLY) {

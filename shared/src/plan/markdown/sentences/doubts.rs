@@ -132,7 +132,7 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     /// "US3: starts after Foundational; depends on stable primitives": what it waits for has been said. "T021-T024 depend on all
-    /// component tasks": these stand before them.
+    /// component tasks": these come before them.
     pub(super) fn is_stated(&self, who: &[PlacedName<'a>], keyword: Keyword) -> bool {
         let names = |list: &[PlacedName<'a>]| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let is_all = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("all"));

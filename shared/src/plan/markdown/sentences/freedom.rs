@@ -86,7 +86,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "Write the docs (can be done anytime)": what a task says of itself stands apart from its title, so "users can cancel at
+    /// "Write the docs (can be done anytime)": what a task says about itself is separate from its title, so "users can cancel at
     /// any time" is none. "any time after T003" counts only if what comes first can be read.
     pub(super) fn note_any_time(&mut self) {
         const MODALS: [&str; 3] = ["can", "may", "could"];

@@ -92,7 +92,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "All library projects can be created in parallel (T009-T012)": the tasks that are meant stand in brackets.
+    /// "All library projects can be created in parallel (T009-T012)": the tasks that are meant are in brackets.
     pub(super) fn bracketed_tasks(&self, open: usize) -> Option<Vec<PlacedName<'a>>> {
         let end = behind_parenthesis(self.clause, open);
         if end <= open {
@@ -123,7 +123,7 @@ impl<'a> ClauseReader<'_, 'a> {
             || is(at, "song") && is(at + 1, "song")
     }
 
-    /// Whether nothing but "run" or "must be executed" stands between several phases or stories and a word at the end of a clause.
+    /// Whether nothing but "run" or "must be executed" is between several phases or stories and a word at the end of a clause.
     fn is_said_of_phases(&self, at: usize, list: &List<'a>) -> bool {
         const BETWEEN: [&str; 9] =
             ["run", "must", "are", "be", "executed", "done", "completed", "implemented", "proceed"];
@@ -172,17 +172,17 @@ impl<'a> ClauseReader<'_, 'a> {
             && (is_mutual || !matches!(behind.first().map(|token| token.what), Some(Piece::Word(_))))
     }
 
-    /// Whether "all", "are" or "mutually" stands right before a position.
+    /// Whether "all", "are" or "mutually" comes right before a position.
     fn says_all_of(&self, at: usize) -> bool {
         let before = at.checked_sub(1).map(|before| self.clause[before].what);
         matches!(before, Some(Piece::Word(word)) if ["all", "are", "mutually"].iter().any(|known| word.eq_ignore_ascii_case(known)))
     }
 
-    /// Whether "parallel" at a position is said of all of something that no id names.
+    /// Whether "parallel" at a position applies to all of something that no id names.
     fn says_all(&self, at: usize) -> bool {
         const SHORTLY: usize = 16;
         let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
-        // "**Phase 2**: All 7 tasks can run in parallel (T005-T011)": the label only tells where they stand.
+        // "**Phase 2**: All 7 tasks can run in parallel (T005-T011)": the label only tells where they are.
         let is_colon = |token: &Token<'_>| token.what == Piece::Colon;
         let near = at.saturating_sub(SHORTLY);
         let start = self.clause[near..at].iter().rposition(is_colon).map_or(0, |colon| near + colon + 1);
@@ -194,8 +194,8 @@ impl<'a> ClauseReader<'_, 'a> {
             && is(start, &["all", "both"])
     }
 
-    /// "Server (T010-T016) ∥ client (T017)": what stands on one side of the bars runs beside what stands on the other. Where
-    /// an arrow leads to a side or away from it, only what stands next to the bars is meant.
+    /// "Server (T010-T016) ∥ client (T017)": what is on one side of the bars runs beside what is on the other. Where
+    /// an arrow leads to a side or away from it, only what is next to the bars is meant.
     pub(super) fn note_bars(&mut self) {
         const MOST: usize = 16;
         let is_bars = |token: &Token<'_>| token.what == Piece::Bars;
@@ -264,7 +264,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// Whether what stands behind a list speaks of pairs that run in parallel.
+    /// Whether what comes after a list speaks of pairs that run in parallel.
     fn speaks_of_pairs(&self, at: usize) -> bool {
         const SHORTLY: usize = 20;
         let has = |words: &[&str]| {

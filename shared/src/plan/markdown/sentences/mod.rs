@@ -32,7 +32,7 @@ use super::{
 /// That some wait for others.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OrderClaim<'a> {
-    /// Empty for the task that the sentence stands in.
+    /// Empty for the task that the sentence is in.
     pub(super) who: Vec<PlacedName<'a>>,
     pub(super) on: Vec<PlacedName<'a>>,
     pub(super) force: Force,
@@ -81,7 +81,7 @@ pub(super) struct SaidOrder<'a> {
     pub(super) is_free: bool,
     /// Names of what is said to run at any time.
     pub(super) any_time: Vec<PlacedName<'a>>,
-    /// Whether what the sentence stands in is.
+    /// Whether that applies to the phase or task that contains the sentence.
     pub(super) is_any_time: bool,
     /// What is said to wait for some others only.
     pub(super) only: Vec<(Vec<PlacedName<'a>>, Vec<PlacedName<'a>>)>,
@@ -143,13 +143,13 @@ struct ClauseReader<'c, 'a> {
     last_but_one: Option<List<'a>>,
     /// Lists in brackets behind names, as in "Models (T001-T003) and pages (T004)".
     named: Vec<Vec<PlacedName<'a>>>,
-    /// "After Phase 2, …": what the subject that is still to come waits for, where that ends, and where the keyword stands
+    /// "After Phase 2, …": what the subject that is still to come waits for, where that ends, and where the keyword is
     /// if a sentence with it surely speaks of order.
     waited_for: Option<(Vec<PlacedName<'a>>, usize, Option<Offset>)>,
-    /// Tasks that were just said to run in parallel, and where that ends: "T003, T004 in parallel after T001" goes on with what
+    /// Tasks that were just said to run in parallel, and where that ends: "T003, T004 in parallel after T001" continues with what
     /// they wait for.
     in_parallel: Option<(Vec<PlacedName<'a>>, usize)>,
-    /// Whether the clause stands in brackets.
+    /// Whether the clause is in brackets.
     is_remark: bool,
     /// Whether it says "while" anywhere, or speaks of what belongs together. A clause may be as long as the file, so it is
     /// looked through once.
@@ -230,7 +230,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn note_bare_needs(&mut self, topic: Option<&[PlacedName<'a>]>) {
         let Some(topic) = topic else { return };
         let Some(colon) = self.clause.iter().position(|token| token.what == Piece::Colon) else { return };
-        // In "US1 ──┼── Phase 5: US4" the drawn line stands between two names.
+        // In "US1 ──┼── Phase 5: US4" the drawn line is between two names.
         let is_drawn = self.clause[..colon].iter().any(|token| token.what == Piece::Other);
         if self.voice != ClauseVoice::Section || self.is_remark || is_drawn {
             return;
@@ -249,7 +249,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// Takes what stands at a position, and gives the next position.
+    /// Takes what is at a position, and gives the next position.
     fn step(&mut self, at: usize, topic: Option<&[PlacedName<'a>]>) -> usize {
         match self.clause[at].what {
             Piece::Open => return self.remark(at),
@@ -279,7 +279,7 @@ impl<'a> ClauseReader<'_, 'a> {
             self.last.iter_mut().for_each(|last| last.end = end);
             return end;
         }
-        // In "after foundational setup" the second title goes on with the first; it is no subject.
+        // In "after foundational setup" the second title continues the first; it is not a subject.
         if let Some((on, ..)) = self.waited_for.take_if(|(_, end, _)| *end < at) {
             let force = self.force();
             self.said.claims.push(OrderClaim { who: list.members.clone(), on, force });
@@ -308,7 +308,7 @@ impl<'a> ClauseReader<'_, 'a> {
         end
     }
 
-    /// In "T006-T020 in User Story 1 can run in parallel" the story only tells where the tasks stand.
+    /// In "T006-T020 in User Story 1 can run in parallel" the story only tells where the tasks are.
     fn is_place(&self, at: usize, list: &List<'a>) -> bool {
         const BEFORE: [&str; 4] = ["in", "within", "of", "from"];
         let is_before = |at: usize| matches!(self.clause[at].what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known)));

@@ -75,7 +75,7 @@ impl<'a> ClauseReader<'_, 'a> {
         (!self.is_counted(list.end)).then_some(list)
     }
 
-    /// Whether a name goes on with a word that tells no state of it: a number then counts, as in "3 new endpoints".
+    /// Whether a name is followed by a word that does not describe its state: then the number is a count, as in "3 new endpoints".
     pub(super) fn is_counted(&self, at: usize) -> bool {
         const PREDICATES: [&str; 22] = [
             "and",
@@ -114,7 +114,7 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
             _ => None,
         };
-        // "… and Edge Function 4.1", "… + AccountMenu (T015)": the id stands right behind the words.
+        // "… and Edge Function 4.1", "… + AccountMenu (T015)": the id comes right after the words.
         let what = |at: usize| self.clause.get(at).map(|token| token.what);
         let is_id = |at: usize| matches!(what(at), Some(Piece::Id(_)));
         let is_bracketed = |at: usize| what(at) == Some(Piece::Open) && is_id(at + 1);
@@ -151,7 +151,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if words == 0 { at } else { behind_parenthesis(self.clause, at + words) }
     }
 
-    /// Whether a word at a position is a verb, so that what stands before it is a subject.
+    /// Whether a word at a position is a verb, so that the words before it are a subject.
     fn begins_sentence(&self, at: usize) -> bool {
         const VERBS: [&str; 6] = ["is", "are", "has", "have", "but", "or"];
         self.clause.get(at).is_some_and(|token| {
@@ -310,7 +310,7 @@ impl<'a> ClauseReader<'_, 'a> {
         (list.members, list.end)
     }
 
-    /// The last comma of a list that stands in no brackets, else the last "and".
+    /// The last comma of a list that is in no brackets, else the last "and".
     fn last_joint(&self, list: &List<'a>) -> Option<usize> {
         let (mut depth, mut last_and) = (0_usize, None);
         for at in (list.first..list.last).rev() {

@@ -71,7 +71,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "The models marked [P] can run in parallel (T016-T027)", in any language: what is said of the tasks with the mark.
+    /// "The models marked [P] can run in parallel (T016-T027)", in any language: a statement about the tasks with the mark.
     pub(super) fn note_marked(&mut self) {
         const MARK: [Piece<'_>; 3] = [Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare];
         if self.voice != ClauseVoice::Section {

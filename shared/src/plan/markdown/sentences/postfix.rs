@@ -12,14 +12,14 @@ use super::{
 impl<'a> ClauseReader<'_, 'a> {
     /// `T003はT001に依存`, `Phase 2完成后`: what was named last is waited for.
     pub(super) fn postfix(&mut self, at: usize, keyword: Keyword) -> usize {
-        /// How far before the keyword a wish may stand: the names stand between them.
+        /// How far before the keyword a wish may be: the names are between them.
         const FAR: usize = 12;
         // In "US4: the base 完成後" the base is waited for, whatever it is, and not the story.
         let is_near = |list: &List<'a>| {
             at - list.end <= 2 && !self.clause[list.end..at].iter().any(|token| token.what == Piece::Colon)
         };
         let Some(object) = self.last.take().filter(is_near) else { return keyword.end };
-        // `US2 与 US3 可以在 Phase 2 完成后并行`: what follows is said of the first names again.
+        // `US2 与 US3 可以在 Phase 2 完成后并行`: what follows is about the first names again.
         self.last = self.last_but_one.take().map(|list| List { end: keyword.end, ..list });
         let subject = self.subject.clone().filter(|subject| *subject != object.members);
         // `T008はT007に依存しない`.

@@ -1,4 +1,4 @@
-//! What stands in brackets: names of what was said before, remarks, and at the end of an item what the item says.
+//! What is in brackets: names of what was said before, remarks, and at the end of an item what the item says.
 
 use super::{
     super::{
@@ -100,7 +100,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let mut reader = ClauseReader::new(self.mentions, inner, (self.voice, false), &mut *self.said);
         (reader.subject, reader.antecedent) = (subject, antecedent);
         reader.read(None);
-        // "(needs all above)" speaks of the list that the item stands in.
+        // "(needs all above)" speaks of the list that the item is in.
         let is_named = |claim: &OrderClaim<'a>| !claim.on.iter().any(|(name, _)| *name == Name::AllBefore);
         let said = self.said.claims.split_off(first);
         self.said.claims.extend(said.into_iter().filter(is_named));
@@ -117,7 +117,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// The same where the brackets stand right behind the names: "T076-T087 (mobile, can start after T020)".
+    /// The same where the brackets come right after the names: "T076-T087 (mobile, can start after T020)".
     pub(super) fn note_predicate(&mut self, at: usize, list: &List<'a>) {
         if self.voice != ClauseVoice::Section {
             return;

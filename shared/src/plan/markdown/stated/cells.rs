@@ -45,7 +45,7 @@ impl<'a> Reader<'_, '_, 'a> {
         }
     }
 
-    /// What a cell under "Depends on" names: it is a list, whatever stands around the ids. One that says what is *not* waited
+    /// What a cell under "Depends on" names: it is a list, whatever is around the ids. One that says what is *not* waited
     /// for, as "Phase 2, independent of US1" or "Shares the timer with US1, independently testable", is a sentence.
     fn needs_of_cell(&self, cell: &[Token<'a>]) -> Vec<PlacedName<'a>> {
         let mentions = self.mentions(true);

@@ -34,7 +34,7 @@ impl Reader<'_, '_, '_> {
             .or_else(|| nodes(who, None).first().copied())
             .or_else(|| nodes(others, None).first().copied());
         let (mut who, mut others) = (nodes(who, subject), nodes(others, subject));
-        // "T001, T002 (Setup) can run in parallel with T003": where these are all tasks of their phases, it is said of the phases.
+        // "T001, T002 (Setup) can run in parallel with T003": where these are all tasks of their phases, the statement is about the phases.
         let (of_who, of_others) = (self.whole_phases(&who), self.whole_phases(&others));
         if !of_who.is_empty() && !of_others.is_empty() {
             who.extend(of_who);
@@ -313,7 +313,7 @@ impl Reader<'_, '_, '_> {
         self.near = [own.and_then(phase).into_iter().collect(), others];
     }
 
-    /// An id that several tasks have means the one in the phase that the sentence stands in or speaks of. Where that does not
+    /// An id that several tasks have means the one in the phase that the sentence is in or speaks of. Where that does not
     /// tell, it cannot say which of them is waited for.
     fn settle_duplicates(&mut self, names: &[PlacedName<'_>], nodes: &mut NamedNodes) {
         if self.page.outline.duplicates.is_empty() {

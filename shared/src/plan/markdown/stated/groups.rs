@@ -441,7 +441,7 @@ fn is_track(word: &str) -> bool {
     WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// Whether a line may stand between what opens a batch and its list: an empty one, or the start of a fence.
+/// Whether a line may come between what opens a batch and its list: an empty one, or the start of a fence.
 fn leads_on(text: &str) -> bool {
     let text = text.trim();
     text.is_empty() || text.starts_with("```")

@@ -27,7 +27,7 @@ use crate::plan::{
     precedence::Precedence,
 };
 
-/// More statements than this are refused: a plan that nobody could have written must not take all memory.
+/// More statements than this are refused: a plan that no one can have written must not take all memory.
 const MOST_EDGES: usize = 500_000;
 
 /// More pairs than this that may run beside each other are not noted: waiting is the safe answer.
@@ -73,7 +73,7 @@ enum Weight {
     Arrow,
     /// A line in a drawing.
     Line,
-    /// It is said of whole phases.
+    /// It is about whole phases.
     Phase,
     /// A remark in brackets.
     Remark,
@@ -137,9 +137,9 @@ struct Statements {
     is_in_order: bool,
     /// Nodes that are said to have nothing to do with others.
     unrelated: HashSet<(usize, usize)>,
-    /// Tasks that stand in a list of waves, which tells all that they wait for.
+    /// Tasks that are in a list of waves, which tells all that they wait for.
     waved: HashSet<usize>,
-    /// Drawings whose lines lead with the order of the file and against it: where each stands, and its edges.
+    /// Drawings whose lines lead with the order of the file and against it: where each is, and its edges.
     tangled: Vec<(SourcePlace, Range<usize>)>,
     /// What some nodes are said to wait for and for nothing else. Neither a line that is drawn near them nor "blocks all
     /// stories" changes that.
@@ -265,7 +265,7 @@ fn take(
     for (at, only) in statements.only.iter().filter(|(at, _)| !is_phase(**at)) {
         let is_stated = stated.needs[*at].iter().any(|on| only.contains(on));
         stated.replaced[*at] |= is_stated;
-        // If T007 stands in another phase, nor does it leave room for what the phase of T012 waits for.
+        // If T007 is in another phase, nor does it leave room for what the phase of T012 waits for.
         let is_outside = |on: &usize| family.parents[*at].is_some_and(|phase| !family.are_kin(phase, *on));
         if is_stated && only.iter().all(is_outside) {
             stated.any_time.insert(*at);
@@ -367,12 +367,12 @@ fn replace_free(free: &[usize], (roles, family): (&[Role], &NodeParents), stated
     }
 }
 
-/// What stands in a wave waits for the wave before it and nothing else, and so does a phase most of whose tasks do.
+/// What is in a wave waits for the wave before it and nothing else, and so does a phase most of whose tasks do.
 fn replace_by_waves(waved: &HashSet<usize>, family: &NodeParents, stated: &mut Stated) {
     if waved.is_empty() {
         return;
     }
-    // For each node, how many of its leaves stand in a wave, and how many there are. Children stand behind parents.
+    // For each node, how many of its leaves are in a wave, and how many there are. Children come after parents.
     let mut counts = vec![(0, 0); family.parents.len()];
     for at in (0..family.parents.len()).rev() {
         if family.children[at].is_empty() {
@@ -395,8 +395,8 @@ fn is_declared_throughout(declared: &HashSet<usize>, roles: &[Role], family: &No
     let is_leaf = |at: &usize| family.children[*at].is_empty() && !roles[*at].is_unnamed;
     let leaves: Vec<usize> = (0..roles.len()).filter(is_leaf).collect();
     let count = leaves.iter().filter(|at| declared.contains(at)).count();
-    // What stands before the first dependency has none, and nobody writes that down. What stands behind the last, such as checks of
-    // the whole, keeps the implied order.
+    // Tasks before the first dependency have none, and plans do not state that. Those after the last, such as checks of
+    // the whole, keep the implied order.
     let first = leaves.iter().position(|at| declared.contains(at)).unwrap_or_default();
     let last = leaves.iter().rposition(|at| declared.contains(at)).unwrap_or_default();
     count >= 3 && count * 2 >= leaves.len() && count * 10 >= (last + 1 - first) * THROUGHOUT

@@ -318,8 +318,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         }
     }
 
-    /// "Phase 7 ← can start after Phase 2": what a line of a drawing says of itself goes before the line that is drawn to it. What
-    /// stands below it then waits for what stands above it as well.
+    /// "Phase 7 ← can start after Phase 2": what a line of a drawing says about itself overrides the line that is drawn to it. What
+    /// is below it then also waits for what is above it.
     fn without_worded(&self, mut tree: Vec<ArrowClaim<'a>>, said: &SaidOrder<'a>) -> Vec<ArrowClaim<'a>> {
         /// How many names are passed on, so that a long drawing of such lines takes linear time.
         const MOST: usize = 16;
@@ -417,13 +417,13 @@ fn is_tangled(edges: &[Edge]) -> bool {
     against >= FEWEST && against < edges.len() && against * 4 >= edges.len()
 }
 
-/// What stands behind a task's own id.
+/// What comes after a task's own id.
 fn behind_id<'t, 'a>(tokens: &'t [Token<'a>], id: &str) -> &'t [Token<'a>] {
     let own = tokens.iter().position(|token| token.what == Piece::Id(id));
     own.map_or(tokens, |own| &tokens[own + 1..])
 }
 
-/// What stands behind "Phase 3" in the heading of a phase.
+/// What comes after "Phase 3" in the heading of a phase.
 fn behind_label<'t, 'a>(tokens: &'t [Token<'a>]) -> &'t [Token<'a>] {
     let start =
         tokens.iter().position(|token| !matches!(token.what, Piece::Stop | Piece::Other)).unwrap_or(0);

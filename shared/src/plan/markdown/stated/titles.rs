@@ -32,7 +32,7 @@ const LABELS: [&str; 14] = [
     "의존성",
 ];
 
-/// A title in the line of a task, as words, and where it stands.
+/// A title in the line of a task, as words, and where it is.
 struct NamedTitle<'a> {
     task: usize,
     text: &'a str,
@@ -171,7 +171,7 @@ impl<'a> Reader<'_, '_, 'a> {
 /// Emphasis and the like around a value.
 const DRESS: [char; 7] = ['*', '_', '`', ' ', '"', '.', '\u{3002}'];
 
-/// What stands behind a label such as "**Dependencies**:".
+/// What comes after a label such as "**Dependencies**:".
 fn labelled(content: &str) -> Option<&str> {
     // Most lines have no colon, which is soon told.
     if content.is_ascii() && !content.contains(':') {

@@ -1,0 +1,107 @@
+//! Lists with long ids and branch names on a terminal: no line is wider than the terminal, and nothing that is needed is cut
+//! away.
+
+use arborist_testkit::{Terminal, TestRepo};
+
+use crate::test_workspace::TestWorkspace;
+
+const LONG: &str = "PORTAL-2026-a-task-with-a-very-long-id-that-still-is-valid-004";
+const PHASE: &str = "phase-1-the-data-model-of-the-customer-portal";
+const WORKER: &str = "case \"$prompt\" in
+Review*) echo APPROVED ;;
+*) [ \"$ARBORIST_TASK\" = T003 ] && exit 3; echo \"$ARBORIST_TASK\" > same.txt ;;
+esac";
+
+/// A plan with a task that has the longest id, one with a usual id, one that fails, and one that waits for them.
+fn plan(repo: &str) -> String {
+    let task = |id: &str, name: &str, more: &str| {
+        format!(
+            "\"{id}\": {{\"id\": \"{id}\", \"name\": \"{name}\", \"parent\": \"{PHASE}\", \"parallel\": true{more}}}"
+        )
+    };
+    let waits = format!(", \"depends_on\": [\"{LONG}\"]");
+    let nodes = [
+        task(LONG, "Create the schema of customers, with addresses, contacts and their history", repo),
+        task("PORTAL-2026-migrations-002", "Add migrations", ""),
+        task("T003", "Fail", ""),
+        task("T004", "Wait", &waits),
+    ];
+    let name = "The data model of the customer portal, with all of its tables, views and indexes";
+    let ids = format!("\"{LONG}\", \"PORTAL-2026-migrations-002\", \"T003\", \"T004\"");
+    format!(
+        "{{\"nodes\": {{\"{PHASE}\": {{\"id\": \"{PHASE}\", \"name\": \"{name}\", \"children\": [{ids}]}}, {}}}, \"root_ids\": [\"{PHASE}\"]}}",
+        nodes.join(", ")
+    )
+}
+
+/// The lines of a command on a terminal of so many columns. None of them is wider.
+#[track_caller]
+fn lines(repo: &TestRepo, columns: u16, args: &[&str]) -> Vec<String> {
+    let mut command = repo.command("git", &repo.path(""));
+    command.arg("arborist").args(args).env("NO_COLOR", "1");
+    let (_, _, printed) = Terminal::start(command, columns).ends();
+    let lines: Vec<String> = printed.lines().map(|line| line.trim_end().to_owned()).collect();
+    let is_wide = |line: &&String| line.chars().count() > usize::from(columns) && !line.starts_with("hint: ");
+    assert_eq!(lines.iter().find(is_wide), None, "{args:?}: {printed}");
+    lines
+}
+
+#[track_caller]
+fn has(lines: &[String], begin: &str, rest: &[&str]) {
+    let is_it =
+        |line: &String| line.trim_start().starts_with(begin) && rest.iter().all(|word| line.contains(word));
+    assert!(lines.iter().any(is_it), "'{begin}' and {rest:?} in {lines:#?}");
+}
+
+/// A workspace in which one task was finished, one landed by hand, and one failed.
+fn workspace() -> TestWorkspace {
+    let workspace = TestWorkspace::of(&["backend"], &plan(", \"repo\": \"backend\""));
+    workspace.agent(WORKER);
+    workspace.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    let run = ["gardener", "--jobs", "3", "--keep-going", "--max-retries", "1"];
+    workspace.arborist(run).exits(1);
+    workspace
+}
+
+#[test]
+fn the_tree_of_a_narrow_terminal_keeps_ids_and_remarks_whole() {
+    let workspace = workspace();
+    let shown = lines(&workspace, 80, &["state"]);
+    assert!(shown.contains(&format!("  ▶ {LONG}")), "{shown:#?}");
+    let at = shown.iter().position(|line| line.ends_with(LONG)).unwrap();
+    assert!(shown[at + 1].contains("complete      not landed"), "{shown:#?}");
+    has(&shown, "▶ PORTAL-2026-migrations-002 Add migrations", &["complete      not landed"]);
+    has(&shown, "✘ T003", &["failed"]);
+    has(&shown, "", &["s ago: the agent exited with code 3"]);
+    has(&shown, &format!("waits for {LONG}"), &[]);
+    has(&shown, &format!("✘ {PHASE} The data model of the c…  failed"), &[]);
+    let wide = lines(&workspace, 140, &["state"]);
+    has(&wide, &format!("▶ {LONG} Create the schema of customers, w…  complete"), &["not landed"]);
+}
+
+#[test]
+fn lists_on_a_narrow_terminal_cut_branches_at_their_start_before_ids() {
+    let workspace = workspace();
+    let scope = workspace.session_branch("repo");
+    let queue = lines(&workspace, 80, &["merge", "list", "--scope", &scope]);
+    has(&queue, "PORTAL-2026-a-task-…t-still-is-valid-004  waiting", &["  …"]);
+    let wide = lines(&workspace, 140, &["merge", "list", "--scope", &scope]);
+    has(&wide, LONG, &["waiting", &scope]);
+    let shown = lines(&workspace, 80, &["worktree", "list", "--branches", "--scope", &scope]);
+    has(&shown, "PORTAL-2026-a-ta", &["…", "-is-valid-004  complete", "  …s-valid-004"]);
+    has(&shown, "PORTAL-2026-migrations-002  ", &["complete", "  …rations-002"]);
+    let wide = lines(&workspace, 140, &["worktree", "list", "--branches", "--scope", &scope]);
+    has(&wide, LONG, &["complete", "…", "a-very-long-id-that-still-is-valid-004"]);
+}
+
+#[test]
+fn a_list_of_sessions_shows_the_plan_beside_a_long_branch() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.git(["checkout", "-q", "-b", "feature/customer-portal-with-a-rather-long-branch-name"]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    let shown = lines(&repo, 80, &["session", "list"]);
+    assert!(shown[1].contains("feature/customer-") && shown[1].contains("…"), "{shown:#?}");
+    assert!(shown[1].contains("long-branch-name  tasks.md"), "{shown:#?}");
+    let wide = lines(&repo, 140, &["session", "list"]);
+    assert!(wide[1].ends_with("rather-long-branch-name  tasks.md"), "{wide:#?}");
+}
