@@ -23,6 +23,7 @@ pub struct SandboxDocument {
 pub struct RuleDocument {
     /// What was tried.
     pub rule: String,
-    /// `allowed`, `denied`, `not enforced` (it works, but should not) or `blocked` (it does not work, but should).
+    /// `allowed`, `denied`, `not enforced` (it works, but should not), `blocked` (it does not work, but should),
+    /// `limited to …` or `not limited`.
     pub result: String,
 }

@@ -36,6 +36,10 @@ if it works, or else Landlock; the modes 'bwrap' and 'landlock' refuse to run
 without it; 'off' sets no limits. On macOS, 'auto' uses sandbox-exec. What works
 depends on the kernel and on the installed programs.
 
+In every mode, sandbox.max-file-size and sandbox.max-processes limit how large
+a file may become and how many processes a program may have. Neither is set by
+default. The system does not limit the processes of root.
+
 'sandbox check' starts a program in the sandbox, lets it try each rule, and
 prints what it could do.";
 
@@ -104,9 +108,8 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
     let is_enforced = rules.iter().all(|rule| rule.outcome.is_as_configured());
     let exit = if is_enforced { Exit::Done } else { Exit::No };
     if args.json {
-        let rules = rules
-            .into_iter()
-            .map(|rule| RuleDocument { result: rule.outcome.as_str().to_owned(), rule: rule.rule });
+        let rules =
+            rules.into_iter().map(|rule| RuleDocument { result: rule.outcome.to_string(), rule: rule.rule });
         let document = SandboxDocument {
             mode: mode.as_str().to_owned(),
             backend: used_backend(mode, &child).map(|backend| backend.as_str().to_owned()),
@@ -117,7 +120,7 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         return Ok(exit);
     }
     let rows: Vec<[String; 2]> =
-        rules.iter().map(|rule| [rule.rule.clone(), rule.outcome.as_str().to_owned()]).collect();
+        rules.iter().map(|rule| [rule.rule.clone(), rule.outcome.to_string()]).collect();
     let tone = |row: usize, column: usize| {
         let is_off = column == 1 && !rules[row].outcome.is_as_configured();
         is_off.then_some(Tone::Bad)

@@ -2,11 +2,12 @@
 
 mod range;
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use arborist_core::{
-    failure::Exit,
+    failure::{Exit, Failure},
     git::{Config, Repository},
+    process::shell_word,
     verify::{Signatures, Verification, VerifyProblem, verify},
 };
 use clap::Parser;
@@ -29,7 +30,8 @@ tree that landed. Records of sessions and of the merge queue are compared with
 history.
 
 Any clone can be verified. A check whose records are not in the clone is listed
-as 'not checked': it has neither passed nor failed. Commits that people made
+as 'not checked': it has neither passed nor failed, and a hint says how to fetch
+what is missing. Commits that people made
 between those of a run are listed, but are not a problem. Nothing is changed.
 
 Without signatures, anyone who can push can write a branch that looks like the
@@ -121,6 +123,9 @@ pub fn run(args: VerifyArgs, ui: &mut Ui) -> Outcome {
         print(ui, &found)?;
     } else {
         show(ui, &found);
+        if let Some(hint) = hint_to_fetch(&repository, &found)? {
+            ui.hint(&hint);
+        }
     }
     let is_refused = args.strict && !found.not_checked.is_empty();
     Ok(if !found.problems.is_empty() || is_refused { Exit::No } else { Exit::Done })
@@ -138,7 +143,13 @@ fn show(ui: &mut Ui, found: &Verification) {
     show_outside(ui, found);
     let tasks = counted(found.tasks.len(), "task");
     match found.problems.len() {
-        0 => ui.line(&format!("verified {tasks} in {}", found.range)),
+        0 => {
+            let except = match found.not_checked.len() {
+                0 => String::new(),
+                missing => format!(", except for {} that could not be made", counted(missing, "check")),
+            };
+            ui.line(&format!("verified {tasks} in {}{except}", found.range));
+        }
         problems => {
             ui.err(&format!("found {} in {} ({tasks})\n", counted(problems, "problem"), found.range));
             if let Some(commit) = found.problems.iter().find_map(|problem| problem.commit) {
@@ -146,6 +157,18 @@ fn show(ui: &mut Ui, found: &Verification) {
             }
         }
     }
+}
+
+/// How to get the records that this clone lacks, if it has a remote.
+fn hint_to_fetch(repository: &Repository, found: &Verification) -> Result<Option<String>, Failure> {
+    let refs: BTreeSet<&str> =
+        found.not_checked.iter().filter_map(|unchecked| unchecked.refs.as_deref()).collect();
+    let remotes = repository.list_remotes()?;
+    let remote = remotes.iter().find(|remote| *remote == "origin").or(remotes.first());
+    let Some(remote) = remote.filter(|_| !refs.is_empty()) else { return Ok(None) };
+    let refs: Vec<String> = refs.iter().map(|pattern| format!("'{pattern}:{pattern}'")).collect();
+    let command = format!("git fetch {} {}", shell_word(remote), refs.join(" "));
+    Ok(Some(format!("if the remote has what is missing, get it with: {command}")))
 }
 
 fn show_problem(ui: &mut Ui, problem: &VerifyProblem) {

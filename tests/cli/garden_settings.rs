@@ -203,15 +203,22 @@ const TESTED: &[&str] = &[
     "sandbox.deny-read",
     // tests/cli/sandbox_git.rs
     "sandbox.git",
+    // tests/cli/sandbox_limits.rs
+    "sandbox.max-file-size",
+    "sandbox.max-processes",
     "sandbox.network",
     "sandbox.write",
     "steps.*.sandbox.mode",
     "steps.*.sandbox.deny-read",
+    "steps.*.sandbox.max-file-size",
+    "steps.*.sandbox.max-processes",
     "steps.*.sandbox.network",
     "steps.*.sandbox.write",
     "runners.*.sandbox.mode",
     "runners.*.sandbox.deny-read",
     "runners.*.sandbox.git",
+    "runners.*.sandbox.max-file-size",
+    "runners.*.sandbox.max-processes",
     "runners.*.sandbox.network",
     "runners.*.sandbox.write",
     // Those of `merge` are tested in tests/cli/merge*.rs.

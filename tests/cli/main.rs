@@ -143,6 +143,7 @@ mod safe_files;
 mod sandbox;
 mod sandbox_git;
 mod sandbox_grants;
+mod sandbox_limits;
 mod schemas;
 mod session;
 mod session_again;

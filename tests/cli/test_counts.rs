@@ -166,3 +166,42 @@ fn the_reviewer_is_told_if_the_output_no_longer_has_counts() {
     let told = "its output does not say how many tests ran (before: 2 passed, 0 failed, 0 skipped)";
     assert!(repo.prompt(1).contains(told), "{}", repo.prompt(1));
 }
+
+/// Two phases that are tested by the same command. Their tasks are tested by another one, which does not count.
+fn phased(allow: &str) -> String {
+    format!(
+        r#"{{"nodes": {{
+        "P1": {{"id": "P1", "name": "One", "children": ["T001"], "test_commands": [{{"command": "sh suite.sh"}}]}},
+        "T001": {{"id": "T001", "name": "a", "parent": "P1", "test_commands": [{{"command": "sh plain.sh"}}]}},
+        "P2": {{"id": "P2", "name": "Two", "children": ["T002"], "depends_on": ["P1"], "test_commands": [{{"command": "sh suite.sh"}}]}},
+        "T002": {{"id": "T002", "name": "b", "parent": "P2", {allow} "test_commands": [{{"command": "sh plain.sh"}}]}}
+        }}, "root_ids": ["P1", "P2"]}}"#
+    )
+}
+
+#[test]
+fn fewer_or_skipped_tests_fail_the_tests_of_a_phase() {
+    for jobs in ["1", "2"] {
+        for (script, why) in [
+            ("rm tests/b", "'sh suite.sh' ran 1 test (2 before)"),
+            ("echo skip > tests/c", "'sh suite.sh' skipped 1 test (0 before)"),
+        ] {
+            let repo = repo(&phased(""), &[("T001", "true"), ("T002", script)]);
+            let ended = repo.arborist(["gardener", "--yes", "--jobs", jobs]).exits(1);
+            assert!(ended.stderr().contains(why), "{jobs} {script}: {}", ended.stderr());
+            let advice = "add [allow:fewer-tests] to a task of the phase in the plan";
+            assert!(ended.stderr().contains(advice), "{}", ended.stderr());
+            repo.arborist(["gardener", "--yes", "--jobs", jobs, "--allow", "fewer-tests"]).succeeds();
+            repo.arborist(["state", "--exit-code"]).succeeds();
+        }
+    }
+}
+
+#[test]
+fn a_task_that_may_remove_tests_may_do_so_in_its_phase() {
+    let allow = "\"allow\": [\"fewer-tests\"],";
+    let repo = repo(&phased(allow), &[("T001", "true"), ("T002", "rm tests/b")]);
+    repo.arborist(["gardener", "--yes"]).succeeds();
+    let told = repo.git(["log", "--format=%b", "--grep=P2@test-pass"]).answer();
+    assert!(told.contains("Fewer tests ran, with permission:"), "{told}");
+}

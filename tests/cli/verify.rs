@@ -109,6 +109,24 @@ fn a_plain_clone_is_verified_and_what_it_lacks_is_named() {
 }
 
 #[test]
+fn a_plain_clone_says_how_to_get_what_it_lacks() {
+    let repo = repo();
+    repo.git(["config", "arborist.test-command", "true"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let clone = repo.root().join("clone");
+    repo.git(["clone", "-q", ".", clone.to_str().unwrap()]).succeeds();
+    let run = repo.arborist_in(&clone, ["verify"]).succeeds();
+    let run = run
+        .out("not checked: records: no log of the merge queue in this clone has the landings of T001, T002");
+    let run = run.out("verified 2 tasks in HEAD, except for 3 checks that could not be made");
+    let said = run.stderr();
+    let (_, command) = said.trim_end().split_once("get it with: ").unwrap();
+    let words = command.replace('\'', "");
+    repo.git_in(&clone, words.split(' ').skip(1)).succeeds();
+    repo.arborist_in(&clone, ["verify", "--strict"]).succeeds().never("except for");
+}
+
+#[test]
 fn what_a_branch_adds_to_its_upstream_is_the_default() {
     let repo = repo();
     repo.git(["branch", "before"]).succeeds();

@@ -103,8 +103,7 @@ impl Probe<'_> {
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(self.cancel).into());
         }
-        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
-        let denials = describe_denials(&said, confinement.as_ref());
+        let denials = describe_denials(&ended.words(), confinement.as_ref());
         Ok(match (trespass, self.judge(&ended), denials) {
             (Some(trespass), ..) => Baseline::Trespass(trespass),
             (None, Baseline::Red { why, observed }, Some(denials)) => {

@@ -294,7 +294,10 @@ impl<'a> Gardener<'a> {
         if self.tools.lanes.is_some() {
             self.tell_of_foreign()?;
         }
-        let work = if task.is_leaf() { self.start_task(task, others, is_retried)? } else { JobKind::Phase };
+        let work = match task.is_leaf() {
+            true => self.start_task(task, others, is_retried)?,
+            false => JobKind::Phase(self.tests_before_phase(task)?),
+        };
         let place = match self.tools.lanes {
             Some(_) if !task.is_leaf() => JobPlace::Scratch(self.newest()?),
             Some(_) => JobPlace::Lane(self.lane_start(task)?),

@@ -7,8 +7,8 @@ use crate::{
     gardener::{Gardener, GardenerError},
     history::{Event, State},
     message::{Key, Status, Step, Wording},
-    name::{Attempt, TaskId},
-    pipeline::{KnownRed, PipelineError, TO_BE_MENDED, TaskContext, TaskEnd},
+    name::{Attempt, Oid, TaskId},
+    pipeline::{CommandCounts, KnownRed, PipelineError, TO_BE_MENDED, TaskContext, TaskEnd, TestsBefore},
     plan::{Plan, Task, TestCommand},
     progress::{Boxes, Progress},
     record::{RunRecorder, TaskEvent},
@@ -35,9 +35,8 @@ pub(super) fn commands(phase: &Task) -> Vec<TestCommand> {
 
 /// Runs the phase's tests, and records the result.
 pub(super) fn test(
-    context: &mut TaskContext<'_>,
-    recorder: &mut RunRecorder<'_>,
-    phase: &Task,
+    (context, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
+    (phase, mut before): (&Task, TestsBefore),
     written: &mut Vec<Event>,
 ) -> Result<TaskEnd, PipelineError> {
     let commands = commands(phase);
@@ -45,7 +44,7 @@ pub(super) fn test(
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
     context.emit(&phase.id, EventKind::StepBegins { name: phase.name.clone(), attempt, step: "test", by });
     let log = context.create_log(&phase.id, Step::Test, attempt)?;
-    let result = context.test_phase(recorder, (phase, &commands), &log)?;
+    let result = context.test_phase(recorder, (phase, &commands), &mut before, &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
     let mut entry = TaskEvent::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });
     entry.body = result.body;
@@ -67,6 +66,21 @@ pub(super) fn test(
 }
 
 impl Gardener<'_> {
+    /// What the tests of a phase are compared with: those before its first task.
+    pub(super) fn tests_before_phase(&self, phase: &Task) -> Result<TestsBefore, GardenerError> {
+        let tasks: Vec<&Task> = self.plan.leaves_of(&phase.id).collect();
+        let histories = tasks.iter().filter_map(|task| self.run.find(&task.id));
+        let first = histories.flat_map(|history| &history.events).min_by_key(|event| event.time);
+        let first: Vec<Oid> = first.iter().map(|event| event.commit).collect();
+        let first = self.repository.load_commits(&first)?.pop();
+        let protection = &self.tools.context.options.protection;
+        Ok(TestsBefore {
+            counts: CommandCounts::before(self.repository, &self.run, None)?,
+            base: first.and_then(|commit| commit.parents().next()),
+            allows_fewer: tasks.into_iter().chain([phase]).any(|task| protection.allows_fewer_tests(task)),
+        })
+    }
+
     /// The tests that are known to fail when this task starts. The last of the tasks that have to make a test pass is
     /// not excused.
     pub(super) fn known_red(&self, task: &Task) -> KnownRed {

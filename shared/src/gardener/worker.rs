@@ -24,7 +24,7 @@ use crate::{
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
         CallMemory, CheckpointWriter, CommandCounts, IgnoredFiles, KnownRed, NamedCommand, OtherRepo,
-        OtherSpending, RejectedWork, RunContext, TaskBackground, TaskContext, TaskEnd, TaskRun,
+        OtherSpending, RejectedWork, RunContext, TaskBackground, TaskContext, TaskEnd, TaskRun, TestsBefore,
     },
     plan::Task,
     process::OrphanLock,
@@ -200,7 +200,7 @@ pub(super) enum JobKind {
     /// Work on a task to its end.
     Task(Box<TaskStart>),
     /// Run the tests of a phase.
-    Phase,
+    Phase(TestsBefore),
 }
 
 /// The state of a task when a worker starts on it.
@@ -275,7 +275,13 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
             site
         }),
         JobPlace::Scratch(commit) => {
-            let result = test_in_scratch(tools, (task, &mut other_repos), commit, &mut events, reports);
+            let result = match work {
+                JobKind::Phase(before) => {
+                    let tested = (task, before, &mut other_repos);
+                    test_in_scratch(tools, tested, commit, &mut events, reports)
+                }
+                JobKind::Task(_) => Err(GardenerError::NoPlace),
+            };
             let ended = EndedJob { task: task.id.clone(), site: None, other_repos, events, result };
             let _ = reports.send(WorkerReport::Ended(Box::new(ended)));
             return;
@@ -331,9 +337,8 @@ fn work_at(
         let mut recorder = RunRecorder::at(&repository, tools.context.identity.clone(), tip);
         let result = match work {
             JobKind::Task(start) => run_task(tools, (&mut context, &mut recorder), task, *start, written),
-            JobKind::Phase => {
-                phase::test(&mut context, &mut recorder, task, written).map_err(GardenerError::from)
-            }
+            JobKind::Phase(before) => phase::test((&mut context, &mut recorder), (task, before), written)
+                .map_err(GardenerError::from),
         };
         *other_repos = std::mem::take(&mut context.other_repos);
         other_repos.append(&mut context.test_only_repos);
@@ -346,7 +351,7 @@ fn work_at(
 /// branch.
 fn test_in_scratch(
     tools: &Tools<'_>,
-    (phase, other_repos): (&Task, &mut Vec<OtherRepo>),
+    (phase, before, other_repos): (&Task, TestsBefore, &mut Vec<OtherRepo>),
     commit: Oid,
     written: &mut Vec<Event>,
     reports: &SyncSender<WorkerReport>,
@@ -367,7 +372,8 @@ fn test_in_scratch(
     tools.equip(&mut context, phase, std::mem::take(other_repos));
     let tip = Tip::new(lanes.repository, tools.context.identity.run.clone(), commit)?;
     let mut recorder = RunRecorder::at(lanes.repository, tools.context.identity.clone(), tip);
-    let result = phase::test(&mut context, &mut recorder, phase, written);
+    context.base_counter = tools.base_counter();
+    let result = phase::test((&mut context, &mut recorder), (phase, before), written);
     lanes.pool.remember_kept(&place, &lanes.queue.keep);
     *other_repos = std::mem::take(&mut context.other_repos);
     other_repos.append(&mut context.test_only_repos);
@@ -407,6 +413,8 @@ fn run_task(
         )?,
         None => WorkBase::fresh(tip, recorder.tree()),
     };
+    let allows_fewer = context.run.options.protection.allows_fewer_tests(task);
+    let tests_before = TestsBefore { counts: tests_before, base: Some(base.commit), allows_fewer };
     let known = events.len();
     if is_interrupted {
         record_left((context, recorder), task, &mut events, None)?;

@@ -58,7 +58,9 @@ impl Repository {
                 files.map_or(Ok(()), |files| files.take_over(&index, tree))?;
                 index.write_tree().map(Ok)
             }
-            Ending::Exited(_) => Ok(Err(output)),
+            Ending::Exited(0..128) => Ok(Err(output)),
+            // A program of the hook was ended by a signal, which shells report with such a code.
+            Ending::Exited(_) => Ok(Err(format!("{output}\nit {}", ended.ending))),
             Ending::TimedOut { .. } => Ok(Err(format!("{output}\nit took too long"))),
             // A hook that was ended by a signal has not refused the commit.
             other => Err(GitError::Failed { command: "hook".into(), complaint: format!("it {other}") }),

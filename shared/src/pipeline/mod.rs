@@ -60,7 +60,7 @@ pub use steps::{
     review::{ReviewPlace, ReviewPlaces, altered, judge},
     template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,
-    test_counts::CommandCounts,
+    test_counts::{CommandCounts, TestsBefore},
     verdict::Verdict,
 };
 pub use task::{RejectedWork, TaskEnd, TaskRun};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    CommandCounts, ConcurrentChildren, Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending,
-    PipelineError, Resume, Stage, TaskBackground, TaskContext, TestResult, feedback,
+    ConcurrentChildren, Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending, PipelineError, Resume,
+    Stage, TaskBackground, TaskContext, TestResult, TestsBefore, feedback,
 };
 use crate::{
     agent::{
@@ -58,7 +58,7 @@ pub struct TaskRun<'s, 'w, 'r> {
     /// Tests that are allowed to fail.
     pub known_red: KnownRed,
     /// How many tests ran before the task.
-    pub tests_before: CommandCounts,
+    pub tests_before: TestsBefore,
     /// What the rest of the run has spent.
     pub others: OtherSpending,
     /// Whether the user asked to retry the task although it was interrupted too often.
@@ -168,7 +168,8 @@ impl TaskRun<'_, '_, '_> {
         if trespass.is_none() && self.task.test_commands.is_empty() {
             self.require_good_lane(&result)?;
         }
-        let result = self.require_tests(result, commands, log)?;
+        let tests = (self.task, commands);
+        let result = self.context.require_tests(tests, &mut self.tests_before, result, log)?;
         // A known failure excuses a failing test, but not a violation.
         Ok(result.with_violation(trespass))
     }

@@ -16,7 +16,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    bwrap,
+    ResourceLimits, bwrap,
     mounts::{MountKind, Mounts, ReplacedPath},
     sandbox_exec,
 };
@@ -100,6 +100,10 @@ pub struct Confinement {
     has_private_temp: bool,
     /// Whether a child is not started at all if the system cannot enforce this.
     is_required: bool,
+    /// What else a supervised child may use.
+    resources: ResourceLimits,
+    /// Whether only that is limited, and every file may be changed.
+    is_open: bool,
 }
 
 impl Confinement {
@@ -109,6 +113,24 @@ impl Confinement {
         let mut made = Self::default();
         folders.into_iter().for_each(|folder| made.add(folder));
         made
+    }
+
+    /// Allows everything, so that only the use of resources can be limited.
+    #[must_use]
+    pub fn open() -> Self {
+        Self { is_open: true, ..Self::default() }
+    }
+
+    /// Limits the use of resources by a supervised child.
+    #[must_use]
+    pub fn with_resources(self, resources: ResourceLimits) -> Self {
+        Self { resources, ..self }
+    }
+
+    /// What a supervised child may use.
+    #[must_use]
+    pub const fn resources(&self) -> ResourceLimits {
+        self.resources
     }
 
     /// Allows this folder, too.
@@ -191,10 +213,10 @@ impl Confinement {
             })
     }
 
-    /// Whether it limits children on this system.
+    /// Whether it limits on this system which files children can change.
     #[must_use]
     pub fn is_effective(&self) -> bool {
-        self.backend.works()
+        !self.is_open && self.backend.works()
     }
 
     /// Whether bubblewrap enforces it, which stays the parent of the child.
@@ -202,9 +224,15 @@ impl Confinement {
         self.backend == ConfinementBackend::Bwrap
     }
 
+    /// The command that starts `command` with limited resources, if they are limited.
+    pub(super) fn limit(&self, command: &Command) -> io::Result<Option<Command>> {
+        self.resources.wrap(command, !self.is_open && self.is_bwrap())
+    }
+
     /// The command that starts `command` confined, where another program enforces it.
     pub(super) fn wrap(&self, command: &Command) -> io::Result<Option<Command>> {
         match self.backend {
+            _ if self.is_open => Ok(None),
             ConfinementBackend::Landlock => Ok(None),
             ConfinementBackend::Bwrap => bwrap::wrap(command, &self.mounts()).map(Some),
             ConfinementBackend::SandboxExec => sandbox_exec::wrap(command, &self.mounts()).map(Some),
@@ -247,7 +275,7 @@ impl Confinement {
 
     /// Runs `start` in a thread that is confined permanently.
     pub(super) fn apply<T: Send>(&self, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        if !Self::is_enforced() {
+        if self.is_open || !Self::is_enforced() {
             self.enter()?;
             return start();
         }
@@ -261,7 +289,9 @@ impl Confinement {
 
     /// Confines the calling thread permanently, and everything that it starts.
     pub(super) fn enter(&self) -> io::Result<()> {
-        if self.is_offline || self.backend != ConfinementBackend::Landlock {
+        if self.is_open {
+            Ok(())
+        } else if self.is_offline || self.backend != ConfinementBackend::Landlock {
             Err(io::Error::other("the sandbox needs bubblewrap (bwrap), which does not work here"))
         } else if Self::is_enforced() {
             system::enter(&self.folders, &self.files)

@@ -2,6 +2,9 @@
 
 use std::{fmt, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
 
+/// The signal for a process whose file becomes too large.
+const TOO_LARGE: i32 = rustix::process::Signal::XFSZ.as_raw();
+
 /// How a supervised program ended. Displayed, it follows the program's name: "'claude' timed out after 600 s".
 #[derive(Debug)]
 pub enum Ending {
@@ -58,7 +61,13 @@ impl fmt::Display for Ending {
             // The codes of every shell.
             Self::Exited(126) => f.write_str("failed with exit code 126 (command not executable)"),
             Self::Exited(127) => f.write_str("failed with exit code 127 (command not found)"),
+            Self::Exited(code) if *code == 128 + TOO_LARGE => {
+                write!(f, "failed with exit code {code} (file size limit exceeded)")
+            }
             Self::Exited(code) => write!(f, "failed with exit code {code}"),
+            Self::Signalled(number @ TOO_LARGE) => {
+                write!(f, "was ended by signal {number} (SIGXFSZ, file size limit exceeded)")
+            }
             Self::Signalled(number) => match signal_hook::low_level::signal_name(*number) {
                 Some(name) => write!(f, "was ended by signal {number} ({name})"),
                 None => write!(f, "was ended by signal {number}"),
@@ -84,6 +93,8 @@ mod tests {
             (Ending::Exited(0), "succeeded"),
             (Ending::Exited(3), "failed with exit code 3"),
             (Ending::Signalled(9), "was ended by signal 9 (SIGKILL)"),
+            (Ending::Exited(153), "failed with exit code 153 (file size limit exceeded)"),
+            (Ending::Signalled(25), "was ended by signal 25 (SIGXFSZ, file size limit exceeded)"),
             (Ending::Signalled(77), "was ended by signal 77"),
             (Ending::TimedOut { after }, "timed out after 600 s"),
             (

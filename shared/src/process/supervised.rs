@@ -43,6 +43,14 @@ pub struct SupervisedEnd {
     pub survivors: Vec<u32>,
 }
 
+impl SupervisedEnd {
+    /// The end of its output, and how it ended.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("{}\n{}\n{}", self.stdout.text, self.stderr.text, self.ending)
+    }
+}
+
 /// A program that is run in a separate process group, with limits, without a terminal and without git's variables.
 ///
 /// Variables that were set with [`Program::env`] stay. Standard input is empty by default.
@@ -171,6 +179,10 @@ impl<'a> Supervised<'a> {
         if let Some(temp) = confinement.make_temp()? {
             self.command.env("TMPDIR", temp.path());
             self.temp = Some(temp);
+        }
+        // Inside of bubblewrap, so that its own processes are not limited.
+        if let Some(command) = confinement.limit(&self.command)? {
+            self.command = command;
         }
         if let Some(command) = confinement.wrap(&self.command)? {
             self.command = command;

@@ -38,7 +38,7 @@ pub use foreign::{ForeignCommits, list_foreign};
 pub use gate::{Failing, Gate, GateVerdict};
 pub use gate_results::{StoredGateResult, load_gate_results};
 pub use git_backend::{
-    Afterwards, GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
+    Afterwards, GATES, GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
 };
 pub use options::{Distrusted, Landing, OnConflict, OptionsError, QueueOptions};
 pub use order::{QueueOrder, arrange};
@@ -49,7 +49,7 @@ pub use policy::{FanIn, NextLanding, StackSetback};
 pub use report::{QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
-pub use store::{LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
+pub use store::{LOGS, LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
 pub use target::{ParkingObstacle, Position, Target};
 pub use ticket::{Priority, ResolvedBy, Ticket, TicketState, bring_back};
 

@@ -15,7 +15,8 @@ use crate::{
 
 /// The prefix of the refs of tickets.
 pub const TICKETS: &str = "refs/arborist/queue/tickets/";
-const LOG: &str = "refs/arborist/queue/log/";
+/// The prefix of the refs of logs, one for each target.
+pub const LOGS: &str = "refs/arborist/queue/log/";
 /// Up to this many tickets are looked up one by one.
 const FEW: usize = 4;
 
@@ -250,7 +251,7 @@ impl<'a> Store<'a> {
     /// Loads the log entries of a run, newest first, from at most `count` commits for each target.
     pub fn load_logs(&self, scope: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
         let mut entries = Vec::new();
-        for log in self.repository.list_refs(&[LOG])? {
+        for log in self.repository.list_refs(&[LOGS])? {
             entries.extend(self.read_log(log.target, count)?);
         }
         entries.retain(|entry| entry.scope == *scope);
@@ -301,7 +302,7 @@ pub(super) fn folder_of(scope: &BranchName) -> String {
 }
 
 fn log_of(into: &BranchName) -> String {
-    format!("{LOG}{}", into.component())
+    format!("{LOGS}{}", into.component())
 }
 
 fn json(value: &impl Serialize, task: &TaskId) -> Result<String, QueueError> {

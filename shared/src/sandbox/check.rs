@@ -1,15 +1,18 @@
 //! Tries out what a child in the sandbox can do, with a harmless attempt for each rule.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     path::{Path, PathBuf},
 };
 
 use super::{ProgramFolder, Sandbox, SandboxedChild, folders};
 use crate::{
-    process::{Limits, Program, Supervised},
+    process::{Confinement, Limits, Program, ResourceLimits, Supervised},
     safe_files,
 };
+
+/// The rule about the size of files.
+const LARGE: &str = "write large files";
 
 /// How long all attempts may take together.
 const TIME: std::time::Duration = std::time::Duration::from_secs(60);
@@ -25,11 +28,15 @@ while [ $# -gt 0 ]; do
     temp) file=$(mktemp) && rm "$file" ;;
     mode) chmod 700 "$2" 2>/dev/null ;;
     signal) kill -0 "$2" 2>/dev/null ;;
+    size) (dd if=/dev/zero of=large bs=1 count=1 seek="$2") 2>/dev/null; code=$?; rm -f large; [ $code = 0 ] ;;
     network) [ "$(readlink /proc/self/ns/net)" = "$2" ] ;;
   esac && echo yes || echo no
   shift 2
 done
 "#;
+
+/// Prints the limit of processes. It starts none itself, because it may be the only one.
+const PROCESSES: &str = "ulimit -u 2>/dev/null || ulimit -p";
 
 /// What a rule wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,24 +58,35 @@ pub enum RuleOutcome {
     NotEnforced,
     /// It does not work, but should.
     Blocked,
+    /// Only so much of it works.
+    Limited {
+        /// The limit.
+        most: u64,
+        /// Its unit.
+        unit: &'static str,
+    },
+    /// It works without a limit, and may.
+    Unlimited,
 }
 
-impl RuleOutcome {
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
+impl fmt::Display for RuleOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Allowed => "allowed",
             Self::Denied => "denied",
             Self::NotEnforced => "not enforced",
             Self::Blocked => "blocked",
-        }
+            Self::Limited { most, unit } => return write!(f, "limited to {most} {unit}"),
+            Self::Unlimited => "not limited",
+        })
     }
+}
 
+impl RuleOutcome {
     /// Whether it is as configured.
     #[must_use]
     pub const fn is_as_configured(self) -> bool {
-        matches!(self, Self::Allowed | Self::Denied)
+        !matches!(self, Self::NotEnforced | Self::Blocked)
     }
 
     const fn new(intent: RuleIntent, works: bool) -> Self {
@@ -113,25 +131,42 @@ impl Sandbox {
         });
         let attempts = self.attempts(&child, &top);
         let confinement = Self { makes_folders: false, ..self.clone() }.confine(&child);
-        let mut program =
-            Program::located("sh").args(["-c", SCRIPT, "sh"]).dir(&place).confined_if(confinement);
+        let resources = self.resources(&child);
+        // The attempts themselves start programs.
+        let for_attempts = ResourceLimits { processes: None, ..resources };
+        let for_attempts = confinement.clone().map(|confinement| confinement.with_resources(for_attempts));
+        let mut program = shell(SCRIPT, &place, for_attempts);
         for attempt in &attempts {
             program = program.arg(attempt.what).arg(&attempt.argument);
         }
-        let limits = Limits { whole: Some(TIME), ..Limits::default() };
-        let ended = Supervised::new(program).limits(limits).tail(1 << 16).run(|_| {});
-        let answers: Vec<bool> = ended.stdout.text.lines().map(|line| line == "yes").collect();
-        if !ended.ending.is_success() || answers.len() != attempts.len() {
-            let words = format!("the check {}: {}", ended.ending, ended.stderr.text.trim_end());
-            return Err(io::Error::other(words));
+        let said = run(program)?;
+        let answers: Vec<bool> = said.lines().map(|line| line == "yes").collect();
+        if answers.len() != attempts.len() {
+            return Err(io::Error::other("the check was not completed"));
         }
         let checked = attempts.into_iter().zip(answers);
-        Ok(checked
-            .map(|(attempt, works)| CheckedRule {
-                outcome: RuleOutcome::new(attempt.intent, works),
-                rule: attempt.rule,
-            })
-            .collect())
+        let checked = checked.map(|(attempt, works)| CheckedRule {
+            outcome: match (attempt.what, resources.file_size) {
+                ("size", Some(most)) if !works => RuleOutcome::Limited { most, unit: "MB" },
+                _ => RuleOutcome::new(attempt.intent, works),
+            },
+            rule: attempt.rule,
+        });
+        let mut checked: Vec<CheckedRule> = checked.collect();
+        if resources.file_size.is_none() {
+            checked.push(CheckedRule { rule: LARGE.to_owned(), outcome: RuleOutcome::Unlimited });
+        }
+        let outcome = match resources.processes {
+            None => RuleOutcome::Unlimited,
+            Some(most) => {
+                let said = run(shell(PROCESSES, &place, confinement))?;
+                let is_limited = said.trim() != "unlimited" && !rustix::process::getuid().is_root();
+                let limited = RuleOutcome::Limited { most, unit: "processes" };
+                if is_limited { limited } else { RuleOutcome::NotEnforced }
+            }
+        };
+        checked.push(CheckedRule { rule: "run many processes".to_owned(), outcome });
+        Ok(checked)
     }
 
     fn attempts(&self, child: &SandboxedChild<'_>, top: &Path) -> Vec<Attempt> {
@@ -183,8 +218,26 @@ impl Sandbox {
             let intent = if self.is_offline(child) { RuleIntent::Deny } else { RuleIntent::Allow };
             all.push(attempt("use the network", intent, "network", namespace));
         }
+        if let Some(bytes) = self.resources(child).file_bytes() {
+            all.push(attempt(LARGE, RuleIntent::Deny, "size", bytes.to_string().into()));
+        }
         all
     }
+}
+
+fn shell(script: &str, place: &Path, confinement: Option<Confinement>) -> Program {
+    Program::located("sh").args(["-c", script, "sh"]).dir(place).confined_if(confinement)
+}
+
+/// The output of a program of the check.
+fn run(program: Program) -> io::Result<String> {
+    let limits = Limits { whole: Some(TIME), ..Limits::default() };
+    let ended = Supervised::new(program).limits(limits).tail(1 << 16).run(|_| {});
+    if !ended.ending.is_success() {
+        let words = format!("the check {}: {}", ended.ending, ended.stderr.text.trim_end());
+        return Err(io::Error::other(words));
+    }
+    Ok(ended.stdout.text)
 }
 
 /// Whether there is something to read.

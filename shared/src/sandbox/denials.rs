@@ -1,9 +1,9 @@
-//! Finds out from a program's output which files the sandbox kept it from changing. The system reports this only to the
+//! Finds out from a program's output which files the sandbox kept it from changing, and which limit it reached. The system reports this only to the
 //! program itself, so it is known only if the program prints it.
 
 use std::path::{Path, PathBuf};
 
-use crate::process::Confinement;
+use crate::process::{Confinement, ResourceLimits};
 
 /// How many paths are named.
 const MOST: usize = 3;
@@ -15,13 +15,40 @@ const MOST_ENDS: usize = 50;
 const REFUSALS: [&str; 5] =
     ["permission denied", "eacces", "operation not permitted", "read-only file system", "erofs"];
 
+/// What programs print if a file is too large, in lower case.
+const TOO_LARGE: [&str; 3] = ["file size limit exceeded", "file too large", "efbig"];
+
+/// What programs print if they cannot start another process or thread, in lower case.
+const TOO_MANY: [&str; 4] = ["cannot fork", "can't fork", "resource temporarily unavailable", "eagain"];
+
 /// What ends a path in a message, unless it is a space.
 const ENDS: &str = "'\"`‘’:;,()[]<>";
 
 /// What to say about the refusals that `output` mentions, in one line; `None` if there are none.
 #[must_use]
 pub fn describe_denials(output: &str, confinement: Option<&Confinement>) -> Option<String> {
-    let confinement = confinement.filter(|confinement| confinement.is_effective())?;
+    let confinement = confinement?;
+    let files = describe_files(output, confinement);
+    let notes: Vec<String> =
+        files.into_iter().chain(describe_limits(output, confinement.resources())).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// The limits that a program has reached according to its output.
+fn describe_limits(output: &str, limits: ResourceLimits) -> impl Iterator<Item = String> {
+    let output = output.to_lowercase();
+    let has_any = |words: &[&str]| words.iter().any(|word| output.contains(word));
+    let file = limits.file_size.filter(|_| has_any(&TOO_LARGE)).map(|size| {
+        format!("no file may become larger than {size} MB; to allow more, raise sandbox.max-file-size")
+    });
+    let processes = limits.processes.filter(|_| has_any(&TOO_MANY)).map(|most| {
+        format!("at most {most} processes and threads may run; to allow more, raise sandbox.max-processes")
+    });
+    file.into_iter().chain(processes)
+}
+
+fn describe_files(output: &str, confinement: &Confinement) -> Option<String> {
+    let confinement = Some(confinement).filter(|confinement| confinement.is_effective())?;
     let denied = find_denied(output, confinement);
     let paths: Vec<String> = denied.iter().map(|path| path.display().to_string()).collect();
     let allowable = denied.iter().find(|path| !confinement.is_closed(path));

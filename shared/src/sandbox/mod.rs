@@ -24,7 +24,7 @@ use links::WritableFolders;
 
 use crate::{
     failure::{Exit, Explain},
-    process::{Confinement, ConfinementBackend, is_in_checkout, list_unused_folders},
+    process::{Confinement, ConfinementBackend, ResourceLimits, is_in_checkout, list_unused_folders},
     safe_files,
     settings::{Origin, Settings},
 };
@@ -236,6 +236,23 @@ impl Sandbox {
     /// The limits of a child; `None` if it has none.
     #[must_use]
     pub fn confine(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
+        let resources = self.resources(child);
+        let open = || (!resources.is_none()).then(Confinement::open);
+        Some(self.confine_files(child).or_else(open)?.with_resources(resources))
+    }
+
+    /// What a child may use. A file of the repository cannot raise the user's own limits.
+    fn resources(&self, child: &SandboxedChild<'_>) -> ResourceLimits {
+        let find = |what| {
+            let keys = own_keys(Some(child.step), child.runner, what);
+            let find = |settings: &Settings| keys.iter().find_map(|key| settings.count(key));
+            [find(&self.settings), find(&self.users)].into_iter().flatten().min()
+        };
+        ResourceLimits { processes: find("max-processes"), file_size: find("max-file-size") }
+    }
+
+    /// Where a child may change files; `None` if it may change all.
+    fn confine_files(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
         let mode = self.mode_of(child);
         let is_offline = self.is_offline(child);
         // The sandbox of another program is not known to take the network away. A program that a child can replace has none.

@@ -73,6 +73,13 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     // A private directory opens nothing.
     ("sandbox.git", Any),
     ("runners.*.sandbox.git", Any),
+    // The user's own limits count as well.
+    ("sandbox.max-file-size", Any),
+    ("sandbox.max-processes", Any),
+    ("steps.*.sandbox.max-file-size", Any),
+    ("steps.*.sandbox.max-processes", Any),
+    ("runners.*.sandbox.max-file-size", Any),
+    ("runners.*.sandbox.max-processes", Any),
     ("steps.*.sandbox.mode", Only(&["bwrap"])),
     ("steps.*.sandbox.network", Only(&["none"])),
     ("runners.*.sandbox.mode", Only(&["bwrap"])),

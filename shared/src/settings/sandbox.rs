@@ -8,6 +8,8 @@ const NETWORKS: &[&str] = &["all", "none"];
 const NETWORK: &str = "all or none";
 const GITS: &[&str] = &["closed", "private"];
 const GIT: &str = "closed or private";
+const MEGABYTES: &str = "a number of megabytes, 1 or more";
+const PROCESSES: &str = "a number of processes, 1 or more";
 const FOLDERS: &str = "a list of folders in quotes, each absolute or beginning with ~/";
 const PATHS: &str = "a list of folders and files in quotes, each absolute or beginning with ~/";
 
@@ -36,6 +38,22 @@ pub(super) const SANDBOX: &[Setting] = &[
         expected: GIT,
         default: "closed",
         about: "What an agent that implements a task finds as the git directory. closed: the repository's own, which it can only read, so that git add and git commit fail. private: a copy that is thrown away, for agents that insist on committing; their commits are kept under refs/arborist/saved/ and folded into the commit of the task. private needs bwrap, and nothing is started without it.",
+    },
+    Setting {
+        key: "sandbox.max-file-size",
+        variable: Some("ARBORIST_SANDBOX_MAX_FILE_SIZE"),
+        kind: ValueKind::Positive,
+        expected: MEGABYTES,
+        default: "no limit",
+        about: "How large a file may become that an agent, reviewer, test, gate, set-up command or your pre-commit hook writes, also with sandbox.mode = off. A program that exceeds it is ended by the signal SIGXFSZ, or its write fails.",
+    },
+    Setting {
+        key: "sandbox.max-processes",
+        variable: Some("ARBORIST_SANDBOX_MAX_PROCESSES"),
+        kind: ValueKind::Positive,
+        expected: PROCESSES,
+        default: "no limit",
+        about: "How many processes and threads each of these programs may have at once, itself included, also with sandbox.mode = off. Outside of bwrap the system counts all of your processes, so those that you start meanwhile count, too. It does not limit root.",
     },
     Setting {
         key: "sandbox.network",
@@ -68,6 +86,22 @@ pub(super) const SANDBOX: &[Setting] = &[
         expected: PATHS,
         default: "the value of runners.*.sandbox.deny-read, or else of sandbox.deny-read",
         about: "Folders and files that look empty in the sandbox of one step.",
+    },
+    Setting {
+        key: "steps.*.sandbox.max-file-size",
+        variable: None,
+        kind: ValueKind::Positive,
+        expected: MEGABYTES,
+        default: "the value of runners.*.sandbox.max-file-size, or else of sandbox.max-file-size",
+        about: "How large a file of one step may become.",
+    },
+    Setting {
+        key: "steps.*.sandbox.max-processes",
+        variable: None,
+        kind: ValueKind::Positive,
+        expected: PROCESSES,
+        default: "the value of runners.*.sandbox.max-processes, or else of sandbox.max-processes",
+        about: "How many processes and threads one step may have at once.",
     },
     Setting {
         key: "steps.*.sandbox.network",
@@ -108,6 +142,22 @@ pub(super) const SANDBOX: &[Setting] = &[
         expected: GIT,
         default: "sandbox.git",
         about: "What one runner finds as the git directory when it implements a task.",
+    },
+    Setting {
+        key: "runners.*.sandbox.max-file-size",
+        variable: None,
+        kind: ValueKind::Positive,
+        expected: MEGABYTES,
+        default: "the value of 'sandbox.max-file-size'",
+        about: "How large a file of one runner may become.",
+    },
+    Setting {
+        key: "runners.*.sandbox.max-processes",
+        variable: None,
+        kind: ValueKind::Positive,
+        expected: PROCESSES,
+        default: "the value of 'sandbox.max-processes'",
+        about: "How many processes and threads one runner may have at once.",
     },
     Setting {
         key: "runners.*.sandbox.network",

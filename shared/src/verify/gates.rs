@@ -6,7 +6,7 @@ use crate::{
     history::Event,
     message::Key,
     name::{Oid, TaskId},
-    queue::{StoredGateResult, load_gate_results},
+    queue::{GATES, StoredGateResult, load_gate_results},
 };
 
 /// The newest results of gates that are recorded in this clone.
@@ -38,7 +38,11 @@ impl Verifier<'_> {
         let mut gated = Vec::new();
         for landing in landings {
             let commit = self.load(landing.commit)?;
-            let named = landing.trailers.get(Key::Gate).filter(|gates| *gates != "none");
+            let named = landing.trailers.get(Key::Gate);
+            if named.is_none() {
+                self.result.unchecked(VerifyCheck::Gates, landing.task(), "its landing names no gates");
+            }
+            let named = named.filter(|gates| *gates != "none");
             gated.push(GatedLanding {
                 task: landing.task(),
                 commit: landing.commit,
@@ -58,7 +62,7 @@ impl Verifier<'_> {
         missing.dedup();
         if !missing.is_empty() {
             let why = format!("no results of the gates of {} are in this clone", missing.join(", "));
-            self.result.unchecked(VerifyCheck::Gates, None, why);
+            self.result.missing(VerifyCheck::Gates, GATES, why);
         }
         Ok(())
     }

@@ -31,7 +31,11 @@ impl Verifier<'_> {
     ) -> Result<(), VerifyError> {
         let Some(steps) = FinalSteps::find(task) else { return Ok(()) };
         let implemented = steps.implement.commit;
-        let Some(base) = run.find_base(self.repository, &task.id, implemented)? else { return Ok(()) };
+        let Some(base) = run.find_base(self.repository, &task.id, implemented)? else {
+            let why = "it is not known at which commit the task began";
+            self.result.unchecked(VerifyCheck::Protected, Some(&task.id), why);
+            return Ok(());
+        };
         let trees = (base.tree, self.repository.tree_of(implemented)?);
         let changes = protection.find_changes(self.repository, trees, &[])?;
         let allowed: Vec<String> = task.events.iter().flat_map(changed_with_permission).collect();

@@ -7,8 +7,8 @@ use crate::{
     history::{Event, Run},
     message::{Key, Status},
     name::{Oid, SessionId, TaskId},
-    queue::Store,
-    session::{RecordKind, SessionReader, StoredRecord, ref_of},
+    queue::{LOGS, Store},
+    session::{RecordKind, SESSIONS, SessionReader, StoredRecord, ref_of},
 };
 
 /// How many entries of a target's log are read.
@@ -33,7 +33,7 @@ impl Verifier<'_> {
                     start.session,
                     ref_of(&start.session)
                 );
-                self.result.unchecked(VerifyCheck::Records, None, why);
+                self.result.missing(VerifyCheck::Records, SESSIONS, why);
             }
             Some(newest) => self.check_session(run, &newest)?,
         }
@@ -143,6 +143,19 @@ impl Verifier<'_> {
     /// The log of the queue must name the landings that are in history.
     fn check_log(&mut self, run: &Run) -> Result<(), VerifyError> {
         let log = Store::new(self.repository).load_logs(&run.scope.branch, LOG_ENTRIES)?;
+        let events = run.tasks.iter().flat_map(|task| &task.events);
+        let is_landing =
+            |event: &&Event| event.status() == Status::Merge && self.within.contains(&event.commit);
+        let is_logged = |event: &&Event| log.iter().any(|entry| entry.commit == Some(event.commit));
+        let unknown = events.filter(is_landing).filter(|event| !is_logged(event));
+        let mut unknown: Vec<String> =
+            unknown.filter_map(|event| event.task()).map(ToString::to_string).collect();
+        unknown.dedup();
+        if !unknown.is_empty() {
+            let why =
+                format!("no log of the merge queue in this clone has the landings of {}", unknown.join(", "));
+            self.result.missing(VerifyCheck::Records, LOGS, why);
+        }
         for entry in log.iter().filter(|entry| entry.outcome == "landed") {
             let Some(commit) = entry.commit else { continue };
             let mut events = run.tasks.iter().flat_map(|task| &task.events);

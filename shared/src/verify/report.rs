@@ -118,6 +118,8 @@ pub struct Unchecked {
     pub task: Option<TaskId>,
     /// Why it could not be made.
     pub reason: String,
+    /// The refs that have to be fetched for it, as a pattern; null if that does not help.
+    pub refs: Option<String>,
 }
 
 /// A commit that was made outside of the run.
@@ -160,6 +162,13 @@ impl Verification {
 
     pub(super) fn unchecked(&mut self, check: VerifyCheck, task: Option<&TaskId>, why: impl AsRef<str>) {
         let reason = plain_text(why.as_ref()).replace('\n', " ");
-        self.not_checked.push(Unchecked { check, task: task.cloned(), reason });
+        self.not_checked.push(Unchecked { check, task: task.cloned(), reason, refs: None });
+    }
+
+    /// Reports a check whose records are not in this clone. They are in refs that begin with `refs`.
+    pub(super) fn missing(&mut self, check: VerifyCheck, refs: &str, why: impl AsRef<str>) {
+        self.unchecked(check, None, why);
+        let last = self.not_checked.last_mut();
+        last.into_iter().for_each(|unchecked| unchecked.refs = Some(format!("{refs}*")));
     }
 }

@@ -61,7 +61,7 @@ impl Pool {
         }
         let mut said =
             format!("{}{}{}", outcome.stdout.text, outcome.stderr.text, trespass.unwrap_or_default());
-        if let Some(note) = describe_denials(&said, confinement.as_ref()) {
+        if let Some(note) = describe_denials(&outcome.words(), confinement.as_ref()) {
             said = format!("{}\n{note}", said.trim_end());
         }
         let said = if said.trim().is_empty() { String::new() } else { format!(":\n{}", said.trim_end()) };

@@ -281,7 +281,9 @@ impl Caller<'_> {
         let said = Redactor::redact(self.secrets, tally.words());
         let complaint = ended.stderr.text.trim_end();
         let words = [said.as_str(), complaint].join("\n").trim().to_owned();
-        let denial = describe_denials(&words, self.confinement.as_ref()).filter(|_| unexplained);
+        let is_unexplained = unexplained || matches!(ended.ending, Ending::Signalled(_));
+        let ending = format!("{words}\n{}", ended.ending);
+        let denial = describe_denials(&ending, self.confinement.as_ref()).filter(|_| is_unexplained);
         if let Some(denial) = &denial {
             (self.on_event)(EventKind::note(format!("  {denial}")));
             open_log(&log_path, &format!("=== {denial} ===\n"))?;

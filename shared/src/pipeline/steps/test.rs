@@ -11,7 +11,7 @@ use crate::{
     name::{Attempt, Oid},
     pipeline::{
         CommandCounts, ConcurrentChildren, Counts, KnownRed, Observed, PipelineError, TO_BE_MENDED,
-        TaskContext, TaskRun,
+        TaskContext, TaskRun, TestsBefore,
         calls::call::{Redaction, open_log, refuse_survivors},
         checkout::{
             guard::joined,
@@ -71,6 +71,7 @@ impl TaskContext<'_> {
         &mut self,
         recorder: &RunRecorder<'_>,
         (phase, commands): (&Task, &[TestCommand]),
+        tests_before: &mut TestsBefore,
         log: &str,
     ) -> Result<TestResult, PipelineError> {
         let first = Attempt(0);
@@ -91,7 +92,8 @@ impl TaskContext<'_> {
         let here = before.map(|before| before.put_back(recorder, other_writers, &mark)).transpose()?;
         let changed = elsewhere.put_back(self.other_test_repos(), other_writers, (&phase.id, first))?;
         let trespass = trespass.or(here.flatten()).or(joined(&changed));
-        Ok(result?.with_violation(trespass))
+        let result = self.require_tests((phase, commands), tests_before, result?, log)?;
+        Ok(result.with_violation(trespass))
     }
 
     /// Runs `commands` for a task. The log gets a heading for each of them, and all of its output.
@@ -128,7 +130,7 @@ impl TaskContext<'_> {
         Ok(sum.result(commands, log))
     }
 
-    /// Runs one command. If it failed, also returns what the sandbox kept it from changing.
+    /// Runs one command. If it failed, also returns what the sandbox kept it from doing.
     fn run_test(
         &mut self,
         task: &Task,
@@ -172,8 +174,7 @@ impl TaskContext<'_> {
         if ended.ending.is_success() {
             return Ok((ended, None));
         }
-        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
-        let denial = describe_denials(&said, confinement.as_ref());
+        let denial = describe_denials(&ended.words(), confinement.as_ref());
         if let Some(denial) = &denial {
             self.emit(&task.id, EventKind::note(format!("  {denial}")));
         }

@@ -1,4 +1,4 @@
-//! How many tests each command ran, before a task and after it: a task must not pass its test step because tests were
+//! How many tests each command ran, before a task or a phase and after it: they must not pass their tests because tests were
 //! removed or skipped. The numbers are recorded in the driver's own commits and read from there, never from a file.
 
 use std::collections::BTreeMap;
@@ -68,13 +68,19 @@ impl CommandCounts {
         Self(lines.filter_map(read_line).collect())
     }
 
-    /// The last known counts of each command before a task: of the newest task that is complete, or of the run's
-    /// baseline. The task's own earlier attempts do not count, because only its base matters.
+    /// The last known counts of each command before a task: of the newest task that is complete, of the newest phase
+    /// whose tests passed, or of the run's baseline. The task's own earlier attempts do not count, because only its base matters.
     pub fn before(repository: &Repository, run: &Run, task: Option<&TaskId>) -> Result<Self, GitError> {
         let is_done = |history: &&TaskHistory| {
             history.is_landed && history.state.state == State::Complete && Some(&history.id) != task
         };
-        let tested = run.tasks.iter().filter(is_done).filter_map(newest_counted);
+        // A phase has no other steps than its tests.
+        let is_phase = |history: &&TaskHistory| {
+            let is_test = |event: &Event| matches!(event.status(), Status::TestPass | Status::TestFail);
+            history.events.iter().all(is_test)
+        };
+        let is_counted = |history: &&TaskHistory| is_done(history) || is_phase(history);
+        let tested = run.tasks.iter().filter(is_counted).filter_map(newest_counted);
         let mut tested: Vec<&Event> = tested.collect();
         tested.sort_by_key(|event| event.time);
         let (baseline, mut all) = Self::of_baseline(repository, run)?;
@@ -171,12 +177,24 @@ impl TaskContext<'_> {
     }
 }
 
-impl TaskRun<'_, '_, '_> {
-    /// Fails a passed test step if a command ran fewer tests than before the task, or skipped more. Records the counts.
-    pub(in crate::pipeline) fn require_tests(
+/// What the tests of a task or a phase are compared with.
+#[derive(Debug)]
+pub struct TestsBefore {
+    /// The last known counts.
+    pub counts: CommandCounts,
+    /// The commit that the work began at, if it is known.
+    pub base: Option<Oid>,
+    /// Whether fewer tests are allowed.
+    pub allows_fewer: bool,
+}
+
+impl TaskContext<'_> {
+    /// Fails a passed test step if a command ran fewer tests than before, or skipped more. Records the counts.
+    pub fn require_tests(
         &mut self,
+        (task, commands): (&Task, &[TestCommand]),
+        before: &mut TestsBefore,
         result: TestResult,
-        commands: &[TestCommand],
         log: &str,
     ) -> Result<TestResult, PipelineError> {
         if !result.is_passed {
@@ -184,29 +202,29 @@ impl TaskRun<'_, '_, '_> {
         }
         let mut falls = Vec::new();
         for command in commands {
-            let Some(key) = self.context.count_key(self.task, &command.command) else { continue };
+            let Some(key) = self.count_key(task, &command.command) else { continue };
             let Some(now) = result.counted.find(&key) else { continue };
-            let fall = self.tests_before.find(&key).and_then(|before| find_fall(&key, before, now));
+            let fall = before.counts.find(&key).and_then(|before| find_fall(&key, before, now));
             let Some(fall) = fall.filter(|fall| !falls.contains(fall)) else { continue };
-            // Others may have removed the tests: then they are missing without the task's work, too.
-            if let Some(base) = self.count_base(&command.command)? {
-                self.tests_before.0.insert(key.clone(), base);
+            // Others may have removed the tests: then they are missing without this work, too.
+            if let Some(base) = self.count_base(task, before.base, &command.command)? {
+                before.counts.0.insert(key.clone(), base);
                 falls.extend(find_fall(&key, base, now));
             } else {
                 falls.push(fall);
             }
         }
-        let options = self.context.run.options;
         let counted = result.counted.quoted();
         if falls.is_empty() {
             return Ok(TestResult { body: result.body.followed_by(counted), ..result });
         }
-        if options.allow_fewer || options.protection.allows_fewer_tests(self.task) {
+        if self.run.options.allow_fewer || before.allows_fewer {
             let body = Body::new(ALLOWED, &falls.join("\n")).followed_by(result.body).followed_by(counted);
             return Ok(TestResult { body, ..result });
         }
+        let place = if task.is_leaf() { "the task" } else { "a task of the phase" };
         let why = format!(
-            "{}; to allow it, add [allow:fewer-tests] to the task in the plan, or use --allow fewer-tests",
+            "{}; to allow it, add [allow:fewer-tests] to {place} in the plan, or use --allow fewer-tests",
             falls.join("; ")
         );
         let body = Body::new(FAILED, &why).followed_by(result.body);
@@ -215,17 +233,25 @@ impl TaskRun<'_, '_, '_> {
         Ok(TestResult { is_passed: false, why: Some(why), body, trailers, ..result })
     }
 
-    /// Runs a command at the commit that the task began at, if there is a place for it, and returns its counts.
-    fn count_base(&mut self, command: &str) -> Result<Option<Counts>, PipelineError> {
-        if self.context.find_tool(command).is_some() || self.context.place_of(self.task) != self.context.dir {
+    /// Runs a command at the commit that the work began at, if there is a place for it, and returns its counts.
+    fn count_base(
+        &mut self,
+        task: &Task,
+        base: Option<Oid>,
+        command: &str,
+    ) -> Result<Option<Counts>, PipelineError> {
+        if self.find_tool(command).is_some() || self.place_of(task) != self.dir {
             return Ok(None);
         }
-        let Some(mut counter) = self.context.base_counter.take() else { return Ok(None) };
-        let counted = counter(self.base.commit, command);
-        self.context.base_counter = Some(counter);
+        let Some(base) = base else { return Ok(None) };
+        let Some(mut counter) = self.base_counter.take() else { return Ok(None) };
+        let counted = counter(base, command);
+        self.base_counter = Some(counter);
         counted
     }
+}
 
+impl TaskRun<'_, '_, '_> {
     /// The part of a reviewer's prompt about the tests that ran.
     pub(in crate::pipeline) fn describe_tests(&self) -> String {
         let passed = self.events.iter().rfind(|event| event.status() == Status::TestPass);
@@ -233,7 +259,7 @@ impl TaskRun<'_, '_, '_> {
         let mut lines: Vec<String> = Vec::new();
         for command in self.context.run.options.tests_of(self.task).0 {
             let Some(key) = self.context.count_key(self.task, &command.command) else { continue };
-            let line = match (self.tests_before.find(&key), now.find(&key)) {
+            let line = match (self.tests_before.counts.find(&key), now.find(&key)) {
                 (None, None) => continue,
                 (None, Some(now)) => format!("- '{key}': {}", describe(now)),
                 (Some(before), Some(now)) => {

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The prefix of the refs of results.
-pub(in crate::queue) const GATES: &str = "refs/arborist/gates/";
+pub const GATES: &str = "refs/arborist/gates/";
 /// How many results are kept in refs.
 const MOST: usize = 500;
 /// For how many seconds a failure on the target is assumed to persist.
@@ -182,9 +182,8 @@ impl GitQueue<'_> {
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
-        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         if !ended.ending.is_success()
-            && let Some(words) = describe_denials(&said, confinement.as_ref())
+            && let Some(words) = describe_denials(&ended.words(), confinement.as_ref())
         {
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }

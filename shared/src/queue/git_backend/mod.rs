@@ -16,8 +16,7 @@ mod resolving;
 mod unfinished_merge;
 mod withdraw;
 
-pub(super) use gating::GATES;
-pub use gating::GateResults;
+pub use gating::{GATES, GateResults};
 pub use handover::{Handover, OtherFiles, opened_for};
 pub use other_landings::finish_landings;
 pub(super) use other_repos::OtherTarget;
