@@ -138,7 +138,7 @@ fn the_check_names_the_limits() {
     for mode in modes() {
         let run = check(mode);
         assert_eq!(row(&run, "write large files"), "limited to 20 MB", "{mode}");
-        let processes = if is_root(&repo) { "not enforced" } else { "limited to 1 processes" };
+        let processes = if is_root(&repo) { "not enforced" } else { "limited to 1 process" };
         assert_eq!(row(&run, "run many processes"), processes, "{mode}");
     }
     assert_eq!(repo.git(["status", "--porcelain", "--ignored"]).answer(), "");

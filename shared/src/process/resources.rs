@@ -8,7 +8,7 @@ use std::{io, process::Command};
 
 use rustix::process::{Resource, getrlimit, getuid};
 
-use super::{Program, mounts::wrap_with};
+use super::{Program, mounts::wrap_with, table};
 
 /// Sets the size of files in blocks and the number of processes, each if it is not empty. `-u` is the option of bash,
 /// `-p` that of dash.
@@ -67,59 +67,16 @@ fn allowed(resource: Resource, wanted: u64) -> u64 {
 /// How many processes the system counts that are not the child's. It counts all processes of the user, but since Linux
 /// 5.14 separately in each user namespace, and bubblewrap has one process in its own.
 fn others(has_namespace: bool) -> u64 {
-    if has_namespace && !getuid().is_root() && system::counts_in_namespaces() {
+    if has_namespace && !getuid().is_root() && counts_in_namespaces() {
         1
     } else {
-        system::count_processes(getuid().as_raw())
+        table::count_processes(getuid().as_raw())
     }
 }
 
-#[cfg(target_os = "linux")]
-mod system {
-    use std::fs;
-
-    pub(super) fn counts_in_namespaces() -> bool {
-        let uname = rustix::system::uname();
-        let release = uname.release().to_string_lossy();
-        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
-        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 14)
-    }
-
-    /// Threads count as processes.
-    pub(super) fn count_processes(user: u32) -> u64 {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let processes =
-            entries.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit));
-        let statuses = processes.filter_map(|entry| fs::read_to_string(entry.path().join("status")).ok());
-        statuses.filter_map(|status| count_threads(&status, user)).sum()
-    }
-
-    /// The number of threads of a process, if it is one of this user.
-    fn count_threads(status: &str, user: u32) -> Option<u64> {
-        let field = |name: &str| {
-            let value = status.lines().find_map(|line| line.strip_prefix(name))?;
-            value.split_ascii_whitespace().next()?.parse::<u64>().ok()
-        };
-        (field("Uid:")? == u64::from(user)).then(|| field("Threads:").unwrap_or(1))
-    }
-
-    #[test]
-    fn threads_of_the_user_are_counted() {
-        let status = "Name:\tUid: 7\nUid:\t1000\t0\t0\t0\nThreads:\t3\n";
-        assert_eq!((count_threads(status, 1000), count_threads(status, 0)), (Some(3), None));
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod system {
-    use std::process::Command;
-
-    pub(super) fn counts_in_namespaces() -> bool {
-        false
-    }
-
-    pub(super) fn count_processes(user: u32) -> u64 {
-        let listed = Command::new("ps").args(["-U", &user.to_string(), "-o", "pid="]).output();
-        listed.map_or(0, |listed| listed.stdout.split(|byte| *byte == b'\n').count() as u64)
-    }
+fn counts_in_namespaces() -> bool {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    cfg!(target_os = "linux") && (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 14)
 }

@@ -148,6 +148,11 @@ pub(super) fn waits_at_named_pipe(pid: u32) -> bool {
     system::waits_at_named_pipe(pid)
 }
 
+/// The number of processes of a user, as the system counts them for its limit: threads count, too.
+pub(super) fn count_processes(user: u32) -> u64 {
+    system::count(user)
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use std::{
@@ -223,6 +228,22 @@ mod system {
             zombie: matches!(*fields.first()?, "Z" | "X"),
             started: (*fields.get(19)?).to_owned(),
         })
+    }
+
+    pub(super) fn count(user: u32) -> u64 {
+        let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = pids.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit));
+        let statuses = pids.filter_map(|entry| fs::read_to_string(entry.path().join("status")).ok());
+        statuses.filter_map(|status| count_threads(&status, user)).sum()
+    }
+
+    /// The number of threads of a process, if it is one of this user.
+    pub(super) fn count_threads(status: &str, user: u32) -> Option<u64> {
+        let field = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+            value.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        };
+        (field("Uid:")? == u64::from(user)).then(|| field("Threads:").unwrap_or(1))
     }
 
     pub(super) fn environment(pid: u32) -> Option<Vec<u8>> {
@@ -310,6 +331,11 @@ mod system {
         })
     }
 
+    pub(super) fn count(user: u32) -> u64 {
+        let listed = Command::new("ps").args(["-U", &user.to_string(), "-o", "pid="]).output();
+        listed.map_or(0, |listed| listed.stdout.split(|byte| *byte == b'\n').count() as u64)
+    }
+
     pub(super) fn environment(_pid: u32) -> Option<Vec<u8>> {
         None
     }
@@ -375,6 +401,13 @@ mod tests {
         assert!(!system::took_lock(std::process::id(), inode));
         file.as_file().lock().unwrap();
         assert!(system::took_lock(std::process::id(), inode) && !system::took_lock(1, inode));
+    }
+
+    #[test]
+    fn threads_of_the_user_are_counted() {
+        let status = "Name:\tUid: 7\nUid:\t1000\t0\t0\t0\nThreads:\t3\n";
+        let count = |user| system::count_threads(status, user);
+        assert_eq!((count(1000), count(0)), (Some(3), None));
     }
 
     #[test]

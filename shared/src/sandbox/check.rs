@@ -161,7 +161,8 @@ impl Sandbox {
             Some(most) => {
                 let said = run(shell(PROCESSES, &place, confinement))?;
                 let is_limited = said.trim() != "unlimited" && !rustix::process::getuid().is_root();
-                let limited = RuleOutcome::Limited { most, unit: "processes" };
+                let unit = if most == 1 { "process" } else { "processes" };
+                let limited = RuleOutcome::Limited { most, unit };
                 if is_limited { limited } else { RuleOutcome::NotEnforced }
             }
         };

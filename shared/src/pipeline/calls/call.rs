@@ -281,9 +281,9 @@ impl Caller<'_> {
         let said = Redactor::redact(self.secrets, tally.words());
         let complaint = ended.stderr.text.trim_end();
         let words = [said.as_str(), complaint].join("\n").trim().to_owned();
-        let is_unexplained = unexplained || matches!(ended.ending, Ending::Signalled(_));
+        let may_be_denied = unexplained || matches!(ended.ending, Ending::Signalled(_));
         let ending = format!("{words}\n{}", ended.ending);
-        let denial = describe_denials(&ending, self.confinement.as_ref()).filter(|_| is_unexplained);
+        let denial = describe_denials(&ending, self.confinement.as_ref()).filter(|_| may_be_denied);
         if let Some(denial) = &denial {
             (self.on_event)(EventKind::note(format!("  {denial}")));
             open_log(&log_path, &format!("=== {denial} ===\n"))?;
