@@ -64,6 +64,7 @@ mod three_way;
 // Index files, and snapshots of a worktree.
 mod child_input_files;
 mod files;
+mod folder_links;
 mod folder_watch;
 mod hidden_files;
 mod index_entries;

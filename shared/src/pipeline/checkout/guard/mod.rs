@@ -483,9 +483,12 @@ impl PlaceWatch {
         match self.repository.move_planted_git() {
             Ok(moved) if moved.is_empty() => None,
             Ok(moved) => {
-                let shown = moved.iter().map(|PlantedRepository { path, kept }| {
+                let shown = moved.iter().map(|PlantedRepository { path, kept, link_to }| {
                     let kept = kept.as_ref().map(|kept| format!(", which is kept in {}", kept.display()));
-                    visible(&path.to_string_lossy()) + &kept.unwrap_or_default()
+                    let link = link_to.as_ref().map(|link_to| {
+                        format!(", a link to '{}', which is removed", visible(&link_to.to_string_lossy()))
+                    });
+                    visible(&path.to_string_lossy()) + &kept.or(link).unwrap_or_default()
                 });
                 let shown: Vec<String> = shown.collect();
                 Some(format!("it made a repository in a folder of the checkout: {}", shown.join("; ")))
