@@ -73,6 +73,7 @@ mod index_install;
 mod known_index;
 mod nested_repositories;
 mod plain_files;
+mod planted_gitlinks;
 mod saved_checkout;
 mod scan;
 mod snapshot;

@@ -140,6 +140,8 @@ pub struct PlaceWatch {
     running_children: RunningChildren,
     own: WatchedCopy,
     modules: Modules,
+    /// The paths of submodules in the index.
+    gitlinks: BTreeSet<Vec<u8>>,
     repository: Repository,
     /// The commands of reviewers.
     reviewers: Arc<CommandWords>,
@@ -357,6 +359,7 @@ impl ConfigWatch {
         // Files first, so that the git commands below obey the original configuration.
         found.extend(self.place.remove_special());
         found.extend(self.place.move_planted_git());
+        found.extend(self.place.take_out_gitlinks());
         found.extend(self.repo.refs.restore());
         found.extend(self.other_repos.iter().flat_map(|(name, watch)| in_repo(name, watch.refs.restore())));
         found.dedup();
@@ -436,6 +439,7 @@ impl PlaceWatch {
             running_children,
             own: own(repository, &reviewers, running_children),
             modules: Modules::find(&repository.git_dir),
+            gitlinks: surface::known_gitlinks(repository),
             special,
             repository: repository.clone(),
             reviewers,
@@ -470,6 +474,7 @@ impl PlaceWatch {
         let mut found = self.restore_files();
         found.extend(self.remove_special());
         found.extend(self.move_planted_git());
+        found.extend(self.take_out_gitlinks());
         found
     }
 
@@ -494,6 +499,18 @@ impl PlaceWatch {
                 Some(format!("it made a repository in a folder of the checkout: {}", shown.join("; ")))
             }
             Err(error) => Some(format!("it may have made a repository in a folder of the checkout: {error}")),
+        }
+    }
+
+    fn take_out_gitlinks(&self) -> Option<String> {
+        match self.repository.take_out_gitlinks(&self.gitlinks) {
+            Ok(paths) if paths.is_empty() => None,
+            Ok(paths) => {
+                let shown: Vec<String> =
+                    paths.iter().map(|path| visible(&String::from_utf8_lossy(path))).collect();
+                Some(format!("it added a submodule to the index, which is taken out again: {}", shown.join(", ")))
+            }
+            Err(error) => Some(format!("it may have added a submodule to the index: {error}")),
         }
     }
 

@@ -478,7 +478,7 @@ fn connections(top: &Path, gitlinks: BTreeSet<Vec<u8>>) -> Vec<WatchedItem> {
 
 /// The paths of submodules: those of the commit when the first child began, and all that an index contained since. A
 /// path that a child removes from the index stays known.
-fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
+pub(super) fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
     static KNOWN: Mutex<BTreeMap<PathBuf, BTreeSet<Vec<u8>>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.entry(repository.common_dir.clone()).or_insert_with(|| {
