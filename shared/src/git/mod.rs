@@ -29,6 +29,7 @@ mod packed_refs;
 mod recovery_notes;
 mod ref_files;
 mod ref_updater;
+mod reflog_links;
 mod reflogs;
 mod refs;
 mod transaction;

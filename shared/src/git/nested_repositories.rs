@@ -12,8 +12,8 @@ use std::{
 
 use super::{
     GitError, PrivateIndex, Repository, UncommittedPath, command::checked, folder_links::FolderLink,
-    harmless_settings::runs_nothing, misplaced_files::move_aside, scan::Scan, submodules::list_gitlinks, worktree_git_dirs::is_own_git_dir,
-    worktree_link::target_of,
+    harmless_settings::runs_nothing, misplaced_files::move_aside, scan::Scan, submodules::list_gitlinks,
+    worktree_git_dirs::is_own_git_dir, worktree_link::target_of,
 };
 use crate::safe_files::{self, FileKind};
 

@@ -508,7 +508,10 @@ impl PlaceWatch {
             Ok(paths) => {
                 let shown: Vec<String> =
                     paths.iter().map(|path| visible(&String::from_utf8_lossy(path))).collect();
-                Some(format!("it added a submodule to the index, which is taken out again: {}", shown.join(", ")))
+                Some(format!(
+                    "it added a submodule to the index, which is taken out again: {}",
+                    shown.join(", ")
+                ))
             }
             Err(error) => Some(format!("it may have added a submodule to the index: {error}")),
         }
