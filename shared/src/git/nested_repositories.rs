@@ -121,6 +121,14 @@ impl Repository {
         Ok(moved)
     }
 
+    /// Whether a folder around this path, which is relative to the top, looks like a bare repository.
+    #[must_use]
+    pub fn is_in_bare(&self, path: &Path) -> bool {
+        let Some(top) = &self.worktree else { return false };
+        let inner = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        inner.into_iter().any(|folder| looks_bare(&top.join(folder)))
+    }
+
     /// Whether a `.git` file belongs to another worktree or to a submodule of this repository.
     pub(super) fn is_own_link(&self, path: &Path) -> bool {
         ["worktrees", "modules"].iter().any(|folder| leads_into(path, &self.common_dir.join(folder)))
@@ -214,6 +222,18 @@ impl Repository {
     pub fn list_ignored(&self) -> Result<Vec<PathBuf>, GitError> {
         let command = self.git("ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
         let printed = command.args(["--directory", "--full-name", "--", ":/"]).stdout()?;
+        let paths = printed.split(|b| *b == 0).filter(|path| !path.is_empty());
+        Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+    }
+
+    /// The ignored files at or below these paths. A repository is one path, which ends in a slash.
+    pub fn list_ignored_at<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<Vec<PathBuf>, GitError> {
+        let command = self.git("ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
+        let names = names.map(|name| format!(":(top,icase,literal){}", name.trim_end_matches('/')));
+        let printed = command.args(["--full-name", "--"]).args(names).stdout()?;
         let paths = printed.split(|b| *b == 0).filter(|path| !path.is_empty());
         Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
     }
