@@ -257,3 +257,20 @@ printf '[core]\\n\\tfsmonitor = false\\n' >> \"$file\"; done";
         assert!(!landed.contains("fsmonitor"), "{options:?}: {landed}");
     }
 }
+
+#[test]
+fn a_file_that_another_repository_includes_is_put_back_in_the_users_checkout_too() {
+    let plan = "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n";
+    let workspace =
+        workspace(plan, "printf '[core]\\n\\tfsmonitor = false\\n' >> \"$ROOT/repo/shared.gitconfig\"");
+    workspace.git(["config", "--global", "arborist.session.branch", "false"]).succeeds();
+    workspace.write("shared.gitconfig", "[alias]\n\tx = log\n");
+    workspace.commit("settings\n");
+    let include = ["config", "include.path", "../../repo/shared.gitconfig"];
+    workspace.git_in(&workspace.clone_of("backend"), include).succeeds();
+    let words = "'shared.gitconfig' belongs to the git configuration of another repository of the run";
+    // The attempts after the one that changed it do not fail.
+    gardener(&workspace, &[]).succeeds().err(words).out("3 completed");
+    assert_eq!(failures(&workspace), 1);
+    assert_eq!(workspace.read("shared.gitconfig"), "[alias]\n\tx = log\n");
+}

@@ -406,7 +406,13 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
     let hooks = hooks.filter_map(|hooks| counterpart(repository, &safe_files::resolved(hooks)));
     items.extend(hooks.flat_map(|hooks| hook_items(top, hooks)));
     let of_others = NamedFiles::find_of_others(repository);
-    for path in of_others.iter().filter_map(|file| counterpart(repository, file)) {
+    // Unlike files of its own configuration, those of others are restored only here, even in the checkout that they name.
+    let real_top = safe_files::resolved(top);
+    let here = |file: &Path| {
+        let inner = file.strip_prefix(&real_top).ok().filter(|inner| !inner.starts_with(".git"));
+        inner.map(|inner| top.join(inner))
+    };
+    for path in of_others.iter().filter_map(|file| here(file).or_else(|| counterpart(repository, file))) {
         let mut found = if path.is_dir() {
             hook_items(top, path)
         } else {
