@@ -48,7 +48,7 @@ impl IgnoredSettings {
         match list(&self.repository, top, &self.names) {
             Ok(now) => found.extend(now.difference(&self.known).map(|path| self.move_new(top, path))),
             Err(error) => {
-                found.push(format!("settings of the reviewer's program could not be listed: {error}"))
+                found.push(format!("settings of the reviewer's program could not be listed: {error}"));
             }
         }
         found.extend(self.before.restore());
