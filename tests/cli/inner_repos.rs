@@ -316,3 +316,27 @@ fn folders_may_become_links_to_places_without_a_planted_repository() {
         assert!(repo.path("vendor/plain").is_symlink(), "{deed}");
     }
 }
+
+#[test]
+fn a_git_file_in_an_ignored_folder_leads_to_no_repository_below_the_worktrees() {
+    let config =
+        "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = \"touch $HOME/planted; false\"\\n'";
+    let through_common = format!(
+        "top=$PWD; mkdir -p vendor/ec/objects vendor/ec/refs .git/worktrees/w; {config} > vendor/ec/config
+echo $top/vendor/.git > .git/worktrees/w/gitdir; echo $top/vendor/ec > .git/worktrees/w/commondir
+echo 'ref: refs/heads/main' > .git/worktrees/w/HEAD; echo gitdir: $top/.git/worktrees/w > vendor/.git"
+    );
+    let deep = format!(
+        "d=$PWD/.git/worktrees/x/y; mkdir -p \"$d/objects\" \"$d/refs\"; echo 'ref: refs/heads/main' > \"$d/HEAD\"
+{config} > \"$d/config\"; echo gitdir: \"$d\" > vendor/.git"
+    );
+    for mode in modes() {
+        for deed in [&through_common, &deep] {
+            let repo = repo(deed);
+            repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+            assert!(!repo.path("vendor/.git").exists(), "{mode}: {deed}");
+            let _ = repo.git(["-C", "vendor", "status"]).code();
+            assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
+        }
+    }
+}

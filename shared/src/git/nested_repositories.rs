@@ -13,7 +13,7 @@ use std::{
 use super::{
     GitError, PrivateIndex, Repository, UncommittedPath, command::checked, folder_links::FolderLink,
     harmless_settings::runs_nothing, misplaced_files::move_aside, scan::Scan, submodules::list_gitlinks,
-    worktree_git_dirs::is_own_git_dir, worktree_link::target_of,
+    worktree_git_dirs::is_own_git_dir, worktree_link::target_of, worktrees::top_of_git_dir,
 };
 use crate::safe_files::{self, FileKind};
 
@@ -131,7 +131,20 @@ impl Repository {
 
     /// Whether a `.git` file belongs to another worktree or to a submodule of this repository.
     pub(super) fn is_own_link(&self, path: &Path) -> bool {
-        ["worktrees", "modules"].iter().any(|folder| leads_into(path, &self.common_dir.join(folder)))
+        leads_into(path, &self.common_dir.join("modules")) || self.is_worktree_link(path)
+    }
+
+    /// Whether a `.git` file and the git directory of a worktree name each other. Any other folder there may be a whole
+    /// repository, or lead to one.
+    fn is_worktree_link(&self, path: &Path) -> bool {
+        let worktrees = safe_files::resolved(&self.common_dir.join("worktrees"));
+        let Some(git_dir) = find_git_dir(path).filter(|git_dir| git_dir.parent() == Some(&*worktrees)) else {
+            return false;
+        };
+        let top = top_of_git_dir(&git_dir).and_then(|top| top.canonicalize().ok());
+        top.is_some()
+            && top == path.parent().and_then(|top| top.canonicalize().ok())
+            && has_own_commondir(&git_dir)
     }
 
     /// Moves a folder aside, and removes anything else than a folder or a file.
@@ -479,11 +492,22 @@ pub(super) fn could_run(git_dir: &Path) -> bool {
 
 /// Whether a `.git` file names a folder below `git_dir`. Links on the way are followed, as git does.
 pub(super) fn leads_into(link: &Path, git_dir: &Path) -> bool {
-    let folder = link.parent().unwrap_or(link);
-    let content = safe_files::read(link).unwrap_or_default();
-    let Some(named) = content.strip_prefix(b"gitdir: ") else { return false };
-    let target = folder.join(OsStr::from_bytes(named.trim_ascii_end())).canonicalize();
-    target.is_ok_and(|target| target.starts_with(safe_files::resolved(git_dir)))
+    find_git_dir(link).is_some_and(|target| target.starts_with(safe_files::resolved(git_dir)))
+}
+
+/// The folder that a `.git` file names, without links.
+fn find_git_dir(link: &Path) -> Option<PathBuf> {
+    let content = safe_files::read(link).ok()?;
+    let named = content.strip_prefix(b"gitdir: ")?;
+    link.parent()?.join(OsStr::from_bytes(named.trim_ascii_end())).canonicalize().ok()
+}
+
+/// Whether the git directory of a worktree leads to the repository that it is in. git writes this file after the folder.
+pub(super) fn has_own_commondir(git_dir: &Path) -> bool {
+    match safe_files::read(&git_dir.join("commondir")) {
+        Ok(named) => named.trim_ascii_end() == b"../..",
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// A repository at or below a folder. Links are not followed.
