@@ -21,6 +21,8 @@ pub(super) enum Form {
     Heading,
     /// A row of a table.
     Row,
+    /// A row of a table that only lists ids. It is a task beside others whose ids look the same.
+    ListedRow,
     /// A list item without a box.
     Bullet,
     /// A list item with a box and without an id. Its id is made from its text.
@@ -50,6 +52,8 @@ pub(super) struct TaskEntry {
     pub(super) lead: Lead,
     /// Whether its id is made from its text.
     pub(super) is_unnamed: bool,
+    /// What its heading calls it, where a field below that tells its id.
+    pub(super) written: Option<TaskId>,
 }
 
 /// What introduces a list of boxes without ids.
@@ -80,6 +84,7 @@ impl TaskEntry {
             steps: (0, 0),
             lead: Lead::None,
             is_unnamed: form == Form::Plain,
+            written: None,
         }
     }
 
@@ -295,8 +300,12 @@ impl<'a> Builder<'_, 'a> {
 
     pub(super) fn row(&mut self, at: usize, row: table::TaskRow<'a>) {
         let (id, place) = (row.head.id.to_owned(), row.at);
-        self.outline.unread.push((place, Some(id), Why::Row));
-        if let Some(entry) = self.entry(Form::Row, at, row.head) {
+        let form = if row.is_listed { Form::ListedRow } else { Form::Row };
+        // Requirements and risks are listed so too. Lines that look like the tasks are noted when these are known.
+        if !row.is_listed {
+            self.outline.unread.push((place, Some(id), Why::Row));
+        }
+        if let Some(entry) = self.entry(form, at, row.head) {
             let entry = &mut self.outline.entries[entry];
             (entry.at, entry.mark, entry.mark_at, entry.lines) = (place, row.mark, row.mark_at, 0..0);
             entry.say("");

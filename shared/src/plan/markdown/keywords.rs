@@ -100,6 +100,12 @@ const LABELS: [&str; 39] = [
     "前置條件",
 ];
 
+/// Whether a label is a word that says what is waited for, as "Prerequisites".
+pub(super) fn is_needs_label(label: &str) -> bool {
+    let label = label.trim_matches(['*', '_', '`', ' ']).to_lowercase();
+    LABELS.contains(&label.as_str())
+}
+
 /// The longest word of [`keyword_at`] in bytes; longer ones need not be looked at.
 const LONGEST: usize = 22;
 
@@ -457,6 +463,15 @@ pub(super) fn is_independent_word(word: &str) -> bool {
     ];
     let lower = word.to_lowercase();
     lower == "independent" || STEMS.iter().any(|stem| lower.starts_with(stem))
+}
+
+/// Whether a word says that nothing is waited for, in the languages that people use.
+pub(super) fn is_none_word(word: &str) -> bool {
+    const NONE: [&str; 21] = [
+        "none", "nothing", "n", "no", "无", "無", "無し", "なし", "없음", "aucune", "aucun", "ninguna", "ninguno",
+        "nenhuma", "nenhum", "keine", "nessuna", "brak", "нет", "немає", "yok",
+    ];
+    NONE.contains(&word.to_lowercase().as_str())
 }
 
 /// Words that may stand between a keyword and its object.

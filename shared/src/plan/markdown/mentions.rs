@@ -113,6 +113,10 @@ impl Mentions<'_> {
         let (name, end) = match token.what {
             Piece::Id(first) => match range_end(clause, at + 1) {
                 Some((Piece::Id(last), end)) => (Name::Range(first, last), end),
+                // "TSK-UI-001〜008".
+                Some((Piece::Number(last), end)) if self.known.find_short_end(first, last).is_some() => {
+                    (Name::Range(first, last), end)
+                }
                 _ => (Name::Task(first), at + 1),
             },
             Piece::Phase(label) => phase_from(clause, at, label),

@@ -1,16 +1,17 @@
 //! Builds the outline of a file, line by line.
 
-use std::{collections::HashSet, ops::Range};
+use std::ops::Range;
 
 use super::{
     Offset, PlanLine,
     asides::{is_history, leads_to_checks},
     entry::{Form, Lead, TICKS, Why},
     head::{Checkbox, TaskLine, checkbox},
+    heading_ids::HeadingIds,
     ids,
     line_shapes::{bold_label, bold_part, mentions_order, opens_fence, outdented},
     lines::LineKind,
-    naming::{FamilyIds, Names, family_ids, series_headings},
+    naming::{FamilyIds, Names, family_ids},
     outline::{Block, Outline},
     prose::{ProseTask, ProseTasks},
     section::{HeadingSection, is_about_parallel, is_dependencies, phase_label, says_needs, says_when},
@@ -50,8 +51,7 @@ pub(super) struct Builder<'f, 'a> {
     reading: Reading,
     /// Whether `A1` and `DB-1` are ids.
     pub(super) family_ids: FamilyIds,
-    /// Headings with ids such as `P001`, by line.
-    series: HashSet<usize>,
+    heading_ids: HeadingIds<'a>,
 }
 
 /// The outline of a file, read in one way.
@@ -68,7 +68,7 @@ pub(super) fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], read
         lead: Lead::None,
         reading,
         family_ids: family_ids(lines),
-        series: series_headings(lines),
+        heading_ids: HeadingIds::find(lines),
     };
     let mut at = 0;
     while at < lines.len() {
@@ -170,13 +170,18 @@ impl<'a> Builder<'_, 'a> {
         let is_counted =
             self.reading.counted_level.is_some_and(|level| self.lines[at].kind == LineKind::Heading(level));
         let is_id = |head: &TaskLine<'_>| head.is_worded || self.is_bare_id(head.id) || is_counted;
-        let of_series = || TaskLine::parse_series(rest).filter(|_| self.series.contains(&at));
-        let Some(head) = TaskLine::parse(rest).filter(is_id).or_else(of_series) else {
+        let of_series = || TaskLine::parse_series(rest).filter(|_| self.heading_ids.is_titled(at));
+        let head = TaskLine::parse(rest).filter(is_id).or_else(of_series);
+        let field = self.heading_ids.field(at);
+        let Some(mut head) = head.or_else(|| field.map(|_| TaskLine::plain(rest))) else {
             return boxed.and_then(|mark| self.boxed_heading(at, mark, rest));
         };
+        // "### Task 4: …" with a field "ID: T-4".
+        let written = field.and_then(|id| ids::parse(std::mem::replace(&mut head.id, id)));
         // "### 3. Add the table ✅" is done as well.
         let is_ticked = rest.trim_start().starts_with(TICKS) || rest.trim_end().ends_with(TICKS);
         let entry = self.entry(Form::Heading, at, head)?;
+        self.outline.entries[entry].written = written;
         if is_ticked {
             self.outline.entries[entry].mark = Mark::Done;
         }
@@ -322,23 +327,14 @@ impl<'a> Builder<'_, 'a> {
         if !is_history && !table.waves.is_empty() {
             self.outline.wave_tables.push(table.waves);
         }
-        if let Some(heading) = self.heading_id() {
-            self.outline.cells.extend(table::properties(&self.lines[at..end], heading));
+        if let Some(task) = self.section.and_then(|section| self.outline.sections[section].task) {
+            self.outline.cells.extend(table::properties(&self.lines[at..end], task));
         }
         if self.lines[at].indent == 0 {
             self.leave();
         }
         (at..end).for_each(|at| self.prose(at));
         end
-    }
-
-    /// The id in the heading of this section, if that is a task.
-    fn heading_id(&self) -> Option<(&'a str, Offset)> {
-        let section = &self.outline.sections[self.section?];
-        section.task?;
-        let title = self.file.line_text(section.at).trim_start_matches(['#', ' ']);
-        let title = checkbox(title).map_or(title, |(_, rest)| rest);
-        Some((TaskLine::parse(title)?.id, section.at))
     }
 
     /// A line that belongs to the open task.

@@ -6,7 +6,7 @@ use super::{
     asides::{has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary},
     entry::{Form, Lead, TaskEntry, Why},
     ids,
-    naming::{Names, stable_hash, virtual_id},
+    naming::{Names, id_shape, id_shapes, stable_hash, virtual_id},
     outline::{Checks, Outline},
     section::{HeadingSection, counted_label, phase_label},
     table::status_mark,
@@ -123,7 +123,43 @@ fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> V
     outline.unread.extend(numbers);
     settle_plain_boxes(file, outline, form, &mut is_task);
     settle_bullets(outline, form, &mut is_task);
+    settle_rows(outline, form, &mut is_task);
     is_task
+}
+
+/// Beside boxes and headings, the rows of a section are tasks if all of them have new ids that look like those of the tasks.
+fn settle_rows(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
+    const FEWEST: usize = 2;
+    let is_row = |entry: &TaskEntry| matches!(entry.form, Form::Row | Form::ListedRow);
+    if form != Form::Box || !outline.entries.iter().any(is_row) {
+        return;
+    }
+    let tasks = outline.entries.iter().zip(&*is_task).filter(|(_, is_task)| **is_task);
+    let shapes = id_shapes(tasks.clone().map(|(entry, _)| entry));
+    let known: HashSet<String> = tasks.map(|(entry, _)| entry.id.folded()).collect();
+    let mut rows: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+    for (at, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| is_row(entry)) {
+        rows.entry(entry.section).or_default().push(at);
+    }
+    let is_aside = |section: &HeadingSection| {
+        is_summary(&section.title) || is_history(&section.title) || is_for_later(&section.title)
+    };
+    for (section, rows) in rows {
+        let new: Vec<usize> = rows
+            .iter()
+            .copied()
+            .filter(|at| !known.contains(&outline.entries[*at].id.folded()))
+            .collect();
+        let mut around = std::iter::successors(section, |at| outline.sections[*at].parent)
+            .map(|at| &outline.sections[at])
+            .filter(|section| section.level > 1);
+        // Some may have a heading that tells more about them.
+        let is_alike = |at: &usize| id_shape(outline.entries[*at].id.as_str()).is_some_and(|shape| shapes.contains(&shape));
+        let is_whole = new.len() == rows.len() && new.len() >= FEWEST && new.iter().all(is_alike);
+        if is_whole && !around.any(is_aside) {
+            new.into_iter().for_each(|at| is_task[at] = true);
+        }
+    }
 }
 
 /// Beside boxes, items with new ids and without boxes are tasks where a whole section is written so.

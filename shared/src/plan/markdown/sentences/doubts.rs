@@ -3,7 +3,7 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, Sense},
+        keywords::{ClauseVoice, Keyword, Sense, is_none_word},
         mentions::{List, PlacedName},
         tokens::{Piece, Token},
     },
@@ -143,10 +143,10 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Depends on: (none — can start at once)".
     pub(super) fn says_none(&self, at: usize) -> bool {
         const SHORTLY: usize = 6;
-        const NONE: [&str; 9] =
-            ["none", "nothing", "nenhuma", "ninguna", "aucune", "keine", "brak", "无", "なし"];
         let end = self.clause.len().min(at + SHORTLY);
-        self.clause[at..end].iter().any(|token| matches!(token.what, Piece::Word(word) if NONE.iter().any(|none| word.eq_ignore_ascii_case(none))))
+        // "no" and "n" mean much else in a sentence.
+        let is_none = |word: &str| word.len() > 2 && is_none_word(word);
+        self.clause[at..end].iter().any(|token| matches!(token.what, Piece::Word(word) if is_none(word)))
     }
 
     /// "(depends on the schema)", "…; depends on the schema": apart from the title of the task.

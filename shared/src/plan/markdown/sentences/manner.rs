@@ -237,11 +237,11 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "T188, T189, T190 (parallel)", "T188, T189 [P]": the brackets behind a list say how its members run.
     pub(super) fn note_parallel_remark(&mut self, list: &List<'a>) {
         const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
+        /// What may follow upon "parallel" in languages that write no spaces.
+        const POSSIBLE: [&str; 8] = ["可能", "可", "执行", "執行", "実行", "进行", "開発", "가능"];
         let is_close = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Close);
-        if self.voice != ClauseVoice::Section
-            || list.members.len() < 2
-            || !list.members.iter().all(is_of_tasks)
-        {
+        let is_several = list.members.len() > 1 || matches!(list.members[..], [(Name::Range(..), _)]);
+        if self.voice != ClauseVoice::Section || !is_several || !list.members.iter().all(is_of_tasks) {
             return;
         }
         if self.is_parallel_mark(list.end) {
@@ -258,7 +258,10 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         let first = inner.iter().map(word).position(|word| !WORDS.contains(&word.as_str()));
         let is_parallel = |at: usize| is_parallel_word(&word(&inner[at]));
-        let goes_on = |at: usize| inner.get(at + 1).is_some_and(|token| matches!(token.what, Piece::Word(_)));
+        let goes_on = |at: usize| match inner.get(at + 1).map(|token| token.what) {
+            Some(Piece::Word(word)) => !POSSIBLE.iter().any(|known| word.starts_with(known)),
+            _ => false,
+        };
         if first.is_some_and(|at| is_parallel(at) && !goes_on(at)) {
             self.said.abreast.push(list.members.clone());
         }

@@ -140,14 +140,24 @@ impl Reader<'_, '_, '_> {
         for on in first.iter().filter(|on| family.parents[**on] == Some(node)) {
             tasks.iter().for_each(|who| self.edge((*who, *on), phase.1, Weight::Section, Scope::Group));
         }
-        self.beside(&tasks);
+        // "Phase 6: Testing and documentation" holds no implementation that its tests could be for.
+        if self.roles[node].is_about_checks() {
+            self.pairs_beside(&tasks);
+        } else {
+            self.beside(&tasks);
+        }
     }
 
     /// Tasks that run beside each other. No implementation runs beside its own tests, whatever a sentence about many says.
     pub(super) fn beside(&mut self, tasks: &[usize]) {
+        if !self.mixes_tests(tasks) {
+            self.pairs_beside(tasks);
+        }
+    }
+
+    fn pairs_beside(&mut self, tasks: &[usize]) {
         const MOST: usize = 64;
-        if tasks.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED && !self.mixes_tests(tasks)
-        {
+        if tasks.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
             let pairs = tasks.iter().flat_map(|one| tasks.iter().map(move |other| (*one, *other)));
             self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
         }

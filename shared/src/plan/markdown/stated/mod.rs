@@ -125,6 +125,9 @@ struct Statements {
     edges: Vec<Edge>,
     /// Tasks that name their dependencies, also if these are none.
     declared: HashSet<usize>,
+    /// Tasks with a field for dependencies that names none that can be read, as "Dependencies: all pages". They keep the implied
+    /// order.
+    vague: HashSet<usize>,
     /// Phases that are said to wait for nothing.
     free: Vec<usize>,
     /// Tasks that are said to run at any time: what their phases wait for does not matter to them.
@@ -188,7 +191,7 @@ fn take(
 ) -> Stated {
     drop_tangled(&mut statements, pages, found);
     narrow_stories(&mut statements.edges, (roles, family));
-    let is_throughout = is_declared_throughout(&statements.declared, roles, family);
+    let is_throughout = is_declared_throughout((&statements.declared, &statements.vague), roles, family);
     if is_throughout {
         // A drawing beside tasks that all name their dependencies is a summary.
         let declared = &statements.declared;
@@ -390,7 +393,11 @@ fn replace_by_waves(waved: &HashSet<usize>, family: &NodeParents, stated: &mut S
 }
 
 /// Whether nearly every task names its dependencies.
-fn is_declared_throughout(declared: &HashSet<usize>, roles: &[Role], family: &NodeParents) -> bool {
+fn is_declared_throughout(
+    (declared, vague): (&HashSet<usize>, &HashSet<usize>),
+    roles: &[Role],
+    family: &NodeParents,
+) -> bool {
     // A box without an id beside tasks with ids is not expected to name any.
     let is_leaf = |at: &usize| family.children[*at].is_empty() && !roles[*at].is_unnamed;
     let leaves: Vec<usize> = (0..roles.len()).filter(is_leaf).collect();
@@ -399,7 +406,9 @@ fn is_declared_throughout(declared: &HashSet<usize>, roles: &[Role], family: &No
     // the whole, keeps the implied order.
     let first = leaves.iter().position(|at| declared.contains(at)).unwrap_or_default();
     let last = leaves.iter().rposition(|at| declared.contains(at)).unwrap_or_default();
-    count >= 3 && count * 2 >= leaves.len() && count * 10 >= (last + 1 - first) * THROUGHOUT
+    let span = leaves.get(first..=last).unwrap_or_default();
+    let told = span.iter().filter(|at| declared.contains(at) || vague.contains(at)).count();
+    count >= 3 && count * 2 >= leaves.len() && told * 10 >= span.len() * THROUGHOUT
 }
 
 /// What tasks name throughout is all that they wait for.
