@@ -253,6 +253,8 @@ fn words(
         "requires" | "require" | "needs" | "need" if follows(&["sequential", "sequentially"]) => return None,
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         // In a task, "包依赖问题" is about packages.
+        // "app.go 依赖的模块" are the modules that it uses.
+        "依赖" | "依賴" if follows(&["的"]) => return None,
         "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, reach, 1, true),
         "依存" => (Waits, Near, 1, false),
         "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後"

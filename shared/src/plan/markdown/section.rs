@@ -449,8 +449,16 @@ pub(super) fn says_when(content: &str) -> bool {
         "requisitos",
         "pré-requis",
     ];
-    const ENDS: [&str; 4] =
-        ["before this phase", "before this story", "before starting this", "before beginning this"];
+    const ENDS: [&str; 8] = [
+        "before this phase",
+        "before this story",
+        "before starting this",
+        "before beginning this",
+        "must be complete",
+        "must be done",
+        "must be finished",
+        "has to be complete",
+    ];
     let lower = content.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     STARTS.iter().any(|start| lower.starts_with(start)) || ENDS.iter().any(|end| lower.contains(end))
 }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    asides::{has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary},
+    asides::{has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary, is_work_list},
     entry::{Form, Lead, TaskEntry, Why},
     ids,
     naming::{Names, id_shape, id_shapes, stable_hash, virtual_id},
     outline::{Checks, Outline},
-    section::{HeadingSection, counted_label, phase_label},
+    section::{HeadingSection, counted_label, is_dependencies, phase_label},
     table::status_mark,
 };
 use crate::{
@@ -227,6 +227,8 @@ struct PlainBoxes<'o, 'a> {
     with_tasks: HashSet<usize>,
     /// Sections that tell what at least two marks mean.
     legends: HashSet<Option<usize>>,
+    /// Whether "Migration checklist" is a list of tasks.
+    reads_work_lists: bool,
 }
 
 impl PlainBoxes<'_, '_> {
@@ -254,6 +256,9 @@ impl PlainBoxes<'_, '_> {
     /// Whether a section is a list of checks, or stands in one. "UI verification" below "Verification tasks" is none.
     fn is_in_checks(&self, section: Option<usize>) -> bool {
         for section in self.chain(section) {
+            if self.reads_work_lists && is_work_list(&section.title) {
+                return false;
+            }
             if is_only_checks(&section.title) {
                 return true;
             }
@@ -269,6 +274,10 @@ impl PlainBoxes<'_, '_> {
         is_of_legend(&entry.text) && self.legends.contains(&entry.section)
     }
 
+    fn is_in_work_list(&self, entry: &TaskEntry) -> bool {
+        self.chain(entry.section).any(|section| is_work_list(&section.title))
+    }
+
     fn beside_ids(&self, entry: &TaskEntry) -> Meaning {
         let is_aside = |section: &HeadingSection| {
             is_summary(&section.title) || is_history(&section.title) || is_for_later(&section.title)
@@ -282,6 +291,10 @@ impl PlainBoxes<'_, '_> {
         if entry.section.is_some_and(|at| phase_label(&self.outline.sections[at].title).is_some()) {
             return Meaning::Task;
         }
+        // "External dependencies" lists what must be there.
+        if self.chain(entry.section).any(|section| is_dependencies(&section.title)) {
+            return Meaning::Check;
+        }
         if self.chain(entry.section).any(is_aside) { Meaning::LikelyCheck } else { Meaning::LikelyTask }
     }
 }
@@ -289,7 +302,7 @@ impl PlainBoxes<'_, '_> {
 fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
     let tasks = || outline.entries.iter().zip(&*is_task).filter(|(_, is_task)| **is_task);
     let parent = |at: &usize| outline.sections[*at].parent;
-    let boxes = PlainBoxes {
+    let mut boxes = PlainBoxes {
         outline,
         form,
         with_ids: tasks()
@@ -298,10 +311,20 @@ fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form
             .collect(),
         with_tasks: tasks().flat_map(|(entry, _)| std::iter::successors(entry.section, parent)).collect(),
         legends: legends(outline),
+        reads_work_lists: false,
     };
     let plain = (0..outline.entries.len()).filter(|at| outline.entries[*at].form == Form::Plain);
-    let mut meant: Vec<(usize, Meaning)> =
-        plain.map(|at| (at, boxes.meaning(&outline.entries[at]))).collect();
+    let plain: Vec<usize> = plain.collect();
+    let meanings = |boxes: &PlainBoxes<'_, '_>| -> Vec<(usize, Meaning)> {
+        plain.iter().map(|at| (*at, boxes.meaning(&outline.entries[*at]))).collect()
+    };
+    let mut meant = meanings(&boxes);
+    let others = meant.iter().filter(|(_, meaning)| meaning.is_task()).count();
+    let listed = plain.iter().filter(|at| boxes.is_in_work_list(&outline.entries[**at])).count();
+    if form == Form::Plain && listed > others {
+        boxes.reads_work_lists = true;
+        meant = meanings(&boxes);
+    }
     // A file that is nothing but check lists is a plan all the same.
     if form == Form::Plain && !meant.iter().any(|(_, meaning)| meaning.is_task()) {
         meant.iter_mut().for_each(|(_, meaning)| *meaning = Meaning::Task);

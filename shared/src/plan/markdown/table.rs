@@ -26,19 +26,14 @@ pub(super) struct TaskRow<'a> {
 /// A cell of a table that names dependencies.
 #[derive(Debug)]
 pub(super) struct Cell<'a> {
-    pub(super) who: CellOwner<'a>,
+    /// Another cell of its row, which names whose dependencies these are; empty if it is a task's own.
+    pub(super) who: &'a str,
+    pub(super) who_at: Offset,
+    /// The task below whose heading the table stands, as a position among the entries, if these are its dependencies.
+    pub(super) entry: Option<usize>,
     pub(super) needs: &'a str,
     pub(super) at: Offset,
     pub(super) kind: CellKind,
-}
-
-/// Whose dependencies a cell names.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum CellOwner<'a> {
-    /// What another cell of its row names, and where that begins.
-    Named(&'a str, Offset),
-    /// The task whose heading the table stands below, as a position among the entries.
-    Entry(usize),
 }
 
 /// What a cell says of the tasks or phases that it names.
@@ -176,7 +171,9 @@ fn needs<'a>(line: &PlanLine<'a>, columns: &[Column], titles: &[&str]) -> Vec<Ce
     let needs = (0..cells.len()).filter(|at| *at != subject && is_need(*at) && !cells[*at].is_empty());
     needs
         .map(|at| Cell {
-            who: CellOwner::Named(cells[subject], line.offset_of(cells[subject])),
+            who: cells[subject],
+            who_at: line.offset_of(cells[subject]),
+            entry: None,
             needs: cells[at],
             at: line.offset_of(cells[at]),
             kind: match columns[at] {
@@ -197,8 +194,8 @@ pub(super) fn properties<'a>(lines: &[PlanLine<'a>], task: usize) -> Vec<Cell<'a
             _ if is_needs_label(label) => CellKind::Needs,
             _ => return None,
         };
-        let (who, at) = (CellOwner::Entry(task), line.offset_of(needs));
-        (!needs.is_empty()).then_some(Cell { who, needs, at, kind })
+        let at = line.offset_of(needs);
+        (!needs.is_empty()).then_some(Cell { who: "", who_at: at, entry: Some(task), needs, at, kind })
     };
     if let [heading, rule, row] = lines
         && is_rule(rule.text)

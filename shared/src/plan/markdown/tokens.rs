@@ -300,7 +300,7 @@ pub(super) fn is_and(word: &str) -> bool {
     WORDS.iter().any(|and| word.eq_ignore_ascii_case(and)) || word == "및"
 }
 
-fn is_phase_word(word: &str) -> bool {
+pub(super) fn is_phase_word(word: &str) -> bool {
     PHASES.iter().any(|phase| word.eq_ignore_ascii_case(phase))
 }
 

@@ -124,11 +124,11 @@ impl<'a> ClauseReader<'_, 'a> {
         if !keyword.is_certain || is(&["depending"]) || self.says_none(at) {
             return false;
         }
-        if self.voice != ClauseVoice::Task {
+        if self.voice == ClauseVoice::Section {
             return true;
         }
-        is(&["depends"]) && !self.is_about_a_thing(at)
-            || is(&["depends", "depend", "blocked"]) && self.is_apart(at)
+        let is_stated = self.voice == ClauseVoice::Phase || is(&["depends", "depend", "blocked"]);
+        is(&["depends"]) && self.is_about_itself(at) || is_stated && self.is_apart(at)
     }
 
     /// "US3: starts after Foundational; depends on stable primitives": what it waits for has been said. "T021-T024 depend on all
@@ -160,10 +160,12 @@ impl<'a> ClauseReader<'_, 'a> {
         })
     }
 
-    /// "the view that depends on the store", "what depends on it": the text of a task speaks of a thing, not of the task.
-    /// "…, which depends on the schema" may speak of the task.
-    pub(super) fn is_about_a_thing(&self, at: usize) -> bool {
-        const BEFORE: [&str; 6] = ["that", "what", "anything", "everything", "who", "longer"];
+    /// "…, which depends on the schema", "this task depends on the schema": what a task or phase says of itself. "`api` depends on
+    /// postgres" speaks of something else.
+    pub(super) fn is_about_itself(&self, at: usize) -> bool {
+        const BEFORE: [&str; 12] = [
+            "which", "it", "this", "and", "but", "also", "task", "phase", "story", "step", "only", "still",
+        ];
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
         before.is_some_and(|token| matches!(token.what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known))))
     }

@@ -51,6 +51,14 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
     })
 }
 
+/// Whether a word of Chinese, Japanese or Korean says that things have nothing to do with each other.
+fn says_mutually_independent(word: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "相互独立", "互相独立", "彼此独立", "相互獨立", "互相獨立", "互不影响", "互不干扰", "互いに独立", "독립적",
+    ];
+    !word.is_ascii() && WORDS.iter().any(|known| word.contains(known))
+}
+
 /// In "checks (T017, T018) → sequential flow (T019-T023)" the word is about what the arrow leads to.
 fn leads_on(between: &[Token<'_>]) -> bool {
     between.iter().any(|token| matches!(token.what, Piece::Arrow(_)))
@@ -421,6 +429,11 @@ impl<'a> ClauseReader<'_, 'a> {
                 && self.says_all_of(at) =>
             {
                 self.said.abreast.push(list.members.clone());
+            }
+            // `T003、T004 相互独立`.
+            word if says_mutually_independent(word) && is_permission(between) => {
+                let list = list.clone();
+                self.let_run_beside(&list);
             }
             word if is_independent_word(word) && self.is_of_each_other(at, list) => {
                 let list = list.clone();

@@ -261,6 +261,7 @@ impl<'a> ClauseReader<'_, 'a> {
             _ => {}
         }
         if let Some(list) = self.mentions.list_at(self.clause, at) {
+            self.note_must_be_done(&list, topic);
             return self.list(at, list);
         }
         match keyword_at(self.clause, at, self.voice) {
@@ -359,7 +360,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
             let Some((mut object, end)) = object else {
-                self.note_mutual_freedom(keyword);
+                self.note_mutual_freedom(at, keyword);
                 return keyword.end;
             };
             // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" and "does not depend on T001"
@@ -389,7 +390,10 @@ impl<'a> ClauseReader<'_, 'a> {
             self.in_file_order(who, object);
             return end;
         }
-        if self.is_mutual(at, keyword, topic) || self.is_mere_use(at) {
+        if self.is_mutual(at, keyword, topic)
+            || self.is_mere_use(at)
+            || object.is_none() && self.note_depends_on_this(at, keyword)
+        {
             return keyword.end;
         }
         let has_name = self.last.as_ref().is_some_and(|list| list.end == at);

@@ -5,7 +5,7 @@ use super::{
         keywords::{ClauseVoice, Sense, is_denied, is_none_word, keyword_at},
         mentions::PlacedName,
         sentences::{self, Force, OrderClaim},
-        table::{CellKind, CellOwner},
+        table::{Cell, CellKind},
         tokens::{Piece, Token},
     },
     Weight,
@@ -16,7 +16,7 @@ impl<'a> Reader<'_, '_, 'a> {
     /// Reads the cells that name dependencies. The first cell of the row says whose.
     pub(super) fn cells(&mut self) {
         for cell in &self.page.outline.cells {
-            let Some((who, own)) = self.owner_of_cell(cell.who) else { continue };
+            let Some((who, own)) = self.owner_of_cell(cell) else { continue };
             let mut tokens = Vec::new();
             self.tokenizer.text(cell.needs, cell.at, &mut tokens);
             let mentions = self.mentions(true);
@@ -47,19 +47,15 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     /// Whose dependencies a cell names: a name, or the task below whose heading it stands.
-    fn owner_of_cell(&self, owner: CellOwner<'a>) -> Option<(Vec<PlacedName<'a>>, Option<usize>)> {
-        match owner {
-            CellOwner::Named(text, at) => {
-                let mut tokens = Vec::new();
-                self.tokenizer.text(text, at, &mut tokens);
-                let who: Vec<_> = self.mentions(true).names(&tokens).into_iter().take(1).collect();
-                (!who.is_empty()).then_some((who, None))
-            }
-            CellOwner::Entry(entry) => {
-                let id = self.page.ids[entry].as_ref()?;
-                Some((Vec::new(), Some(self.known.position(id)?)))
-            }
+    fn owner_of_cell(&self, cell: &Cell<'a>) -> Option<(Vec<PlacedName<'a>>, Option<usize>)> {
+        if let Some(entry) = cell.entry {
+            let id = self.page.ids[entry].as_ref()?;
+            return Some((Vec::new(), Some(self.known.position(id)?)));
         }
+        let mut tokens = Vec::new();
+        self.tokenizer.text(cell.who, cell.who_at, &mut tokens);
+        let who: Vec<_> = self.mentions(true).names(&tokens).into_iter().take(1).collect();
+        (!who.is_empty()).then_some((who, None))
     }
 
     /// What a cell under "Depends on" names: it is a list, whatever stands around the ids. One that says what is *not* waited

@@ -175,6 +175,7 @@ pub(super) fn read(
             narrowed: HashSet::new(),
             near: [Vec::new(), Vec::new()],
             has_own_lists: false,
+            told: HashSet::new(),
         }
         .read();
     }

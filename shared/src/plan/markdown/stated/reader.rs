@@ -36,6 +36,8 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) near: [Vec<usize>; 2],
     /// Whether tasks or phases have sections "Dependencies" of their own.
     pub(super) has_own_lists: bool,
+    /// Ids that were reported already, because they are not in the plan or belong to several tasks.
+    pub(super) told: HashSet<String>,
 }
 
 impl<'r, 'a> Reader<'r, '_, 'a> {
@@ -234,7 +236,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.statements.is_in_order |= more.is_in_order && !is_drawing;
             said.unrelated.append(&mut more.unrelated);
             said.denied.append(&mut more.denied);
-            said.unread.append(&mut more.unread);
+            // "# Then the wrapper (depends on all pages):" explains an example.
+            if !(is_drawing && lines[0].text.trim_start().starts_with(['#', '/'])) {
+                said.unread.append(&mut more.unread);
+            }
             said.chains.append(&mut more.chains);
             said.only.append(&mut more.only);
             said.abreast.append(&mut more.abreast);
