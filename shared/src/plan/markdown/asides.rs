@@ -106,8 +106,16 @@ pub(super) fn is_only_checks(title: &str) -> bool {
 /// Whether a heading opens a list of work that is called a check list, as "Migration checklist". Beside a longer list of tasks it is
 /// one of checks all the same.
 pub(super) fn is_work_list(title: &str) -> bool {
-    const LISTS: [&str; 8] =
-        ["checklist", "checklists", "check list", "checkliste", "清单", "清單", "チェックリスト", "체크리스트"];
+    const LISTS: [&str; 8] = [
+        "checklist",
+        "checklists",
+        "check list",
+        "checkliste",
+        "清单",
+        "清單",
+        "チェックリスト",
+        "체크리스트",
+    ];
     const WORK: [&str; 21] = [
         "implementation",
         "migration",

@@ -3,6 +3,7 @@
 
 use super::{
     Offset,
+    asides::is_summary,
     head::{Checkbox, TaskLine},
     ids,
     naming::{FamilyIds, virtual_id},
@@ -188,7 +189,7 @@ impl<'a> Builder<'_, 'a> {
     pub(super) fn boxed(&mut self, at: usize, (checkbox, rest): (Checkbox<'a>, &'a str), column: usize) {
         let line = self.lines[at];
         self.close_items(line.indent);
-        let Some(head) = self.head(rest) else {
+        let Some(head) = self.head(at, rest) else {
             return self.box_without_id(at, (checkbox, rest), column);
         };
         let parent = self.open.last().map(|(_, entry)| *entry);
@@ -302,7 +303,10 @@ impl<'a> Builder<'_, 'a> {
         let (id, place) = (row.head.id.to_owned(), row.at);
         let form = if row.is_listed { Form::ListedRow } else { Form::Row };
         // Requirements and risks are listed so too. Lines that look like the tasks are noted when these are known.
-        if !row.is_listed {
+        let is_number = ids::numeric(&id).is_some();
+        let is_repeated =
+            is_number && self.section.is_some_and(|at| is_summary(&self.outline.sections[at].title));
+        if !row.is_listed && !is_repeated {
             self.outline.unread.push((place, Some(id), Why::Row));
         }
         if let Some(entry) = self.entry(form, at, row.head) {

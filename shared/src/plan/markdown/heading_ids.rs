@@ -177,8 +177,19 @@ fn names_id(label: &str) -> bool {
 /// Whether a field names dependencies. Preconditions may be those of a test case.
 fn names_needs(label: &str) -> bool {
     const STARTS: [&str; 13] = [
-        "depend", "dépend", "dipend", "abhäng", "zależ", "завис", "залеж", "bağıml", "blocked by", "依赖",
-        "依賴", "依存", "의존",
+        "depend",
+        "dépend",
+        "dipend",
+        "abhäng",
+        "zależ",
+        "завис",
+        "залеж",
+        "bağıml",
+        "blocked by",
+        "依赖",
+        "依賴",
+        "依存",
+        "의존",
     ];
     let label = label.to_lowercase();
     STARTS.iter().any(|start| label.starts_with(start))
@@ -205,7 +216,8 @@ mod tests {
 
     #[test]
     fn headings_with_the_letters_of_tasks_are_tasks_in_any_section() {
-        let text = "## Phase 1\n### TSK-A-001: a\n### TSK-A-002: b\n## Review\n### TSK-B-001: c\n### ADR-001: d\n";
+        let text =
+            "## Phase 1\n### TSK-A-001: a\n### TSK-A-002: b\n## Review\n### TSK-B-001: c\n### ADR-001: d\n";
         assert_eq!(found(text), [(1, None), (2, None), (4, None)]);
         assert_eq!(found("## Risks\n### RSK-001: a\n### RSK-002: b\n"), []);
         let text = "## Work\n### DB-1: a\n- **Depends on**: none\n### DB-2: b\n| Dependencies | DB-1 |\n### DB-3: c\n";

@@ -92,7 +92,10 @@ pub(super) fn named(text: &str) -> Option<&str> {
 /// An id with letters of its own: `A1`, `DB-1`, `API-12b`, `M20A-T003`, `TEST-FE-US1-T001`. It is one only in a file whose boxes
 /// begin so. Stories and priorities have such names too and are none.
 pub(super) fn family(text: &str) -> Option<&str> {
-    of_letters(text, &["US", "P"])
+    // `P1` is a priority, `P6.1.2` and `P001` are not.
+    let is_priority =
+        |id: &&str| id.starts_with('P') && id[1..].bytes().all(|byte| byte.is_ascii_digit()) && id.len() < 4;
+    of_letters(text, &["US"]).filter(|id| !is_priority(id))
 }
 
 /// The same in a table or in headings that count through, where requirements and criteria have such names too.
@@ -203,6 +206,8 @@ mod tests {
             ("E2E tests", None),
             ("US1 a", None),
             ("P1 a", None),
+            ("P6.1.2 a", Some("P6.1.2")),
+            ("P001 a", Some("P001")),
             ("API a", None),
             ("Add a", None),
         ] {
@@ -228,6 +233,12 @@ mod tests {
             ("TASK-Q.1**: x", Some("TASK-Q.1")),
             ("TASK-001-A: x", Some("TASK-001-A")),
             ("T001-API x", Some("T001")),
+            ("T-001-P1-001-001 : x", Some("T-001-P1-001-001")),
+            ("T-001-POLISH-005-002", Some("T-001-POLISH-005-002")),
+            ("TASK-001-US1-003 x", Some("TASK-001-US1-003")),
+            ("T-001-T-003", Some("T-001")),
+            ("TASK-1-TASK-3", Some("TASK-1")),
+            ("T001-P1 x", Some("T001")),
             ("TASK-FORCE x", None),
             ("TXXX x", None),
             ("Tests 1", None),
@@ -237,6 +248,13 @@ mod tests {
             ("T", None),
         ] {
             assert_eq!(lettered(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_count_on_by_their_numbers() {
+        for (one, other) in [("2.9", "2.10"), ("T005", "T005a"), ("T-1-P1-9", "T-1-P1-10"), ("T9", "T10")] {
+            assert!(sort_key(one) < sort_key(other), "{one} {other}");
         }
     }
 

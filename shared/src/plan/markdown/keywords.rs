@@ -470,8 +470,27 @@ pub(super) fn is_independent_word(word: &str) -> bool {
 /// Whether a word says that nothing is waited for, in the languages that people use.
 pub(super) fn is_none_word(word: &str) -> bool {
     const NONE: [&str; 21] = [
-        "none", "nothing", "n", "no", "无", "無", "無し", "なし", "없음", "aucune", "aucun", "ninguna", "ninguno",
-        "nenhuma", "nenhum", "keine", "nessuna", "brak", "нет", "немає", "yok",
+        "none",
+        "nothing",
+        "n",
+        "no",
+        "无",
+        "無",
+        "無し",
+        "なし",
+        "없음",
+        "aucune",
+        "aucun",
+        "ninguna",
+        "ninguno",
+        "nenhuma",
+        "nenhum",
+        "keine",
+        "nessuna",
+        "brak",
+        "нет",
+        "немає",
+        "yok",
     ];
     NONE.contains(&word.to_lowercase().as_str())
 }

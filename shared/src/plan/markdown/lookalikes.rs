@@ -43,9 +43,8 @@ pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &
         let is_like = id_shape(id).is_some_and(|shape| shapes.contains(&shape));
         let own = section.checked_sub(1).filter(|_| is_like);
         let is_heading = matches!(line.kind, LineKind::Heading(_));
-        let is_meant = |own: usize| {
-            !(is_heading && with_tasks.contains(&own)) && !is_about_others(outline, own)
-        };
+        let is_meant =
+            |own: usize| !(is_heading && with_tasks.contains(&own)) && !is_about_others(outline, own);
         if is_like && own.is_none_or(is_meant) && known.insert(id.to_ascii_lowercase()) {
             found.push((line.at, Some(id.to_owned()), why));
         }
@@ -101,9 +100,10 @@ fn id_at<'a>(line: &PlanLine<'a>) -> Option<(&'a str, Why)> {
         LineKind::Heading(level) if level > 1 => Some((head(content).filter(is_named)?.id, Why::NoBox)),
         LineKind::Item(_) | LineKind::Text => {
             let head = head(content).filter(is_named)?;
-            // "T005 and T006 are small" is a sentence.
-            let behind = content[content.find(head.id)? + head.id.len()..].trim_start();
-            let is_title = content.starts_with("**") || behind.starts_with([':', '：', '—', '–', '[']);
+            // "T005 and T006 are small" is a sentence, and so is "**M1 done when:** …".
+            let behind = &content[content.find(head.id)? + head.id.len()..];
+            let is_title =
+                behind.starts_with("**") || behind.trim_start().starts_with([':', '：', '—', '–', '[']);
             is_title.then_some((head.id, Why::NoBox))
         }
         _ => None,

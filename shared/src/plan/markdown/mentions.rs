@@ -4,7 +4,7 @@ pub(super) use super::names::{List, Name, PlacedName};
 use super::{
     keywords::{ClauseVoice, keyword_at},
     node_index::NodeIndex,
-    tokens::{Piece, Token, is_and, is_phase_word},
+    tokens::{Piece, Token, is_and},
 };
 
 /// Reads names out of tokens; phases may be named by their titles.
@@ -222,35 +222,6 @@ impl Mentions<'_> {
         Some(((name, place), behind_parenthesis(clause, end)))
     }
 
-    /// "the API phase", "la fase de API": a phase by words that only its title has.
-    fn phase_called_at(&self, clause: &[Token<'_>], at: usize) -> Option<(usize, usize)> {
-        const MOST_WORDS: usize = 3;
-        const FIRST: [&str; 5] = ["fase", "etapa", "faza", "фаза", "этап"];
-        const OF: [&str; 7] = ["de", "del", "da", "do", "des", "du", "von"];
-        const NO_NAMES: [&str; 24] = [
-            "this", "that", "each", "every", "any", "the", "previous", "prior", "next", "same", "first", "last",
-            "current", "later", "earlier", "other", "another", "one", "a", "an", "per", "all", "both", "phase",
-        ];
-        let word = |at: usize| match clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => Some(word.to_lowercase()),
-            _ => None,
-        };
-        let is = |at: usize, words: &[&str]| word(at).is_some_and(|word| words.contains(&word.as_str()));
-        let is_labelled = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Phase(_)));
-        let names = |start: usize, len: usize| -> Option<usize> {
-            let words: Vec<String> = (start..start + len).map(word).collect::<Option<_>>()?;
-            let is_name = |word: &String| !NO_NAMES.contains(&word.as_str()) && !is_phase_word(word);
-            words.iter().all(is_name).then(|| self.known.phase_with_words(&words)).flatten()
-        };
-        if is(at, &FIRST) {
-            let start = at + 1 + usize::from(is(at + 1, &OF));
-            return (1..=MOST_WORDS).rev().find_map(|len| Some((names(start, len)?, start + len)));
-        }
-        let noun = (1..=MOST_WORDS).find(|len| word(at + len).is_some_and(|word| is_phase_word(&word)))?;
-        let node = names(at, noun).filter(|_| !is_labelled(at + noun + 1))?;
-        Some((node, at + noun + 1))
-    }
-
     /// The group of tasks whose name stands at a position. Only what a keyword speaks of is looked up: as the subject of a
     /// sentence, the name mostly stands before the tasks themselves.
     pub(super) fn group_at<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<List<'a>> {
@@ -369,7 +340,10 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
         return Some((Name::AllStories, at + 1));
     }
     // "所有目标用户故事".
-    let is_cjk_story = matches!(clause.get(at + 1).map(|token| token.what), Some(Piece::Word("用户故事" | "用戶故事" | "使用者故事" | "ユーザーストーリー")));
+    let is_cjk_story = matches!(
+        clause.get(at + 1).map(|token| token.what),
+        Some(Piece::Word("用户故事" | "用戶故事" | "使用者故事" | "ユーザーストーリー"))
+    );
     if is_cjk_story && ["所有", "全部", "すべての"].iter().any(|all| word.starts_with(all)) {
         return Some((Name::AllStories, at + 2));
     }

@@ -111,8 +111,20 @@ pub(super) fn counted_level(lines: &[PlanLine<'_>]) -> Option<usize> {
 /// Whether a title speaks of tasks, in the languages that people use.
 pub(super) fn speaks_of_tasks(title: &str) -> bool {
     const WORDS: [&str; 14] = [
-        "task", "step", "phase", "任务", "任務", "タスク", "阶段", "작업", "tarefa", "tarea", "tâche", "aufgabe",
-        "zadani", "задач",
+        "task",
+        "step",
+        "phase",
+        "任务",
+        "任務",
+        "タスク",
+        "阶段",
+        "작업",
+        "tarefa",
+        "tarea",
+        "tâche",
+        "aufgabe",
+        "zadani",
+        "задач",
     ];
     let lower = title.to_lowercase();
     WORDS.iter().any(|word| lower.contains(word))
@@ -133,7 +145,9 @@ pub(super) fn id_shapes<'e>(tasks: impl Iterator<Item = &'e TaskEntry>) -> HashS
     const FEWEST: usize = 2;
     let mut count: HashMap<IdShape<'e>, usize> = HashMap::new();
     let named = tasks.filter(|entry| !entry.is_unnamed);
-    named.filter_map(|entry| id_shape(entry.id.as_str())).for_each(|shape| *count.entry(shape).or_default() += 1);
+    named
+        .filter_map(|entry| id_shape(entry.id.as_str()))
+        .for_each(|shape| *count.entry(shape).or_default() += 1);
     count.into_iter().filter(|(_, count)| *count >= FEWEST).map(|(shape, _)| shape).collect()
 }
 
@@ -168,6 +182,36 @@ pub(super) fn family_ids(lines: &[PlanLine<'_>]) -> FamilyIds {
         false if has_others => FamilyIds::Doubtful,
         false => FamilyIds::Words,
     }
+}
+
+/// The lines of boxes that begin with ids such as `R1` in sections whose boxes all do, with the same letters. Beside boxes with other
+/// ids, who wrote them counts anew there.
+pub(super) fn family_boxes(lines: &[PlanLine<'_>]) -> HashSet<usize> {
+    const FEWEST: usize = 2;
+    let (mut found, mut boxes) = (HashSet::new(), Vec::new());
+    let mut close = |boxes: &mut Vec<(usize, Option<&str>)>| {
+        let ids: Option<HashSet<&str>> = boxes.iter().map(|(_, id)| *id).collect();
+        let letters: HashSet<Option<&str>> =
+            boxes.iter().map(|(_, id)| id_shape((*id)?).map(|(letters, _)| letters)).collect();
+        if ids.is_some_and(|ids| ids.len() >= FEWEST && ids.len() == boxes.len()) && letters.len() == 1 {
+            found.extend(boxes.iter().map(|(at, _)| *at));
+        }
+        boxes.clear();
+    };
+    for (at, line) in lines.iter().enumerate() {
+        match line.kind {
+            LineKind::Heading(_) => close(&mut boxes),
+            LineKind::Item(_) if line.indent == 0 => {
+                let Some((_, rest)) = checkbox(line.content()) else { continue };
+                let is_other = begins_with_id(rest) || TaskLine::parse(rest).is_some();
+                let head = TaskLine::parse_family(rest).filter(|head| !is_other && !head.title.is_empty());
+                boxes.push((at, head.map(|head| head.id)));
+            }
+            _ => {}
+        }
+    }
+    close(&mut boxes);
+    found
 }
 
 /// Whether a text begins with an id and a tag or a word with a capital, as nearly all tasks do. That is soon told.

@@ -1,9 +1,9 @@
 //! Builds the outline of a file, line by line.
 
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use super::{
-    Offset, PlanLine,
+    PlanLine,
     asides::{is_history, leads_to_checks},
     entry::{Form, Lead, TICKS, Why},
     head::{Checkbox, TaskLine, checkbox},
@@ -11,7 +11,7 @@ use super::{
     ids,
     line_shapes::{bold_label, bold_part, mentions_order, opens_fence, outdented},
     lines::LineKind,
-    naming::{FamilyIds, Names, family_ids},
+    naming::{FamilyIds, Names, family_boxes, family_ids},
     outline::{Block, Outline},
     prose::{ProseTask, ProseTasks},
     section::{HeadingSection, is_about_parallel, is_dependencies, phase_label, says_needs, says_when},
@@ -51,11 +51,15 @@ pub(super) struct Builder<'f, 'a> {
     reading: Reading,
     /// Whether `A1` and `DB-1` are ids.
     pub(super) family_ids: FamilyIds,
+    /// Boxes where they are ids all the same, by line.
+    family_boxes: HashSet<usize>,
     heading_ids: HeadingIds<'a>,
 }
 
 /// The outline of a file, read in one way.
 pub(super) fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], reading: Reading) -> Outline<'a> {
+    let family_ids = family_ids(lines);
+    let family_boxes = if family_ids == FamilyIds::Doubtful { family_boxes(lines) } else { HashSet::new() };
     let mut builder = Builder {
         file,
         lines,
@@ -67,7 +71,8 @@ pub(super) fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], read
         virtual_names: Names::default(),
         lead: Lead::None,
         reading,
-        family_ids: family_ids(lines),
+        family_ids,
+        family_boxes,
         heading_ids: HeadingIds::find(lines),
     };
     let mut at = 0;
@@ -192,8 +197,8 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// What stands behind a box, if it has an id.
-    pub(super) fn head(&self, rest: &'a str) -> Option<TaskLine<'a>> {
-        let reads_families = self.family_ids == FamilyIds::Read;
+    pub(super) fn head(&self, at: usize, rest: &'a str) -> Option<TaskLine<'a>> {
+        let reads_families = self.family_ids == FamilyIds::Read || self.family_boxes.contains(&at);
         TaskLine::parse(rest).or_else(|| TaskLine::parse_family(rest).filter(|_| reads_families))
     }
 
@@ -246,7 +251,7 @@ impl<'a> Builder<'_, 'a> {
         }
         // `-[ ] T001` and `• [ ] T001` are no list items for Markdown, but for people they are.
         let bare = content.trim_start_matches(['-', '*', '+', '•', '–', '·', '◦', ' ']);
-        if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| self.head(rest).is_some()) {
+        if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| self.head(at, rest).is_some()) {
             return self.boxed(at, (mark, rest), line.indent + 2);
         }
         let bold = content.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));

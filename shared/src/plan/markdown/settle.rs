@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    asides::{has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary, is_work_list},
+    asides::{
+        has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary,
+        is_work_list,
+    },
     entry::{Form, Lead, TaskEntry, Why},
     ids,
-    naming::{Names, id_shape, id_shapes, stable_hash, virtual_id},
+    listed::{counted_sections, settle_bullets, settle_rows},
+    naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
-    section::{HeadingSection, counted_label, is_dependencies, phase_label},
+    section::{HeadingSection, is_dependencies, phase_label},
     table::status_mark,
 };
 use crate::{
@@ -115,7 +119,11 @@ fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> V
     let is_main = |entry: &TaskEntry| entry.form == form || form == Form::Box && entry.form == Form::Heading;
     let has_letters =
         outline.entries.iter().any(|entry| is_main(entry) && !entry.is_unnamed && !entry.is_numeric());
-    let is_number = |entry: &TaskEntry| has_letters && !entry.is_unnamed && entry.is_numeric();
+    let counted = counted_sections(outline, is_main);
+    let is_number = |entry: &TaskEntry| {
+        let is_counted = entry.parent.is_none() && counted.contains(&entry.section);
+        has_letters && !entry.is_unnamed && entry.is_numeric() && !is_counted
+    };
     let mut is_task: Vec<bool> =
         outline.entries.iter().map(|entry| is_main(entry) && !is_number(entry)).collect();
     let numbers: Vec<_> = outline.entries.iter().filter(|entry| is_main(entry) && is_number(entry)).collect();
@@ -125,79 +133,6 @@ fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> V
     settle_bullets(outline, form, &mut is_task);
     settle_rows(outline, form, &mut is_task);
     is_task
-}
-
-/// Beside boxes and headings, the rows of a section are tasks if all of them have new ids that look like those of the tasks.
-fn settle_rows(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
-    const FEWEST: usize = 2;
-    let is_row = |entry: &TaskEntry| matches!(entry.form, Form::Row | Form::ListedRow);
-    if form != Form::Box || !outline.entries.iter().any(is_row) {
-        return;
-    }
-    let tasks = outline.entries.iter().zip(&*is_task).filter(|(_, is_task)| **is_task);
-    let shapes = id_shapes(tasks.clone().map(|(entry, _)| entry));
-    let known: HashSet<String> = tasks.map(|(entry, _)| entry.id.folded()).collect();
-    let mut rows: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
-    for (at, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| is_row(entry)) {
-        rows.entry(entry.section).or_default().push(at);
-    }
-    let is_aside = |section: &HeadingSection| {
-        is_summary(&section.title) || is_history(&section.title) || is_for_later(&section.title)
-    };
-    for (section, rows) in rows {
-        let new: Vec<usize> = rows
-            .iter()
-            .copied()
-            .filter(|at| !known.contains(&outline.entries[*at].id.folded()))
-            .collect();
-        let mut around = std::iter::successors(section, |at| outline.sections[*at].parent)
-            .map(|at| &outline.sections[at])
-            .filter(|section| section.level > 1);
-        // Some may have a heading that tells more about them.
-        let is_alike = |at: &usize| id_shape(outline.entries[*at].id.as_str()).is_some_and(|shape| shapes.contains(&shape));
-        let is_whole = new.len() == rows.len() && new.len() >= FEWEST && new.iter().all(is_alike);
-        if is_whole && !around.any(is_aside) {
-            new.into_iter().for_each(|at| is_task[at] = true);
-        }
-    }
-}
-
-/// Beside boxes, items with new ids and without boxes are tasks where a whole section is written so.
-fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
-    if form != Form::Box || outline.entries.iter().all(|entry| entry.form != Form::Bullet) {
-        return;
-    }
-    let of = |entry: &TaskEntry| entry.section.filter(|_| entry.form == Form::Bullet);
-    let with_boxes: HashSet<Option<usize>> = outline
-        .entries
-        .iter()
-        .filter(|entry| matches!(entry.form, Form::Box | Form::Plain | Form::Heading))
-        .map(|entry| entry.section)
-        .collect();
-    let known: HashSet<String> = outline
-        .entries
-        .iter()
-        .zip(&*is_task)
-        .filter(|(_, is_task)| **is_task)
-        .map(|(entry, _)| entry.id.folded())
-        .collect();
-    let is_meant = |entry: &TaskEntry| {
-        let sections = std::iter::successors(of(entry), |at| outline.sections[*at].parent);
-        let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
-        of(entry).is_some()
-            && !with_boxes.contains(&entry.section)
-            && !known.contains(&entry.id.folded())
-            && !titles.any(|section| is_summary(&section.title) && counted_label(&section.title).is_none())
-    };
-    let mut count: HashMap<Option<usize>, usize> = HashMap::new();
-    outline
-        .entries
-        .iter()
-        .filter(|entry| is_meant(entry))
-        .for_each(|entry| *count.entry(entry.section).or_default() += 1);
-    for (entry, is_task) in outline.entries.iter().zip(is_task) {
-        *is_task |= count.get(&entry.section).is_some_and(|count| *count > 1) && is_meant(entry);
-    }
 }
 
 /// What a box without an id is. In doubt it is told once for each section.

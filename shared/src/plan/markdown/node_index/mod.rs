@@ -282,7 +282,8 @@ impl NodeIndex {
         let digits = first.bytes().rev().take_while(u8::is_ascii_digit).count();
         let (letters, number) = first.split_at(first.len() - digits);
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !letters.starts_with(|c: char| c.is_ascii_alphabetic()) || !is_number(last) || last.len() > digits {
+        if !letters.starts_with(|c: char| c.is_ascii_alphabetic()) || !is_number(last) || last.len() > digits
+        {
             return None;
         }
         let id = format!("{letters}{last:0>digits$}");

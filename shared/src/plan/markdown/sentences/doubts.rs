@@ -163,9 +163,8 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "…, which depends on the schema", "this task depends on the schema": what a task or phase says of itself. "`api` depends on
     /// postgres" speaks of something else.
     pub(super) fn is_about_itself(&self, at: usize) -> bool {
-        const BEFORE: [&str; 12] = [
-            "which", "it", "this", "and", "but", "also", "task", "phase", "story", "step", "only", "still",
-        ];
+        const BEFORE: [&str; 12] =
+            ["which", "it", "this", "and", "but", "also", "task", "phase", "story", "step", "only", "still"];
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
         before.is_some_and(|token| matches!(token.what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known))))
     }

@@ -54,7 +54,15 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
 /// Whether a word of Chinese, Japanese or Korean says that things have nothing to do with each other.
 fn says_mutually_independent(word: &str) -> bool {
     const WORDS: [&str; 9] = [
-        "相互独立", "互相独立", "彼此独立", "相互獨立", "互相獨立", "互不影响", "互不干扰", "互いに独立", "독립적",
+        "相互独立",
+        "互相独立",
+        "彼此独立",
+        "相互獨立",
+        "互相獨立",
+        "互不影响",
+        "互不干扰",
+        "互いに独立",
+        "독립적",
     ];
     !word.is_ascii() && WORDS.iter().any(|known| word.contains(known))
 }

@@ -429,6 +429,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let before_comma = self.object_before_comma(at, keyword);
         let who = if before_comma.is_some() { Vec::new() } else { who };
         let object = before_comma.or(object).or_else(|| self.object_of_next(keyword, kind.as_ref()));
+        let object = object.or_else(|| self.phase_by_words(keyword));
         let Some((object, end)) = object else {
             if self.states_unread_order(at, keyword) && !self.is_stated(&who, keyword) {
                 self.said.unread.push(self.clause[at].at);

@@ -182,12 +182,24 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_must_be_done(&mut self, list: &List<'a>, topic: Option<&[PlacedName<'a>]>) {
         const SHORTLY: usize = 5;
         const MUST: [&str; 15] = [
-            "must", "has", "have", "needs", "need", "debe", "deben", "deve", "devem", "doit", "doivent", "muss",
-            "müssen", "musi", "muszą",
+            "must", "has", "have", "needs", "need", "debe", "deben", "deve", "devem", "doit", "doivent",
+            "muss", "müssen", "musi", "muszą",
         ];
         const DONE: [&str; 14] = [
-            "complete", "completed", "done", "finished", "completa", "completo", "completada", "concluída",
-            "concluído", "terminée", "terminé", "abgeschlossen", "ukończona", "zakończona",
+            "complete",
+            "completed",
+            "done",
+            "finished",
+            "completa",
+            "completo",
+            "completada",
+            "concluída",
+            "concluído",
+            "terminée",
+            "terminé",
+            "abgeschlossen",
+            "ukończona",
+            "zakończona",
         ];
         let behind = &self.clause[list.end..];
         let is_must = behind.first().is_some_and(|first| has_any(std::slice::from_ref(first), &MUST));
@@ -198,7 +210,8 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_same = topic.is_some_and(|topic| {
             topic.iter().map(|(name, _)| name).eq(list.members.iter().map(|(name, _)| name))
         });
-        if !is_must || !is_done || has_keyword || is_same || self.voice == ClauseVoice::Task || self.is_remark {
+        if !is_must || !is_done || has_keyword || is_same || self.voice == ClauseVoice::Task || self.is_remark
+        {
             return;
         }
         let who = match self.voice {

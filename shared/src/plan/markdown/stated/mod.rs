@@ -208,10 +208,11 @@ fn take(
         is_in_order: statements.is_in_order,
         precedence: Precedence::new(&family.children, &family.roots),
     };
-    // Where two phases are said to wait for each other, the order of the file tells which is meant.
+    // Where two phases are said to wait for each other, words go before drawings, and then the order of the file tells which is
+    // meant.
     let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
     let is_against = |edge: &Edge| is_phase(edge.who) && is_phase(edge.on) && edge.on > edge.who;
-    statements.edges.sort_by_key(|edge| (edge.weight, is_against(edge)));
+    statements.edges.sort_by_key(|edge| (edge.weight, edge.is_drawn && is_phase(edge.who), is_against(edge)));
     stated.precedence.prefer(statements.edges.iter().map(|edge| (edge.who, edge.on)));
     let is_worded = |edge: &&Edge| !edge.is_drawn && edge.weight != Weight::Remark && is_phase(edge.who);
     let mut worded: HashSet<usize> = statements.edges.iter().filter(is_worded).map(|edge| edge.who).collect();
