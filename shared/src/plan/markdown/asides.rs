@@ -234,6 +234,11 @@ pub(super) fn is_summary(title: &str) -> bool {
             || SUMMARIES.iter().any(|word| lower.contains(word)))
 }
 
+/// Whether a section only tells again what is listed elsewhere. A review may have tasks.
+pub(super) fn is_repetition(title: &str) -> bool {
+    is_history(title) || is_summary(title) && !is_check_list(title)
+}
+
 /// Whether a section is a change log, whose rows are no tasks.
 pub(super) fn is_history(title: &str) -> bool {
     const HISTORY: [&str; 9] = [

@@ -124,12 +124,13 @@ fn candidates<'a>(lines: &[PlanLine<'a>]) -> Vec<Candidate<'a>> {
                 tasks_level = tasks_level.or(Some(level).filter(|_| holds_tasks));
             }
             LineKind::Item(_) | LineKind::Text | LineKind::Quote | LineKind::Row => {
-                let boxed = checkbox(line.content());
+                // Most boxes stand below phases, and need not be looked at.
+                let boxed = Some(line).filter(|_| !open.is_empty()).and_then(|line| checkbox(line.content()));
                 if boxed.is_some_and(|(_, rest)| TaskLine::parse(rest).is_some()) {
                     open.drain(..).for_each(|own| found[own].has_boxes = true);
                 }
                 let own = found.last_mut().filter(|own| is_own && at - own.line <= FAR);
-                if let (Some(own), Some((label, value))) = (own, field(line)) {
+                if let Some((own, (label, value))) = own.and_then(|own| Some((own, field(line)?))) {
                     own.has_needs |= names_needs(label);
                     own.field = own.field.or_else(|| id_of(value).filter(|_| names_id(label)));
                 }

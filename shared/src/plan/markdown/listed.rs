@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    asides::{is_for_later, is_history, is_summary},
+    asides::{is_for_later, is_repetition, is_summary},
     entry::{Form, TaskEntry},
     ids,
     naming::{id_shape, id_shapes},
@@ -53,9 +53,7 @@ pub(super) fn settle_rows(outline: &Outline<'_>, form: Form, is_task: &mut [bool
     for (at, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| is_row(entry)) {
         rows.entry(entry.section).or_default().push(at);
     }
-    let is_aside = |section: &HeadingSection| {
-        is_summary(&section.title) || is_history(&section.title) || is_for_later(&section.title)
-    };
+    let is_aside = |section: &HeadingSection| is_repetition(&section.title) || is_for_later(&section.title);
     for (section, rows) in rows {
         let new: Vec<usize> =
             rows.iter().copied().filter(|at| !known.contains(&outline.entries[*at].id.folded())).collect();

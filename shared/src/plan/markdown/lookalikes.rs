@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     PlanLine,
-    asides::{is_history, is_summary},
+    asides::is_repetition,
     entry::Why,
     head::TaskLine,
     ids,
@@ -15,6 +15,7 @@ use super::{
     settle::CanonicalEntry,
     table::cells,
 };
+use crate::name::TaskId;
 
 /// Notes these lines among the unread ones.
 pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &mut Outline<'_>) {
@@ -24,28 +25,33 @@ pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &
     if shapes.is_empty() {
         return;
     }
+    let covered = covered_lines(lines.len(), tasks.clone().map(|entry| entry.lines.clone()));
+    let open = lines.iter().zip(covered).filter(|(_, is_covered)| !is_covered).map(|(line, _)| line);
+    let is_like = |id: &str| id_shape(id).is_some_and(|shape| shapes.contains(&shape));
+    let alike: Vec<(&PlanLine<'_>, &str, Why)> = open
+        .filter_map(|line| id_at(line).map(|(id, why)| (line, id, why)))
+        .filter(|(_, id, _)| is_like(id))
+        .collect();
+    if alike.is_empty() {
+        return;
+    }
     let told = outline.unread.iter().filter_map(|(_, id, _)| id.as_ref()).map(|id| id.to_ascii_lowercase());
     let written = tasks.clone().filter_map(|entry| entry.written.as_ref());
-    let ids = tasks.clone().map(|entry| &entry.id).chain(written).map(|id| id.folded());
+    let ids = tasks.clone().map(|entry| &entry.id).chain(written).map(TaskId::folded);
     let mut known: HashSet<String> = told.chain(ids).collect();
     let with_tasks: HashSet<usize> = tasks
-        .clone()
         .flat_map(|entry| std::iter::successors(entry.section, |at| outline.sections[*at].parent))
         .collect();
-    let covered = covered_lines(lines.len(), tasks.map(|entry| entry.lines.clone()));
     let mut section = 0;
     let mut found = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
+    for (line, id, why) in alike {
         while outline.sections.get(section).is_some_and(|next| next.at <= line.at) {
             section += 1;
         }
-        let Some((id, why)) = Some(line).filter(|_| !covered[at]).and_then(id_at) else { continue };
-        let is_like = id_shape(id).is_some_and(|shape| shapes.contains(&shape));
-        let own = section.checked_sub(1).filter(|_| is_like);
         let is_heading = matches!(line.kind, LineKind::Heading(_));
         let is_meant =
             |own: usize| !(is_heading && with_tasks.contains(&own)) && !is_about_others(outline, own);
-        if is_like && own.is_none_or(is_meant) && known.insert(id.to_ascii_lowercase()) {
+        if section.checked_sub(1).is_none_or(is_meant) && known.insert(id.to_ascii_lowercase()) {
             found.push((line.at, Some(id.to_owned()), why));
         }
     }
@@ -72,7 +78,7 @@ fn is_about_others(outline: &Outline<'_>, section: usize) -> bool {
     let is_aside = |section: &HeadingSection| {
         section.lists_dependencies
             || section.lists_parallel
-            || section.level > 1 && (is_summary(&section.title) || is_history(&section.title))
+            || section.level > 1 && is_repetition(&section.title)
     };
     let mut chain = std::iter::successors(Some(section), |at| outline.sections[*at].parent);
     chain.any(|at| is_aside(&outline.sections[at]))

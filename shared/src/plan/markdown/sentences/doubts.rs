@@ -3,7 +3,7 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, Sense, is_none_word},
+        keywords::{ClauseVoice, Keyword, Sense, has_any, is_none_word},
         mentions::{List, PlacedName},
         tokens::{Piece, Token},
     },
@@ -129,6 +129,20 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let is_stated = self.voice == ClauseVoice::Phase || is(&["depends", "depend", "blocked"]);
         is(&["depends"]) && self.is_about_itself(at) || is_stated && self.is_apart(at)
+    }
+
+    /// "The parser depends on the schema", in a task: as its title this states an order that cannot be read, further down it
+    /// speaks of a thing.
+    pub(super) fn speaks_of_a_thing(&self, at: usize, keyword: Keyword) -> bool {
+        const BEFORE: [&str; 6] = ["that", "what", "anything", "everything", "who", "longer"];
+        let is = |at: usize, known: &[&str]| {
+            self.clause.get(at).is_some_and(|token| has_any(std::slice::from_ref(token), known))
+        };
+        self.voice == ClauseVoice::Task
+            && keyword.is_certain
+            && is(at, &["depends"])
+            && !at.checked_sub(1).is_some_and(|before| is(before, &BEFORE))
+            && !self.says_none(at)
     }
 
     /// "US3: starts after Foundational; depends on stable primitives": what it waits for has been said. "T021-T024 depend on all

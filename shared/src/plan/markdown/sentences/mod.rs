@@ -93,6 +93,8 @@ pub(super) struct SaidOrder<'a> {
     pub(super) is_rest_free: bool,
     /// Sentences that surely speak of order and cannot be read.
     pub(super) unread: Vec<Offset>,
+    /// Sentences in a task that may speak of the task or of a thing: "the parser depends on the schema".
+    pub(super) things: Vec<Offset>,
 }
 
 /// Reads the sentences of one paragraph, item or task.
@@ -431,8 +433,11 @@ impl<'a> ClauseReader<'_, 'a> {
         let object = before_comma.or(object).or_else(|| self.object_of_next(keyword, kind.as_ref()));
         let object = object.or_else(|| self.phase_by_words(keyword));
         let Some((object, end)) = object else {
+            let place = self.clause[at].at;
             if self.states_unread_order(at, keyword) && !self.is_stated(&who, keyword) {
-                self.said.unread.push(self.clause[at].at);
+                self.said.unread.push(place);
+            } else if self.speaks_of_a_thing(at, keyword) {
+                self.said.things.push(place);
             }
             return keyword.end;
         };

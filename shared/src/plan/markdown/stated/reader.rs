@@ -78,7 +78,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.free.push(own);
                 self.statements.any_time.insert(own);
             }
-            said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
+            let title_end = lines.first().map_or(0, |title| title.at + title.text.len());
+            let of_title = said.things.into_iter().filter(|at| *at < title_end);
+            said.unread.into_iter().chain(of_title).for_each(|at| self.warn_of_unread(at));
         }
     }
 
