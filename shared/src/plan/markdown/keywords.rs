@@ -100,10 +100,10 @@ const LABELS: [&str; 39] = [
     "前置條件",
 ];
 
-/// Whether a label is a word that says what is waited for, as "Prerequisites".
+/// Whether a label is a word that says what is waited for, as "Prerequisites". Alone, "Requisitos" are requirements.
 pub(super) fn is_needs_label(label: &str) -> bool {
     let label = label.trim_matches(['*', '_', '`', ' ']).to_lowercase();
-    LABELS.contains(&label.as_str())
+    LABELS.contains(&label.as_str()) && !matches!(label.as_str(), "requisitos" | "requis" | "previos")
 }
 
 /// The longest word of [`keyword_at`] in bytes; longer ones need not be looked at.
