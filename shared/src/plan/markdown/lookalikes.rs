@@ -50,7 +50,7 @@ pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &
         }
         let is_heading = matches!(line.kind, LineKind::Heading(_));
         let is_meant =
-            |own: usize| !(is_heading && with_tasks.contains(&own)) && !is_about_others(outline, own);
+            |own: usize| !(is_about_others(outline, own) || is_heading && with_tasks.contains(&own));
         if section.checked_sub(1).is_none_or(is_meant) && known.insert(id.to_ascii_lowercase()) {
             found.push((line.at, Some(id.to_owned()), why));
         }
