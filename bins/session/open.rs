@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use arborist_core::{
+    coordination::WorkerName,
     failure::Failure,
     git::{Config, Repository},
+    run::SharedWork,
     session::{SessionList, SessionReader, SessionState, StoredRecord},
+    settings::Settings,
 };
 use clap::Args;
 
-use crate::ui::Ui;
+use crate::{clock, ui::Ui};
 
 /// How to answer.
 #[derive(Debug, Args)]
@@ -25,6 +28,32 @@ pub(super) struct IdArgs {
     /// The session: its id, or a unique prefix
     #[arg(value_name = "SESSION")]
     pub(super) id: String,
+}
+
+/// Whose records of a session are meant.
+#[derive(Debug, Args)]
+pub(super) struct WorkerArgs {
+    /// The records of this worker, as 'git arborist state --remote' names it
+    #[arg(long, value_name = "WORKER")]
+    worker: Option<WorkerName>,
+    /// The remote through which the workers share the plan
+    #[arg(long, value_name = "NAME", default_value = "origin", requires = "worker")]
+    remote: String,
+}
+
+impl WorkerArgs {
+    /// The newest record of the session, here or from the remote.
+    pub(super) fn newest(&self, opened: &OpenSessions, id: &IdArgs) -> Result<StoredRecord, Failure> {
+        let Some(worker) = &self.worker else { return opened.require(id).cloned() };
+        let settings = Settings::load(&opened.repository, &opened.config)?;
+        let shared = SharedWork::find(&opened.repository, &settings, &self.remote, clock::now)?;
+        // The session need not be here.
+        let session = match opened.require(id) {
+            Ok(known) => known.record.session.clone(),
+            Err(unknown) => id.id.parse().map_err(|_| unknown)?,
+        };
+        shared.find_record(&session, worker)
+    }
 }
 
 /// A repository and its sessions.

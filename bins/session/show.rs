@@ -18,7 +18,7 @@ use super::{
         TurnsDocument,
     },
     elsewhere::Elsewhere,
-    open::{IdArgs, JsonArgs, OpenSessions, open},
+    open::{IdArgs, JsonArgs, OpenSessions, WorkerArgs, open},
     words::{TURN_HEADINGS, cost_of, plan_of, resumed_cells, table, tokens_of, tone_of, turn_cells},
 };
 use crate::{
@@ -32,6 +32,8 @@ use crate::{
 pub(super) struct SessionShowArgs {
     #[command(flatten)]
     id: IdArgs,
+    #[command(flatten)]
+    worker: WorkerArgs,
     /// Show only this turn, in detail
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u32>)]
     turn: Option<u32>,
@@ -50,12 +52,14 @@ pub(super) struct TurnsArgs {
     #[command(flatten)]
     id: IdArgs,
     #[command(flatten)]
+    worker: WorkerArgs,
+    #[command(flatten)]
     json: JsonArgs,
 }
 
 pub(super) fn run(args: &SessionShowArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    let newest = opened.require(&args.id)?;
+    let newest = &args.worker.newest(&opened, &args.id)?;
     if let Some(number) = args.turn {
         return show_turn(args, &opened, newest, number, ui);
     }
@@ -277,7 +281,7 @@ pub(super) fn patch_of(repository: &Repository, commit: Oid) -> Result<String, F
 
 pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    let newest = opened.require(&args.id)?;
+    let newest = &args.worker.newest(&opened, &args.id)?;
     let (mut turns, mut rows, mut resumed) = (Vec::new(), Vec::new(), Vec::new());
     for stored in opened.session_reader().walk(newest)? {
         let StoredRecord { record, .. } = stored?;

@@ -296,7 +296,7 @@ fn try_work(
         opened.inherit_options(&planned, &run)?;
     }
     approve(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
-    if !opened.share(work, run.start.is_some())? {
+    if !opened.share(work, &run)? {
         if !std::mem::replace(&mut joined.is_told, true) {
             ui.note("another worker is starting the run; waiting for it");
         }

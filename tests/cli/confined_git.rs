@@ -144,3 +144,34 @@ fn filters_of_the_user_work_as_before() {
     }
     assert_eq!(names_in(outside.path()), ["precious", "x"]);
 }
+
+#[test]
+fn a_reflog_that_becomes_a_link_at_any_time_leads_git_nowhere() {
+    if !is_enforced() {
+        return;
+    }
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.commit("a plan\n");
+    let outside = outside();
+    // T001 plants links again and again while the refs of T002 are moved.
+    repo.agent(&format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo x > \"$ARBORIST_TASK.txt\"
+[ \"$ARBORIST_TASK\" = T001 ] || exit 0
+dir=$(git rev-parse --git-common-dir); i=0
+while [ $i -lt 150 ]; do
+  for log in HEAD refs/heads/main refs/heads/arborist/task/main/T002; do
+    mkdir -p \"$(dirname \"$dir/logs/$log\")\"; ln -sf '{0}/precious' \"$dir/logs/$log\"
+  done
+  for tree in \"$dir\"/worktrees/*; do ln -sf '{0}/precious' \"$tree/logs/HEAD\"; done
+  i=$((i+1)); sleep 0.005
+done 2>/dev/null
+true",
+        outside.path().display()
+    ));
+    let run = repo.arborist(["gardener", "--jobs", "2", "--keep-going", "--max-retries", "1"]);
+    assert_ne!(run.code(), 0);
+    assert!(run.stderr().contains("was replaced by a link"), "{}", run.report());
+    assert_eq!(fs::read_to_string(outside.path().join("precious")).unwrap(), "precious\n");
+}

@@ -274,3 +274,69 @@ fn a_plain_repository_in_an_ignored_folder_fails_no_attempt() {
     repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
     assert!(repo.path("vendor/.git").exists() && repo.path("vendor/deep/HEAD").exists());
 }
+
+/// A planted repository in `$HOME/evil`, with a folder in it.
+const EVIL: &str = "git init -q \"$HOME/evil\"; mkdir -p \"$HOME/evil/plain\"
+git -C \"$HOME/evil\" config core.fsmonitor 'touch \"$HOME/planted\"; false'
+";
+
+#[test]
+fn a_folder_that_becomes_a_link_to_a_planted_repository_is_no_longer_one_afterwards() {
+    let deeds = [
+        ("mv vendor/plain vendor/old; ln -s \"$HOME/evil\" vendor/plain", "vendor/plain"),
+        ("rm -r vendor/plain; ln -s \"$HOME/evil/plain\" vendor/plain", "vendor/plain"),
+        ("mv vendor/deep spec/deep; rm -r vendor; ln -s \"$HOME/evil\" vendor", "vendor"),
+        ("rm -r vendor/plain; mv \"$HOME/evil\" spec/evil; ln -s ../spec/evil vendor/plain", "vendor/plain"),
+        ("rm -r src; ln -s \"$HOME/evil\" src", "src"),
+    ];
+    for (deed, link) in deeds {
+        let repo = repo(&format!("{EVIL}{deed}"));
+        repo.write("vendor/plain/a.txt", "a\n");
+        repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        // The link in the place of a folder with a watched clone is named by the clone.
+        let is_named = body.contains(&format!("{link}, a link to '")) || link == "vendor";
+        assert!(is_named && body.contains(link), "{deed}: {body}");
+        assert!(!repo.path(link).is_symlink(), "{deed}");
+        assert!(!repo.home().join("planted").exists(), "{deed}");
+    }
+}
+
+#[test]
+fn folders_may_become_links_to_places_without_a_planted_repository() {
+    for deed in [
+        "mkdir vendor/store; mv vendor/plain vendor/store/plain; ln -s store/plain vendor/plain",
+        "rm -r vendor/plain; ln -s deep/lib vendor/plain",
+        "mkdir \"$HOME/store\"; rm -r vendor/plain; ln -s \"$HOME/store\" vendor/plain",
+        "git init -q \"$HOME/fixture\"; rm -r vendor/plain; ln -s \"$HOME/fixture\" vendor/plain",
+    ] {
+        let repo = repo(deed);
+        repo.write("vendor/plain/a.txt", "a\n");
+        repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
+        assert!(repo.path("vendor/plain").is_symlink(), "{deed}");
+    }
+}
+
+#[test]
+fn a_git_file_in_an_ignored_folder_leads_to_no_repository_below_the_worktrees() {
+    let config =
+        "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = \"touch $HOME/planted; false\"\\n'";
+    let through_common = format!(
+        "top=$PWD; mkdir -p vendor/ec/objects vendor/ec/refs .git/worktrees/w; {config} > vendor/ec/config
+echo $top/vendor/.git > .git/worktrees/w/gitdir; echo $top/vendor/ec > .git/worktrees/w/commondir
+echo 'ref: refs/heads/main' > .git/worktrees/w/HEAD; echo gitdir: $top/.git/worktrees/w > vendor/.git"
+    );
+    let deep = format!(
+        "d=$PWD/.git/worktrees/x/y; mkdir -p \"$d/objects\" \"$d/refs\"; echo 'ref: refs/heads/main' > \"$d/HEAD\"
+{config} > \"$d/config\"; echo gitdir: \"$d\" > vendor/.git"
+    );
+    for mode in modes() {
+        for deed in [&through_common, &deep] {
+            let repo = repo(deed);
+            repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+            assert!(!repo.path("vendor/.git").exists(), "{mode}: {deed}");
+            let _ = repo.git(["-C", "vendor", "status"]).code();
+            assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
+        }
+    }
+}

@@ -117,6 +117,7 @@ mod pinned;
 mod plain_files;
 mod plan;
 mod plan_ai;
+mod plan_ids;
 mod plan_order;
 mod plan_readiness;
 mod plan_reading;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What a row expects of the tree that a text is read as.
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
+pub(crate) enum Wanted {
     /// These leaves, in the order of the file.
     Tasks(&'static str),
     /// What a task waits for, as one line.
@@ -23,7 +23,10 @@ enum Wanted {
 }
 use Wanted::{Has, Lacks, Needs, Refused, Says, Tasks, Warns};
 
-const ROWS: &[(&str, &str, &[Wanted])] = &[
+/// What a form is called, a text in it, and what is expected.
+pub(crate) type FormRow = (&'static str, &'static str, &'static [Wanted]);
+
+const ROWS: &[FormRow] = &[
     (
         "headings with boxes, with and without ids",
         "## 阶段 1: A\n### - [x] 任务 1.1: a\n1. x\n   - [ ] step\n### - [ ] 任务 1.2: b\n## B\n### [ ] Write the docs\n",
@@ -543,16 +546,22 @@ fn miss(repo: &TestRepo, wanted: Wanted) -> Option<String> {
     }
 }
 
-#[test]
-fn every_form_of_a_task_list_is_read() {
+/// What is not as some rows expect it, a line for each.
+pub(crate) fn misses(rows: &[FormRow]) -> Vec<String> {
     let repo = TestRepo::init();
     let mut misses = Vec::new();
-    for (form, text, wanted) in ROWS {
+    for (form, text, wanted) in rows {
         repo.write("tasks.md", text);
         misses.extend(
             wanted.iter().filter_map(|wanted| Some(format!("{form}: {wanted:?}: {}", miss(&repo, *wanted)?))),
         );
     }
+    misses
+}
+
+#[test]
+fn every_form_of_a_task_list_is_read() {
+    let misses = misses(ROWS);
     assert!(misses.is_empty(), "{}", misses.join("\n"));
 }
 

@@ -29,6 +29,28 @@ const STORIES: &str = "\
 ";
 
 const SAID_OF_STORIES: &[Row] = &[
+    ("a phase by a word of its title", "- **US3**: after the Parity phase\n", &[("phase-5", "phase-6")]),
+    (
+        "a phase by a word of its title, in Spanish",
+        "- **US3** depende de la fase de Parity\n",
+        &[("phase-5", "phase-6")],
+    ),
+    (
+        "a phase by the first word of its title",
+        "- **Polish**: Depende de Isolation\n",
+        &[("phase-7", "phase-6")],
+    ),
+    ("what must be complete", "- **US3**: Foundational must be complete\n", &[("phase-5", "phase-2")]),
+    (
+        "all stories in Chinese",
+        "- **Polish (Phase 7)**: 依赖所有目标用户故事完成\n",
+        &[("phase-7", "phase-3 phase-4 phase-5 phase-6")],
+    ),
+    (
+        "words against a drawing",
+        "```\nPhase 3\n   ↓\nPhase 4\n```\n\n- US1 depends on US2\n",
+        &[("phase-3", "phase-4"), ("phase-4", "phase-2")],
+    ),
     (
         "stories with their priority in brackets",
         "- **User Story 3 (P2)**: Can start after Core Stories (P1) - x\n",
@@ -205,6 +227,31 @@ const TASKS: &str = "\
 ";
 
 const SAID_OF_TASKS: &[Row] = &[
+    (
+        "a chain told in one sentence",
+        "## Dependencies\n\n- T005 depends on T003, which depends on T002\n",
+        &[("T003", "T001 T002"), ("T005", "T003 T004")],
+    ),
+    (
+        "tasks that do not depend on each other in Chinese",
+        "## Dependencies\n\n- T003 和 T004 互不依赖，可并行\n",
+        &[("T004", "T001 T002")],
+    ),
+    (
+        "tasks that do not depend on each other in Japanese",
+        "## Dependencies\n\n- T003とT004は互いに依存しない\n",
+        &[("T004", "T001 T002")],
+    ),
+    (
+        "tasks that are independent of each other in Chinese",
+        "## Dependencies\n\n- T003、T004 相互独立\n",
+        &[("T004", "T001 T002")],
+    ),
+    (
+        "a range that runs in parallel before an arrow",
+        "## Dependencies\n```\nT001 ～ T004（並行可能） → T005\n```\n",
+        &[("T004", ""), ("T005", "T001 T002 T003 T004")],
+    ),
     (
         "a line of a drawing that puts a task beside several others",
         "## Dependencies\n```\nT002 (routes)  ─ 依賴 T001\nT003 (page)    ─ 可與 T001/T002 平行進行\n```\n",
@@ -1764,4 +1811,34 @@ fn tasks_in_brackets_are_what_before_and_arrows_stand_between() {
     assert_eq!(needs(&repo, &text, "T002"), ["T001"]);
     let text = marked("- First T001, then T002 and T003, finally T004");
     assert_eq!(needs(&repo, &text, "T004"), ["T002", "T003"]);
+}
+
+#[test]
+fn what_follows_a_phase_waits_for_those_that_single_arrows_send_behind_it() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: a\n- [ ] 1.1 a\n- [ ] 1.2 b\n- [ ] 1.3 c\n## Phase 2: b\n- [ ] 2.1 d\n## Phase 3: c\n- [ ] 3.1 e\n\n\
+                ## Dependencies\n\n- 1.1 → 1.2 → 1.3\n- 2.1 → 1.2\n";
+    assert_eq!(needs(&repo, text, "phase-3"), ["1.2", "1.3", "phase-2"]);
+}
+
+#[test]
+fn all_tasks_of_a_phase_that_tests_and_documents_may_run_at_once() {
+    let repo = TestRepo::init();
+    let text = |title: &str| {
+        format!(
+            "## Phase 1: a\n- [ ] 1.1 a\n## Phase 2: {title}\n- [ ] 2.1 Add unit tests\n- [ ] 2.2 Update the README\n\n\
+             ## Parallel work\n\n- All Phase 2 tasks can run in parallel after Phase 1\n"
+        )
+    };
+    assert_eq!(needs(&repo, &text("Testing and documentation"), "2.2"), Vec::<String>::new());
+    assert_eq!(needs(&repo, &text("Login"), "2.2"), ["2.1"]);
+}
+
+#[test]
+fn a_line_that_leads_to_the_corner_behind_a_name_does_not_lead_to_the_name() {
+    let repo = TestRepo::init();
+    let text = "## Phase 1: a\n- [ ] T1 a\n## Phase 2: b\n- [ ] T2 b\n## Phase 3: c\n- [ ] T3 c\n## Phase 4: d\n- [ ] T4 d\n\n\
+                ## Dependencies\n```\nPhase 1 ───┬── Phase 3\n           │\nPhase 2 ───┘\n              ↓\n           Phase 4\n```\n";
+    assert_eq!(needs(&repo, text, "phase-3"), ["phase-1", "phase-2"]);
+    assert!(needs(&repo, text, "phase-4").contains(&"phase-3".to_owned()));
 }

@@ -149,3 +149,53 @@ fn a_reviewer_that_a_task_changes_does_not_decide_on_it() {
     let subjects = repo.git(["log", "--format=%s"]).answer();
     assert!(subjects.contains("@T001@implement-fail") && !subjects.contains("approved"), "{subjects}");
 }
+
+/// A task that does this once, and a reviewer called `claude` that works in the checkout and notes the settings it finds.
+fn reviewed_in_checkout(deed: &str) -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", "");
+    repo.agent(&format!(
+        "echo work >> work.txt; [ -e \"$ROOT/once\" ] && exit; touch \"$ROOT/once\"; mkdir -p .claude\n{deed}\ntrue"
+    ));
+    repo.write(".gitignore", "/.claude/settings.local.json\n/spec/\n");
+    repo.commit("ignore settings\n");
+    let judge = repo.root().join("claude");
+    let read = format!("cat .claude/settings.local.json >> '{}/read' 2>/dev/null", repo.root().display());
+    fs::write(&judge, format!("cat > /dev/null\n{read}\necho APPROVED\n")).unwrap();
+    repo.git(["config", "--global", "arborist.steps.review.runner", "judge"]).succeeds();
+    repo.git(["config", "--global", "arborist.steps.review.place", "checkout"]).succeeds();
+    for word in ["sh", judge.to_str().unwrap()] {
+        repo.git(["config", "--global", "--add", "arborist.runners.judge.command", word]).succeeds();
+    }
+    repo
+}
+
+#[test]
+fn a_reviewer_in_the_checkout_finds_no_ignored_settings_that_a_task_wrote() {
+    let words = "'.claude/settings.local.json' is read by the reviewer's program; it was ";
+    for options in [&[][..], &["--isolate"]] {
+        let repo = reviewed_in_checkout("echo planted > .claude/settings.local.json");
+        repo.arborist(["gardener", "--max-retries", "2"].iter().chain(options)).succeeds();
+        let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains(&format!("{words}added")), "{options:?}: {body}");
+        assert_eq!(noted(&repo, "read"), "", "{options:?}");
+        assert!(!repo.path(".claude/settings.local.json").exists(), "{options:?}");
+    }
+    let repo = reviewed_in_checkout("echo planted > .claude/settings.local.json");
+    repo.write(".claude/settings.local.json", "mine\n");
+    repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    assert!(body.contains(&format!("{words}changed")), "{body}");
+    assert_eq!(
+        (noted(&repo, "read"), repo.read(".claude/settings.local.json")),
+        ("mine\n".into(), "mine\n".into())
+    );
+}
+
+#[test]
+fn ignored_settings_that_are_only_there_fail_no_attempt() {
+    let repo =
+        reviewed_in_checkout("cat .claude/settings.local.json > copy.txt; mkdir -p spec; echo x > spec/x");
+    repo.write(".claude/settings.local.json", "mine\n");
+    repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
+    assert_eq!(noted(&repo, "read"), "mine\n");
+}

@@ -251,3 +251,43 @@ git clone -q \"$M\" \"$ROOT/evil\"; git -C \"$ROOT/evil\" config core.fsmonitor 
         assert_nothing_ran(&repo, deed);
     }
 }
+
+#[test]
+fn a_submodule_that_a_child_adds_to_the_index_is_taken_out_and_named() {
+    let add =
+        |path: &str| format!("git update-index --add --cacheinfo \"160000,$(git rev-parse HEAD),{path}\"");
+    let evil =
+        "git init -q vendor/new; git -C vendor/new config core.fsmonitor 'touch \"$HOME/planted\"; false'";
+    for (path, deed) in [
+        ("vendor/new", format!("{evil}; {}", add("vendor/new"))),
+        ("vendor/plain", add("vendor/plain")),
+        ("vendor/none", add("vendor/none")),
+        ("src/none", add("src/none")),
+    ] {
+        // The agent does it, or its test.
+        for by_test in [false, true] {
+            let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", "");
+            let once = format!("[ -e '{0}/once' ] || {{ touch '{0}/once'; {deed}; }}", repo.root().display());
+            let work = if by_test { "" } else { once.as_str() };
+            repo.agent(&format!(
+                "trap - EXIT\ncase \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho work >> work.txt\n{work}\ntrue"
+            ));
+            repo.write(".gitignore", "/vendor/\n/spec/\n");
+            repo.write("src/a.txt", "a\n");
+            repo.commit("ignore vendor\n");
+            repo.write("vendor/plain/mine.txt", "mine\n");
+            // The first call of the test command is that before the first task.
+            let test = format!("test ! -e work.txt || {{ {once}; }}");
+            let test: &[&str] = if by_test { &["--test-command", &test] } else { &[] };
+            let run = ["gardener", "--max-retries", "2"].into_iter().chain(test.iter().copied());
+            repo.arborist(run).succeeds();
+            let body = repo.git(["log", "--grep=-fail)", "--format=%B"]).answer();
+            let words = format!("it added a submodule to the index, which is taken out again: {path}");
+            assert!(body.contains(&words), "{by_test}: {deed}: {body}");
+            assert!(!repo.git(["ls-files", "-s"]).answer().contains("160000"), "{by_test}: {deed}");
+            assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{by_test}: {deed}");
+            assert_eq!(repo.read("vendor/plain/mine.txt"), "mine\n");
+            assert!(!repo.home().join("planted").exists(), "{by_test}: {deed}");
+        }
+    }
+}

@@ -88,3 +88,32 @@ fn no_command_outlives_the_client() {
     }
     assert!(!is_alive());
 }
+
+#[test]
+fn what_looks_like_a_bare_repository_after_a_call_is_taken_apart() {
+    let bare = "mkdir -p src/objects src/refs && echo 'ref: refs/heads/main' > src/HEAD";
+    let repo = TestRepo::init();
+    repo.write("src/a.txt", "a\n");
+    repo.commit("a file\n");
+    let mut bench = ToolsClient::open(&repo, &["--root", "a=.", "--command", &format!("a:plant={bare}")]);
+    let said = bench.fails("a__plant", json!({}));
+    assert!(said.contains("made a repository in a folder of the checkout: src/HEAD"), "{said}");
+    assert!(!repo.path("src/HEAD").exists());
+    let mut write = |path: &str| bench.call("a__write_file", json!({ "path": path, "content": "x\n" }));
+    for path in ["new/objects/x", "new/HEAD", "new/config"] {
+        assert!(!write(path).1, "{path}");
+    }
+    let (said, is_error) = write("new/refs/x");
+    assert!(is_error && said.concat().contains("new/HEAD, which is kept in"), "{said:?}");
+    assert!(!repo.path("new/HEAD").exists() && repo.path("new/refs/x").exists());
+}
+
+#[test]
+fn bare_repositories_that_were_there_before_are_left_alone() {
+    let repo = TestRepo::init();
+    repo.git(["init", "-q", "--bare", "data/fixture"]).succeeds();
+    let mut bench = ToolsClient::open(&repo, &["--root", "a=.", "--command", "a:nothing=true"]);
+    bench.works("a__nothing", json!({}));
+    bench.works("a__write_file", json!({ "path": "data/fixture/description", "content": "x\n" }));
+    assert!(repo.path("data/fixture/HEAD").exists());
+}

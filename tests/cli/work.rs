@@ -360,3 +360,24 @@ fn a_clone_has_the_branch_that_is_named() {
     assert!(shared.at_origin(["log", "--format=%s", "other"]).contains("T001@merge"));
     run("main").exits(2).err("does not have the branch 'main' checked out");
 }
+
+#[test]
+fn the_records_of_a_worker_are_shown_in_every_clone() {
+    let shared = SharedPlan::new(2, 2, WORKER);
+    shared.work(0, &[]).succeeds().out("2 completed");
+    let json = shared.repo.arborist_in(&shared.clone(0), ["session", "list", "--json"]).answer();
+    let list: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let session = list["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let names = shared.at_origin([
+        "for-each-ref",
+        "--format=%(refname:lstrip=-1)",
+        "refs/arborist/claims/%work/main/records",
+    ]);
+    let other = shared.clone(1);
+    let said = shared.repo.arborist_in(&other, ["session", "show", &session, "--worker", &names]).succeeds();
+    said.out(&session).out("turns      4");
+    let turns =
+        shared.repo.arborist_in(&other, ["session", "turns", &session, "--worker", &names]).succeeds();
+    turns.out("T001").out("T002");
+    shared.repo.arborist_in(&other, ["session", "show", &session, "--worker", "x"]).exits(1).err(&names);
+}

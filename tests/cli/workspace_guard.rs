@@ -221,3 +221,56 @@ fn a_reviewer_hears_of_ignored_files_that_another_task_left_where_this_one_is_te
     assert!(!of("T001").contains("planted.bin"));
     assert!(of("T003").contains("In backend: ") && of("T003").contains("- planted.bin"), "{}", of("T003"));
 }
+
+/// A workspace in which the configuration of the repository with the plan includes a tracked file of the other one.
+fn including(deed: &str) -> TestWorkspace {
+    let workspace = workspace("- [ ] T001 [repo:backend] one\n- [ ] T002 [repo:backend] two\n", deed);
+    let clone = workspace.clone_of("backend");
+    fs::write(clone.join("shared.gitconfig"), "[alias]\n\tx = log\n").unwrap();
+    workspace.git_in(&clone, ["add", "-A"]).succeeds();
+    workspace.git_in(&clone, ["commit", "-q", "-m", "settings"]).succeeds();
+    workspace.git(["config", "include.path", "../../backend/shared.gitconfig"]).succeeds();
+    workspace
+}
+
+#[test]
+fn a_configuration_that_includes_a_file_of_another_repository_fails_no_attempt() {
+    for options in [&[][..], &["--jobs", "2"]] {
+        let workspace = including("true");
+        gardener(&workspace, options).succeeds().out("2 completed");
+        assert_eq!(failures(&workspace), 0, "{options:?}");
+    }
+}
+
+#[test]
+fn a_task_does_not_change_a_file_that_the_configuration_of_another_repository_includes() {
+    for options in [&[][..], &["--jobs", "2"]] {
+        let deed = "for file in \"$ROOT\"/backend.arborist/*/shared.gitconfig; do
+printf '[core]\\n\\tfsmonitor = false\\n' >> \"$file\"; done";
+        let workspace = including(deed);
+        let words = "'shared.gitconfig' belongs to the git configuration of another repository of the run";
+        gardener(&workspace, options).succeeds().err(words);
+        assert_eq!(failures(&workspace), 1, "{options:?}");
+        let branch = workspace.session_branch("backend");
+        let show = ["show", &format!("{branch}:shared.gitconfig")];
+        let landed = workspace.git_in(&workspace.clone_of("backend"), show).answer();
+        assert!(!landed.contains("fsmonitor"), "{options:?}: {landed}");
+    }
+}
+
+#[test]
+fn a_file_that_another_repository_includes_is_put_back_in_the_users_checkout_too() {
+    let plan = "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n";
+    let workspace =
+        workspace(plan, "printf '[core]\\n\\tfsmonitor = false\\n' >> \"$ROOT/repo/shared.gitconfig\"");
+    workspace.git(["config", "--global", "arborist.session.branch", "false"]).succeeds();
+    workspace.write("shared.gitconfig", "[alias]\n\tx = log\n");
+    workspace.commit("settings\n");
+    let include = ["config", "include.path", "../../repo/shared.gitconfig"];
+    workspace.git_in(&workspace.clone_of("backend"), include).succeeds();
+    let words = "'shared.gitconfig' belongs to the git configuration of another repository of the run";
+    // The attempts after the one that changed it do not fail.
+    gardener(&workspace, &[]).succeeds().err(words).out("3 completed");
+    assert_eq!(failures(&workspace), 1);
+    assert_eq!(workspace.read("shared.gitconfig"), "[alias]\n\tx = log\n");
+}

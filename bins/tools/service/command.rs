@@ -46,6 +46,9 @@ pub(super) fn run(root: &Root, tool: &Tool, bounds: &CommandLimits, stops: &[&Ca
     let supervised = stops.iter().fold(supervised, |supervised, stop| supervised.until(stop));
     let ended = supervised.run(|_| {});
     let report = report(&tool.command, &ended);
+    if let Some(planted) = root.take_planted() {
+        return Err(format!("{report}\n\n{planted}"));
+    }
     if ended.ending.is_success() { Ok(vec![report]) } else { Err(report) }
 }
 

@@ -44,6 +44,9 @@ pub(super) fn write_file(root: &Root, args: &WriteArgs) -> ToolOutput {
         WriteOutcome::Created => "created",
         WriteOutcome::Replaced => "replaced",
     };
+    if let Some(planted) = root.take_planted_around(&path.to_string()) {
+        return Err(planted);
+    }
     Ok(vec![format!("{what} '{path}' ({} bytes)", content.len())])
 }
 

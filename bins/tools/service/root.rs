@@ -13,7 +13,8 @@ use arborist_core::{
     git::{Config, DirPlace, Repository, husky_folder},
     message::visible,
     name::{BranchName, NameError, RepoName, ToolName},
-    process::Cancel,
+    pipeline::move_planted_git,
+    process::{Cancel, WorkPlace},
     safe_files::Enclosure,
     settings::{Origin, Settings},
     workspace::{RepoSection, Tool, Workspace},
@@ -46,6 +47,8 @@ pub(super) struct Root {
     pub(super) run: Option<BranchName>,
     /// Its commands.
     pub(super) tools: Tools,
+    /// Whether the guard of a run examines what the tools do.
+    is_guarded: bool,
 }
 
 /// The options of the server.
@@ -176,6 +179,29 @@ impl Root {
         // A temporary file of a killed server must not become part of the work. A failure to exclude it does not
         // matter.
         let _ = repository.exclude(Enclosure::DRAFTS);
-        Ok(Self { name, path, enclosure, repository, run: None, tools })
+        let is_guarded = told("ARBORIST_TASK").is_some();
+        if !is_guarded {
+            // Repositories that are there now are the user's.
+            drop(repository.find_inner_git_dirs());
+        }
+        Ok(Self { name, path, enclosure, repository, run: None, tools, is_guarded })
+    }
+
+    /// Takes repositories apart that a command made in a folder of the checkout, and returns a message about them. git would
+    /// obey their settings as soon as the user calls it there.
+    pub(super) fn take_planted(&self) -> Option<String> {
+        if self.is_guarded {
+            return None;
+        }
+        // What was known about the files may not be true any more.
+        drop(WorkPlace::begin(self.repository.top()));
+        move_planted_git(&self.repository)
+    }
+
+    /// The same after this file was written.
+    pub(super) fn take_planted_around(&self, path: &str) -> Option<String> {
+        let inner = self.repository.top().canonicalize().ok();
+        let inner = inner.and_then(|top| Some(self.path.strip_prefix(top).ok()?.join(path)))?;
+        self.repository.is_in_bare(&inner).then(|| self.take_planted()).flatten()
     }
 }

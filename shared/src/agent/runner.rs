@@ -109,10 +109,6 @@ impl Runner {
     /// the model. A wrapper that names the program counts as the program.
     #[must_use]
     pub fn reads_settings(&self, path: &str) -> bool {
-        let words = || self.templates().flat_map(Template::words);
-        let is_called = |preset: &&Preset| {
-            words().any(|word| Path::new(word).file_name() == Some(OsStr::new(preset.program())))
-        };
         let is_setting = |name: &&str| match name.strip_suffix('/') {
             Some(folder) => {
                 let first = path.split('/').next().unwrap_or_default();
@@ -120,7 +116,16 @@ impl Runner {
             }
             None => path.eq_ignore_ascii_case(name),
         };
-        Preset::ALL.iter().filter(is_called).any(|preset| preset.project_settings.iter().any(&is_setting))
+        self.project_settings().any(|name| is_setting(&name))
+    }
+
+    /// The files and folders of a repository that its program reads as settings. The names of folders end in a slash.
+    pub fn project_settings(&self) -> impl Iterator<Item = &'static str> {
+        let words = || self.templates().flat_map(Template::words);
+        let is_called = move |preset: &&Preset| {
+            words().any(|word| Path::new(word).file_name() == Some(OsStr::new(preset.program())))
+        };
+        Preset::ALL.iter().filter(is_called).flat_map(|preset| preset.project_settings.iter().copied())
     }
 
     /// How to log in at the program's provider, if we know.

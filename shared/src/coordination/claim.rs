@@ -46,6 +46,8 @@ pub(super) struct ClaimRefs {
     pub(super) target: String,
     /// The prefix of branches of finished tasks.
     pub(super) branches: String,
+    /// The prefix of the session's records of each worker.
+    pub(super) records: String,
 }
 
 impl ClaimRefs {
@@ -57,6 +59,7 @@ impl ClaimRefs {
             requests: format!("{of_run}/requests/"),
             target: run.to_ref(),
             branches: run.task_refs(),
+            records: format!("{of_run}/records/"),
         }
     }
 

@@ -40,6 +40,13 @@ const WRITING: [&str; 17] = [
     "worktree",
 ];
 
+/// Commands that write refs and their reflogs, but no files of a worktree.
+const WRITING_REFS: [&str; 3] = ["notes", "symbolic-ref", "update-ref"];
+
+/// Further commands that append to reflogs.
+const APPENDING: [&str; 10] =
+    ["am", "bisect", "checkout", "cherry-pick", "fetch", "merge", "push", "rebase", "reset", "worktree"];
+
 /// Commands that merge files, and so run merge drivers.
 const MERGING: [&str; 6] = ["am", "cherry-pick", "merge", "rebase", "revert", "stash"];
 
@@ -167,6 +174,13 @@ impl Repository {
     /// Like [`Repository::pin`], for a command that changes something. If it writes files of the worktree, it is
     /// confined to that and to the git directories.
     pub(super) fn pin_changing(&self, command: GitCommand) -> GitCommand {
+        let is_for_refs = WRITING_REFS.contains(&command.name());
+        if is_for_refs || APPENDING.contains(&command.name()) {
+            self.clear_reflogs();
+        }
+        if is_for_refs && self.confines_refs() {
+            return self.confine_to(self.pin(command), self.git_dirs_to_write());
+        }
         if !is_writing(command.name()) {
             return self.pin(command);
         }
@@ -177,9 +191,18 @@ impl Repository {
         let is_worktree_command = command.name() == "worktree";
         // `git worktree` writes to the folders in its arguments, not to this worktree.
         let top = self.worktree.as_deref().filter(|_| !is_worktree_command).map(identity::real_top);
-        let git_dirs = [self.common_dir.clone(), self.git_dir.clone()];
+        self.confine_to(command, self.git_dirs_to_write().into_iter().chain(top))
+    }
+
+    fn git_dirs_to_write(&self) -> Vec<PathBuf> {
         let linked = identity::linked_folders(&self.common_dir, &OFTEN_LINKED);
-        self.confine_to(command, git_dirs.into_iter().chain(linked).chain(top))
+        [self.common_dir.clone(), self.git_dir.clone()].into_iter().chain(linked).collect()
+    }
+
+    /// Whether commands that write refs are confined to the git directories. That is so after the settings were frozen, but
+    /// not in a partial clone, where such a command may fetch objects.
+    pub(super) fn confines_refs(&self) -> bool {
+        self.frozen_helpers().is_some_and(|helpers| !helpers.promisor)
     }
 
     /// Confines a command to these folders if it writes files.
@@ -188,12 +211,12 @@ impl Repository {
         command: GitCommand,
         folders: impl IntoIterator<Item = PathBuf>,
     ) -> GitCommand {
-        if !is_writing(command.name()) {
+        let is_for_refs = WRITING_REFS.contains(&command.name());
+        if !is_for_refs && !is_writing(command.name()) {
             return command;
         }
-        let Some(helpers) =
-            self.frozen_helpers().filter(|helpers| !helpers.has_unknown_needs(command.name()))
-        else {
+        let is_known = |helpers: &Helpers| is_for_refs || !helpers.has_unknown_needs(command.name());
+        let Some(helpers) = self.frozen_helpers().filter(is_known) else {
             return command;
         };
         let confinement = Confinement::new(folders.into_iter().chain(helpers.folders()));

@@ -11,9 +11,9 @@ use std::{
 };
 
 use super::{
-    GitError, PrivateIndex, Repository, UncommittedPath, command::checked, harmless_settings::runs_nothing,
-    misplaced_files::move_aside, scan::Scan, submodules::list_gitlinks, worktree_git_dirs::is_own_git_dir,
-    worktree_link::target_of,
+    GitError, PrivateIndex, Repository, UncommittedPath, command::checked, folder_links::FolderLink,
+    harmless_settings::runs_nothing, misplaced_files::move_aside, scan::Scan, submodules::list_gitlinks,
+    worktree_git_dirs::is_own_git_dir, worktree_link::target_of, worktrees::top_of_git_dir,
 };
 use crate::safe_files::{self, FileKind};
 
@@ -29,13 +29,13 @@ const BARE: [&[&str]; 2] = [&["HEAD", "objects", "refs"], &["HEAD", "commondir"]
 
 /// The folders of a checkout before the first child process started there.
 #[derive(Debug, Default)]
-struct FoldersBefore {
+pub(super) struct FoldersBefore {
     /// The `.git` of every other repository.
-    git_dirs: Vec<PathBuf>,
+    pub(super) git_dirs: Vec<PathBuf>,
     /// The folders that look like a bare repository.
-    bare: BTreeSet<PathBuf>,
+    pub(super) bare: BTreeSet<PathBuf>,
     /// All folders, in a very large checkout those that are nearest to its top.
-    all: BTreeSet<PathBuf>,
+    pub(super) all: BTreeSet<PathBuf>,
     /// Whether there are more folders than these.
     is_cut: bool,
 }
@@ -47,6 +47,8 @@ pub struct PlantedRepository {
     pub path: PathBuf,
     /// Where it is kept.
     pub kept: Option<PathBuf>,
+    /// The repository elsewhere, if a link to it was taken away.
+    pub link_to: Option<PathBuf>,
 }
 
 impl Repository {
@@ -78,6 +80,7 @@ impl Repository {
     /// Takes every repository away that was not there before the first child process, and that no snapshot shows: a `.git`
     /// in a folder with tracked files, a folder that looks like a bare repository, and in ignored folders that were there
     /// before, both of these if they could run something. git obeys such a repository as soon as it is called in the folder.
+    /// So are links in the place of folders that lead to such a repository elsewhere.
     pub fn move_planted_git(&self) -> Result<Vec<PlantedRepository>, GitError> {
         let Some(top) = &self.worktree else { return Ok(Vec::new()) };
         let before = self.folders_before();
@@ -87,6 +90,9 @@ impl Repository {
             None => self.list_without_scan(top, &before)?,
         };
         let mut moved = Vec::new();
+        for FolderLink { path, repository } in self.find_folder_links(top, &before, &found) {
+            moved.push(PlantedRepository { link_to: Some(repository), ..self.take_away(top, &path)? });
+        }
         for path in found.git_dirs.iter().filter(|path| !before.git_dirs.contains(path)) {
             let folder = path.parent().unwrap_or(path);
             let inner = folder.strip_prefix(top).unwrap_or(folder);
@@ -115,9 +121,30 @@ impl Repository {
         Ok(moved)
     }
 
+    /// Whether a folder around this path, which is relative to the top, looks like a bare repository.
+    #[must_use]
+    pub fn is_in_bare(&self, path: &Path) -> bool {
+        let Some(top) = &self.worktree else { return false };
+        let inner = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        inner.into_iter().any(|folder| looks_bare(&top.join(folder)))
+    }
+
     /// Whether a `.git` file belongs to another worktree or to a submodule of this repository.
-    fn is_own_link(&self, path: &Path) -> bool {
-        ["worktrees", "modules"].iter().any(|folder| leads_into(path, &self.common_dir.join(folder)))
+    pub(super) fn is_own_link(&self, path: &Path) -> bool {
+        leads_into(path, &self.common_dir.join("modules")) || self.is_worktree_link(path)
+    }
+
+    /// Whether a `.git` file and the git directory of a worktree name each other. Any other folder there may be a whole
+    /// repository, or lead to one.
+    fn is_worktree_link(&self, path: &Path) -> bool {
+        let worktrees = safe_files::resolved(&self.common_dir.join("worktrees"));
+        let Some(git_dir) = find_git_dir(path).filter(|git_dir| git_dir.parent() == Some(&*worktrees)) else {
+            return false;
+        };
+        let top = top_of_git_dir(&git_dir).and_then(|top| top.canonicalize().ok());
+        top.is_some()
+            && top == path.parent().and_then(|top| top.canonicalize().ok())
+            && has_own_commondir(&git_dir)
     }
 
     /// Moves a folder aside, and removes anything else than a folder or a file.
@@ -132,7 +159,8 @@ impl Repository {
             false => safe_files::remove(path).map(|()| None),
         };
         let kept = kept.map_err(|source| GitError::File { path: path.display().to_string(), source })?;
-        Ok(PlantedRepository { path: path.strip_prefix(top).unwrap_or(path).to_owned(), kept })
+        let path = path.strip_prefix(top).unwrap_or(path).to_owned();
+        Ok(PlantedRepository { path, kept, link_to: None })
     }
 
     /// The first name that makes a folder look like a bare repository and that was not committed before; `None` if all of
@@ -211,6 +239,18 @@ impl Repository {
         Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
     }
 
+    /// The ignored files at or below these paths. A repository is one path, which ends in a slash.
+    pub fn list_ignored_at<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<Vec<PathBuf>, GitError> {
+        let command = self.git("ls-files").args(["-z", "--others", "--ignored", "--exclude-standard"]);
+        let names = names.map(|name| format!(":(top,icase,literal){}", name.trim_end_matches('/')));
+        let printed = command.args(["--full-name", "--"]).args(names).stdout()?;
+        let paths = printed.split(|b| *b == 0).filter(|path| !path.is_empty());
+        Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+    }
+
     /// A repository in the worktree at `top`, at or below an untracked or ignored path.
     #[must_use]
     pub fn find_inner(top: &Path, changed_paths: &[UncommittedPath], ignored: &[PathBuf]) -> Option<PathBuf> {
@@ -227,6 +267,9 @@ pub(super) const NOT_OPENED: &str = "could not open directory";
 const NO_STAT: &str = "unable to stat";
 /// git's error message about a repository inside the worktree without a commit.
 const NO_COMMIT: &str = "does not have a commit checked out";
+/// git's complaint about paths in its arguments that are ignored, even if they are excluded. It adds all others, and exits
+/// with 1.
+const IGNORED: &str = "paths are ignored by one of your .gitignore files";
 /// How many of them are left out one by one; if there are more, all untracked repositories are left out.
 const MAX_LEFT_OUT: usize = 20;
 
@@ -307,7 +350,11 @@ impl PrivateIndex<'_> {
             true => FoundFolders::SomeClosed,
             false => FoundFolders::AllOpen,
         };
-        checked("add", ended)?;
+        // An index can contain a submodule in an ignored folder, if `git add -f` or an agent put it there.
+        let is_about_ignored = ended.status.code() == Some(1) && ended.complaint().contains(IGNORED);
+        if !is_about_ignored {
+            checked("add", ended)?;
+        }
         if !gitlinks.is_empty() {
             self.update_gitlinks()?;
         }
@@ -413,12 +460,17 @@ fn is_repository(path: &Path) -> bool {
         Some(FileKind::File) => safe_files::read(path).ok().and_then(|content| target_of(folder, &content)),
         _ => Some(path.to_owned()),
     };
-    let is_there = |dir: &Path, name: &str| dir.join(name).symlink_metadata().is_ok();
-    git_dir.is_some_and(|dir| BARE.iter().any(|names| names.iter().all(|name| is_there(&dir, name))))
+    git_dir.is_some_and(|dir| looks_bare(&dir))
+}
+
+/// Whether git takes a folder for a git directory.
+pub(super) fn looks_bare(folder: &Path) -> bool {
+    let is_there = |name: &&str| folder.join(name).symlink_metadata().is_ok();
+    BARE.iter().any(|names| names.iter().all(is_there))
 }
 
 /// Whether git would run something that a git directory contains.
-fn could_run(git_dir: &Path) -> bool {
+pub(super) fn could_run(git_dir: &Path) -> bool {
     let hooks = safe_files::list_kinds(&git_dir.join("hooks")).unwrap_or_default();
     let is_hook = |path: &Path| path.extension() != Some(OsStr::new("sample"));
     let config = git_dir.join("config");
@@ -440,11 +492,22 @@ fn could_run(git_dir: &Path) -> bool {
 
 /// Whether a `.git` file names a folder below `git_dir`. Links on the way are followed, as git does.
 pub(super) fn leads_into(link: &Path, git_dir: &Path) -> bool {
-    let folder = link.parent().unwrap_or(link);
-    let content = safe_files::read(link).unwrap_or_default();
-    let Some(named) = content.strip_prefix(b"gitdir: ") else { return false };
-    let target = folder.join(OsStr::from_bytes(named.trim_ascii_end())).canonicalize();
-    target.is_ok_and(|target| target.starts_with(safe_files::resolved(git_dir)))
+    find_git_dir(link).is_some_and(|target| target.starts_with(safe_files::resolved(git_dir)))
+}
+
+/// The folder that a `.git` file names, without links.
+fn find_git_dir(link: &Path) -> Option<PathBuf> {
+    let content = safe_files::read(link).ok()?;
+    let named = content.strip_prefix(b"gitdir: ")?;
+    link.parent()?.join(OsStr::from_bytes(named.trim_ascii_end())).canonicalize().ok()
+}
+
+/// Whether the git directory of a worktree leads to the repository that it is in. git writes this file after the folder.
+pub(super) fn has_own_commondir(git_dir: &Path) -> bool {
+    match safe_files::read(&git_dir.join("commondir")) {
+        Ok(named) => named.trim_ascii_end() == b"../..",
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// A repository at or below a folder. Links are not followed.

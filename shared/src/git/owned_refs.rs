@@ -140,6 +140,7 @@ impl RefWatch {
         // This comes first: git fails in every command while packed-refs is unreadable.
         let repaired = self.repository.repair_packed_refs(&mut table.last_good_packed);
         table.changes.extend(repaired);
+        table.changes.extend(self.repository.take_removed_reflog_links());
         if self.repository.take_removed_objects() {
             self.repository.put_back_objects(table.needed());
         }
@@ -206,6 +207,7 @@ impl Repository {
     /// Call this before a child process starts.
     #[must_use]
     pub fn watch_refs(&self) -> RefWatch {
+        self.remember_reflog_links();
         note_child_started();
         let owned = OwnedRefs::of(self);
         let mut table = owned.lock();

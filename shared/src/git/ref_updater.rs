@@ -19,9 +19,12 @@ use std::{
 use super::{GitCommand, GitError, Repository, identity::GitDirId};
 use crate::process::RunningProgram;
 
-/// The processes of a repository and its worktrees, by git directory and reason. Clones share them.
+/// The processes of a repository and its worktrees, by git directory, reason and whether they are confined. Clones
+/// share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RefUpdaters(Arc<Mutex<HashMap<(PathBuf, Reason), RefUpdater>>>);
+pub(super) struct RefUpdaters(Arc<Mutex<HashMap<UpdaterKey, RefUpdater>>>);
+
+type UpdaterKey = (PathBuf, Reason, bool);
 
 /// What the reflogs of moved refs say.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,8 +39,13 @@ pub(super) struct Reason {
 type RefUpdater = Arc<Mutex<Option<RunningProgram>>>;
 
 impl RefUpdaters {
-    fn find(&self, key: (PathBuf, Reason)) -> RefUpdater {
-        Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default())
+    fn find(&self, (git_dir, why, is_confined): UpdaterKey) -> RefUpdater {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_confined {
+            // One that was started before is not used again.
+            all.remove(&(git_dir.clone(), why.clone(), false));
+        }
+        Arc::clone(all.entry((git_dir, why, is_confined)).or_default())
     }
 }
 
@@ -49,7 +57,7 @@ impl Repository {
         transaction: &str,
         why: &Reason,
     ) -> Result<Result<(), String>, GitError> {
-        let updater = self.ref_updaters.find((self.git_dir.clone(), why.clone()));
+        let updater = self.ref_updaters.find((self.git_dir.clone(), why.clone(), self.confines_refs()));
         let mut slot = updater.lock().unwrap_or_else(PoisonError::into_inner);
         self.git_dir_ids.iter().try_for_each(GitDirId::require)?;
         let mut running = match slot.take() {

@@ -18,6 +18,9 @@ pub(super) const FREED: &str = "arborist: free";
 /// git's complaint about a ref that does not have the expected old value.
 const OTHER_VALUE: &str = "but expected";
 
+/// git's complaint about a reflog that it cannot write.
+const NOT_APPENDED: &str = "unable to append to";
+
 /// How many locks to wait for, one after the other, before a transaction fails.
 const MAX_LOCKS: usize = 8;
 
@@ -38,6 +41,7 @@ impl Repository {
         let creates_reflog = moves.iter().any(|moved| needs_reflog(moved.name));
         let why = &Reason { message: why.to_owned(), creates_reflog };
         for _ in 0..MAX_LOCKS {
+            self.clear_reflogs_of(moves.iter().map(|moved| moved.name));
             match self.commit_transaction(&transaction(&lines), why)? {
                 Ok(()) => return Ok(()),
                 // The process was killed before it answered. Unless the refs were moved, the same is tried with a new
@@ -47,6 +51,8 @@ impl Repository {
                 // A lock says nothing about the values of the refs. Try again when it is gone.
                 Err(complaint) => match find_obstacle(&complaint, self.top()) {
                     Some(lock) => wait_for(&lock)?,
+                    // A link was planted after the last look. Landlock keeps git from writing through it.
+                    None if complaint.contains(NOT_APPENDED) => {}
                     // `git pack-refs` at the same time can show an old value to git. A new process sees the new one.
                     None if complaint.contains(OTHER_VALUE) && self.are_unmoved(moves)? => {}
                     None => {
@@ -68,6 +74,7 @@ impl Repository {
     /// Detaches `HEAD`. Index and files stay as they are.
     pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
         let moved = transaction(&format!("option no-deref\nupdate HEAD {commit}\n"));
+        self.clear_reflogs_of(std::iter::empty());
         let why = Reason { message: FREED.to_owned(), creates_reflog: false };
         if self.commit_transaction(&moved, &why)?.is_ok() {
             return Ok(());

@@ -21,8 +21,8 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, Repository, move_aside, submodules::find_module_dirs, worktree_link::WorktreeLink,
-    worktrees::top_of_git_dir,
+    GitCommand, GitError, Repository, move_aside, nested_repositories::has_own_commondir,
+    submodules::find_module_dirs, worktree_link::WorktreeLink, worktrees::top_of_git_dir,
 };
 use crate::{
     process::FileLock,
@@ -357,9 +357,13 @@ impl GitDirStates {
         }
     }
 
-    /// A git directory of unknown origin may contain no settings, and must not point to a worktree that has another
-    /// one.
+    /// A git directory of unknown origin may contain no settings, and must not lead to another repository or to a worktree
+    /// that has another one.
     fn check_unknown(&mut self, repository: &Repository, git_dir: &Path) {
+        if !has_own_commondir(git_dir) {
+            self.changes.push(move_away(repository, git_dir));
+            return;
+        }
         let top = top_of_git_dir(git_dir);
         if top.is_some() && self.recorded.keys().any(|recorded| top_of_git_dir(recorded) == top) {
             self.changes.push(move_away(repository, git_dir));

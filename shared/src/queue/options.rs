@@ -16,7 +16,7 @@ use crate::{
     git::Signing,
     history::CommitCache,
     name::{RepoName, TaskId},
-    pipeline::{ConfigGuard, Protection, RunnerTable, TranscriptMode, log_size},
+    pipeline::{ConfigGuard, Protection, ReviewsIn, RunnerTable, TranscriptMode, log_size},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
@@ -204,7 +204,7 @@ impl QueueOptions {
         worktrees.config_guard = config_guard.clone();
         let (resolver, no_resolver) = Resolver::find(runners)?;
         let reviewer = resolver.as_ref().and_then(|resolver| resolver.reviewer.program()).cloned();
-        config_guard.watch_reviewers(reviewer.iter());
+        config_guard.watch_reviewers(reviewer.iter(), ReviewsIn::Scratch);
         Ok(Self {
             landing: if is_asked_for { Landing::WhenAsked } else { Landing::AtOnce },
             gates: gates(settings),

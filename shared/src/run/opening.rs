@@ -174,7 +174,8 @@ impl OpenRun {
         // the settings cannot be read, git itself will refuse to work.
         let _ = self.repository.freeze_settings(SettingsChange::Ignored);
         let reviewers = self.options.runners.reviewers()?;
-        self.config_guard.watch_reviewers(reviewers.iter().filter_map(StepRunner::program));
+        let programs = reviewers.iter().filter_map(StepRunner::program);
+        self.config_guard.watch_reviewers(programs, self.options.reviews_in);
         self.settle_files()?;
         let run = self.scan()?;
         self.refuse_played(self.session(&run))?;

@@ -12,10 +12,12 @@ use crate::{
     failure::{Exit, Failure},
     gardener::GardenerError,
     git::{Network, Repository, shown_url},
+    history::Run,
     message::visible,
-    name::{BranchName, TaskId},
+    name::{BranchName, SessionId, TaskId},
     process::{Cancel, shell_word},
     queue::Target,
+    session::{SessionReader, StoredRecord},
     settings::Settings,
     workspace::Workspace,
 };
@@ -98,6 +100,22 @@ impl SharedWork {
         RemoteView::load(&self.repository, &self.options, &self.network)
     }
 
+    /// The newest record of a session that a worker has published. `Err` names the workers that have published some.
+    pub fn find_record(&self, session: &SessionId, worker: &WorkerName) -> Result<StoredRecord, Failure> {
+        let found = RemoteWork::fetch_records(&self.repository, (&self.options, &self.network))?;
+        let reader = SessionReader::new(&self.repository);
+        let newest = found.get(worker).map(|commit| reader.load(*commit, session)).transpose();
+        if let Ok(Some(newest)) = newest {
+            return Ok(newest);
+        }
+        let words = format!("worker '{worker}' has published no records of session '{session}'");
+        let names: Vec<&str> = found.keys().map(WorkerName::as_str).collect();
+        Err(Failure::new(Exit::No, words).hint(match names.as_slice() {
+            [] => format!("no worker has published any through {}", self.claims_remote()),
+            names => format!("workers with records: {}", names.join(", ")),
+        }))
+    }
+
     /// Asks workers to stop or to drain: one, or all.
     pub fn ask(&self, request: WorkRequest, worker: Option<&WorkerName>) -> Result<(), CoordinationError> {
         RemoteWork::ask(&self.repository, (&self.options, &self.network), (request, worker))
@@ -133,8 +151,9 @@ impl SharedWork {
 impl OpenRun {
     /// Shares the plan with other workers. Returns false if another worker is starting the run, and this one has to
     /// wait: then the run has to be opened again.
-    pub fn share(&mut self, work: Arc<RemoteWork>, has_started: bool) -> Result<bool, Failure> {
-        if !has_started {
+    pub fn share(&mut self, work: Arc<RemoteWork>, run: &Run) -> Result<bool, Failure> {
+        let session = self.session(run).clone();
+        if run.start.is_none() {
             // Only the worker that may land may start the run.
             if !work.begin_landing()? {
                 return Ok(false);
@@ -144,6 +163,7 @@ impl OpenRun {
                 return Ok(false);
             }
         }
+        work.publish_session(&session);
         self.coordinator = work;
         Ok(true)
     }

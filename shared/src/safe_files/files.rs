@@ -313,6 +313,18 @@ pub fn allow_owner(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether a file has another name elsewhere.
+#[must_use]
+pub fn is_hard_link(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file() && found.nlink() > 1)
+}
+
+/// Replaces a hard link by a copy of its file.
+pub fn separate(path: &Path) -> io::Result<()> {
+    let mode = path.symlink_metadata()?.mode() & 0o7777;
+    write_with_mode(path, &read(path)?, mode)
+}
+
 /// Creates a hard link; the new name must be free.
 pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     let _from_noted = note(from);

@@ -180,7 +180,8 @@ impl<'a> SessionReader<'a> {
         Ok(None)
     }
 
-    pub(super) fn load(&self, commit: Oid, session: &SessionId) -> Result<StoredRecord, SessionError> {
+    /// The record of a session that this commit is.
+    pub fn load(&self, commit: Oid, session: &SessionId) -> Result<StoredRecord, SessionError> {
         let name = ref_of(session);
         let unknown = || SessionError::Unknown(session.to_string());
         let loaded = self.repository.load_commits(&[commit])?.pop().ok_or_else(unknown)?;

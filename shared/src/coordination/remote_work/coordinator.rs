@@ -71,7 +71,7 @@ impl Coordinator for RemoteWork {
         for _ in 0..TRIES {
             let Some(held) = known.held.get(task).cloned() else { return Ok(Publication::Lost) };
             let finished = self.restate(&held, (ClaimState::Finished, Some(tip)))?;
-            let pushes = [
+            let mut pushes = vec![
                 LeasedPush { name: self.refs.task(task), new: Some(finished.commit), old: Some(held.commit) },
                 LeasedPush {
                     name: self.refs.branch(task),
@@ -79,13 +79,17 @@ impl Coordinator for RemoteWork {
                     old: known.view.branches.get(task).copied(),
                 },
             ];
+            let record = self.record_push(&known)?;
+            pushes.extend(record.clone());
             let refused = self.push(&mut known, &pushes, Renewal::Early)?;
             if refused.is_empty() {
+                known.published = record.and_then(|record| record.new).or(known.published);
                 known.held.remove(task);
                 known.view.branches.insert(task.clone(), tip);
                 return Ok(Publication::Done);
             }
             self.refresh(&mut known)?;
+            self.refresh_published(&mut known)?;
             if self.listed(&known, task) != Some(held.commit) {
                 known.held.remove(task);
                 return Ok(Publication::Lost);

@@ -5,10 +5,11 @@
 //! this process has seen it unchanged for its time to live, by its own clock.
 
 mod coordinator;
+mod records;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     thread,
     time::{Duration, Instant},
 };
@@ -22,7 +23,7 @@ use super::{
 use crate::{
     engine::StartedBy,
     git::{LeasedPush, Network, Pushed, Repository, Signing, shown_url},
-    name::{BranchName, Oid, TaskId},
+    name::{BranchName, Oid, SessionId, TaskId},
 };
 
 /// How often a push is tried if something else at the remote has changed meanwhile.
@@ -67,6 +68,8 @@ pub struct RemoteWork {
     options: WorkOptions,
     refs: ClaimRefs,
     identity: OwnIdentity,
+    /// The session whose records are published.
+    session: OnceLock<SessionId>,
     /// Held during exchanges with the remote, so that they follow each other.
     exchange: Mutex<Known>,
 }
@@ -88,6 +91,8 @@ struct Known {
     gone: HashMap<String, Oid>,
     /// Requests that were there before this process started, or that it has obeyed.
     obeyed: BTreeSet<Oid>,
+    /// The newest record of this worker at the remote.
+    published: Option<Oid>,
     has_looked: bool,
 }
 
@@ -114,6 +119,7 @@ impl RemoteWork {
             network,
             options,
             identity,
+            session: OnceLock::new(),
             exchange: Mutex::default(),
         });
         let (weak, tick) = (Arc::downgrade(&work), work.options.ttl / 10);
@@ -192,9 +198,11 @@ impl RemoteWork {
         Ok(forgotten)
     }
 
-    /// Gives back everything that this process holds. If the remote cannot be reached, its claims expire.
+    /// Publishes its last records, and gives back everything that this process holds. If the remote cannot be reached, its
+    /// claims expire.
     pub fn leave(&self) {
         let mut known = self.known();
+        self.publish_records(&mut known);
         let held = std::mem::take(&mut known.held);
         let mut pushes: Vec<LeasedPush> = held
             .iter()
@@ -232,6 +240,7 @@ impl RemoteWork {
         known.unchanged = seen;
         if !known.has_looked {
             known.obeyed = known.view.requests.iter().map(|(_, commit, _)| *commit).collect();
+            self.refresh_published(known)?;
             known.has_looked = true;
         }
         Ok(())

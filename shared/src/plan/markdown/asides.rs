@@ -3,7 +3,7 @@
 use super::section::{counted_label, is_dependencies, phase_label, without_brackets};
 
 /// Words that only a list of checks is called by.
-const CHECK_LISTS: [&str; 25] = [
+const CHECK_LISTS: [&str; 51] = [
     "legend",
     "图例",
     "凡例",
@@ -29,6 +29,32 @@ const CHECK_LISTS: [&str; 25] = [
     "critères",
     "criterios",
     "critérios",
+    "验证标准",
+    "驗證標準",
+    "完成标准",
+    "完成標準",
+    "成功标准",
+    "成功標準",
+    "质量标准",
+    "通过标准",
+    "退出标准",
+    "成功基準",
+    "完了基準",
+    "検証基準",
+    "критерии",
+    "чек-лист",
+    "чеклист",
+    "kryteria",
+    "criteri",
+    "kriterien",
+    "akzeptanzkriterien",
+    "abnahmekriterien",
+    "checkliste",
+    "lista de verificación",
+    "lista de verificação",
+    "lista kontrolna",
+    "liste de vérification",
+    "清單",
 ];
 
 /// Words that a list of checks may be called by, and a phase of work too.
@@ -75,6 +101,45 @@ pub(super) fn is_check_list(title: &str) -> bool {
 /// Whether a heading can only mean a list of checks.
 pub(super) fn is_only_checks(title: &str) -> bool {
     has_word(title, &CHECK_LISTS)
+}
+
+/// Whether a heading opens a list of work that is called a check list, as "Migration checklist". Beside a longer list of tasks it is
+/// one of checks all the same.
+pub(super) fn is_work_list(title: &str) -> bool {
+    const LISTS: [&str; 8] = [
+        "checklist",
+        "checklists",
+        "check list",
+        "checkliste",
+        "清单",
+        "清單",
+        "チェックリスト",
+        "체크리스트",
+    ];
+    const WORK: [&str; 21] = [
+        "implementation",
+        "migration",
+        "development",
+        "execution",
+        "refactoring",
+        "build",
+        "task",
+        "tasks",
+        "todo",
+        "任务",
+        "任務",
+        "待办",
+        "迁移",
+        "实施",
+        "開發",
+        "开发",
+        "实现",
+        "実装",
+        "移行",
+        "작업",
+        "구현",
+    ];
+    has_word(title, &LISTS) && has_word(title, &WORK)
 }
 
 /// Whether the text of a box only tells what its mark means, as "[~] In progress" in a legend.
@@ -167,6 +232,11 @@ pub(super) fn is_summary(title: &str) -> bool {
         && (is_check_list(title)
             || is_dependencies(title)
             || SUMMARIES.iter().any(|word| lower.contains(word)))
+}
+
+/// Whether a section only tells again what is listed elsewhere. A review may have tasks.
+pub(super) fn is_repetition(title: &str) -> bool {
+    is_history(title) || is_summary(title) && !is_check_list(title)
 }
 
 /// Whether a section is a change log, whose rows are no tasks.

@@ -50,10 +50,14 @@ struct Row<'a> {
     is_nested: bool,
     /// The column of a line behind the first name that leads up or down.
     joint: Option<usize>,
+    /// The column of a corner behind the first name that leads up.
+    corner: Option<usize>,
     /// Whether it begins with a corner that leads down from it.
     hangs_up: bool,
     /// Whether there is nothing but lines that lead down.
     leads_down: bool,
+    /// The column of the first character.
+    start: usize,
     /// Whether there is nothing but remarks about what is above them, as "(independent)" or "blocks all stories".
     is_remark: bool,
     /// The column of a line that another leaves to the right, as in `|\`.
@@ -202,12 +206,18 @@ fn joint_behind(text: &str, name: usize) -> Option<usize> {
     Some(text[..name + at].chars().count())
 }
 
+/// The column of the first `┘` behind a name.
+fn corner_behind(text: &str, name: usize) -> Option<usize> {
+    let at = text.get(name..)?.find(['┘', '╯'])?;
+    Some(text[..name + at].chars().count())
+}
+
 impl<'d> DrawingReader<'d> {
     /// Which names are above which in a tree: the upper ones come first.
     pub(super) fn tree<'a>(&self, lines: &[PlanLine<'a>]) -> Vec<ArrowClaim<'a>> {
         let mut claims = Vec::new();
         let mut path = Path::default();
-        let mut leads_down = false;
+        let (mut leads_down, mut down) = (false, 0);
         let mut fork = None;
         let mut joint = Joint::default();
         let mut rows: Vec<Row<'a>> = lines.iter().map(|line| self.row(line)).collect();
@@ -220,6 +230,7 @@ impl<'d> DrawingReader<'d> {
             was_framed = is_framed(line.text);
             if row.names.is_empty() {
                 leads_down |= row.leads_down;
+                down = row.start;
                 fork = row.fork;
                 if !row.leads_down && !row.is_remark && !is_divider(line.text) {
                     path = Path::default();
@@ -239,6 +250,8 @@ impl<'d> DrawingReader<'d> {
             } else if row.is_nested && leads_down {
                 let last = path.rows.last().and_then(|row| row.last()).map(|name| name.names.clone());
                 claims.extend(last.map(|left| ArrowClaim { left, right }));
+            } else if leads_down && row.corner.is_some_and(|corner| down + 1 >= corner) {
+                // The line above leads to the corner behind the name, so the row belongs to what is drawn above it.
             } else if !is_same_box || leads_down {
                 let ends = std::mem::take(&mut path).all;
                 if leads_down {
@@ -274,9 +287,11 @@ impl<'d> DrawingReader<'d> {
             )
         };
         Row {
+            start: text.chars().take_while(|c| c.is_whitespace()).count(),
             names,
             branch: branch.map(|byte| text[..byte].chars().count()),
             joint: joint_behind(text, byte),
+            corner: corner_behind(text, byte),
             hangs_up: before.contains(['┌', '╭']),
             is_nested: before.contains(['│', '|']),
             fork: ["|\\", "│\\"].iter().find_map(|fork| text.find(fork)).map(|at| text[..at].chars().count()),

@@ -3,6 +3,7 @@
 
 use super::{
     Offset,
+    asides::is_summary,
     head::{Checkbox, TaskLine},
     ids,
     naming::{FamilyIds, virtual_id},
@@ -21,6 +22,8 @@ pub(super) enum Form {
     Heading,
     /// A row of a table.
     Row,
+    /// A row of a table that only lists ids. It is a task beside others whose ids look the same.
+    ListedRow,
     /// A list item without a box.
     Bullet,
     /// A list item with a box and without an id. Its id is made from its text.
@@ -50,6 +53,8 @@ pub(super) struct TaskEntry {
     pub(super) lead: Lead,
     /// Whether its id is made from its text.
     pub(super) is_unnamed: bool,
+    /// What its heading calls it, where a field below that tells its id.
+    pub(super) written: Option<TaskId>,
 }
 
 /// What introduces a list of boxes without ids.
@@ -80,6 +85,7 @@ impl TaskEntry {
             steps: (0, 0),
             lead: Lead::None,
             is_unnamed: form == Form::Plain,
+            written: None,
         }
     }
 
@@ -183,7 +189,7 @@ impl<'a> Builder<'_, 'a> {
     pub(super) fn boxed(&mut self, at: usize, (checkbox, rest): (Checkbox<'a>, &'a str), column: usize) {
         let line = self.lines[at];
         self.close_items(line.indent);
-        let Some(head) = self.head(rest) else {
+        let Some(head) = self.head(at, rest) else {
             return self.box_without_id(at, (checkbox, rest), column);
         };
         let parent = self.open.last().map(|(_, entry)| *entry);
@@ -295,8 +301,15 @@ impl<'a> Builder<'_, 'a> {
 
     pub(super) fn row(&mut self, at: usize, row: table::TaskRow<'a>) {
         let (id, place) = (row.head.id.to_owned(), row.at);
-        self.outline.unread.push((place, Some(id), Why::Row));
-        if let Some(entry) = self.entry(Form::Row, at, row.head) {
+        let form = if row.is_listed { Form::ListedRow } else { Form::Row };
+        // Requirements and risks are listed so too. Lines that look like the tasks are noted when these are known.
+        let is_number = ids::numeric(&id).is_some();
+        let is_repeated =
+            is_number && self.section.is_some_and(|at| is_summary(&self.outline.sections[at].title));
+        if !row.is_listed && !is_repeated {
+            self.outline.unread.push((place, Some(id), Why::Row));
+        }
+        if let Some(entry) = self.entry(form, at, row.head) {
             let entry = &mut self.outline.entries[entry];
             (entry.at, entry.mark, entry.mark_at, entry.lines) = (place, row.mark, row.mark_at, 0..0);
             entry.say("");

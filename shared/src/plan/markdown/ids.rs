@@ -2,8 +2,8 @@
 
 use crate::name::TaskId;
 
-/// The id that `text` begins with: `T-?[A-Za-z]{0,3}\d+(?:[.\-]?\d+|[A-Za-z])*`, or `TASK-` and a number.
-/// What follows must not go on with the same word. Gives the id as written and its length.
+/// The id that `text` begins with: `T-?[A-Za-z]{0,3}\d+(?:[.\-]?\d+|[A-Za-z])*`, or `TASK-` and a number. With a dash before
+/// the number, parts with letters may follow: `T-001-P1-002`. What follows must not go on with the same word.
 pub(super) fn lettered(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let mut at = if text.starts_with("TASK-") {
@@ -24,11 +24,32 @@ pub(super) fn lettered(text: &str) -> Option<&str> {
             0 if bytes.get(at).is_some_and(u8::is_ascii_alphabetic) => at += 1,
             // `TASK-001-A`.
             0 if joint == 1 && is_last_letter(bytes, at + 1) => at += 2,
-            0 => break,
+            0 => match part_with_letters(text, at) {
+                0 => break,
+                len => at += len,
+            },
             digits => at += joint + digits,
         }
     }
     whole_word(text, at)
+}
+
+/// The length of a part such as `-P1` or `-POLISH-005` that goes on an id with a dash before its number. In `T-001-T-003` the
+/// letters of the id begin again: that is a range.
+fn part_with_letters(text: &str, at: usize) -> usize {
+    const MOST_LETTERS: usize = 12;
+    let bytes = text.as_bytes();
+    let first = text[..at].bytes().take_while(u8::is_ascii_uppercase).count();
+    let letters = bytes.iter().skip(at + 1).take_while(|byte| byte.is_ascii_uppercase()).count();
+    let is_part = bytes.get(first) == Some(&b'-')
+        && bytes.get(at) == Some(&b'-')
+        && (1..=MOST_LETTERS).contains(&letters)
+        && text[at + 1..at + 1 + letters] != text[..first];
+    let joint = usize::from(bytes.get(at + 1 + letters) == Some(&b'-'));
+    match digits_at(bytes, at + 1 + letters + joint) {
+        digits if is_part && digits > 0 => 1 + letters + joint + digits,
+        _ => 0,
+    }
 }
 
 /// An id such as `t001`, with a small letter by mistake. `t3` is more likely the name of something else.
@@ -71,7 +92,10 @@ pub(super) fn named(text: &str) -> Option<&str> {
 /// An id with letters of its own: `A1`, `DB-1`, `API-12b`, `M20A-T003`, `TEST-FE-US1-T001`. It is one only in a file whose boxes
 /// begin so. Stories and priorities have such names too and are none.
 pub(super) fn family(text: &str) -> Option<&str> {
-    of_letters(text, &["US", "P"])
+    // `P1` is a priority, `P6.1.2` and `P001` are not.
+    let is_priority =
+        |id: &&str| id.starts_with('P') && id[1..].bytes().all(|byte| byte.is_ascii_digit()) && id.len() < 4;
+    of_letters(text, &["US"]).filter(|id| !is_priority(id))
 }
 
 /// The same in a table or in headings that count through, where requirements and criteria have such names too.
@@ -144,14 +168,28 @@ pub(super) fn parse(text: &str) -> Option<TaskId> {
     text.parse().ok()
 }
 
-/// Ids in the order in which they count: by the text before the number, the number, and the text after it.
+/// Ids in the order in which they count: by the text before the number, the number, and the text after it, in which numbers
+/// are padded so that `2.10` comes after `2.9`.
 pub(super) type SortKey = (String, u64, String);
 
 /// The position of an id among those of its kind, so that `T004-T007` takes in `T005a`.
 pub(super) fn sort_key(id: &str) -> SortKey {
     let start = id.bytes().take_while(|byte| !byte.is_ascii_digit()).count();
     let end = start + digits_at(id.as_bytes(), start);
-    (id[..start].to_owned(), id[start..end].parse().unwrap_or(u64::MAX), id[end..].to_owned())
+    (id[..start].to_owned(), id[start..end].parse().unwrap_or(u64::MAX), with_wide_numbers(&id[end..]))
+}
+
+/// A text with at least eight digits for each of its numbers.
+fn with_wide_numbers(text: &str) -> String {
+    let mut wide = String::with_capacity(text.len());
+    for part in text.as_bytes().chunk_by(|one, other| one.is_ascii_digit() == other.is_ascii_digit()) {
+        let part = String::from_utf8_lossy(part);
+        match part.starts_with(|c: char| c.is_ascii_digit()) {
+            true => wide.push_str(&format!("{part:0>8}")),
+            false => wide.push_str(&part),
+        }
+    }
+    wide
 }
 
 #[cfg(test)]
@@ -168,6 +206,8 @@ mod tests {
             ("E2E tests", None),
             ("US1 a", None),
             ("P1 a", None),
+            ("P6.1.2 a", Some("P6.1.2")),
+            ("P001 a", Some("P001")),
             ("API a", None),
             ("Add a", None),
         ] {
@@ -193,6 +233,12 @@ mod tests {
             ("TASK-Q.1**: x", Some("TASK-Q.1")),
             ("TASK-001-A: x", Some("TASK-001-A")),
             ("T001-API x", Some("T001")),
+            ("T-001-P1-001-001 : x", Some("T-001-P1-001-001")),
+            ("T-001-POLISH-005-002", Some("T-001-POLISH-005-002")),
+            ("TASK-001-US1-003 x", Some("TASK-001-US1-003")),
+            ("T-001-T-003", Some("T-001")),
+            ("TASK-1-TASK-3", Some("TASK-1")),
+            ("T001-P1 x", Some("T001")),
             ("TASK-FORCE x", None),
             ("TXXX x", None),
             ("Tests 1", None),
@@ -202,6 +248,13 @@ mod tests {
             ("T", None),
         ] {
             assert_eq!(lettered(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_count_on_by_their_numbers() {
+        for (one, other) in [("2.9", "2.10"), ("T005", "T005a"), ("T-1-P1-9", "T-1-P1-10"), ("T9", "T10")] {
+            assert!(sort_key(one) < sort_key(other), "{one} {other}");
         }
     }
 

@@ -100,6 +100,12 @@ const LABELS: [&str; 39] = [
     "前置條件",
 ];
 
+/// Whether a label is a word that says what is waited for, as "Prerequisites". Alone, "Requisitos" are requirements.
+pub(super) fn is_needs_label(label: &str) -> bool {
+    let label = label.trim_matches(['*', '_', '`', ' ']).to_lowercase();
+    LABELS.contains(&label.as_str()) && !matches!(label.as_str(), "requisitos" | "requis" | "previos")
+}
+
 /// The longest word of [`keyword_at`] in bytes; longer ones need not be looked at.
 const LONGEST: usize = 22;
 
@@ -247,6 +253,8 @@ fn words(
         "requires" | "require" | "needs" | "need" if follows(&["sequential", "sequentially"]) => return None,
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         // In a task, "包依赖问题" is about packages.
+        // "app.go 依赖的模块" are the modules that it uses.
+        "依赖" | "依賴" if follows(&["的"]) => return None,
         "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, reach, 1, true),
         "依存" => (Waits, Near, 1, false),
         "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後"
@@ -457,6 +465,34 @@ pub(super) fn is_independent_word(word: &str) -> bool {
     ];
     let lower = word.to_lowercase();
     lower == "independent" || STEMS.iter().any(|stem| lower.starts_with(stem))
+}
+
+/// Whether a word says that nothing is waited for, in the languages that people use.
+pub(super) fn is_none_word(word: &str) -> bool {
+    const NONE: [&str; 21] = [
+        "none",
+        "nothing",
+        "n",
+        "no",
+        "无",
+        "無",
+        "無し",
+        "なし",
+        "없음",
+        "aucune",
+        "aucun",
+        "ninguna",
+        "ninguno",
+        "nenhuma",
+        "nenhum",
+        "keine",
+        "nessuna",
+        "brak",
+        "нет",
+        "немає",
+        "yok",
+    ];
+    NONE.contains(&word.to_lowercase().as_str())
 }
 
 /// Words that may come between a keyword and its object.

@@ -113,6 +113,10 @@ impl Mentions<'_> {
         let (name, end) = match token.what {
             Piece::Id(first) => match range_end(clause, at + 1) {
                 Some((Piece::Id(last), end)) => (Name::Range(first, last), end),
+                // "TSK-UI-001〜008".
+                Some((Piece::Number(last), end)) if self.known.find_short_end(first, last).is_some() => {
+                    (Name::Range(first, last), end)
+                }
                 _ => (Name::Task(first), at + 1),
             },
             Piece::Phase(label) => phase_from(clause, at, label),
@@ -202,6 +206,9 @@ impl Mentions<'_> {
         }
         if let Some((name, end)) = all_at(clause, at, word) {
             return Some(((name, place), behind_parenthesis(clause, end)));
+        }
+        if let Some((node, end)) = self.phase_called_at(clause, at) {
+            return Some(((Name::Node(node), place), behind_parenthesis(clause, end)));
         }
         let (node, end) = self.known.title_at(clause, at)?;
         // Of several phases "Foundational", the brackets of "Foundational (Phase 2)" tell which is meant.
@@ -331,6 +338,14 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     let is_cjk_all = (word.starts_with("所有") || word.starts_with("全部")) && word.ends_with("故事");
     if is_cjk_all || word == "すべてのユーザーストーリー" {
         return Some((Name::AllStories, at + 1));
+    }
+    // "所有目标用户故事".
+    let is_cjk_story = matches!(
+        clause.get(at + 1).map(|token| token.what),
+        Some(Piece::Word("用户故事" | "用戶故事" | "使用者故事" | "ユーザーストーリー"))
+    );
+    if is_cjk_story && ["所有", "全部", "すべての"].iter().any(|all| word.starts_with(all)) {
+        return Some((Name::AllStories, at + 2));
     }
     let lower = word.to_lowercase();
     if lower == "everything" {

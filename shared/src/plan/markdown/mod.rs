@@ -12,10 +12,13 @@ mod default_order;
 mod drawings;
 mod entry;
 mod head;
+mod heading_ids;
 mod ids;
 mod keywords;
 mod line_shapes;
 mod lines;
+mod listed;
+mod lookalikes;
 mod mentions;
 mod names;
 mod naming;
@@ -31,6 +34,7 @@ mod release;
 mod section;
 mod sentences;
 mod settle;
+mod spoken_phases;
 mod stated;
 mod table;
 mod tokens;
@@ -101,6 +105,10 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
         found.warnings.append(&mut page.outline.warnings);
     }
     let mut known = NodeIndex::new(&found.drafts, &roles);
+    for page in &pages {
+        let written = page.outline.entries.iter().zip(&page.ids);
+        written.for_each(|(entry, id)| known.add_written(entry.written.as_ref(), id.as_ref()));
+    }
     let family = NodeParents::new(&found.drafts, |id| known.position(id));
     let mut stated = stated::read(&pages, (&mut known, &roles), &family, &mut found);
     let tests_first = roles.iter().any(|role| role.section.is_tests) && pages.iter().any(asks_tests_first);
@@ -122,6 +130,7 @@ fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) ->
         warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
     }
     let standing = settle::settle(file.1, &mut outline);
+    lookalikes::note(&lines, &standing, &mut outline);
     Page { file, lines, outline, standing, ids: Vec::new(), sections: Vec::new() }
 }
 

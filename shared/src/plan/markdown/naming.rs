@@ -5,13 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     PlanLine,
-    asides::has_word,
     entry::{Form, TaskEntry},
     head::{TaskLine, checkbox},
     ids,
     lines::{self, LineKind},
     outline,
-    section::{phase_label, slug},
+    section::slug,
     settle,
 };
 use crate::{
@@ -87,12 +86,6 @@ pub(super) fn name_of(entry: &TaskEntry) -> String {
 /// tasks. Where numbers start again in each section, or in a text about something else, they only count its parts.
 pub(super) fn counted_level(lines: &[PlanLine<'_>]) -> Option<usize> {
     const FEWEST: usize = 3;
-    let speaks_of_tasks = |title: &str| {
-        let lower = title.to_lowercase();
-        ["task", "step", "phase", "任务", "任務", "タスク", "阶段", "tarefa", "tarea"]
-            .iter()
-            .any(|word| lower.contains(word))
-    };
     (3..=4).find(|level| {
         let (mut count, mut parents, mut is_about_tasks) = (0, HashSet::new(), false);
         let mut parent = 0;
@@ -113,6 +106,49 @@ pub(super) fn counted_level(lines: &[PlanLine<'_>]) -> Option<usize> {
         }
         count >= FEWEST && parents.len() > 1 && is_about_tasks
     })
+}
+
+/// Whether a title speaks of tasks, in the languages that people use.
+pub(super) fn speaks_of_tasks(title: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "task",
+        "step",
+        "phase",
+        "任务",
+        "任務",
+        "タスク",
+        "阶段",
+        "작업",
+        "tarefa",
+        "tarea",
+        "tâche",
+        "aufgabe",
+        "zadani",
+        "задач",
+    ];
+    let lower = title.to_lowercase();
+    WORDS.iter().any(|word| lower.contains(word))
+}
+
+/// What ids that count together share: the capital letters that they begin with, and how many digits they end with.
+pub(super) type IdShape<'a> = (&'a str, usize);
+
+/// The shape of an id with letters.
+pub(super) fn id_shape(id: &str) -> Option<IdShape<'_>> {
+    let letters = &id[..id.bytes().take_while(u8::is_ascii_uppercase).count()];
+    let digits = id.bytes().rev().take_while(u8::is_ascii_digit).count();
+    (!letters.is_empty() && digits > 0).then_some((letters, digits))
+}
+
+/// The shapes that at least two of some tasks have.
+pub(super) fn id_shapes<'e>(tasks: impl Iterator<Item = &'e TaskEntry>) -> HashSet<IdShape<'e>> {
+    const FEWEST: usize = 2;
+    let mut count: HashMap<IdShape<'e>, usize> = HashMap::new();
+    let named = tasks.filter(|entry| !entry.is_unnamed);
+    named
+        .filter_map(|entry| id_shape(entry.id.as_str()))
+        .for_each(|shape| *count.entry(shape).or_default() += 1);
+    count.into_iter().filter(|(_, count)| *count >= FEWEST).map(|(shape, _)| shape).collect()
 }
 
 /// What words such as `A1` or `DB-1` are at the beginning of boxes.
@@ -148,46 +184,41 @@ pub(super) fn family_ids(lines: &[PlanLine<'_>]) -> FamilyIds {
     }
 }
 
+/// The lines of boxes that begin with ids such as `R1` in sections whose boxes all do, with the same letters. Beside boxes with other
+/// ids, who wrote them counts anew there.
+pub(super) fn family_boxes(lines: &[PlanLine<'_>]) -> HashSet<usize> {
+    const FEWEST: usize = 2;
+    let (mut found, mut boxes) = (HashSet::new(), Vec::new());
+    let mut close = |boxes: &mut Vec<(usize, Option<&str>)>| {
+        let ids: Option<HashSet<&str>> = boxes.iter().map(|(_, id)| *id).collect();
+        let letters: HashSet<Option<&str>> =
+            boxes.iter().map(|(_, id)| id_shape((*id)?).map(|(letters, _)| letters)).collect();
+        if ids.is_some_and(|ids| ids.len() >= FEWEST && ids.len() == boxes.len()) && letters.len() == 1 {
+            found.extend(boxes.iter().map(|(at, _)| *at));
+        }
+        boxes.clear();
+    };
+    for (at, line) in lines.iter().enumerate() {
+        match line.kind {
+            LineKind::Heading(_) => close(&mut boxes),
+            LineKind::Item(_) if line.indent == 0 => {
+                let Some((_, rest)) = checkbox(line.content()) else { continue };
+                let is_other = begins_with_id(rest) || TaskLine::parse(rest).is_some();
+                let head = TaskLine::parse_family(rest).filter(|head| !is_other && !head.title.is_empty());
+                boxes.push((at, head.map(|head| head.id)));
+            }
+            _ => {}
+        }
+    }
+    close(&mut boxes);
+    found
+}
+
 /// Whether a text begins with an id and a tag or a word with a capital, as nearly all tasks do. That is soon told.
 fn begins_with_id(rest: &str) -> bool {
     let rest = rest.trim_start();
     let behind = ids::lettered(rest).and_then(|id| rest[id.len()..].strip_prefix(' '));
     behind.is_some_and(|behind| behind.starts_with(|c: char| c == '[' || c.is_ascii_uppercase()))
-}
-
-/// The headings of a phase or of "Validation tasks" that are tasks by ids such as `P001`, by line: at least two in a file, and no box with an id below them.
-pub(super) fn series_headings(lines: &[PlanLine<'_>]) -> HashSet<usize> {
-    const FEWEST: usize = 2;
-    const DIGITS: usize = 3;
-    let (mut found, mut phase, mut open) = (HashSet::new(), None, None);
-    for (at, line) in lines.iter().enumerate() {
-        match line.kind {
-            LineKind::Heading(level) => {
-                open = open.filter(|(_, own)| *own < level);
-                let holds_tasks = |title: &str| phase_label(title).is_some() || has_word(title, &["tasks"]);
-                phase = phase
-                    .filter(|own| *own < level)
-                    .or(Some(level).filter(|level| *level > 1 && holds_tasks(line.content())));
-                let head = TaskLine::parse_series(line.content());
-                let is_id = |head: &TaskLine<'_>| {
-                    head.id.bytes().rev().take_while(u8::is_ascii_digit).count() >= DIGITS
-                        && !head.title.is_empty()
-                };
-                if phase.is_some_and(|own| own < level) && head.is_some_and(|head| is_id(&head)) {
-                    found.insert(at);
-                    open = Some((at, level));
-                }
-            }
-            LineKind::Item(_)
-                if open.is_some()
-                    && checkbox(line.content()).is_some_and(|(_, rest)| TaskLine::parse(rest).is_some()) =>
-            {
-                open.take().map(|(heading, _)| found.remove(&heading));
-            }
-            _ => {}
-        }
-    }
-    if found.len() < FEWEST { HashSet::new() } else { found }
 }
 
 /// Whether a point or a bracket parts a number from its title.

@@ -3,14 +3,15 @@
 use std::{collections::HashSet, ops::Range};
 
 use super::{
-    Offset, PlanLine,
+    PlanLine,
     asides::{is_history, leads_to_checks},
     entry::{Form, Lead, TICKS, Why},
     head::{Checkbox, TaskLine, checkbox},
+    heading_ids::HeadingIds,
     ids,
     line_shapes::{bold_label, bold_part, mentions_order, opens_fence, outdented},
     lines::LineKind,
-    naming::{FamilyIds, Names, family_ids, series_headings},
+    naming::{FamilyIds, Names, family_boxes, family_ids},
     outline::{Block, Outline},
     prose::{ProseTask, ProseTasks},
     section::{HeadingSection, is_about_parallel, is_dependencies, phase_label, says_needs, says_when},
@@ -50,12 +51,15 @@ pub(super) struct Builder<'f, 'a> {
     reading: Reading,
     /// Whether `A1` and `DB-1` are ids.
     pub(super) family_ids: FamilyIds,
-    /// Headings with ids such as `P001`, by line.
-    series: HashSet<usize>,
+    /// Boxes where they are ids all the same, by line.
+    family_boxes: HashSet<usize>,
+    heading_ids: HeadingIds<'a>,
 }
 
 /// The outline of a file, read in one way.
 pub(super) fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], reading: Reading) -> Outline<'a> {
+    let family_ids = family_ids(lines);
+    let family_boxes = if family_ids == FamilyIds::Doubtful { family_boxes(lines) } else { HashSet::new() };
     let mut builder = Builder {
         file,
         lines,
@@ -67,8 +71,9 @@ pub(super) fn outline_with<'a>(file: &SpecFile<'a>, lines: &[PlanLine<'a>], read
         virtual_names: Names::default(),
         lead: Lead::None,
         reading,
-        family_ids: family_ids(lines),
-        series: series_headings(lines),
+        family_ids,
+        family_boxes,
+        heading_ids: HeadingIds::find(lines),
     };
     let mut at = 0;
     while at < lines.len() {
@@ -170,13 +175,18 @@ impl<'a> Builder<'_, 'a> {
         let is_counted =
             self.reading.counted_level.is_some_and(|level| self.lines[at].kind == LineKind::Heading(level));
         let is_id = |head: &TaskLine<'_>| head.is_worded || self.is_bare_id(head.id) || is_counted;
-        let of_series = || TaskLine::parse_series(rest).filter(|_| self.series.contains(&at));
-        let Some(head) = TaskLine::parse(rest).filter(is_id).or_else(of_series) else {
+        let of_series = || TaskLine::parse_series(rest).filter(|_| self.heading_ids.is_titled(at));
+        let head = TaskLine::parse(rest).filter(is_id).or_else(of_series);
+        let field = self.heading_ids.field(at);
+        let Some(mut head) = head.or_else(|| field.map(|_| TaskLine::plain(rest))) else {
             return boxed.and_then(|mark| self.boxed_heading(at, mark, rest));
         };
+        // "### Task 4: …" with a field "ID: T-4".
+        let written = field.and_then(|id| ids::parse(std::mem::replace(&mut head.id, id)));
         // "### 3. Add the table ✅" is done as well.
         let is_ticked = rest.trim_start().starts_with(TICKS) || rest.trim_end().ends_with(TICKS);
         let entry = self.entry(Form::Heading, at, head)?;
+        self.outline.entries[entry].written = written;
         if is_ticked {
             self.outline.entries[entry].mark = Mark::Done;
         }
@@ -187,8 +197,8 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// What stands behind a box, if it has an id.
-    pub(super) fn head(&self, rest: &'a str) -> Option<TaskLine<'a>> {
-        let reads_families = self.family_ids == FamilyIds::Read;
+    pub(super) fn head(&self, at: usize, rest: &'a str) -> Option<TaskLine<'a>> {
+        let reads_families = self.family_ids == FamilyIds::Read || self.family_boxes.contains(&at);
         TaskLine::parse(rest).or_else(|| TaskLine::parse_family(rest).filter(|_| reads_families))
     }
 
@@ -241,7 +251,7 @@ impl<'a> Builder<'_, 'a> {
         }
         // `-[ ] T001` and `• [ ] T001` are no list items for Markdown, but for people they are.
         let bare = content.trim_start_matches(['-', '*', '+', '•', '–', '·', '◦', ' ']);
-        if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| self.head(rest).is_some()) {
+        if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| self.head(at, rest).is_some()) {
             return self.boxed(at, (mark, rest), line.indent + 2);
         }
         let bold = content.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
@@ -322,23 +332,14 @@ impl<'a> Builder<'_, 'a> {
         if !is_history && !table.waves.is_empty() {
             self.outline.wave_tables.push(table.waves);
         }
-        if let Some(heading) = self.heading_id() {
-            self.outline.cells.extend(table::properties(&self.lines[at..end], heading));
+        if let Some(task) = self.section.and_then(|section| self.outline.sections[section].task) {
+            self.outline.cells.extend(table::properties(&self.lines[at..end], task));
         }
         if self.lines[at].indent == 0 {
             self.leave();
         }
         (at..end).for_each(|at| self.prose(at));
         end
-    }
-
-    /// The id in the heading of this section, if that is a task.
-    fn heading_id(&self) -> Option<(&'a str, Offset)> {
-        let section = &self.outline.sections[self.section?];
-        section.task?;
-        let title = self.file.line_text(section.at).trim_start_matches(['#', ' ']);
-        let title = checkbox(title).map_or(title, |(_, rest)| rest);
-        Some((TaskLine::parse(title)?.id, section.at))
     }
 
     /// A line that belongs to the open task.

@@ -20,7 +20,7 @@ pub(super) struct HeadingSection {
 }
 
 /// Words that begin the heading of a phase.
-const PHASE_WORDS: [&str; 18] = [
+const PHASE_WORDS: [&str; 26] = [
     "phase",
     "fase",
     "etapa",
@@ -39,6 +39,14 @@ const PHASE_WORDS: [&str; 18] = [
     "단계",
     "페이즈",
     "giai đoạn",
+    "faza",
+    "etap",
+    "krok",
+    "paso",
+    "passo",
+    "шаг",
+    "aşama",
+    "ステップ",
 ];
 
 /// Words that tell that a heading speaks of a user story.
@@ -113,7 +121,7 @@ pub(super) fn phase_label(title: &str) -> Option<String> {
 
 /// Whether a heading counts steps. Below a phase they are parts of it, with numbers of their own.
 pub(super) fn is_step(title: &str) -> bool {
-    begins_with(title, &["step", "schritt", "étape"])
+    begins_with(title, &["step", "schritt", "étape", "krok", "paso", "passo", "шаг", "ステップ"])
 }
 
 /// The word and the number by which sentences speak of a section, as its heading writes them: `group` and `3` of
@@ -449,8 +457,16 @@ pub(super) fn says_when(content: &str) -> bool {
         "requisitos",
         "pré-requis",
     ];
-    const ENDS: [&str; 4] =
-        ["before this phase", "before this story", "before starting this", "before beginning this"];
+    const ENDS: [&str; 8] = [
+        "before this phase",
+        "before this story",
+        "before starting this",
+        "before beginning this",
+        "must be complete",
+        "must be done",
+        "must be finished",
+        "has to be complete",
+    ];
     let lower = content.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     STARTS.iter().any(|start| lower.starts_with(start)) || ENDS.iter().any(|end| lower.contains(end))
 }

@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    asides::{has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary},
+    asides::{
+        has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary,
+        is_work_list,
+    },
     entry::{Form, Lead, TaskEntry, Why},
     ids,
+    listed::{counted_sections, settle_bullets, settle_rows},
     naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
-    section::{HeadingSection, counted_label, phase_label},
+    section::{HeadingSection, is_dependencies, phase_label},
     table::status_mark,
 };
 use crate::{
@@ -115,7 +119,11 @@ fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> V
     let is_main = |entry: &TaskEntry| entry.form == form || form == Form::Box && entry.form == Form::Heading;
     let has_letters =
         outline.entries.iter().any(|entry| is_main(entry) && !entry.is_unnamed && !entry.is_numeric());
-    let is_number = |entry: &TaskEntry| has_letters && !entry.is_unnamed && entry.is_numeric();
+    let counted = counted_sections(outline, is_main);
+    let is_number = |entry: &TaskEntry| {
+        let is_counted = entry.parent.is_none() && counted.contains(&entry.section);
+        has_letters && !entry.is_unnamed && entry.is_numeric() && !is_counted
+    };
     let mut is_task: Vec<bool> =
         outline.entries.iter().map(|entry| is_main(entry) && !is_number(entry)).collect();
     let numbers: Vec<_> = outline.entries.iter().filter(|entry| is_main(entry) && is_number(entry)).collect();
@@ -123,45 +131,8 @@ fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> V
     outline.unread.extend(numbers);
     settle_plain_boxes(file, outline, form, &mut is_task);
     settle_bullets(outline, form, &mut is_task);
+    settle_rows(outline, form, &mut is_task);
     is_task
-}
-
-/// Beside boxes, items with new ids and without boxes are tasks where a whole section is written so.
-fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
-    if form != Form::Box || outline.entries.iter().all(|entry| entry.form != Form::Bullet) {
-        return;
-    }
-    let of = |entry: &TaskEntry| entry.section.filter(|_| entry.form == Form::Bullet);
-    let with_boxes: HashSet<Option<usize>> = outline
-        .entries
-        .iter()
-        .filter(|entry| matches!(entry.form, Form::Box | Form::Plain | Form::Heading))
-        .map(|entry| entry.section)
-        .collect();
-    let known: HashSet<String> = outline
-        .entries
-        .iter()
-        .zip(&*is_task)
-        .filter(|(_, is_task)| **is_task)
-        .map(|(entry, _)| entry.id.folded())
-        .collect();
-    let is_meant = |entry: &TaskEntry| {
-        let sections = std::iter::successors(of(entry), |at| outline.sections[*at].parent);
-        let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
-        of(entry).is_some()
-            && !with_boxes.contains(&entry.section)
-            && !known.contains(&entry.id.folded())
-            && !titles.any(|section| is_summary(&section.title) && counted_label(&section.title).is_none())
-    };
-    let mut count: HashMap<Option<usize>, usize> = HashMap::new();
-    outline
-        .entries
-        .iter()
-        .filter(|entry| is_meant(entry))
-        .for_each(|entry| *count.entry(entry.section).or_default() += 1);
-    for (entry, is_task) in outline.entries.iter().zip(is_task) {
-        *is_task |= count.get(&entry.section).is_some_and(|count| *count > 1) && is_meant(entry);
-    }
 }
 
 /// What a box without an id is. In doubt it is reported once for each section.
@@ -191,6 +162,8 @@ struct PlainBoxes<'o, 'a> {
     with_tasks: HashSet<usize>,
     /// Sections that tell what at least two marks mean.
     legends: HashSet<Option<usize>>,
+    /// Whether "Migration checklist" is a list of tasks.
+    reads_work_lists: bool,
 }
 
 impl PlainBoxes<'_, '_> {
@@ -218,6 +191,9 @@ impl PlainBoxes<'_, '_> {
     /// Whether a section is a list of checks, or is in one. "UI verification" below "Verification tasks" is none.
     fn is_in_checks(&self, section: Option<usize>) -> bool {
         for section in self.chain(section) {
+            if self.reads_work_lists && is_work_list(&section.title) {
+                return false;
+            }
             if is_only_checks(&section.title) {
                 return true;
             }
@@ -233,6 +209,10 @@ impl PlainBoxes<'_, '_> {
         is_of_legend(&entry.text) && self.legends.contains(&entry.section)
     }
 
+    fn is_in_work_list(&self, entry: &TaskEntry) -> bool {
+        self.chain(entry.section).any(|section| is_work_list(&section.title))
+    }
+
     fn beside_ids(&self, entry: &TaskEntry) -> Meaning {
         let is_aside = |section: &HeadingSection| {
             is_summary(&section.title) || is_history(&section.title) || is_for_later(&section.title)
@@ -246,6 +226,10 @@ impl PlainBoxes<'_, '_> {
         if entry.section.is_some_and(|at| phase_label(&self.outline.sections[at].title).is_some()) {
             return Meaning::Task;
         }
+        // "External dependencies" lists what must be there.
+        if self.chain(entry.section).any(|section| is_dependencies(&section.title)) {
+            return Meaning::Check;
+        }
         if self.chain(entry.section).any(is_aside) { Meaning::LikelyCheck } else { Meaning::LikelyTask }
     }
 }
@@ -253,7 +237,7 @@ impl PlainBoxes<'_, '_> {
 fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
     let tasks = || outline.entries.iter().zip(&*is_task).filter(|(_, is_task)| **is_task);
     let parent = |at: &usize| outline.sections[*at].parent;
-    let boxes = PlainBoxes {
+    let mut boxes = PlainBoxes {
         outline,
         form,
         with_ids: tasks()
@@ -262,10 +246,20 @@ fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form
             .collect(),
         with_tasks: tasks().flat_map(|(entry, _)| std::iter::successors(entry.section, parent)).collect(),
         legends: legends(outline),
+        reads_work_lists: false,
     };
     let plain = (0..outline.entries.len()).filter(|at| outline.entries[*at].form == Form::Plain);
-    let mut meant: Vec<(usize, Meaning)> =
-        plain.map(|at| (at, boxes.meaning(&outline.entries[at]))).collect();
+    let plain: Vec<usize> = plain.collect();
+    let meanings = |boxes: &PlainBoxes<'_, '_>| -> Vec<(usize, Meaning)> {
+        plain.iter().map(|at| (*at, boxes.meaning(&outline.entries[*at]))).collect()
+    };
+    let mut meant = meanings(&boxes);
+    let others = meant.iter().filter(|(_, meaning)| meaning.is_task()).count();
+    let listed = plain.iter().filter(|at| boxes.is_in_work_list(&outline.entries[**at])).count();
+    if form == Form::Plain && listed > others {
+        boxes.reads_work_lists = true;
+        meant = meanings(&boxes);
+    }
     // A file that is nothing but check lists is a plan all the same.
     if form == Form::Plain && !meant.iter().any(|(_, meaning)| meaning.is_task()) {
         meant.iter_mut().for_each(|(_, meaning)| *meaning = Meaning::Task);

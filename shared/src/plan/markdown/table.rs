@@ -6,6 +6,7 @@ use super::{
     Offset, PlanLine,
     head::{Checkbox, TaskLine, checkbox},
     ids,
+    keywords::is_needs_label,
 };
 use crate::plan::Mark;
 
@@ -18,13 +19,18 @@ pub(super) struct TaskRow<'a> {
     pub(super) mark_at: Option<Offset>,
     /// Everything that the other cells say, `heading: cell` each.
     pub(super) text: String,
+    /// Whether only its id tells that it is a task: the table has no column for a status or for dependencies.
+    pub(super) is_listed: bool,
 }
 
 /// A cell of a table that names dependencies.
 #[derive(Debug)]
 pub(super) struct Cell<'a> {
+    /// Another cell of its row, which names whose dependencies these are; empty if it is a task's own.
     pub(super) who: &'a str,
     pub(super) who_at: Offset,
+    /// The task below whose heading the table stands, as a position among the entries, if these are its dependencies.
+    pub(super) entry: Option<usize>,
     pub(super) needs: &'a str,
     pub(super) at: Offset,
     pub(super) kind: CellKind,
@@ -85,9 +91,12 @@ pub(super) fn rows<'a>(lines: &[PlanLine<'a>]) -> TaskTable<'a> {
     let columns: Vec<Column> = titles.iter().map(|title| column(title)).collect();
     let says_tasks = columns.iter().any(|column| matches!(column, Column::Needs | Column::Status));
     let counting = titles.first().is_some_and(|title| is_number_column(title));
-    let ids = Ids { numbers: says_tasks && counting, series: says_tasks && is_series(body, counting) };
+    let series = (says_tasks || counting) && is_series(body, counting);
+    let ids = Ids { numbers: says_tasks && counting, series };
+    let is_listed = |row: &TaskRow<'_>| !says_tasks && ids::lettered(row.head.id).is_none();
+    let rows = body.iter().filter_map(|line| row(line, &titles, ids));
     TaskTable {
-        rows: body.iter().filter_map(|line| row(line, &titles, ids)).collect(),
+        rows: rows.map(|row| TaskRow { is_listed: is_listed(&row), ..row }).collect(),
         waves: waves(body, &titles, &columns),
         cells: body.iter().flat_map(|line| needs(line, &columns, &titles)).collect(),
     }
@@ -164,6 +173,7 @@ fn needs<'a>(line: &PlanLine<'a>, columns: &[Column], titles: &[&str]) -> Vec<Ce
         .map(|at| Cell {
             who: cells[subject],
             who_at: line.offset_of(cells[subject]),
+            entry: None,
             needs: cells[at],
             at: line.offset_of(cells[at]),
             kind: match columns[at] {
@@ -175,18 +185,38 @@ fn needs<'a>(line: &PlanLine<'a>, columns: &[Column], titles: &[&str]) -> Vec<Ce
         .collect()
 }
 
-/// The dependencies in a table of properties below a heading that is a task: `| Depends on | T002 |`.
-pub(super) fn properties<'a>(lines: &[PlanLine<'a>], (who, who_at): (&'a str, Offset)) -> Vec<Cell<'a>> {
-    let property = |line: &PlanLine<'a>| {
-        let cells = cells(line.text);
-        let [label, needs] = cells[..] else { return None };
-        let kind = column(label);
-        let is_need = matches!(kind, Column::Needs | Column::Blocks) && !needs.is_empty();
+/// The dependencies in a table of properties below a heading that is a task: `| Depends on | T002 |`, or one row below the labels.
+pub(super) fn properties<'a>(lines: &[PlanLine<'a>], task: usize) -> Vec<Cell<'a>> {
+    let cell = |line: &PlanLine<'a>, label: &str, needs: &'a str| {
+        let kind = match column(label) {
+            Column::Blocks => CellKind::Blocks,
+            Column::Needs => CellKind::Needs,
+            _ if is_needs_label(label) => CellKind::Needs,
+            _ => return None,
+        };
         let at = line.offset_of(needs);
-        let kind = if kind == Column::Blocks { CellKind::Blocks } else { CellKind::Needs };
-        is_need.then_some(Cell { who, who_at, needs, at, kind })
+        (!needs.is_empty()).then_some(Cell { who: "", who_at: at, entry: Some(task), needs, at, kind })
     };
-    lines.iter().filter_map(property).collect()
+    if let [heading, rule, row] = lines
+        && is_rule(rule.text)
+        && cells(row.text).iter().take(2).all(|cell| id_cell(cell).is_none())
+        && cells(heading.text).len() > 2
+    {
+        let labels = cells(heading.text).into_iter().zip(cells(row.text));
+        return labels.filter_map(|(label, value)| cell(row, label, value)).collect();
+    }
+    lines
+        .iter()
+        .filter_map(|line| property(line.text).and_then(|(label, value)| cell(line, label, value)))
+        .collect()
+}
+
+/// The label and the value of a row with two cells.
+pub(super) fn property(text: &str) -> Option<(&str, &str)> {
+    match cells(text)[..] {
+        [label, value] => Some((label, value)),
+        _ => None,
+    }
 }
 
 fn is_rule(text: &str) -> bool {
@@ -194,7 +224,7 @@ fn is_rule(text: &str) -> bool {
 }
 
 /// The cells of a row. A bar behind a backslash or in a code span does not part two cells.
-fn cells(text: &str) -> Vec<&str> {
+pub(super) fn cells(text: &str) -> Vec<&str> {
     let text = text.trim().trim_start_matches('|');
     let mut cells = Vec::new();
     let (mut start, mut is_code, mut is_escaped) = (0, false, false);
@@ -240,6 +270,13 @@ fn column(title: &str) -> Column {
         "залеж",
         "zależ",
         "abhäng",
+        "dipend",
+        "bağıml",
+        "의존",
+        "선행",
+        "phụ thuộc",
+        "前置任务",
+        "前置任務",
     ]) && !has(&["independent"])
     {
         Column::Needs
@@ -272,6 +309,7 @@ fn row<'a>(line: &PlanLine<'a>, titles: &[&str], ids: Ids) -> Option<TaskRow<'a>
         mark_at: boxed.map(|mark| line.offset_of(mark)),
         head,
         text: String::new(),
+        is_listed: false,
     };
     for (at, cell) in cells.iter().enumerate().filter(|(at, cell)| *at != id_at && !cell.is_empty()) {
         row.take(titles.get(at).copied().unwrap_or_default(), cell, line);

@@ -3,7 +3,34 @@
 use super::{Offset, PlanLine, ids, lines::LineKind};
 
 /// Words that go before the label of a phase.
-const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段", "フェーズ", "faza"];
+const PHASES: [&str; 26] = [
+    "phase",
+    "phases",
+    "fase",
+    "fases",
+    "阶段",
+    "階段",
+    "フェーズ",
+    "faza",
+    "fazy",
+    "fazie",
+    "fazą",
+    "etap",
+    "etapu",
+    "etapie",
+    "etapy",
+    "etapa",
+    "etapas",
+    "étape",
+    "фаза",
+    "фазы",
+    "фазе",
+    "фазу",
+    "этап",
+    "этапа",
+    "этапу",
+    "этапе",
+];
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones come first.
@@ -300,7 +327,7 @@ pub(super) fn is_and(word: &str) -> bool {
     WORDS.iter().any(|and| word.eq_ignore_ascii_case(and)) || word == "및"
 }
 
-fn is_phase_word(word: &str) -> bool {
+pub(super) fn is_phase_word(word: &str) -> bool {
     PHASES.iter().any(|phase| word.eq_ignore_ascii_case(phase))
 }
 

@@ -27,8 +27,9 @@ pub(super) fn folders_around(items: &[WatchedItem], inside: &[PathBuf]) -> Vec<W
 /// The targets of links that are not watched yet.
 pub(super) fn targets_of(there: &PathStates, items: &[WatchedItem]) -> Vec<WatchedItem> {
     let is_closely = |watch_mode: WatchMode| {
-        let is_script = matches!(watch_mode, WatchMode::GitScript | WatchMode::ReviewScript);
-        is_script || watch_mode.is_folder() || matches!(watch_mode, WatchMode::Whole | WatchMode::ExcludeFile)
+        watch_mode.is_named()
+            || watch_mode.is_folder()
+            || matches!(watch_mode, WatchMode::Whole | WatchMode::ExcludeFile)
     };
     let links = there
         .iter()

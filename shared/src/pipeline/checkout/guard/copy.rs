@@ -334,7 +334,7 @@ impl WatchedCopy {
         if !self.inside.iter().any(|folder| path.starts_with(folder)) {
             return format!("{words}, and is not restored: it is outside the repository and its worktree");
         }
-        let is_script = matches!(watch_mode, WatchMode::GitScript | WatchMode::ReviewScript);
+        let is_script = watch_mode.is_named();
         let keeps_files = self.keeps_files || is_script;
         self.allow_writing_around(path);
         let cleared = self.clear(path, (before, after), keeps_files);
@@ -396,14 +396,18 @@ impl WatchedCopy {
         let inside = self.inside.iter().find_map(|folder| path.strip_prefix(folder).ok());
         let inside = inside.filter(|inner| *inner != Path::new(""));
         let shown = inside.unwrap_or(path).display();
-        let run_by = match watch_mode {
-            WatchMode::ReviewScript => Some("the reviewer"),
-            WatchMode::GitScript => Some("git"),
+        let role = match watch_mode {
+            WatchMode::ReviewScript => Some("is run by the reviewer"),
+            WatchMode::ReviewSettings => Some("is read by the reviewer's program"),
+            WatchMode::GitScript => Some("is run by git"),
+            WatchMode::OtherConfig => {
+                Some("belongs to the git configuration of another repository of the run")
+            }
             _ => None,
         };
-        if let Some(run_by) = run_by {
+        if let Some(role) = role {
             let deed = if *before == FileState::Nothing { "added" } else { "changed" };
-            return format!("'{shown}' is run by {run_by}; it was {deed} while the task ran");
+            return format!("'{shown}' {role}; it was {deed} while the task ran");
         }
         let is_hook = path.parent().is_some_and(|folder| folder.ends_with("hooks"));
         match (before, path.file_name()) {
@@ -490,7 +494,12 @@ fn is_same(path: &Path, watch_mode: WatchMode, before: &FileState, after: &FileS
         WatchMode::Submodule | WatchMode::KnownFolder => false,
         // The content of a new folder is compared by itself.
         _ if *before == FileState::Nothing && *after == FileState::Folder => true,
-        WatchMode::Whole | WatchMode::GitScript | WatchMode::ReviewScript | WatchMode::Folder => false,
+        WatchMode::Whole
+        | WatchMode::GitScript
+        | WatchMode::ReviewScript
+        | WatchMode::ReviewSettings
+        | WatchMode::OtherConfig
+        | WatchMode::Folder => false,
         WatchMode::InnerFile | WatchMode::InnerFolder => *after == FileState::Nothing,
         WatchMode::InnerConfig => match after {
             FileState::Nothing => true,

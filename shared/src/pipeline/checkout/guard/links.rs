@@ -10,7 +10,6 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsString,
     io,
-    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -72,8 +71,8 @@ impl Links {
         (links.known, links.caches) = (odd.into_iter().chain(misplaced).collect(), caches);
         // A copy of the repository that was made with `cp -l` shares such files. They are separated now, because later
         // it would not be known who linked them.
-        hard_links.iter().for_each(|path| drop(separate(path)));
-        links.known.extend(hard_links.into_iter().filter(|path| is_hard_link(path)));
+        hard_links.iter().for_each(|path| drop(safe_files::separate(path)));
+        links.known.extend(hard_links.into_iter().filter(|path| safe_files::is_hard_link(path)));
         links
     }
 
@@ -124,7 +123,7 @@ impl Links {
     fn separate(&self, path: &Path) -> String {
         let shown = path.strip_prefix(&self.common_dir).unwrap_or(path).to_string_lossy();
         let what = format!("{} became a hard link while it ran", visible(&shown));
-        match separate(path) {
+        match safe_files::separate(path) {
             Ok(()) => format!("{what}, and is replaced by a copy"),
             Err(_) => format!("{what}; {}", self.move_aside(path)),
         }
@@ -218,7 +217,7 @@ impl LinkScan {
                 FileKind::File if is_cache(&path) => {
                     self.caches.extend(stamp_of(&path).map(|stamp| (path, stamp)));
                 }
-                FileKind::File if is_written_in_place(inner) && is_hard_link(&path) => {
+                FileKind::File if is_written_in_place(inner) && safe_files::is_hard_link(&path) => {
                     self.hard_links.push(path);
                 }
                 FileKind::File => {}
@@ -262,16 +261,6 @@ fn is_written_in_place(path: &Path) -> bool {
         }
         _ => false,
     }
-}
-
-fn is_hard_link(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_file() && found.nlink() > 1)
-}
-
-/// Replaces a hard link by a copy of its file.
-fn separate(path: &Path) -> io::Result<()> {
-    let mode = path.symlink_metadata()?.permissions().mode() & 0o7777;
-    safe_files::write_with_mode(path, &safe_files::read(path)?, mode)
 }
 
 fn list(folder: &Path) -> Vec<FolderEntry> {

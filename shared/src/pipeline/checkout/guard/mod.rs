@@ -5,9 +5,11 @@ mod agent_files;
 mod around;
 mod concurrent;
 mod copy;
+mod ignored_settings;
 mod inner_repos;
 mod links;
 mod modules;
+mod planted;
 mod scripts;
 mod surface;
 
@@ -21,18 +23,19 @@ use agent_files::{AgentFiles, AgentWatch};
 pub use concurrent::ConcurrentChildren;
 use concurrent::{ACTIVE_WATCHES, WATCHES_BEGUN};
 use copy::{PathStates, RunningChildren, WatchedCopy};
+use ignored_settings::IgnoredSettings;
 use links::Links;
 use modules::{BesideWorktrees, CheckoutLinks, Modules};
+pub use planted::move_planted_git;
+use planted::take_out_gitlinks;
 use scripts::CommandWords;
 use surface::{WatchMode, WatchedItem};
 
 use crate::{
     agent::{ProtectedPath, Runner},
-    git::{
-        GitDirWatch, HiddenMarks, ObjectWatch, PlantedRepository, RefWatch, Repository, SettingsChange,
-        UsersMarks,
-    },
+    git::{GitDirWatch, HiddenMarks, ObjectWatch, RefWatch, Repository, SettingsChange, UsersMarks},
     message::visible,
+    pipeline::ReviewsIn,
     process::{WorkPlace, put_back_locks},
 };
 
@@ -140,6 +143,10 @@ pub struct PlaceWatch {
     running_children: RunningChildren,
     own: WatchedCopy,
     modules: Modules,
+    /// Settings of the reviewers' programs that git ignores.
+    settings: Option<IgnoredSettings>,
+    /// The paths of submodules in the index.
+    gitlinks: BTreeSet<Vec<u8>>,
     repository: Repository,
     /// The commands of reviewers.
     reviewers: Arc<CommandWords>,
@@ -175,10 +182,16 @@ impl ConfigGuard {
         self.repos().agent_files.get_or_insert_with(|| Arc::new(Mutex::new(agent_files)));
     }
 
-    /// Watches the scripts that these runners run, in every worktree.
-    pub fn watch_reviewers<'r>(&self, runners: impl Iterator<Item = &'r Runner>) {
+    /// Watches the scripts that these runners run, in every worktree. If they work in the checkout of the task, their
+    /// settings that git ignores are watched there, too.
+    pub fn watch_reviewers<'r>(&self, runners: impl Iterator<Item = &'r Runner>, reviews_in: ReviewsIn) {
         let mut words = CommandWords::default();
-        runners.for_each(|runner| words.add(runner.command_parts()));
+        for runner in runners {
+            words.add(runner.command_parts());
+            if reviews_in == ReviewsIn::Checkout {
+                words.settings.extend(runner.project_settings());
+            }
+        }
         self.repos().reviewers = Arc::new(words);
     }
 
@@ -356,7 +369,9 @@ impl ConfigWatch {
         found.extend(self.other_repos.iter().flat_map(|(name, watch)| in_repo(name, watch.restore_files())));
         // Files first, so that the git commands below obey the original configuration.
         found.extend(self.place.remove_special());
-        found.extend(self.place.move_planted_git());
+        found.extend(move_planted_git(&self.place.repository));
+        found.extend(self.place.settings.iter().flat_map(IgnoredSettings::restore));
+        found.extend(take_out_gitlinks(&self.place.repository, &self.place.gitlinks));
         found.extend(self.repo.refs.restore());
         found.extend(self.other_repos.iter().flat_map(|(name, watch)| in_repo(name, watch.refs.restore())));
         found.dedup();
@@ -436,6 +451,8 @@ impl PlaceWatch {
             running_children,
             own: own(repository, &reviewers, running_children),
             modules: Modules::find(&repository.git_dir),
+            settings: IgnoredSettings::find(repository, &reviewers.settings, running_children),
+            gitlinks: surface::known_gitlinks(repository),
             special,
             repository: repository.clone(),
             reviewers,
@@ -469,7 +486,9 @@ impl PlaceWatch {
         }
         let mut found = self.restore_files();
         found.extend(self.remove_special());
-        found.extend(self.move_planted_git());
+        found.extend(move_planted_git(&self.repository));
+        found.extend(self.settings.iter().flat_map(IgnoredSettings::restore));
+        found.extend(take_out_gitlinks(&self.repository, &self.gitlinks));
         found
     }
 
@@ -477,21 +496,6 @@ impl PlaceWatch {
         let mut found = self.own.restore();
         found.extend(self.modules.move_new());
         found
-    }
-
-    fn move_planted_git(&self) -> Option<String> {
-        match self.repository.move_planted_git() {
-            Ok(moved) if moved.is_empty() => None,
-            Ok(moved) => {
-                let shown = moved.iter().map(|PlantedRepository { path, kept }| {
-                    let kept = kept.as_ref().map(|kept| format!(", which is kept in {}", kept.display()));
-                    visible(&path.to_string_lossy()) + &kept.unwrap_or_default()
-                });
-                let shown: Vec<String> = shown.collect();
-                Some(format!("it made a repository in a folder of the checkout: {}", shown.join("; ")))
-            }
-            Err(error) => Some(format!("it may have made a repository in a folder of the checkout: {error}")),
-        }
     }
 
     fn remove_special(&self) -> Option<String> {

@@ -25,7 +25,11 @@ const MAX_LINKS: usize = 40;
 
 /// The words of commands that git or a reviewer runs.
 #[derive(Debug, Clone, Default)]
-pub(in crate::pipeline) struct CommandWords(Vec<BTreeSet<String>>);
+pub(in crate::pipeline) struct CommandWords {
+    words: Vec<BTreeSet<String>>,
+    /// Files and folders in which the programs look for settings, if they run in the checkout of a task.
+    pub(super) settings: BTreeSet<&'static str>,
+}
 
 /// Where a path in a worktree leads.
 struct Trail {
@@ -42,8 +46,8 @@ impl CommandWords {
         let program = words.first().filter(|program| !program.contains('/'));
         let files = words.iter().filter(|word| Some(*word) != program);
         let words: BTreeSet<String> = files.map(|word| (*word).to_owned()).collect();
-        if !words.is_empty() && !self.0.contains(&words) {
-            self.0.push(words);
+        if !words.is_empty() && !self.words.contains(&words) {
+            self.words.push(words);
         }
     }
 
@@ -51,7 +55,7 @@ impl CommandWords {
     /// included if a command names them by a relative path.
     pub(in crate::pipeline) fn files_in(&self, top: &Path) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
-        for words in &self.0 {
+        for words in &self.words {
             let folders = folders_in(top, words);
             for word in words.iter().filter(|word| !word.starts_with('-')) {
                 found.extend(files_of(top, &folders, word));
@@ -62,7 +66,7 @@ impl CommandWords {
 
     /// The files below `top`, a checkout of the user, that the words name by their full path.
     pub(super) fn full_paths_in(&self, top: &Path) -> BTreeSet<PathBuf> {
-        let words = self.0.iter().flatten().map(Path::new).filter(|word| word.is_absolute());
+        let words = self.words.iter().flatten().map(Path::new).filter(|word| word.is_absolute());
         let real = |word: &Path| safe_files::resolved(&plain_path(word));
         let is_inside = |path: &PathBuf| {
             let inner = path.strip_prefix(top);

@@ -27,6 +27,10 @@ pub(super) enum WatchMode {
     GitScript,
     /// The same for a script in a worktree that a reviewer runs.
     ReviewScript,
+    /// The same for settings that the program of a reviewer reads in a worktree.
+    ReviewSettings,
+    /// The same for a file that the configuration of another repository of the run includes.
+    OtherConfig,
     /// The same for everything in a folder.
     Folder,
     /// The same, and that the folder does not appear, because git behaves differently if it exists.
@@ -51,6 +55,11 @@ impl WatchMode {
     /// Whether everything in a folder is watched.
     pub(super) const fn is_folder(self) -> bool {
         matches!(self, Self::Folder | Self::KnownFolder | Self::InnerFolder)
+    }
+
+    /// Whether it is a file of a worktree that is named with its purpose, and that is kept when it is replaced.
+    pub(super) const fn is_named(self) -> bool {
+        matches!(self, Self::GitScript | Self::ReviewScript | Self::ReviewSettings | Self::OtherConfig)
     }
 
     /// How the files in a folder are watched.
@@ -169,17 +178,26 @@ pub(super) struct NamedFiles {
     programs: CommandWords,
 }
 
+/// The result for each repository, because the configuration must be read before the first child.
+static KNOWN_NAMED: Mutex<Option<HashMap<PathBuf, Arc<NamedFiles>>>> = Mutex::new(None);
+
 impl NamedFiles {
     /// Finds what the configuration names. If it cannot be read, it names nothing; git itself refuses to work with it
     /// then.
     pub(super) fn find(repository: &Repository) -> Self {
-        /// The result for each repository, because the configuration must be read before the first child.
-        static KNOWN: Mutex<Option<HashMap<PathBuf, Arc<NamedFiles>>>> = Mutex::new(None);
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = KNOWN_NAMED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         let found = known.entry(repository.common_dir.clone());
         let found = found.or_insert_with(|| Arc::new(Self::read(repository).unwrap_or_default()));
         Self::clone(found)
+    }
+
+    /// The files and folders of hooks that the configuration of other repositories names.
+    fn find_of_others(repository: &Repository) -> Vec<PathBuf> {
+        let mut known = KNOWN_NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = known.get_or_insert_default().iter().filter(|(dir, _)| **dir != repository.common_dir);
+        let named = others.flat_map(|(_, named)| named.files.iter().chain(&named.hooks));
+        named.filter(|path| path.is_absolute()).map(|path| safe_files::resolved(path)).collect()
     }
 
     fn read(repository: &Repository) -> Option<Self> {
@@ -387,6 +405,21 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
     let hooks = named.hooks.iter().filter(|path| path.is_absolute());
     let hooks = hooks.filter_map(|hooks| counterpart(repository, &safe_files::resolved(hooks)));
     items.extend(hooks.flat_map(|hooks| hook_items(top, hooks)));
+    let of_others = NamedFiles::find_of_others(repository);
+    // Unlike files of its own configuration, those of others are restored only here, even in the checkout that they name.
+    let real_top = safe_files::resolved(top);
+    let here = |file: &Path| {
+        let inner = file.strip_prefix(&real_top).ok().filter(|inner| !inner.starts_with(".git"));
+        inner.map(|inner| top.join(inner))
+    };
+    for path in of_others.iter().filter_map(|file| here(file).or_else(|| counterpart(repository, file))) {
+        let mut found = if path.is_dir() {
+            hook_items(top, path)
+        } else {
+            vec![WatchedItem { path, watch_mode: WatchMode::OtherConfig }]
+        };
+        items.append(&mut found);
+    }
     items
 }
 
@@ -478,7 +511,7 @@ fn connections(top: &Path, gitlinks: BTreeSet<Vec<u8>>) -> Vec<WatchedItem> {
 
 /// The paths of submodules: those of the commit when the first child began, and all that an index contained since. A
 /// path that a child removes from the index stays known.
-fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
+pub(super) fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
     static KNOWN: Mutex<BTreeMap<PathBuf, BTreeSet<Vec<u8>>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.entry(repository.common_dir.clone()).or_insert_with(|| {

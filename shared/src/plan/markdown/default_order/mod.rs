@@ -164,6 +164,30 @@ impl Order<'_> {
                 self.guests[host].push(who);
             }
         }
+        self.find_late_followers();
+    }
+
+    /// What says that it waits for a late task is late as well, if it stands before the phase which that waits for.
+    fn find_late_followers(&mut self) {
+        let mut followers: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut open: Vec<usize> = (0..self.late.len()).filter(|at| self.late[*at].is_some()).collect();
+        if open.is_empty() {
+            return;
+        }
+        for (who, needs) in self.stated.needs.iter().enumerate() {
+            needs.iter().for_each(|on| followers.entry(*on).or_default().push(who));
+        }
+        while let Some(on) = open.pop() {
+            for who in followers.remove(&on).unwrap_or_default() {
+                let Some(host) = self.late[on].filter(|_| self.late[who].is_none()) else { continue };
+                let Some((own, other)) = self.fork(who, host) else { continue };
+                if own != who && self.rank[other] > self.rank[own] {
+                    self.late[who] = Some(other);
+                    self.guests[other].push(who);
+                    open.push(who);
+                }
+            }
+        }
     }
 
     /// The siblings at which the ways up from two nodes meet.

@@ -139,6 +139,13 @@ impl NodeIndex {
         known
     }
 
+    /// "### Task 4" with the field "ID: T-4" is known by its number too, unless another task has that for an id.
+    pub(super) fn add_written(&mut self, written: Option<&TaskId>, id: Option<&TaskId>) {
+        if let (Some(written), Some(at)) = (written, id.and_then(|id| self.position(id))) {
+            self.by_id.entry(written.clone()).or_insert(at);
+        }
+    }
+
     /// "Test setup" is "setup" where no other phase is called so; the last one, as with titles.
     fn add_aliases(&mut self, roles: &[Role]) {
         for (at, role) in roles.iter().enumerate().rev() {
@@ -250,12 +257,15 @@ impl NodeIndex {
             Name::Tests => self.tests_beside(subject),
             Name::Task(id) => {
                 let found = self.find(id).map(|at| vec![at]);
-                match found.or_else(|| self.group(id)) {
+                match found.or_else(|| self.group(id)).or_else(|| self.short_range(id)) {
                     Some(found) => found,
                     None => return (Vec::new(), Some(UnknownId::Task(id))),
                 }
             }
             Name::Range(first, last) => {
+                if let Some(last) = self.find_short_end(first, last) {
+                    return (self.range(first, &last), None);
+                }
                 // "T011-T14" means T014.
                 let is_there = |id: &str| {
                     self.find(id).is_some() || self.group(id).is_some() || self.padded(id).is_some()
@@ -265,6 +275,26 @@ impl NodeIndex {
             }
         };
         (found, None)
+    }
+
+    /// The last id of a range that gives only its number, as `TSK-UI-008` for `TSK-UI-001` and `008`.
+    pub(super) fn find_short_end(&self, first: &str, last: &str) -> Option<String> {
+        let digits = first.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let (letters, number) = first.split_at(first.len() - digits);
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !letters.starts_with(|c: char| c.is_ascii_alphabetic()) || !is_number(last) || last.len() > digits
+        {
+            return None;
+        }
+        let id = format!("{letters}{last:0>digits$}");
+        let is_after = last.parse::<u64>().ok()? > number.parse().ok()?;
+        self.find(&id).filter(|_| is_after && self.find(first).is_some()).map(|_| id)
+    }
+
+    /// "T001-003", which is not an id, from T001 to T003.
+    fn short_range(&self, id: &str) -> Option<Vec<usize>> {
+        let (first, last) = id.rsplit_once('-')?;
+        Some(self.range(first, &self.find_short_end(first, last)?))
     }
 
     pub(super) fn has_phase(&self, label: &str) -> bool {

@@ -18,6 +18,7 @@ fn is_preposition(token: &Token<'_>) -> bool {
 impl<'a> ClauseReader<'_, 'a> {
     /// A chain of arrows that begins with a list.
     pub(super) fn arrows(&mut self, first: List<'a>) -> usize {
+        self.note_parallel_remark(&first);
         let mut left = first;
         let mut at = self.behind_words(left.end);
         while let Some(Piece::Arrow(points_left)) = self.clause.get(at).map(|token| token.what) {

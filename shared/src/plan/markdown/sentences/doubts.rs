@@ -3,7 +3,7 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, Sense},
+        keywords::{ClauseVoice, Keyword, Sense, has_any, is_none_word},
         mentions::{List, PlacedName},
         tokens::{Piece, Token},
     },
@@ -124,11 +124,25 @@ impl<'a> ClauseReader<'_, 'a> {
         if !keyword.is_certain || is(&["depending"]) || self.says_none(at) {
             return false;
         }
-        if self.voice != ClauseVoice::Task {
+        if self.voice == ClauseVoice::Section {
             return true;
         }
-        is(&["depends"]) && !self.is_about_a_thing(at)
-            || is(&["depends", "depend", "blocked"]) && self.is_apart(at)
+        let is_stated = self.voice == ClauseVoice::Phase || is(&["depends", "depend", "blocked"]);
+        is(&["depends"]) && self.is_about_itself(at) || is_stated && self.is_apart(at)
+    }
+
+    /// "The parser depends on the schema", in a task: as its title this states an order that cannot be read, further down it
+    /// speaks of a thing.
+    pub(super) fn speaks_of_a_thing(&self, at: usize, keyword: Keyword) -> bool {
+        const BEFORE: [&str; 6] = ["that", "what", "anything", "everything", "who", "longer"];
+        let is = |at: usize, known: &[&str]| {
+            self.clause.get(at).is_some_and(|token| has_any(std::slice::from_ref(token), known))
+        };
+        self.voice == ClauseVoice::Task
+            && keyword.is_certain
+            && is(at, &["depends"])
+            && !at.checked_sub(1).is_some_and(|before| is(before, &BEFORE))
+            && !self.says_none(at)
     }
 
     /// "US3: starts after Foundational; depends on stable primitives": what it waits for has been said. "T021-T024 depend on all
@@ -143,10 +157,10 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Depends on: (none — can start at once)".
     pub(super) fn says_none(&self, at: usize) -> bool {
         const SHORTLY: usize = 6;
-        const NONE: [&str; 9] =
-            ["none", "nothing", "nenhuma", "ninguna", "aucune", "keine", "brak", "无", "なし"];
         let end = self.clause.len().min(at + SHORTLY);
-        self.clause[at..end].iter().any(|token| matches!(token.what, Piece::Word(word) if NONE.iter().any(|none| word.eq_ignore_ascii_case(none))))
+        // "no" and "n" mean much else in a sentence.
+        let is_none = |word: &str| word.len() > 2 && is_none_word(word);
+        self.clause[at..end].iter().any(|token| matches!(token.what, Piece::Word(word) if is_none(word)))
     }
 
     /// "(depends on the schema)", "…; depends on the schema": apart from the title of the task.
@@ -160,10 +174,11 @@ impl<'a> ClauseReader<'_, 'a> {
         })
     }
 
-    /// "the view that depends on the store", "what depends on it": the text of a task speaks of a thing, not of the task.
-    /// "…, which depends on the schema" may speak of the task.
-    pub(super) fn is_about_a_thing(&self, at: usize) -> bool {
-        const BEFORE: [&str; 6] = ["that", "what", "anything", "everything", "who", "longer"];
+    /// "…, which depends on the schema", "this task depends on the schema": what a task or phase says of itself. "`api` depends on
+    /// postgres" speaks of something else.
+    pub(super) fn is_about_itself(&self, at: usize) -> bool {
+        const BEFORE: [&str; 12] =
+            ["which", "it", "this", "and", "but", "also", "task", "phase", "story", "step", "only", "still"];
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
         before.is_some_and(|token| matches!(token.what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known))))
     }

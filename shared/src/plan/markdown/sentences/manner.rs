@@ -51,6 +51,22 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
     })
 }
 
+/// Whether a word of Chinese, Japanese or Korean says that things have nothing to do with each other.
+fn says_mutually_independent(word: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "相互独立",
+        "互相独立",
+        "彼此独立",
+        "相互獨立",
+        "互相獨立",
+        "互不影响",
+        "互不干扰",
+        "互いに独立",
+        "독립적",
+    ];
+    !word.is_ascii() && WORDS.iter().any(|known| word.contains(known))
+}
+
 /// In "checks (T017, T018) → sequential flow (T019-T023)" the word is about what the arrow leads to.
 fn leads_on(between: &[Token<'_>]) -> bool {
     between.iter().any(|token| matches!(token.what, Piece::Arrow(_)))
@@ -237,11 +253,11 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "T188, T189, T190 (parallel)", "T188, T189 [P]": the brackets behind a list say how its members run.
     pub(super) fn note_parallel_remark(&mut self, list: &List<'a>) {
         const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
+        /// What may follow upon "parallel" in languages that write no spaces.
+        const POSSIBLE: [&str; 8] = ["可能", "可", "执行", "執行", "実行", "进行", "開発", "가능"];
         let is_close = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Close);
-        if self.voice != ClauseVoice::Section
-            || list.members.len() < 2
-            || !list.members.iter().all(is_of_tasks)
-        {
+        let is_several = list.members.len() > 1 || matches!(list.members[..], [(Name::Range(..), _)]);
+        if self.voice != ClauseVoice::Section || !is_several || !list.members.iter().all(is_of_tasks) {
             return;
         }
         if self.is_parallel_mark(list.end) {
@@ -258,7 +274,10 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         let first = inner.iter().map(word).position(|word| !WORDS.contains(&word.as_str()));
         let is_parallel = |at: usize| is_parallel_word(&word(&inner[at]));
-        let goes_on = |at: usize| inner.get(at + 1).is_some_and(|token| matches!(token.what, Piece::Word(_)));
+        let goes_on = |at: usize| match inner.get(at + 1).map(|token| token.what) {
+            Some(Piece::Word(word)) => !POSSIBLE.iter().any(|known| word.starts_with(known)),
+            _ => false,
+        };
         if first.is_some_and(|at| is_parallel(at) && !goes_on(at)) {
             self.said.abreast.push(list.members.clone());
         }
@@ -418,6 +437,11 @@ impl<'a> ClauseReader<'_, 'a> {
                 && self.says_all_of(at) =>
             {
                 self.said.abreast.push(list.members.clone());
+            }
+            // `T003、T004 相互独立`.
+            word if says_mutually_independent(word) && is_permission(between) => {
+                let list = list.clone();
+                self.let_run_beside(&list);
             }
             word if is_independent_word(word) && self.is_of_each_other(at, list) => {
                 let list = list.clone();

@@ -93,6 +93,8 @@ pub(super) struct SaidOrder<'a> {
     pub(super) is_rest_free: bool,
     /// Sentences that surely speak of order and cannot be read.
     pub(super) unread: Vec<Offset>,
+    /// Sentences in a task that may speak of the task or of a thing: "the parser depends on the schema".
+    pub(super) things: Vec<Offset>,
 }
 
 /// Reads the sentences of one paragraph, item or task.
@@ -261,6 +263,7 @@ impl<'a> ClauseReader<'_, 'a> {
             _ => {}
         }
         if let Some(list) = self.mentions.list_at(self.clause, at) {
+            self.note_must_be_done(&list, topic);
             return self.list(at, list);
         }
         match keyword_at(self.clause, at, self.voice) {
@@ -359,7 +362,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
             let Some((mut object, end)) = object else {
-                self.note_mutual_freedom(keyword);
+                self.note_mutual_freedom(at, keyword);
                 return keyword.end;
             };
             // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" and "does not depend on T001"
@@ -389,7 +392,10 @@ impl<'a> ClauseReader<'_, 'a> {
             self.in_file_order(who, object);
             return end;
         }
-        if self.is_mutual(at, keyword, topic) || self.is_mere_use(at) {
+        if self.is_mutual(at, keyword, topic)
+            || self.is_mere_use(at)
+            || object.is_none() && self.note_depends_on_this(at, keyword)
+        {
             return keyword.end;
         }
         let has_name = self.last.as_ref().is_some_and(|list| list.end == at);
@@ -425,9 +431,13 @@ impl<'a> ClauseReader<'_, 'a> {
         let before_comma = self.object_before_comma(at, keyword);
         let who = if before_comma.is_some() { Vec::new() } else { who };
         let object = before_comma.or(object).or_else(|| self.object_of_next(keyword, kind.as_ref()));
+        let object = object.or_else(|| self.phase_by_words(keyword));
         let Some((object, end)) = object else {
+            let place = self.clause[at].at;
             if self.states_unread_order(at, keyword) && !self.is_stated(&who, keyword) {
-                self.said.unread.push(self.clause[at].at);
+                self.said.unread.push(place);
+            } else if self.speaks_of_a_thing(at, keyword) {
+                self.said.things.push(place);
             }
             return keyword.end;
         };

@@ -217,6 +217,28 @@ impl<'a> ClauseReader<'_, 'a> {
         self.object_at(next?.1, kind)
     }
 
+    /// "Polish depends on Integration": the one phase whose title has the words behind a keyword, "Integration & Assembly".
+    pub(super) fn phase_by_words(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
+        const MOST_WORDS: usize = 3;
+        const SHORTEST: usize = 4;
+        if keyword.sense != Sense::Waits || !keyword.is_certain || self.voice == ClauseVoice::Task {
+            return None;
+        }
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => Some(word),
+            _ => None,
+        };
+        let start = keyword.end + usize::from(word(keyword.end).is_some_and(is_filler));
+        let is_name = |word: &str| word.len() >= SHORTEST && word.starts_with(char::is_uppercase);
+        word(start).filter(|first| is_name(first))?;
+        (1..=MOST_WORDS).rev().find_map(|len| {
+            let words: Option<Vec<String>> =
+                (start..start + len).map(|at| word(at).map(str::to_lowercase)).collect();
+            let node = self.mentions.known.phase_with_words(&words?)?;
+            Some((vec![(Name::Node(node), self.clause[start].at)], start + len))
+        })
+    }
+
     /// The list that a keyword speaks of, and where it ends.
     pub(super) fn object_at(
         &self,

@@ -29,6 +29,11 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.unrelated.push((who, object.members));
             return keyword.end;
         }
+        // `T008とT009は互いに依存しない`.
+        if is_denied && self.says_mutual(at) {
+            self.let_run_beside(&object);
+            return keyword.end;
+        }
         // `T012はT007のみに依存する`.
         let is_only = at
             .checked_sub(1)

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Keyword, Sense, is_denied, keyword_at},
+        keywords::{ClauseVoice, Keyword, Sense, has_any, is_denied, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
         tokens::{Piece, Token},
     },
@@ -151,12 +151,76 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "T002 and T003 have no dependencies on each other": they run beside each other.
-    pub(super) fn note_mutual_freedom(&mut self, keyword: Keyword) {
+    /// "T002 and T003 have no dependencies on each other", "T002 和 T003 互不依赖": they run beside each other.
+    pub(super) fn note_mutual_freedom(&mut self, at: usize, keyword: Keyword) {
         let is_each = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("each"));
-        let list = self.last.clone().filter(|_| is_each && self.voice == ClauseVoice::Section);
-        if let Some(list) = list {
+        let is_meant = (is_each || self.says_mutual(at)) && self.voice == ClauseVoice::Section;
+        if let Some(list) = self.last.clone().filter(|_| is_meant) {
             self.let_run_beside(&list);
+        }
+    }
+
+    /// Whether the word before a position says "each other" in a language that writes no spaces.
+    pub(super) fn says_mutual(&self, at: usize) -> bool {
+        const ENDS: [&str; 6] = ["互", "相互", "互相", "彼此", "之间", "互い"];
+        let before = at.checked_sub(1).map(|before| self.clause[before].what);
+        matches!(before, Some(Piece::Word(word)) if ENDS.iter().any(|end| word.ends_with(end)))
+    }
+
+    /// "T002 (the fixture) depends on this", in the text of a task: what is named waits for it. A test that comes first may be
+    /// spoken of so too, so it counts only so far as it follows the order of the file.
+    pub(super) fn note_depends_on_this(&mut self, at: usize, keyword: Keyword) -> bool {
+        let is_this = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("this"));
+        let is_meant = is_this && self.voice == ClauseVoice::Task && keyword.sense == Sense::Waits;
+        let list = self.last.as_ref().filter(|list| is_meant && list.end == at);
+        let Some(who) = list.map(|list| list.members.clone()) else { return false };
+        self.said.claims.push(OrderClaim { who, on: Vec::new(), force: Force::Loose });
+        true
+    }
+
+    /// "US1: Foundational must be complete", and the same below the heading of a phase: what comes first.
+    pub(super) fn note_must_be_done(&mut self, list: &List<'a>, topic: Option<&[PlacedName<'a>]>) {
+        const SHORTLY: usize = 5;
+        const MUST: [&str; 15] = [
+            "must", "has", "have", "needs", "need", "debe", "deben", "deve", "devem", "doit", "doivent",
+            "muss", "müssen", "musi", "muszą",
+        ];
+        const DONE: [&str; 14] = [
+            "complete",
+            "completed",
+            "done",
+            "finished",
+            "completa",
+            "completo",
+            "completada",
+            "concluída",
+            "concluído",
+            "terminée",
+            "terminé",
+            "abgeschlossen",
+            "ukończona",
+            "zakończona",
+        ];
+        let behind = &self.clause[list.end..];
+        let is_must = behind.first().is_some_and(|first| has_any(std::slice::from_ref(first), &MUST));
+        let is_done = has_any(&behind[..behind.len().min(SHORTLY)], &DONE);
+        // "… must be complete before T010" tells what waits.
+        let has_keyword =
+            (list.end..self.clause.len()).any(|at| keyword_at(self.clause, at, self.voice).is_some());
+        let is_same = topic.is_some_and(|topic| {
+            topic.iter().map(|(name, _)| name).eq(list.members.iter().map(|(name, _)| name))
+        });
+        if !is_must || !is_done || has_keyword || is_same || self.voice == ClauseVoice::Task || self.is_remark
+        {
+            return;
+        }
+        let who = match self.voice {
+            ClauseVoice::Section => topic.unwrap_or_default().to_vec(),
+            _ => Vec::new(),
+        };
+        if self.voice.is_own() || !who.is_empty() {
+            let on = list.members.clone();
+            self.said.claims.push(OrderClaim { who, on, force: Force::Firm });
         }
     }
 

@@ -71,6 +71,9 @@ impl<'a> ClauseReader<'_, 'a> {
         sense: Sense,
         topic: Option<&[PlacedName<'a>]>,
     ) -> Vec<PlacedName<'a>> {
+        if let Some(named) = self.named_before_which(at).filter(|_| sense == Sense::Waits) {
+            return named;
+        }
         let is_near = |list: &List<'a>| match sense {
             Sense::Then => true,
             // "T037 can run in parallel with T038".
@@ -96,5 +99,14 @@ impl<'a> ClauseReader<'_, 'a> {
             return topic.unwrap_or_default().to_vec();
         }
         subject
+    }
+
+    /// In "T003 depends on T002, which depends on T001" the second is about what stands before "which".
+    fn named_before_which(&self, at: usize) -> Option<Vec<PlacedName<'a>>> {
+        let which = at.checked_sub(1).filter(|at| has_any(&self.clause[*at..=*at], &["which", "that"]))?;
+        let is_comma = |at: &usize| self.clause[*at].what == Piece::Comma;
+        let end = which.checked_sub(1).filter(is_comma).unwrap_or(which);
+        let is_named = |list: &&List<'a>| list.end == end && list.members.iter().all(is_of_tasks);
+        self.last.as_ref().filter(is_named).map(|list| list.members.clone())
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{
     super::{
-        keywords::{ClauseVoice, Sense, is_denied, keyword_at},
+        keywords::{ClauseVoice, Sense, is_denied, is_none_word, keyword_at},
         mentions::PlacedName,
         sentences::{self, Force, OrderClaim},
-        table::CellKind,
+        table::{Cell, CellKind},
         tokens::{Piece, Token},
     },
     Weight,
@@ -16,39 +16,56 @@ impl<'a> Reader<'_, '_, 'a> {
     /// Reads the cells that name dependencies. The first cell of the row says whose.
     pub(super) fn cells(&mut self) {
         for cell in &self.page.outline.cells {
-            let (mut who, mut on) = (Vec::new(), Vec::new());
-            self.tokenizer.text(cell.who, cell.who_at, &mut who);
-            self.tokenizer.text(cell.needs, cell.at, &mut on);
+            let Some((who, own)) = self.owner_of_cell(cell) else { continue };
+            let mut tokens = Vec::new();
+            self.tokenizer.text(cell.needs, cell.at, &mut tokens);
             let mentions = self.mentions(true);
-            let who: Vec<PlacedName<'_>> = mentions.names(&who).into_iter().take(1).collect();
-            if cell.kind != CellKind::Beside
-                && let (nodes, _) = self.known.resolve_all(&who, None)
-                && let [(own, _)] = nodes[..]
-                && self.known.is_task(own)
+            let node = own.or_else(|| match self.known.resolve_all(&who, None).0[..] {
+                [(node, _)] => Some(node),
+                _ => None,
+            });
+            if let Some(node) = node.filter(|node| cell.kind != CellKind::Beside && self.known.is_task(*node))
             {
-                self.statements.declared.insert(own);
+                self.statements.declared.insert(node);
             }
-            if !who.is_empty() {
-                let (who, on) = match cell.kind {
-                    CellKind::Needs => (who, self.needs_of_cell(&on)),
-                    CellKind::Blocks if denies_order(&on) => continue,
-                    CellKind::Blocks => (mentions.names(&on), who),
-                    CellKind::Beside => {
-                        let on = mentions.names(&on);
-                        self.unrelated(&who, &on, None);
-                        self.unrelated(&on, &who, None);
-                        continue;
-                    }
-                };
-                self.claim(&OrderClaim { who, on, force: Force::Firm }, None, Weight::Task);
+            let (who, on) = match cell.kind {
+                CellKind::Needs => (who, self.needs_of_cell(&tokens)),
+                CellKind::Blocks if denies_order(&tokens) => continue,
+                CellKind::Blocks => (mentions.names(&tokens), who),
+                CellKind::Beside => {
+                    let on = mentions.names(&tokens);
+                    self.unrelated(&who, &on, own);
+                    self.unrelated(&on, &who, own);
+                    continue;
+                }
+            };
+            // "Depends on: none".
+            if !(who.is_empty() && on.is_empty()) {
+                self.claim(&OrderClaim { who, on, force: Force::Firm }, own, Weight::Task);
             }
         }
+    }
+
+    /// Whose dependencies a cell names: a name, or the task of the heading above it.
+    fn owner_of_cell(&self, cell: &Cell<'a>) -> Option<(Vec<PlacedName<'a>>, Option<usize>)> {
+        if let Some(entry) = cell.entry {
+            let id = self.page.ids[entry].as_ref()?;
+            return Some((Vec::new(), Some(self.known.position(id)?)));
+        }
+        let mut tokens = Vec::new();
+        self.tokenizer.text(cell.who, cell.who_at, &mut tokens);
+        let who: Vec<_> = self.mentions(true).names(&tokens).into_iter().take(1).collect();
+        (!who.is_empty()).then_some((who, None))
     }
 
     /// What a cell under "Depends on" names: it is a list, whatever is around the ids. One that says what is *not* waited
     /// for, as "Phase 2, independent of US1" or "Shares the timer with US1, independently testable", is a sentence.
     fn needs_of_cell(&self, cell: &[Token<'a>]) -> Vec<PlacedName<'a>> {
         let mentions = self.mentions(true);
+        // "None (may also be done in Phase 5)".
+        if cell.first().is_some_and(|first| matches!(first.what, Piece::Word(word) if is_none_word(word))) {
+            return Vec::new();
+        }
         // In a column "Sequential after", the cell "T030, then T035" names T030; T035 comes later.
         let is_then =
             |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("then"));

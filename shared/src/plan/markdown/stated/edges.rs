@@ -140,14 +140,24 @@ impl Reader<'_, '_, '_> {
         for on in first.iter().filter(|on| family.parents[**on] == Some(node)) {
             tasks.iter().for_each(|who| self.edge((*who, *on), phase.1, Weight::Section, Scope::Group));
         }
-        self.beside(&tasks);
+        // "Phase 6: Testing and documentation" holds no implementation that its tests could be for.
+        if self.roles[node].is_about_checks() {
+            self.pairs_beside(&tasks);
+        } else {
+            self.beside(&tasks);
+        }
     }
 
     /// Tasks that run beside each other. No implementation runs beside its own tests, whatever a sentence about many says.
     pub(super) fn beside(&mut self, tasks: &[usize]) {
+        if !self.mixes_tests(tasks) {
+            self.pairs_beside(tasks);
+        }
+    }
+
+    fn pairs_beside(&mut self, tasks: &[usize]) {
         const MOST: usize = 64;
-        if tasks.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED && !self.mixes_tests(tasks)
-        {
+        if tasks.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
             let pairs = tasks.iter().flat_map(|one| tasks.iter().map(move |other| (*one, *other)));
             self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
         }
@@ -285,7 +295,7 @@ impl Reader<'_, '_, '_> {
         let (mut nodes, missing) = self.known.resolve_all(names, subject);
         for (missing, at) in missing {
             let (UnknownId::Task(id) | UnknownId::EndOfRange(id)) = missing;
-            if force == Force::Loose {
+            if force == Force::Loose || !self.told.insert(id.to_owned()) {
                 continue;
             }
             let what = format!("a dependency names '{id}', which is not in the plan");
@@ -334,14 +344,12 @@ impl Reader<'_, '_, '_> {
                 let mut found = all.iter().filter(is_near);
                 found.next().filter(|_| found.next().is_none()).copied()
             });
-            let lines: Vec<String> = all.iter().map(|(_, line)| line.to_string()).collect();
-            let what = format!(
-                "a dependency names '{id}', which is the id of two tasks, in lines {}",
-                lines.join(" and ")
-            );
+            let what = format!("a dependency names '{id}', which is the id of {}", in_lines(&all));
             let fix = "give one of the two another id";
             let Some((meant, line)) = meant else {
-                self.found.problems.push(self.page.file.1.problem(*place, what, fix));
+                if self.told.insert(id.to_string()) {
+                    self.found.problems.push(self.page.file.1.problem(*place, what, fix));
+                }
                 continue;
             };
             nodes.iter_mut().filter(|(at, own)| *at == first && own == place).for_each(|(at, _)| *at = meant);
@@ -349,6 +357,17 @@ impl Reader<'_, '_, '_> {
             self.found.warnings.push(self.page.file.1.problem(*place, what, fix));
         }
     }
+}
+
+/// "two tasks, in lines 3 and 5": the first lines of tasks that have the same id.
+fn in_lines(tasks: &[(usize, usize)]) -> String {
+    const MOST: usize = 3;
+    let count = if tasks.len() == 2 { "two".to_owned() } else { tasks.len().to_string() };
+    let mut lines: Vec<String> = tasks.iter().take(MOST).map(|(_, line)| line.to_string()).collect();
+    if tasks.len() > MOST {
+        lines.push(format!("{} more", tasks.len() - MOST));
+    }
+    format!("{count} tasks, in lines {}", lines.join(" and "))
 }
 
 /// Whether a name stands for one phase, story or task. "Different stories can be worked on in parallel" says little of any two.

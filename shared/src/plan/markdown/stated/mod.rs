@@ -125,6 +125,9 @@ struct Statements {
     edges: Vec<Edge>,
     /// Tasks that name their dependencies, also if these are none.
     declared: HashSet<usize>,
+    /// Tasks with a field for dependencies that names none that can be read, as "Dependencies: all pages". They keep the implied
+    /// order.
+    vague: HashSet<usize>,
     /// Phases that are said to wait for nothing.
     free: Vec<usize>,
     /// Tasks that are said to run at any time: what their phases wait for does not matter to them.
@@ -172,6 +175,7 @@ pub(super) fn read(
             narrowed: HashSet::new(),
             near: [Vec::new(), Vec::new()],
             has_own_lists: false,
+            told: HashSet::new(),
         }
         .read();
     }
@@ -188,7 +192,7 @@ fn take(
 ) -> Stated {
     drop_tangled(&mut statements, pages, found);
     narrow_stories(&mut statements.edges, (roles, family));
-    let is_throughout = is_declared_throughout(&statements.declared, roles, family);
+    let is_throughout = is_declared_throughout((&statements.declared, &statements.vague), roles, family);
     if is_throughout {
         // A drawing beside tasks that all name their dependencies is a summary.
         let declared = &statements.declared;
@@ -204,10 +208,11 @@ fn take(
         is_in_order: statements.is_in_order,
         precedence: Precedence::new(&family.children, &family.roots),
     };
-    // Where two phases are said to wait for each other, the order of the file tells which is meant.
+    // Where two phases are said to wait for each other, words go before drawings, and then the order of the file tells which is
+    // meant.
     let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
     let is_against = |edge: &Edge| is_phase(edge.who) && is_phase(edge.on) && edge.on > edge.who;
-    statements.edges.sort_by_key(|edge| (edge.weight, is_against(edge)));
+    statements.edges.sort_by_key(|edge| (edge.weight, edge.is_drawn && is_phase(edge.who), is_against(edge)));
     stated.precedence.prefer(statements.edges.iter().map(|edge| (edge.who, edge.on)));
     let is_worded = |edge: &&Edge| !edge.is_drawn && edge.weight != Weight::Remark && is_phase(edge.who);
     let mut worded: HashSet<usize> = statements.edges.iter().filter(is_worded).map(|edge| edge.who).collect();
@@ -390,7 +395,11 @@ fn replace_by_waves(waved: &HashSet<usize>, family: &NodeParents, stated: &mut S
 }
 
 /// Whether nearly every task names its dependencies.
-fn is_declared_throughout(declared: &HashSet<usize>, roles: &[Role], family: &NodeParents) -> bool {
+fn is_declared_throughout(
+    (declared, vague): (&HashSet<usize>, &HashSet<usize>),
+    roles: &[Role],
+    family: &NodeParents,
+) -> bool {
     // A box without an id beside tasks with ids is not expected to name any.
     let is_leaf = |at: &usize| family.children[*at].is_empty() && !roles[*at].is_unnamed;
     let leaves: Vec<usize> = (0..roles.len()).filter(is_leaf).collect();
@@ -399,7 +408,9 @@ fn is_declared_throughout(declared: &HashSet<usize>, roles: &[Role], family: &No
     // the whole, keep the implied order.
     let first = leaves.iter().position(|at| declared.contains(at)).unwrap_or_default();
     let last = leaves.iter().rposition(|at| declared.contains(at)).unwrap_or_default();
-    count >= 3 && count * 2 >= leaves.len() && count * 10 >= (last + 1 - first) * THROUGHOUT
+    let span = leaves.get(first..=last).unwrap_or_default();
+    let told = span.iter().filter(|at| declared.contains(at) || vague.contains(at)).count();
+    count >= 3 && count * 2 >= leaves.len() && told * 10 >= span.len() * THROUGHOUT
 }
 
 /// What tasks name throughout is all that they wait for.

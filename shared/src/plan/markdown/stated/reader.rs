@@ -7,7 +7,7 @@ use super::{
     super::{
         Page,
         drawings::{DrawingReader, is_mermaid, waves},
-        keywords::{ClauseVoice, Sense, keyword_at},
+        keywords::{ClauseVoice, Sense, is_none_word, keyword_at},
         lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName},
         node_index::NodeIndex,
@@ -36,6 +36,8 @@ pub(super) struct Reader<'r, 'f, 'a> {
     pub(super) near: [Vec<usize>; 2],
     /// Whether tasks or phases have sections "Dependencies" of their own.
     pub(super) has_own_lists: bool,
+    /// Ids that were reported already, because they are not in the plan or belong to several tasks.
+    pub(super) told: HashSet<String>,
 }
 
 impl<'r, 'a> Reader<'r, '_, 'a> {
@@ -62,10 +64,13 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             tokens.clear();
             let lines = &self.page.lines[entry.lines.clone()];
             self.tokenizer.lines(lines.iter().filter(|line| line.kind != LineKind::Code), &mut tokens);
-            let tokens = behind_id(&tokens, entry.id.as_str());
+            let tokens = behind_id(&tokens, entry.written.as_ref().unwrap_or(&entry.id).as_str());
             let said = sentences::read(&self.mentions(false), tokens, ClauseVoice::Task);
-            if declares_nothing(tokens) || said.claims.iter().any(|claim| claim.who.is_empty()) {
+            let field = needs_field(tokens);
+            if field == Some(FieldValue::None) || said.claims.iter().any(|claim| claim.who.is_empty()) {
                 self.statements.declared.insert(own);
+            } else if field.is_some() {
+                self.statements.vague.insert(own);
             }
             said.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Task));
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
@@ -73,7 +78,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.free.push(own);
                 self.statements.any_time.insert(own);
             }
-            said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
+            let title_end = lines.first().map_or(0, |title| title.at + title.text.len());
+            let of_title = said.things.into_iter().filter(|at| *at < title_end);
+            said.unread.into_iter().chain(of_title).for_each(|at| self.warn_of_unread(at));
         }
     }
 
@@ -231,7 +238,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.statements.is_in_order |= more.is_in_order && !is_drawing;
             said.unrelated.append(&mut more.unrelated);
             said.denied.append(&mut more.denied);
-            said.unread.append(&mut more.unread);
+            // "# Then the wrapper (depends on all pages):" explains an example.
+            if !(is_drawing && lines[0].text.trim_start().starts_with(['#', '/'])) {
+                said.unread.append(&mut more.unread);
+            }
             said.chains.append(&mut more.chains);
             said.only.append(&mut more.only);
             said.abreast.append(&mut more.abreast);
@@ -433,38 +443,31 @@ fn behind_label<'t, 'a>(tokens: &'t [Token<'a>]) -> &'t [Token<'a>] {
     }
 }
 
-/// "Dependencies: none", "depends on nothing", "Depends on: —".
-fn declares_nothing(tokens: &[Token<'_>]) -> bool {
+/// What a field such as "Dependencies:" holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FieldValue {
+    /// "none", or nothing at all.
+    None,
+    Words,
+}
+
+/// "Dependencies: none", "Depends on: —", "Dependencies: all pages"; `None` if a task has no such field.
+fn needs_field(tokens: &[Token<'_>]) -> Option<FieldValue> {
     let says_none = |token: Option<&Token<'_>>| match token.map(|token| token.what) {
-        Some(Piece::Word(word)) => {
-            matches!(
-                word.to_ascii_lowercase().as_str(),
-                "none"
-                    | "nothing"
-                    | "n"
-                    | "无"
-                    | "無"
-                    | "aucune"
-                    | "ninguna"
-                    | "nenhuma"
-                    | "keine"
-                    | "nessuna"
-                    | "brak"
-                    | "нет"
-                    | "なし"
-                    | "no"
-            )
-        }
+        Some(Piece::Word(word)) => is_none_word(word),
         Some(Piece::Dash | Piece::Pause) | None => true,
         _ => false,
     };
-    let is_label = |token: Option<&Token<'_>>| token.is_some_and(|token| token.what == Piece::Colon);
-    let has_label = tokens.iter().any(|token| is_label(Some(token)));
-    has_label
-        && (0..tokens.len()).any(|at| {
-            let Some(keyword) = keyword_at(tokens, at, ClauseVoice::Task) else { return false };
-            let end = keyword.end + usize::from(is_label(tokens.get(keyword.end)));
-            let is_labelled = is_label(tokens.get(end.saturating_sub(1)));
-            keyword.sense == Sense::Waits && is_labelled && says_none(tokens.get(end))
-        })
+    let is_colon = |token: Option<&Token<'_>>| token.is_some_and(|token| token.what == Piece::Colon);
+    if !tokens.iter().any(|token| is_colon(Some(token))) {
+        return None;
+    }
+    let fields = (0..tokens.len()).filter_map(|at| {
+        let keyword = keyword_at(tokens, at, ClauseVoice::Task)?;
+        let end = keyword.end + usize::from(is_colon(tokens.get(keyword.end)));
+        let is_field = keyword.sense == Sense::Waits && is_colon(tokens.get(end.saturating_sub(1)));
+        let is_none = says_none(tokens.get(end));
+        is_field.then_some(if is_none { FieldValue::None } else { FieldValue::Words })
+    });
+    fields.min_by_key(|value| *value == FieldValue::Words)
 }
