@@ -1,5 +1,7 @@
 //! Where runs are measured: a home with an agent that does next to nothing, and repositories with plans.
 
+#![allow(dead_code, reason = "each measurement uses what it needs")]
+
 use std::{
     env, fs,
     path::{Path, PathBuf},

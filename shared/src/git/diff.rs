@@ -257,7 +257,8 @@ fn files_of(patch: &[u8]) -> Vec<&[u8]> {
 /// The part of one file. For a binary file, it says that the sides differ, with some facts, and shows all text in it: a
 /// script can have arbitrary bytes after its last command.
 fn shown(file: &[u8], facts: &str) -> String {
-    let text = String::from_utf8_lossy(file).replace('\0', "\u{fffd}");
+    let whole = String::from_utf8_lossy(file);
+    let text = whole.replace('\0', "\u{fffd}");
     if !is_binary(file, &text) {
         return text;
     }
@@ -267,7 +268,8 @@ fn shown(file: &[u8], facts: &str) -> String {
     let is_side = |line: &str| line.starts_with("--- ") || line.starts_with("+++ ");
     let kept = head.iter().copied().filter(|line| !is_side(line));
     let words: String = kept.chain([differ.as_str()]).map(|line| format!("{line}\n")).collect();
-    words + &text_lines(&text)
+    // Shells skip zero bytes, so a command may have one between any two characters.
+    words + &text_lines(&whole.replace('\0', ""))
 }
 
 /// The text in the lines of a patch, if there is any. Other lines are counted.
@@ -299,8 +301,6 @@ fn text_in(line: &str) -> Option<String> {
         return (line.len() > 1).then(|| line.to_owned());
     }
     let sign = line.chars().next().filter(|sign| "+- ".contains(*sign))?;
-    // Shells skip zero bytes, so a command may have one between any two characters.
-    let line = line.replace('\0', "");
     let parts = line[1..].split(|c| is_odd(&c)).filter(|part| part.trim().chars().count() >= SHORTEST_TEXT);
     let parts: Vec<&str> = parts.collect();
     (!parts.is_empty()).then(|| format!("{sign}\u{fffd}{}\u{fffd}", parts.join("\u{fffd}")))

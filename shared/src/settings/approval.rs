@@ -234,6 +234,7 @@ mod tests {
                 "budget.task-tokens",
                 "budget.task-time",
                 "work.ttl",
+                "work.coordination",
                 "cleanup.older-than",
                 "cleanup.keep-saved",
                 "cleanup.keep-records",

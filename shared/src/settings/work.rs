@@ -17,7 +17,7 @@ pub(super) const WORK: &[Setting] = &[
         variable: Some("ARBORIST_WORK_COORDINATION"),
         kind: ValueKind::Text,
         expected: "a remote or a URL",
-        default: "",
+        default: "the remote with the code",
         about: "Another remote for the claims and the branches of finished tasks, by its name or URL. Then only landings are pushed to the remote with the code, which may limit how often you push.",
     },
 ];
