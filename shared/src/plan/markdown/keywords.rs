@@ -58,7 +58,7 @@ pub(super) struct Keyword {
 }
 
 /// Words that say what follows them if a colon comes after them: "Dependencies: T001".
-const LABELS: [&str; 39] = [
+const LABELS: [&str; 41] = [
     "dependencies",
     "dependency",
     "depends",
@@ -79,6 +79,8 @@ const LABELS: [&str; 39] = [
     "依赖项",
     "依存関係",
     "前置",
+    "依赖任务",
+    "依賴任務",
     "前置任务",
     "前置任務",
     "의존성",

@@ -34,7 +34,7 @@ const PHASES: [&str; 26] = [
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones come first.
-const CJK_WORDS: [&str; 91] = [
+const CJK_WORDS: [&str; 93] = [
     "所有期望的用户故事",
     "所有期望的用戶故事",
     "所有期望的使用者故事",
@@ -78,6 +78,8 @@ const CJK_WORDS: [&str; 91] = [
     "依賴關係",
     "依赖项",
     "依存関係",
+    "依赖任务",
+    "依賴任務",
     "前置任务",
     "前置任務",
     "同时",

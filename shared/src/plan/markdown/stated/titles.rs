@@ -15,7 +15,7 @@ use super::{
 };
 
 /// What a line below a task calls its dependencies.
-const LABELS: [&str; 14] = [
+const LABELS: [&str; 16] = [
     "dependencies",
     "dependency",
     "depends on",
@@ -28,6 +28,8 @@ const LABELS: [&str; 14] = [
     "依賴",
     "依赖关系",
     "前置",
+    "依赖任务",
+    "依賴任務",
     "前置任务",
     "의존성",
 ];
