@@ -340,3 +340,19 @@ echo 'ref: refs/heads/main' > .git/worktrees/w/HEAD; echo gitdir: $top/.git/work
         }
     }
 }
+
+#[test]
+fn other_folders_do_not_hide_a_planted_repository() {
+    let config =
+        "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = \"touch $HOME/planted; false\"\\n'";
+    let plant = format!(
+        "mkdir -p src/.git/objects src/.git/refs; echo 'ref: refs/heads/main' > src/.git/HEAD; {config} > src/.git/config"
+    );
+    for decoy in ["mkdir -p a/.GIT b/.GIT", "mkdir -p 0/.GIT; chmod 555 src"] {
+        let repo = repo(&format!("{plant}; {decoy}"));
+        repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
+        assert!(!repo.path("src/.git").exists(), "{decoy}");
+        let _ = repo.git(["-C", "src", "status"]).code();
+        assert!(!repo.home().join("planted").exists(), "{decoy}");
+    }
+}

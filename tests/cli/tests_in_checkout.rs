@@ -130,3 +130,16 @@ fn a_named_pipe_in_the_place_of_the_reports_stops_no_task() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", &worker.replace(" .mailmap", ""));
     repo.arborist(["gardener"]).succeeds().out("1 completed");
 }
+
+#[test]
+fn a_folder_that_a_test_closes_keeps_nothing_from_being_restored() {
+    let worker = planting("echo true > ci/check.sh; chmod 555 ci");
+    let repo = TestRepo::planned("tasks.md", PLAN, &worker);
+    repo.write("ci/check.sh", "! [ -e T002.txt ]\n");
+    repo.commit("files\n");
+    repo.git(["config", "arborist.protect", "ci/check.sh"]).succeeds();
+    repo.git(["config", "arborist.test-command", "sh ci/check.sh && ! [ -e deed.sh ] || sh deed.sh"])
+        .succeeds();
+    repo.arborist(["gardener", "--keep-going", "--max-retries", "1"]).exits(1).never("T002 complete");
+    assert_eq!(repo.read("ci/check.sh"), "! [ -e T002.txt ]\n");
+}

@@ -11,7 +11,7 @@ use crate::{
     git::{OtherWriters, TreeChange},
     history::{CommitSource, Run, RunScope, State, TaskHistory},
     name::{Attempt, TaskId},
-    pipeline::{FilesBeforeTest, KnownRed, OtherRepo, RejectedWork, TaskContext},
+    pipeline::{FilesBeforeTest, KnownRed, OtherRepo, PipelineError, RejectedWork, TaskContext},
     plan::Task,
     record::{RunRecorder, Unfinished, create_baseline_log, log_time},
 };
@@ -112,7 +112,8 @@ impl Tools<'_> {
         let ended = probe.run(&mut context.orphan_lock);
         let mark = Unfinished::name_of(recorder.branch(), task, Attempt(0));
         // The code of a rejected task must not change what the next one is tested with.
-        if let Some(words) = before.put_back(recorder, OtherWriters::Alone, &mark)? {
+        let changed = before.put_back(recorder, OtherWriters::Alone, &mark);
+        if let Some(words) = changed.map_err(PipelineError::Unrestored)? {
             context.emit(task, EventKind::note(format!("  {words}; they were restored")));
         }
         match guard.end(ended)? {

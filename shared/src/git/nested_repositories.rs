@@ -89,9 +89,10 @@ impl Repository {
             Some(scan) => FoldersBefore::of(&scan, top),
             None => self.list_without_scan(top, &before)?,
         };
-        let mut moved = Vec::new();
+        let mut moved = TakenAway::default();
         for FolderLink { path, repository } in self.find_folder_links(top, &before, &found) {
-            moved.push(PlantedRepository { link_to: Some(repository), ..self.take_away(top, &path)? });
+            let taken = self.take_away(top, &path);
+            moved.add(taken.map(|taken| PlantedRepository { link_to: Some(repository), ..taken }));
         }
         for path in found.git_dirs.iter().filter(|path| !before.git_dirs.contains(path)) {
             let folder = path.parent().unwrap_or(path);
@@ -103,7 +104,7 @@ impl Repository {
             // git adds the files beside a `.git` that is no repository, and the folder is tracked from then on.
             let is_broken = || Ok::<_, GitError>(!is_repository(path) && !self.is_ignored(inner)?);
             if self.is_folder_tracked(inner)? || is_planted()? || is_broken()? {
-                moved.push(self.take_away(top, path)?);
+                moved.add(self.take_away(top, path));
             }
         }
         for folder in found.bare.iter().filter(|folder| !before.bare.contains(*folder)) {
@@ -115,10 +116,10 @@ impl Repository {
             if let Some(name) = self.find_untracked_part(folder, inner)?
                 && !is_harmless()?
             {
-                moved.push(self.take_away(top, &folder.join(name))?);
+                moved.add(self.take_away(top, &folder.join(name)));
             }
         }
-        Ok(moved)
+        moved.finish()
     }
 
     /// Whether a folder around this path, which is relative to the top, looks like a bare repository.
@@ -131,7 +132,15 @@ impl Repository {
 
     /// Whether a `.git` file belongs to another worktree or to a submodule of this repository.
     pub(super) fn is_own_link(&self, path: &Path) -> bool {
-        leads_into(path, &self.common_dir.join("modules")) || self.is_worktree_link(path)
+        self.is_worktree_link(path)
+            || (leads_into(path, &self.common_dir.join("modules")) && self.is_committed_submodule(path))
+    }
+
+    /// Whether the folder of a `.git` file is committed as a submodule.
+    fn is_committed_submodule(&self, path: &Path) -> bool {
+        let folder = path.parent().and_then(|folder| folder.strip_prefix(self.worktree.as_ref()?).ok());
+        let find = |folder: &Path| self.find_path(self.head.commit?, folder.to_str()?).ok()?;
+        folder.and_then(find).is_some()
     }
 
     /// Whether a `.git` file and the git directory of a worktree name each other. Any other folder there may be a whole
@@ -149,6 +158,7 @@ impl Repository {
 
     /// Moves a folder aside, and removes anything else than a folder or a file.
     fn take_away(&self, top: &Path, path: &Path) -> Result<PlantedRepository, GitError> {
+        safe_files::allow_writing_around(top, path);
         let is_kept = match safe_files::kind_of(path) {
             Some(FileKind::Folder) => true,
             Some(FileKind::File) => !path.ends_with(".git"),
@@ -488,6 +498,28 @@ pub(super) fn could_run(git_dir: &Path) -> bool {
         || !is_harmless
         || leads_elsewhere
         || hooks.iter().any(|entry| is_hook(&entry.path))
+}
+
+/// What was taken away. An error does not end the search: what is left would count as the user's in the next run.
+#[derive(Default)]
+struct TakenAway {
+    moved: Vec<PlantedRepository>,
+    error: Option<GitError>,
+}
+
+impl TakenAway {
+    fn add(&mut self, taken: Result<PlantedRepository, GitError>) {
+        match taken {
+            Ok(taken) => self.moved.push(taken),
+            // Another name for the same place, such as `.GIT`, may be all that there was.
+            Err(GitError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => self.error = self.error.take().or(Some(error)),
+        }
+    }
+
+    fn finish(self) -> Result<Vec<PlantedRepository>, GitError> {
+        self.error.map_or(Ok(self.moved), Err)
+    }
 }
 
 /// Whether a `.git` file names a folder below `git_dir`. Links on the way are followed, as git does.

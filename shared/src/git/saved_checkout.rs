@@ -107,7 +107,12 @@ impl SavedCheckout {
         }
         match self.find_lost() {
             Ok(lost) if lost.is_empty() => {
-                self.remove();
+                // Files with other content may be the user's later versions, or not. Then the earlier ones are kept.
+                if self.find_unchanged().is_ok_and(|unchanged| {
+                    self.stamps.iter().all(|(path, _)| unchanged.contains(path.as_os_str().as_bytes()))
+                }) {
+                    self.remove();
+                }
                 None
             }
             Ok(lost) => Some(format!(

@@ -189,6 +189,12 @@ impl Repository {
         let known: HashSet<&[u8]> = listed.split(|b| *b == 0).collect();
         let (present, gone): (Vec<&TreeChange>, Vec<&TreeChange>) =
             paths.iter().partition(|change| known.contains(change.path.as_slice()));
+        for change in paths {
+            let path = Path::new(OsStr::from_bytes(&change.path));
+            if !is_behind_a_link(self.top(), path) {
+                safe_files::allow_writing_around(self.top(), &self.top().join(path));
+            }
+        }
         for change in gone {
             require_inner(&change.path)?;
             let path = Path::new(OsStr::from_bytes(&change.path));

@@ -112,6 +112,7 @@ impl PipelineError {
     pub fn is_interruption(&self) -> bool {
         match self {
             Self::Git(_)
+            | Self::Unrestored(_)
             | Self::Record(_)
             | Self::File { .. }
             | Self::Stopped { .. }

@@ -38,6 +38,9 @@ pub enum PipelineError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// Files that a test has changed could not be restored.
+    #[error("files that the tests changed could not be restored: {0}")]
+    Unrestored(GitError),
     /// Tests fail in a lane without the task's work too.
     #[error("the tests fail in a worktree without the task's work too: {why}, see {log}")]
     RedLane {
@@ -151,9 +154,11 @@ impl Explain for PipelineError {
             Self::Stopped { signal } => {
                 Exit::Child(128 + signal.and_then(|signal| u8::try_from(signal).ok()).unwrap_or(SIGINT))
             }
-            Self::Survivors(_) | Self::Refused { .. } | Self::NoReview { .. } | Self::Interrupted { .. } => {
-                Exit::Person
-            }
+            Self::Survivors(_)
+            | Self::Refused { .. }
+            | Self::NoReview { .. }
+            | Self::Interrupted { .. }
+            | Self::Unrestored(_) => Exit::Person,
             Self::RedLane { .. }
             | Self::Unavailable { .. }
             | Self::Budget(_)
@@ -199,6 +204,9 @@ impl Explain for PipelineError {
                 "see the worktrees with: git worktree list\nor let reviewers work in the checkout: git config arborist.steps.review.place checkout".into(),
             ),
             Self::File { .. } => None,
+            Self::Unrestored(_) => Some(
+                "look at the files with: git status\nrestore them, then run the same command again: no attempt is used up".into(),
+            ),
         }
     }
 }

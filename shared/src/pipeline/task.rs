@@ -160,7 +160,8 @@ impl TaskRun<'_, '_, '_> {
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
         let other_writers = concurrent_children.since(1);
-        let changed = before.put_back(self.recorder, other_writers, &mark)?;
+        let changed =
+            before.put_back(self.recorder, other_writers, &mark).map_err(PipelineError::Unrestored)?;
         let of = (&self.task.id, attempt);
         let elsewhere = elsewhere.put_back(self.context.other_test_repos(), other_writers, of)?;
         let trespass = trespass.or(changed).or(joined(&elsewhere));

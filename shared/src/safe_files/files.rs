@@ -301,6 +301,20 @@ pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     Ok(fchmod(open(path)?, Mode::from_raw_mode(mode & 0o7777))?)
 }
 
+/// Opens the folders between `top` and `path` that a child process has closed. What fails here fails again when the path is
+/// written.
+pub fn allow_writing_around(top: &Path, path: &Path) {
+    let mut folders: Vec<&Path> =
+        path.ancestors().skip(1).take_while(|folder| folder.starts_with(top)).collect();
+    folders.reverse();
+    for folder in folders {
+        let found = folder.symlink_metadata();
+        if found.is_ok_and(|found| found.is_dir() && found.mode() & 0o300 != 0o300) {
+            let _ = allow_owner(folder);
+        }
+    }
+}
+
 /// Gives the owner of a folder all permissions for it. Links are not followed. Systems other than Linux can do this
 /// only if the folder is readable.
 pub fn allow_owner(folder: &Path) -> io::Result<()> {

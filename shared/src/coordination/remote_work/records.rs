@@ -31,7 +31,9 @@ impl RemoteWork {
     /// Publishes what no other push has taken along. The records are also in this clone, so an error does not matter.
     pub(super) fn publish_records(&self, known: &mut Known) {
         if let Ok(Some(push)) = self.record_push(known)
-            && self.push(known, std::slice::from_ref(&push), Renewal::None).is_ok_and(|refused| refused.is_empty())
+            && self
+                .push(known, std::slice::from_ref(&push), Renewal::None)
+                .is_ok_and(|refused| refused.is_empty())
         {
             known.published = push.new;
         }

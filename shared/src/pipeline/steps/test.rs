@@ -89,7 +89,8 @@ impl TaskContext<'_> {
         let mark = Unfinished::name_of(recorder.branch(), &phase.id, first);
         let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
         let other_writers = concurrent_children.since(1);
-        let here = before.map(|before| before.put_back(recorder, other_writers, &mark)).transpose()?;
+        let here = before.map(|before| before.put_back(recorder, other_writers, &mark)).transpose();
+        let here = here.map_err(PipelineError::Unrestored)?;
         let changed = elsewhere.put_back(self.other_test_repos(), other_writers, (&phase.id, first))?;
         let trespass = trespass.or(here.flatten()).or(joined(&changed));
         let result = self.require_tests((phase, commands), tests_before, result?, log)?;

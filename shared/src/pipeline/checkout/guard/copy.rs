@@ -361,14 +361,8 @@ impl WatchedCopy {
 
     /// A child may have closed the folders around a path. What fails here fails again when the path is written.
     fn allow_writing_around(&self, path: &Path) {
-        let is_inside = |folder: &&Path| self.inside.iter().any(|top| folder.starts_with(top));
-        let mut folders: Vec<&Path> = path.ancestors().skip(1).take_while(is_inside).collect();
-        folders.reverse();
-        for folder in folders {
-            let found = folder.symlink_metadata();
-            if found.is_ok_and(|found| found.is_dir() && found.mode() & 0o300 != 0o300) {
-                let _ = safe_files::allow_owner(folder);
-            }
+        for top in self.inside.iter().filter(|top| path.starts_with(top)) {
+            safe_files::allow_writing_around(top, path);
         }
     }
 
