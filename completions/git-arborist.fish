@@ -508,6 +508,8 @@ complete -c git-arborist -n '__git_arborist_in session list' -s h -l help -d 'Sh
 
 # session show
 complete -c git-arborist -n '__git_arborist_in session show' -f -a '(__git_arborist_sessions)'
+complete -c git-arborist -n '__git_arborist_in session show' -l worker -x -d 'The records of this worker, as \'git arborist state --remote\' names it'
+complete -c git-arborist -n '__git_arborist_in session show' -l remote -x -d 'The remote through which the workers share the plan'
 complete -c git-arborist -n '__git_arborist_in session show' -l turn -x -d 'Show only this turn, in detail'
 complete -c git-arborist -n '__git_arborist_in session show' -l patch -d 'Also show the diff of its commits'
 complete -c git-arborist -n '__git_arborist_in session show' -l transcript -d 'Also show its transcript: the prompt, the agent\'s words, tool calls and their output'
@@ -516,6 +518,8 @@ complete -c git-arborist -n '__git_arborist_in session show' -s h -l help -d 'Sh
 
 # session turns
 complete -c git-arborist -n '__git_arborist_in session turns' -f -a '(__git_arborist_sessions)'
+complete -c git-arborist -n '__git_arborist_in session turns' -l worker -x -d 'The records of this worker, as \'git arborist state --remote\' names it'
+complete -c git-arborist -n '__git_arborist_in session turns' -l remote -x -d 'The remote through which the workers share the plan'
 complete -c git-arborist -n '__git_arborist_in session turns' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session turns' -s h -l help -d 'Show what it does and takes'
 
