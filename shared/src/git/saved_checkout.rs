@@ -107,12 +107,7 @@ impl SavedCheckout {
         }
         match self.find_lost() {
             Ok(lost) if lost.is_empty() => {
-                // Files with other content may be the user's later versions, or not. Then the earlier ones are kept.
-                if self.find_unchanged().is_ok_and(|unchanged| {
-                    self.stamps.iter().all(|(path, _)| unchanged.contains(path.as_os_str().as_bytes()))
-                }) {
-                    self.remove();
-                }
+                self.remove();
                 None
             }
             Ok(lost) => Some(format!(

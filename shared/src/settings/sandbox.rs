@@ -45,7 +45,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Positive,
         expected: MEGABYTES,
         default: "no limit",
-        about: "How large a file may become that an agent, reviewer, test, gate, set-up command or your pre-commit hook writes, also with sandbox.mode = off. A program that exceeds it is ended by the signal SIGXFSZ, or its write fails.",
+        about: "How large a file may become that an agent, reviewer, test, gate, set-up command or your pre-commit hook writes, also if sandbox.mode is off. A program that exceeds it is ended by the signal SIGXFSZ, or its write fails.",
     },
     Setting {
         key: "sandbox.max-processes",
@@ -53,7 +53,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Positive,
         expected: PROCESSES,
         default: "no limit",
-        about: "How many processes and threads each of these programs may have at once, itself included, also with sandbox.mode = off. Outside of bwrap the system counts all of your processes, so those that you start meanwhile count, too. It does not limit root.",
+        about: "How many processes and threads each of these programs may have at once, itself included, also if sandbox.mode is off. Outside of bwrap the system counts all of your processes, so those that you start meanwhile count, too. It does not limit root.",
     },
     Setting {
         key: "sandbox.network",

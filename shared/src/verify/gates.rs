@@ -59,6 +59,7 @@ impl Verifier<'_> {
                 }
             }
         }
+        missing.sort();
         missing.dedup();
         if !missing.is_empty() {
             let why = format!("no results of the gates of {} are in this clone", missing.join(", "));

@@ -150,6 +150,7 @@ impl Verifier<'_> {
         let unknown = events.filter(is_landing).filter(|event| !is_logged(event));
         let mut unknown: Vec<String> =
             unknown.filter_map(|event| event.task()).map(ToString::to_string).collect();
+        unknown.sort();
         unknown.dedup();
         if !unknown.is_empty() {
             let why =
