@@ -35,7 +35,7 @@ impl Random {
 struct RunningWorker {
     number: usize,
     child: Child,
-    /// When it goes on, if it is stopped.
+    /// When it will be continued, if it is stopped.
     stopped: Option<Instant>,
 }
 

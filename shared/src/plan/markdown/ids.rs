@@ -34,8 +34,8 @@ pub(super) fn lettered(text: &str) -> Option<&str> {
     whole_word(text, at)
 }
 
-/// The length of a part such as `-P1` or `-POLISH-005` that goes on an id with a dash before its number. In `T-001-T-003` the
-/// letters of the id begin again: that is a range.
+/// The length of a part such as `-P1` or `-POLISH-005` that continues an id with a dash before its number. In `T-001-T-003` the
+/// letters of the id are repeated, so it is a range.
 fn part_with_letters(text: &str, at: usize) -> usize {
     const MOST_LETTERS: usize = 12;
     let bytes = text.as_bytes();

@@ -184,8 +184,8 @@ pub(super) fn family_ids(lines: &[PlanLine<'_>]) -> FamilyIds {
     }
 }
 
-/// The lines of boxes that begin with ids such as `R1` in sections whose boxes all do, with the same letters. Beside boxes with other
-/// ids, who wrote them counts anew there.
+/// The lines of boxes that begin with ids such as `R1` in sections whose boxes all do, with the same letters. If the plan
+/// also has boxes with other ids, these sections have their own numbering.
 pub(super) fn family_boxes(lines: &[PlanLine<'_>]) -> HashSet<usize> {
     const FEWEST: usize = 2;
     let (mut found, mut boxes) = (HashSet::new(), Vec::new());

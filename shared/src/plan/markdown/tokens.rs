@@ -145,10 +145,10 @@ pub(super) enum Piece<'a> {
     Phase(&'a str),
     /// The number of a user story.
     Story(&'a str),
-    /// A number that may go on with a list of phases or stories.
+    /// A number that may continue a list of phases or stories.
     Number(&'a str),
     Word(&'a str),
-    /// What parts the members of a list.
+    /// Separates the members of a list.
     Comma,
     /// `+`, `/`, `&`: members that belong together.
     Plus,

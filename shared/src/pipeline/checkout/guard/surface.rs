@@ -406,7 +406,7 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
     let hooks = hooks.filter_map(|hooks| counterpart(repository, &safe_files::resolved(hooks)));
     items.extend(hooks.flat_map(|hooks| hook_items(top, hooks)));
     let of_others = NamedFiles::find_of_others(repository);
-    // Unlike files of its own configuration, those of others are restored only here, even in the checkout that they name.
+    // Files that only the configuration of another repository includes are restored here and nowhere else.
     let real_top = safe_files::resolved(top);
     let here = |file: &Path| {
         let inner = file.strip_prefix(&real_top).ok().filter(|inner| !inner.starts_with(".git"));
