@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::cleanup_repo::CleanupRepo;
-use arborist_testkit::Run;
+use arborist_testkit::{Run, call_stride};
 
 /// A git that kills whoever calls it for the n-th time: before it does anything, or when it is done.
 const KILLER: &str = r#"#!/bin/sh
@@ -85,8 +85,7 @@ fn clean_up_again(repo: &CleanupRepo, args: &[&str]) {
 /// Kills at every n-th call; `ARBORIST_EVERY_CALL=1` for all of them.
 fn kill_everywhere(how: &str) {
     const ARGS: [&str; 3] = ["--older-than", "0", "--force"];
-    let asked = std::env::var("ARBORIST_EVERY_CALL").ok().and_then(|stride| stride.parse().ok());
-    for n in (1..80).step_by(asked.unwrap_or(4)) {
+    for n in (1..80).step_by(call_stride(4)) {
         let (repo, path) = full();
         let tip = repo.git(["rev-parse", "arborist/task/main/T3"]).answer();
         let head = repo.git_in(&repo.root().join("repo.arborist/lane-1"), ["rev-parse", "HEAD"]).answer();

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, call_stride};
 use serde_json::Value;
 
 use crate::test_workspace::TestWorkspace;
@@ -123,8 +123,7 @@ fn tidy(repo: &TestRepo, cut: &str, place: &Path) {
 /// Tries every third cut, two at a time; `ARBORIST_EVERY_CALL=1` for all of them.
 fn survives_all(cuts: &[String], survives: impl Fn(&str) + Sync) {
     assert!(cuts.len() >= 4, "{cuts:?}");
-    let asked = std::env::var("ARBORIST_EVERY_CALL").ok().and_then(|stride| stride.parse().ok());
-    let stride = asked.unwrap_or(3);
+    let stride = call_stride(3);
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(cut) = cuts.get(next.fetch_add(stride, Ordering::SeqCst)) {
@@ -156,9 +155,7 @@ fn survives_everywhere(
 ) {
     let undisturbed = in_place(agent);
     gardener(&undisturbed, args, "").succeeds();
-    let asked = std::env::var("ARBORIST_EVERY_CALL").ok().and_then(|stride| stride.parse().ok());
-    let cuts: Vec<String> =
-        cuts(&undisturbed, "refs/").into_iter().step_by(asked.unwrap_or(stride)).collect();
+    let cuts: Vec<String> = cuts(&undisturbed, "refs/").into_iter().step_by(call_stride(stride)).collect();
     survives_all(&cuts, |cut| {
         let repo = in_place(agent);
         let killed = gardener(&repo, args, cut);

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, call_stride};
 
 const TREE: &str = r#"{
   "nodes": {
@@ -91,18 +91,18 @@ const IN_PLACE: Case = Case {
     tasks: &["T001", "T002"],
     steps: &["implement-pass", "test-pass", "review-approved", "complete"],
     jobs: 1,
-    stride: 11,
+    stride: 31,
     place: Place::Checkout,
 };
 
-const APART: Case = Case { args: &["--session-branch"], stride: 17, place: Place::SessionBranch, ..IN_PLACE };
+const APART: Case = Case { args: &["--session-branch"], stride: 43, place: Place::SessionBranch, ..IN_PLACE };
 
 const TWO_JOBS_APART: Case =
-    Case { args: &["--session-branch", "--jobs", "2"], stride: 67, place: Place::SessionBranch, ..TWO_JOBS };
+    Case { args: &["--session-branch", "--jobs", "2"], stride: 149, place: Place::SessionBranch, ..TWO_JOBS };
 
-const IN_TURNS: Case = Case { worker: Worker::Turning, stride: 19, ..IN_PLACE };
+const IN_TURNS: Case = Case { worker: Worker::Turning, stride: 53, ..IN_PLACE };
 
-const TWO_JOBS_IN_TURNS: Case = Case { worker: Worker::Turning, stride: 41, ..TWO_JOBS };
+const TWO_JOBS_IN_TURNS: Case = Case { worker: Worker::Turning, stride: 101, ..TWO_JOBS };
 
 const TWO_JOBS: Case = Case {
     tree: WIDE_TREE,
@@ -111,7 +111,7 @@ const TWO_JOBS: Case = Case {
     tasks: &["T001", "T002", "T003"],
     steps: &["implement-pass", "test-pass", "review-approved", "complete", "merge"],
     jobs: 2,
-    stride: 29,
+    stride: 71,
     place: Place::Checkout,
 };
 
@@ -250,8 +250,7 @@ fn survives_all(case: &Case) {
     run(&undisturbed, case, 0).succeeds();
     let calls = fs::read_dir(undisturbed.root().join("calls")).unwrap().count();
     let expected = work(&undisturbed, case);
-    let asked = std::env::var("ARBORIST_EVERY_CALL").ok().and_then(|stride| stride.parse().ok());
-    let stride = asked.unwrap_or(case.stride);
+    let stride = call_stride(case.stride);
     let next = AtomicUsize::new(1);
     let kill = || {
         let take = || Some(next.fetch_add(stride, Ordering::SeqCst)).filter(|at| *at <= calls);

@@ -42,8 +42,8 @@ printf '{{"type":"result","subtype":"success","is_error":false,"result":"%s"}}\n
 
 #[test]
 fn a_flood_of_output_costs_no_memory() {
-    expect_no_more_for("claude", 100 << 20);
-    expect_no_more_for("text", 100 << 20);
+    expect_no_more_for("claude", 32 << 20);
+    expect_no_more_for("text", 32 << 20);
 }
 
 #[test]

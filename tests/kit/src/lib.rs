@@ -31,6 +31,11 @@ use std::{
 use rustix::fs::{Access, StatVfsMountFlags};
 use tempfile::TempDir;
 
+/// Tests that kill a command at its calls of git try every n-th call: `usual`, or what `ARBORIST_EVERY_CALL` asks for.
+pub fn call_stride(usual: usize) -> usize {
+    std::env::var("ARBORIST_EVERY_CALL").ok().and_then(|stride| stride.parse().ok()).unwrap_or(usual)
+}
+
 /// A new temporary folder with a space and a letter beyond ASCII in its name. Six digits tell it from others: random letters
 /// would now and then spell what a test expects nowhere, such as the id of a task.
 fn new_folder() -> TempDir {
