@@ -183,6 +183,7 @@ impl OpenRun {
             self.refuse_parked()?;
         }
         let mut orphan_lock = self.end_orphans(monitor)?;
+        self.warn_of_changes_since_kill(monitor.listener());
         let mut recorder = self.record_interrupted(planned, &run, lanes, monitor)?;
         self.prepare_workplace((planned, &run), &recorder, lanes, monitor)?;
         self.watch_others(&recorder.identity().session)?;
