@@ -362,7 +362,7 @@ fn a_line_of_the_exclude_file_that_could_hide_more_than_a_worktree_is_undone() {
         let repo = test_repo(&deed);
         repo.arborist(["gardener", "--max-retries", "2"])
             .succeeds()
-            .out("info/exclude was changed while it ran");
+            .err("info/exclude was changed while it ran");
         assert!(!repo.read(".git/info/exclude").lines().any(|found| found == line), "{line}");
     }
 }
@@ -372,7 +372,7 @@ fn new_files_of_the_user_that_every_git_reads_are_named() {
     for name in [".config/git/config", ".config/git/ignore", ".config/git/attributes"] {
         let repo = test_repo(&format!("mkdir -p ~/.config/git; echo '#' > ~/{name}"));
         let path = repo.home().join(name);
-        repo.arborist(["gardener", "--max-retries", "1"]).exits(1).out(&format!(
+        repo.arborist(["gardener", "--max-retries", "1"]).exits(1).err(&format!(
             "{} was added while it ran, and is not restored: it is outside the repository",
             path.display()
         ));
