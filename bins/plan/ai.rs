@@ -4,7 +4,7 @@ use arborist_core::{
     agent::redact::Secrets,
     event::RunEvent,
     failure::{Exit, Failure},
-    git::{Config, HiddenMarks, Repository},
+    git::{Config, HiddenMarks, Repository, SavedCheckout},
     pipeline::{
         Caller, ConfigGuard, Expense, NamedRunner, RunnerFlags, RunnerTable, StepRunner, backoff, call_limits,
     },
@@ -71,14 +71,18 @@ pub(super) fn plan(
     // What the agent writes into the index is not believed afterwards.
     repository.settle_index(HiddenMarks::Kept)?;
     let before = repository.snapshot()?;
+    let saved = save_uncommitted(ui, repository);
     let config_guard = ConfigGuard::default();
     config_guard.protect(&step_runner.protected(), repository);
     let (made, trespass) = config_guard
         .guard(repository, || ask(ui, sources, (repository, &settings, &step_runner), strictness));
     warn_of_changes(ui, repository, before)?;
+    if let Some(words) = saved.as_ref().and_then(SavedCheckout::compare) {
+        ui.warn(&words);
+    }
     if let Some(trespass) = trespass {
         return Err(Failure::new(Exit::No, format!("the agent changed what it must not change: {trespass}"))
-            .hint("everything was restored; the plan of this agent is not used"));
+            .hint("the plan of this agent is not used; see what it left in your files with: git status"));
     }
     let mut plan = made?;
     plan.spec_files = sources.documents.iter().map(|document| document.label.clone()).collect();
@@ -119,6 +123,16 @@ fn ask(
         },
     };
     Ok(planner.plan(&sources.named(), doubts)?)
+}
+
+/// Saves the user's uncommitted files. The plan does not depend on it, so an error is a warning.
+fn save_uncommitted(ui: &mut Ui, repository: &Repository) -> Option<SavedCheckout> {
+    // Without a commit there is nothing that a ref could be compared with.
+    repository.head.commit?;
+    repository.save_uncommitted("your checkout").unwrap_or_else(|error| {
+        ui.warn(&format!("the uncommitted changes in your checkout are not saved: {error}"));
+        None
+    })
 }
 
 /// A planner has no business in the worktree. What it changed stays, for the user to judge.

@@ -124,6 +124,23 @@ fn an_agent_that_changes_the_checkout_is_told_of() {
 }
 
 #[test]
+fn uncommitted_files_that_the_agent_changes_are_kept_and_named() {
+    let deed = "echo evil > spec.md; rm mine.txt; git config alias.x y; cat \"$ROOT/tree.json\"";
+    let repo = repo(deed);
+    repo.write("spec.md", "# Edited\n");
+    repo.write("mine.txt", "untracked\n");
+    repo.arborist(["plan", "--ai", "spec.md"])
+        .exits(1)
+        .err("warning: the agent must not change files, but it changed: mine.txt, spec.md")
+        .err("undone during the run (mine.txt), and others changed since it began (spec.md); the versions from its start are kept in refs/")
+        .err("hint: the plan of this agent is not used; see what it left in your files with: git status")
+        .never("everything was restored");
+    let name = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/checkout"]).answer();
+    let read = |path: &str| repo.git(["show", &format!("{name}:{path}")]).answer();
+    assert_eq!(["spec.md", "mine.txt"].map(read), ["# Edited", "untracked"]);
+}
+
+#[test]
 fn warnings_are_told_to_the_agent_too_if_they_are_errors() {
     let source = r#""source_file": "spec.md", "source_line": 3, "files": ["a.rs"], "children"#;
     let repo = repo(&format!("sed 's/\"children/{source}/; s/\\[\"T001\"\\],$/[],/' \"$ROOT/tree.json\""));

@@ -143,3 +143,34 @@ fn a_folder_that_a_test_closes_keeps_nothing_from_being_restored() {
     repo.arborist(["gardener", "--keep-going", "--max-retries", "1"]).exits(1).never("T002 complete");
     assert_eq!(repo.read("ci/check.sh"), "! [ -e T002.txt ]\n");
 }
+
+#[test]
+fn folders_that_a_child_closes_do_not_stop_later_tasks() {
+    for deed in
+        ["mkdir -p spec/reports; chmod 555 spec/reports spec/logs spec", "mkdir -p sub; chmod 555 sub ."]
+    {
+        let worker = WORKER.replace("echo x >", &format!("echo x > \"$ARBORIST_TASK.txt\"; {deed}; : >> "));
+        let repo = TestRepo::planned("tasks.md", PLAN, &worker);
+        repo.arborist(["gardener", "--max-retries", "1"]).succeeds().out("2 completed");
+        let repo = TestRepo::planned("tasks.md", PLAN, &planting(deed));
+        repo.git(["config", "arborist.test-command", "! [ -e deed.sh ] || sh deed.sh"]).succeeds();
+        repo.arborist(["gardener", "--max-retries", "1"]).succeeds().out("2 completed");
+    }
+}
+
+#[test]
+fn folders_that_a_test_closes_in_a_lane_stop_neither_the_run_nor_cleanup() {
+    let deed = "mkdir -p ro/d none; echo x > ro/d/x; chmod 555 ro/d ro; chmod 000 none";
+    let plan = "- [ ] T001 do a\n- [ ] T002 do b (depends on T001)\n- [ ] T003 do c (depends on T002)\n";
+    let repo = TestRepo::planned("tasks.md", plan, &planting(deed));
+    repo.git(["config", "arborist.test-command", "! [ -e deed.sh ] || sh deed.sh"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--max-retries", "1"]).succeeds().out("3 completed");
+    repo.arborist(["cleanup", "--force", "--older-than", "0"]).succeeds();
+    let worktrees = repo.root().join("repo.arborist");
+    let count = || std::fs::read_dir(&worktrees).map_or(0, Iterator::count);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while count() > 0 && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(count(), 0, "folders are left in {}", worktrees.display());
+}

@@ -65,7 +65,7 @@ fn uncommitted_work_is_kept_also_if_the_run_fails_and_the_ref_is_deleted() {
 
 #[test]
 fn uncommitted_work_that_nobody_undoes_is_not_named_and_leaves_no_ref() {
-    let commit = "git commit -qam mine --no-verify; echo more >> new.txt";
+    let commit = "git commit -qam mine --no-verify";
     for (args, deed) in [(MODES[0], "true"), (MODES[1], "true"), (MODES[1], commit)] {
         let repo = repo(deed);
         let named = moved(&repo, args, 0);
@@ -73,6 +73,34 @@ fn uncommitted_work_that_nobody_undoes_is_not_named_and_leaves_no_ref() {
         assert_eq!(saved(&repo), "", "{args:?}");
         assert!(repo.read("new.txt").starts_with("untracked\n"));
     }
+}
+
+#[test]
+fn uncommitted_work_that_is_overwritten_is_kept_and_named() {
+    let overwrite = "echo garbage | tee a.txt > new.txt; : > staged.txt; git add staged.txt";
+    for args in MODES {
+        let repo = repo(overwrite);
+        let moved = moved(&repo, args, 0);
+        let moved: Vec<&String> = moved.iter().filter(|words| words.contains("saved/")).collect();
+        let name = saved(&repo);
+        let wanted = format!(
+            "uncommitted files in your checkout changed since the run began (a.txt, new.txt, staged.txt); \
+             the versions from its start are kept in {name}"
+        );
+        assert_eq!(moved, [&wanted], "{args:?}");
+        let read = |path: &str| repo.git(["show", &format!("{name}{path}")]).answer();
+        assert_eq!([":a.txt", ":new.txt", "^2:staged.txt"].map(read), ["mine", "untracked", "staged"]);
+        // The user may have edited the files, so they stay.
+        assert_eq!(repo.read("a.txt"), "garbage\n", "{args:?}");
+    }
+}
+
+#[test]
+fn uncommitted_work_that_is_partly_undone_and_partly_overwritten_is_named_in_one_line() {
+    let repo = repo("git checkout -q a.txt; echo garbage > new.txt");
+    let moved = moved(&repo, &["--jobs", "2"], 0);
+    assert_eq!(moved.len(), 1, "{moved:?}");
+    assert!(moved[0].contains("undone during the run (a.txt), and others changed since it began (new.txt)"));
 }
 
 #[test]

@@ -352,3 +352,55 @@ fn programs_in_the_git_directory_are_restored() {
         }
     }
 }
+
+#[test]
+fn a_line_of_the_exclude_file_that_could_hide_more_than_a_worktree_is_undone() {
+    for (folder, line) in [("*", "/*/"), ("plain", "/plain/")] {
+        let link = "mkdir -p \"$git/worktrees/w\"; echo \"gitdir: $git/worktrees/w\" >";
+        let deed =
+            format!("mkdir '{folder}'; {link} '{folder}/.git'; echo '{line}' >> \"$git/info/exclude\"");
+        let repo = test_repo(&deed);
+        repo.arborist(["gardener", "--max-retries", "2"])
+            .succeeds()
+            .err("info/exclude was changed while it ran");
+        assert!(!repo.read(".git/info/exclude").lines().any(|found| found == line), "{line}");
+    }
+}
+
+#[test]
+fn new_files_of_the_user_that_every_git_reads_are_named() {
+    for name in [".config/git/config", ".config/git/ignore", ".config/git/attributes"] {
+        let repo = test_repo(&format!("mkdir -p ~/.config/git; echo '#' > ~/{name}"));
+        let path = repo.home().join(name);
+        repo.arborist(["gardener", "--max-retries", "1"]).exits(1).err(&format!(
+            "{} was added while it ran, and is not restored: it is outside the repository",
+            path.display()
+        ));
+    }
+}
+
+#[test]
+fn hooks_and_settings_that_changed_before_the_driver_was_killed_are_named_by_the_next_run() {
+    let plant = "echo '#' > \"$git/hooks/post-checkout\"; git config alias.x y";
+    let repo = test_repo(&format!("{plant}; kill -9 $PPID; sleep 60"));
+    let killed = repo.arborist(["gardener"]).code();
+    assert_ne!(killed, 0);
+    let folder = repo.path(".git").display().to_string();
+    repo.arborist(["gardener"])
+        .succeeds()
+        .err(&format!(
+            "warning: an earlier run was killed, and files that git obeys changed since: {folder}/config, \
+             {folder}/hooks/post-checkout\n"
+        ))
+        .err("hint: an agent may have written them: look at them before you call git, with: less ");
+    assert!(repo.path(".git/hooks/post-checkout").exists(), "it may be the user's");
+    repo.write("tasks.md", "- [ ] T001 do it\n- [ ] T002 more\n");
+    repo.arborist(["gardener", "--accept-changes"]).succeeds().never("an earlier run was killed");
+}
+
+#[test]
+fn a_killed_run_that_changed_no_setting_is_not_named() {
+    let repo = test_repo("kill -9 $PPID; sleep 60");
+    assert_ne!(repo.arborist(["gardener"]).code(), 0);
+    repo.arborist(["gardener"]).succeeds().never("files that git obeys");
+}

@@ -47,6 +47,25 @@ tree=$( { git ls-tree $B; printf '100644 blob %s\tevil.txt\n' $blob; } | git mkt
 C=$(git commit-tree $tree -p $B -m "by the user")"#;
 
 #[test]
+fn uncommitted_files_in_the_users_checkout_of_another_repository_are_kept_and_named() {
+    let deed = "cd \"$ROOT/backend\"; git checkout -q kept.txt; echo garbage > mine.txt";
+    for args in [&[][..], &["--jobs", "2"]] {
+        let workspace = workspace(PLAN, deed);
+        let backend = workspace.clone_of("backend");
+        fs::write(backend.join("kept.txt"), "edited").unwrap();
+        fs::write(backend.join("mine.txt"), "untracked").unwrap();
+        gardener(&workspace, args).succeeds().out(
+            "uncommitted changes in your checkout of 'backend' were undone during the run (kept.txt), and others \
+             changed since it began (mine.txt); the versions from its start are kept in refs/arborist/saved/",
+        );
+        let listed = ["for-each-ref", "--format=%(refname)", "refs/arborist/saved/checkout"];
+        let name = workspace.git_in(&backend, listed).answer();
+        let read = |path: &str| workspace.git_in(&backend, ["show", &format!("{name}:{path}")]).answer();
+        assert_eq!(["kept.txt", "mine.txt"].map(read), ["edited", "untracked"], "{args:?}");
+    }
+}
+
+#[test]
 fn a_branch_of_a_repository_that_the_task_does_not_name_is_put_back_and_not_pushed() {
     let deed = format!("{FORGE}; git update-ref $B $C");
     let workspace = workspace("- [ ] T001 [repo:backend] one\n- [ ] T002 two\n", &deed);

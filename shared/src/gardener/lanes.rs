@@ -237,8 +237,7 @@ fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerErr
     };
     save_branch(repository, &lease.branch, saved)?;
     repository.reset_hard(&lease.branch, base)?;
-    repository.change("clean").args(["-q", "-f", "-d"]).stdout()?;
-    Ok(())
+    Ok(repository.clean(&["-q", "-f", "-d"])?)
 }
 
 /// A place to work in. A worker owns it while it works there.

@@ -133,9 +133,11 @@ impl Repository {
     pub fn check_out_commit(&self, commit: Oid) -> Result<(), GitError> {
         // git does not write files that the index calls unchanged, so the index has to be verified first.
         self.settle_index(HiddenMarks::Cleared)?;
-        let command = self.change("checkout").args(["--quiet", "--force", "--detach"]);
-        let command = command.args([&commit.to_string(), "--"]);
-        self.write_checkout(Some(commit), |index| index.of(command).stdout().map(drop))?;
+        self.write_in_open_folders(|| {
+            let command = self.change("checkout").args(["--quiet", "--force", "--detach"]);
+            let command = command.args([&commit.to_string(), "--"]);
+            self.write_checkout(Some(commit), |index| index.of(command).stdout().map(drop))
+        })?;
         self.note_staged_tree(self.tree_of(commit)?);
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{GitError, Repository, nested_repositories::leads_into};
+use super::{GitError, Repository, nested_repositories::is_worktree_link};
 use crate::{
     process::{Cancel, FileLock},
     safe_files,
@@ -36,7 +36,8 @@ fn hides_worktree(file: &Path, line: &str) -> bool {
     let common_dir = file.parent().and_then(Path::parent).filter(|dir| dir.ends_with(".git"));
     let (Some(folder), Some(common_dir)) = (folder, common_dir) else { return false };
     let link = common_dir.with_file_name(folder).join(".git");
-    !folder.contains('\\') && leads_into(&link, &common_dir.join("worktrees"))
+    // Another line could hide more than this folder.
+    escaped_pattern(folder) == folder && is_worktree_link(common_dir, &link)
 }
 
 impl Repository {

@@ -510,9 +510,17 @@ pub(super) fn new_scratch_folder(common_dir: &Path) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Removes this folder at the end of the process.
-pub(super) fn remove_at_end(folder: PathBuf) {
-    retired().push(folder);
+/// Removes this folder or file at the end of the process.
+pub fn remove_at_end(path: PathBuf) {
+    retired().push(path);
+}
+
+/// Our folder in the user's state folder, where a sandboxed agent cannot write. It need not exist.
+#[must_use]
+pub fn find_state_folder() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
+    state.map(|state| safe_files::resolved(&state.join("git-arborist"))).filter(|state| state.is_absolute())
 }
 
 /// The folders to remove at the end.
@@ -524,10 +532,9 @@ pub(super) fn retired_folders() -> Vec<PathBuf> {
 /// A new folder for a copy: in the user's state folder, otherwise among temporary files, otherwise in the repository.
 fn new_folder(common_dir: &Path) -> io::Result<PathBuf> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
-    let bases = state.map(|state| state.join("git-arborist")).into_iter();
-    let bases = bases.chain([std::env::temp_dir().join("git-arborist"), common_dir.join("arborist")]);
+    let bases = find_state_folder()
+        .into_iter()
+        .chain([std::env::temp_dir().join("git-arborist"), common_dir.join("arborist")]);
     let mut failed = io::Error::from(io::ErrorKind::NotFound);
     for base in
         bases.map(|base| safe_files::resolved(&base.join("settings"))).filter(|base| base.is_absolute())

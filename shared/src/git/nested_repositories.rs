@@ -132,7 +132,7 @@ impl Repository {
 
     /// Whether a `.git` file belongs to another worktree or to a submodule of this repository.
     pub(super) fn is_own_link(&self, path: &Path) -> bool {
-        self.is_worktree_link(path)
+        is_worktree_link(&self.common_dir, path)
             || (leads_into(path, &self.common_dir.join("modules")) && self.is_committed_submodule(path))
     }
 
@@ -141,19 +141,6 @@ impl Repository {
         let folder = path.parent().and_then(|folder| folder.strip_prefix(self.worktree.as_ref()?).ok());
         let find = |folder: &Path| self.find_path(self.head.commit?, folder.to_str()?).ok()?;
         folder.and_then(find).is_some()
-    }
-
-    /// Whether a `.git` file and the git directory of a worktree name each other. Any other folder there may be a whole
-    /// repository, or lead to one.
-    fn is_worktree_link(&self, path: &Path) -> bool {
-        let worktrees = safe_files::resolved(&self.common_dir.join("worktrees"));
-        let Some(git_dir) = find_git_dir(path).filter(|git_dir| git_dir.parent() == Some(&*worktrees)) else {
-            return false;
-        };
-        let top = top_of_git_dir(&git_dir).and_then(|top| top.canonicalize().ok());
-        top.is_some()
-            && top == path.parent().and_then(|top| top.canonicalize().ok())
-            && has_own_commondir(&git_dir)
     }
 
     /// Moves a folder aside, and removes anything else than a folder or a file.
@@ -520,6 +507,19 @@ impl TakenAway {
     fn finish(self) -> Result<Vec<PlantedRepository>, GitError> {
         self.error.map_or(Ok(self.moved), Err)
     }
+}
+
+/// Whether a `.git` file and the git directory of a worktree name each other. Any other folder there may be a whole
+/// repository, or lead to one.
+pub(super) fn is_worktree_link(common_dir: &Path, path: &Path) -> bool {
+    let worktrees = safe_files::resolved(&common_dir.join("worktrees"));
+    let Some(git_dir) = find_git_dir(path).filter(|git_dir| git_dir.parent() == Some(&*worktrees)) else {
+        return false;
+    };
+    let top = top_of_git_dir(&git_dir).and_then(|top| top.canonicalize().ok());
+    top.is_some()
+        && top == path.parent().and_then(|top| top.canonicalize().ok())
+        && has_own_commondir(&git_dir)
 }
 
 /// Whether a `.git` file names a folder below `git_dir`. Links on the way are followed, as git does.

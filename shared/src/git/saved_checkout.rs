@@ -1,6 +1,6 @@
-//! Saves the uncommitted work of a checkout that a run leaves alone. Its agents work elsewhere, but each of them can
-//! reset or clean the user's checkout by mistake. So the work is saved under a ref before the first child process
-//! starts. At the end of the run the ref is removed if the work is still there.
+//! Saves the uncommitted work of a user's checkout. Each agent can reset, clean or overwrite it by mistake, also if it works
+//! elsewhere. So the work is saved under a ref before the first child process starts. At the end of the run the ref is
+//! removed if the work is still there or committed.
 
 use std::{
     collections::BTreeSet,
@@ -16,12 +16,18 @@ use crate::{name::Oid, safe_files::ChangeStamp};
 const FOLDER: &str = "refs/arborist/saved/checkout/worktree-";
 /// How many paths a message names.
 const MAX_NAMED: usize = 3;
+/// How a message names the command that restores the work.
+const RESTORED_BY: &str = "they are saved, restore them with: git stash apply";
+/// How it names the ref if the command would refuse to replace later versions.
+const KEPT_IN: &str = "the versions from its start are kept in";
 
 /// The uncommitted work of a checkout, as it was before the first child process.
 #[derive(Debug)]
 pub struct SavedCheckout {
     /// The repository, opened in that checkout.
     repository: Repository,
+    /// How messages name the checkout.
+    place: String,
     /// The ref that holds the work.
     name: String,
     /// The commit of the work, in the form of a stash.
@@ -39,9 +45,17 @@ pub struct SavedCheckout {
     index: Option<Stamp>,
 }
 
+/// Saved versions that are neither in the checkout nor committed.
+struct LostVersions<T> {
+    /// The file is missing or as it is committed.
+    undone: T,
+    /// The file has another content, by a child process or by the user.
+    changed: T,
+}
+
 impl Repository {
-    /// Saves the uncommitted work of this checkout; `None` if there is none that git can store.
-    pub fn save_uncommitted(&self) -> Result<Option<SavedCheckout>, GitError> {
+    /// Saves the uncommitted work of this checkout, which messages call `place`; `None` if there is none that git can store.
+    pub fn save_uncommitted(&self, place: &str) -> Result<Option<SavedCheckout>, GitError> {
         let index = self.index_stamp();
         let files = self.take_snapshot()?.tree;
         // An index with conflicts cannot be written as a tree.
@@ -68,6 +82,7 @@ impl Repository {
         let stamps = changes.iter().map(|change| stamp_of(self.top(), change)).collect();
         Ok(Some(SavedCheckout {
             repository: self.clone(),
+            place: place.to_owned(),
             name,
             commit,
             is_new,
@@ -99,25 +114,45 @@ impl SavedCheckout {
         self.repository.top() == repository.top()
     }
 
-    /// Compares the checkout at the end of the run. Returns a message if work was lost; otherwise the ref is removed.
+    /// Compares the checkout at the end of the run. Returns a message if saved versions of files are neither there nor
+    /// committed; otherwise the ref is removed.
     pub fn compare(&self) -> Option<String> {
         if self.is_untouched() {
             self.remove();
             return None;
         }
-        match self.find_lost() {
-            Ok(lost) if lost.is_empty() => {
+        let found = match self.find_lost() {
+            Ok(found) => found,
+            Err(error) => {
+                let kept = self.keep(RESTORED_BY);
+                return Some(format!(
+                    "your checkout could not be compared with what it was before the run ({error}); {kept}"
+                ));
+            }
+        };
+        let LostVersions { undone, changed } = found;
+        let place = &self.place;
+        match (undone.is_empty(), changed.is_empty()) {
+            (true, true) => {
                 self.remove();
                 None
             }
-            Ok(lost) => Some(format!(
-                "uncommitted changes in your checkout were undone during the run ({}); {}",
-                named(&lost),
-                self.keep()
+            (true, false) => Some(format!(
+                "uncommitted files in {place} changed since the run began ({}); {}",
+                named(&changed),
+                self.keep(KEPT_IN)
             )),
-            Err(error) => Some(format!(
-                "your checkout could not be compared with what it was before the run ({error}); {}",
-                self.keep()
+            (false, true) => Some(format!(
+                "uncommitted changes in {place} were undone during the run ({}); {}",
+                named(&undone),
+                self.keep(RESTORED_BY)
+            )),
+            (false, false) => Some(format!(
+                "uncommitted changes in {place} were undone during the run ({}), and others changed since it \
+                 began ({}); {}",
+                named(&undone),
+                named(&changed),
+                self.keep(KEPT_IN)
             )),
         }
     }
@@ -129,44 +164,55 @@ impl SavedCheckout {
             && self.stamps.iter().all(|(path, stamp)| find_stamp(&top.join(path)) == *stamp)
     }
 
-    /// The paths whose changes are undone and not committed.
-    fn find_lost(&self) -> Result<BTreeSet<String>, GitError> {
+    /// The paths whose saved versions are gone and not committed.
+    fn find_lost(&self) -> Result<LostVersions<BTreeSet<String>>, GitError> {
         let repository = &self.repository;
         let head_now = repository.tree_of(repository.require_commit("HEAD")?)?;
         let now = repository.take_snapshot()?.tree;
-        let mut lost = self.find_undone((self.files, now), &[self.head, head_now], head_now)?;
+        let mut lost = self.compare_trees((self.files, now), &[self.head, head_now], head_now)?;
         if let (Some(staged), Ok(staged_now)) = (self.staged, repository.staged()) {
-            let elsewhere = paths_of(repository.changes(staged, now)?);
+            let differing = |from, to| repository.changes(from, to).map(paths_of);
+            let elsewhere = differing(staged, now)?;
             // Not compared with the present commit: the user may have committed a later version than the staged one.
-            let undone = self.find_undone((staged, staged_now), &[self.head], head_now)?;
-            lost.extend(undone.into_iter().filter(|change| elsewhere.contains(&change.path)));
+            let mut of_index = self.compare_trees((staged, staged_now), &[self.head], head_now)?;
+            of_index.undone.retain(|change| elsewhere.contains(&change.path));
+            // The user may have staged or committed the version of the worktree.
+            let (unsaved, uncommitted) =
+                (differing(self.files, staged_now)?, differing(head_now, staged_now)?);
+            of_index.changed.retain(|change| {
+                [&elsewhere, &unsaved, &uncommitted].iter().all(|paths| paths.contains(&change.path))
+            });
+            lost.undone.append(&mut of_index.undone);
+            lost.changed.append(&mut of_index.changed);
         }
-        Ok(lost.iter().map(TreeChange::shown).collect())
+        let shown = |changes: &[TreeChange]| changes.iter().map(TreeChange::shown).collect::<BTreeSet<_>>();
+        let undone = shown(&lost.undone);
+        let changed = &shown(&lost.changed) - &undone;
+        Ok(LostVersions { undone, changed })
     }
 
-    /// The paths that were changed in the tree `saved`, and that in `now` are missing or as in one of `commits`. Changes
-    /// that are committed by now, or were edited further, are not among them.
-    fn find_undone(
+    /// The paths that were changed in the tree `saved`, and that are different in `now`. Versions that are committed by now
+    /// are not among them. Those that are missing or as in one of `commits` count as undone.
+    fn compare_trees(
         &self,
         (saved, now): (Oid, Oid),
         commits: &[Oid],
         head_now: Oid,
-    ) -> Result<Vec<TreeChange>, GitError> {
+    ) -> Result<LostVersions<Vec<TreeChange>>, GitError> {
         let changes = |from, to| self.repository.changes(from, to).map(paths_of);
         let (was_changed, uncommitted) = (changes(self.head, saved)?, changes(head_now, saved)?);
         let since: Result<Vec<_>, GitError> = commits.iter().map(|commit| changes(*commit, now)).collect();
         let since = since?;
-        let mut undone = self.repository.changes(saved, now)?;
-        undone.retain(|change| {
-            let path = &change.path;
-            let is_undone = change.after.is_none() || since.iter().any(|changed| !changed.contains(path));
-            is_undone && was_changed.contains(path) && uncommitted.contains(path)
+        let mut lost = self.repository.changes(saved, now)?;
+        lost.retain(|change| was_changed.contains(&change.path) && uncommitted.contains(&change.path));
+        let (undone, changed) = lost.into_iter().partition(|change| {
+            change.after.is_none() || since.iter().any(|changed| !changed.contains(&change.path))
         });
-        Ok(undone)
+        Ok(LostVersions { undone, changed })
     }
 
-    /// Makes sure that the ref exists: an agent may have deleted it. Returns how to restore the work.
-    fn keep(&self) -> String {
+    /// Makes sure that the ref exists: an agent may have deleted it. Returns `words` and its name.
+    fn keep(&self, words: &str) -> String {
         let name = &self.name;
         self.repository.put_back_objects([self.commit].into_iter());
         let made = RefMove { name, new: Some(self.commit), old: None };
@@ -175,8 +221,8 @@ impl SavedCheckout {
             found => found.is_ok_and(|found| found == Some(self.commit)),
         };
         match is_kept {
-            true => format!("they are saved, restore them with: git stash apply {name}"),
-            false => "they could not be saved".to_owned(),
+            true => format!("{words} {name}"),
+            false => "the versions from its start could not be saved".to_owned(),
         }
     }
 

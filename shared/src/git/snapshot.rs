@@ -189,12 +189,7 @@ impl Repository {
         let known: HashSet<&[u8]> = listed.split(|b| *b == 0).collect();
         let (present, gone): (Vec<&TreeChange>, Vec<&TreeChange>) =
             paths.iter().partition(|change| known.contains(change.path.as_slice()));
-        for change in paths {
-            let path = Path::new(OsStr::from_bytes(&change.path));
-            if !is_behind_a_link(self.top(), path) {
-                safe_files::allow_writing_around(self.top(), &self.top().join(path));
-            }
-        }
+        self.open_folders_of(paths.iter());
         for change in gone {
             require_inner(&change.path)?;
             let path = Path::new(OsStr::from_bytes(&change.path));
@@ -277,6 +272,7 @@ impl Repository {
             self.stage(changes)?;
             return self.write_missing(changes);
         }
+        self.open_folders_of(changes.iter());
         let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
         let command =
             self.change("checkout").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
@@ -285,12 +281,21 @@ impl Repository {
         self.write_index(|index| checked("checkout", index.of(command).finish_with(&paths)?).map(drop))
     }
 
+    /// Opens the folders of these files that a child process has closed. What is behind a link is outside of the worktree.
+    fn open_folders_of<'c>(&self, changes: impl Iterator<Item = &'c TreeChange>) {
+        let paths = changes.map(|change| Path::new(OsStr::from_bytes(&change.path)));
+        for path in paths.filter(|path| !is_behind_a_link(self.top(), path)) {
+            safe_files::allow_writing_around(self.top(), &self.top().join(path));
+        }
+    }
+
     /// Writes those of these files that are missing, with the content of the index.
     pub fn write_missing(&self, changes: &[TreeChange]) -> Result<(), GitError> {
         let missing: Vec<&TreeChange> = changes.iter().filter(|change| self.is_missing(change)).collect();
         if missing.is_empty() {
             return Ok(());
         }
+        self.open_folders_of(missing.iter().copied());
         let paths = missing.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
         let command = self.change("checkout-index").args(["-q", "-u", "-z", "--stdin"]);
         let paths: Vec<u8> = paths.flatten().copied().collect();

@@ -8,7 +8,8 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, Repository, command::without_prefix, index_format::find_gitlinks, plain_path,
+    GitCommand, GitError, Repository, TreeChange, command::without_prefix, index_format::find_gitlinks,
+    plain_path,
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, digest},
@@ -395,6 +396,24 @@ pub fn find_module_dirs(git_dir: &Path) -> BTreeSet<PathBuf> {
         }
     }
     found
+}
+
+impl Repository {
+    /// Takes all submodules out of the index that are not `known`, and returns their paths. `git status` looks into every
+    /// submodule of the index and obeys the settings of the repository there, and the commands of a run cannot add files
+    /// around a submodule that is ignored. A task does not add submodules. A repository that is not ignored is found by
+    /// the next snapshot.
+    pub fn take_out_gitlinks(&self, known: &BTreeSet<Vec<u8>>) -> Result<Vec<Vec<u8>>, GitError> {
+        let Some(commit) = self.head.commit.filter(|_| self.worktree.is_some()) else {
+            return Ok(Vec::new());
+        };
+        // An index that cannot be read is reported elsewhere.
+        let mut new = self.list_gitlinks().unwrap_or_default();
+        new.retain(|path| !known.contains(path));
+        let changes = new.iter().map(|path| TreeChange { path: path.clone(), before: None, after: None });
+        self.stage_as_in(&commit.to_string(), &changes.collect::<Vec<_>>())?;
+        Ok(new)
+    }
 }
 
 /// The paths of submodules among records `mode … TAB path NUL`.

@@ -191,6 +191,15 @@ impl Repository {
         settings: &[&str],
         env: &[(&str, &str)],
     ) -> Result<(), GitError> {
+        self.write_in_open_folders(|| self.try_check_out(wanted, settings, env))
+    }
+
+    fn try_check_out(
+        &self,
+        wanted: Checkout<'_>,
+        settings: &[&str],
+        env: &[(&str, &str)],
+    ) -> Result<(), GitError> {
         let command = self.change_with("checkout", settings).args(["--quiet", "--force"]);
         let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
         let command = match wanted {
@@ -215,8 +224,22 @@ impl Repository {
         if old != Some(commit) {
             self.move_refs(&[RefMove { name: &name, new: Some(commit), old }], "arborist: started over")?;
         }
-        let command = self.change("read-tree").args(["--reset", "-u", &commit.to_string()]);
-        self.write_index(|index| index.of(command).stdout().map(drop))
+        self.write_in_open_folders(|| {
+            let command = self.change("read-tree").args(["--reset", "-u", &commit.to_string()]);
+            self.write_index(|index| index.of(command).stdout().map(drop))
+        })
+    }
+
+    /// Runs a command that writes or removes files of one of our worktrees. If it fails, and a child process left folders
+    /// without permission there, as some caches are, they are opened, and it runs once more.
+    pub(super) fn write_in_open_folders(
+        &self,
+        write: impl Fn() -> Result<(), GitError>,
+    ) -> Result<(), GitError> {
+        write().or_else(|error| match safe_files::allow_writing_below(self.top()) {
+            true => write(),
+            false => Err(error),
+        })
     }
 
     /// Attaches `HEAD` to a branch whose commit is checked out.
@@ -302,13 +325,19 @@ impl Repository {
 
     /// Removes untracked files. Ignored files stay.
     pub fn remove_untracked(&self) -> Result<(), GitError> {
-        self.change("clean").args(["-ffdq", "--", ":/"]).stdout().map(drop)
+        self.clean(&["-ffdq", "--", ":/"])
     }
 
     /// Removes ignored files, except for those that match one of `kept`.
     pub fn remove_ignored(&self, kept: &[String]) -> Result<(), GitError> {
         let kept = kept.iter().flat_map(|pattern| ["-e", pattern]);
-        self.change("clean").args(["-ffdxq"]).args(kept).args(["--", ":/"]).stdout().map(drop)
+        let options: Vec<&str> = ["-ffdxq"].into_iter().chain(kept).chain(["--", ":/"]).collect();
+        self.clean(&options)
+    }
+
+    /// Runs `git clean` in one of our worktrees.
+    pub fn clean(&self, options: &[&str]) -> Result<(), GitError> {
+        self.write_in_open_folders(|| self.change("clean").args(options).stdout().map(drop))
     }
 
     /// Untracked paths that match one of `patterns`, ignored or not.

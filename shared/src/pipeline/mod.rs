@@ -30,7 +30,7 @@ pub use checkout::{
     branch::quit_operations,
     changed_paths::{ChangedPaths, Sorted},
     file_secrets::{FileSecrets, SecretFiles},
-    guard::{ConcurrentChildren, ConfigGuard, move_planted_git},
+    guard::{ConcurrentChildren, ConfigGuard, find_changed_since_kill, move_planted_git},
     guarded::{FilesBeforeTest, put_back_checkout},
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
     leftovers::move_unreadable,

@@ -10,7 +10,7 @@ use crate::{
     git::Worktree,
     history::Run,
     message::{counted, visible},
-    pipeline::Budgets,
+    pipeline::{Budgets, find_changed_since_kill},
     plan::{Task, Unread, Why},
     process::{list_unused_folders, shell_word},
     progress::{Boxes, Progress},
@@ -33,6 +33,24 @@ fn tell_of_unused_folders(listener: &mut dyn RunListener) {
 pub const CLEAN_UP: &str = "see what can go with: git arborist cleanup --dry-run";
 
 impl OpenRun {
+    /// Names hooks and settings that changed since a run was killed, because that run could not undo them. They stay, because
+    /// the user may have changed them.
+    pub(super) fn warn_of_changes_since_kill(&self, listener: &mut dyn RunListener) {
+        let others = self.others.iter().map(|other| &other.repository);
+        let changed = std::iter::once(&self.repository).chain(others).flat_map(find_changed_since_kill);
+        let changed: Vec<String> = changed.map(|path| visible(&path.to_string_lossy())).collect();
+        if changed.is_empty() {
+            return;
+        }
+        let paths = changed.join(", ");
+        listener.warn(&format!("an earlier run was killed, and files that git obeys changed since: {paths}"));
+        let words: Vec<String> = changed.iter().map(|path| shell_word(path)).collect();
+        let words = words.join(" ");
+        listener.hint(&format!(
+            "an agent may have written them: look at them before you call git, with: less {words}"
+        ));
+    }
+
     /// Warnings for every run.
     pub(super) fn tell_caveats(
         &self,

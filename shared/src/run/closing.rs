@@ -84,7 +84,7 @@ impl OpenRun {
         }
         let ended =
             self.begin((planned, selection), lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
-        if let Some(words) = self.saved_checkout.get().and_then(SavedCheckout::compare) {
+        for words in self.saved_checkouts().iter().filter_map(SavedCheckout::compare) {
             monitor.tell(RunEvent::of_run(EventKind::RefMoved { words }));
         }
         self.close(planned, selection, ended?, monitor)

@@ -3,7 +3,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -90,8 +90,8 @@ pub struct OpenRun {
     pub(super) is_untouched: bool,
     /// Where logs are kept: the user's checkout.
     pub(super) home: PathBuf,
-    /// The uncommitted work of the user's checkout, if the run works elsewhere.
-    pub(super) saved_checkout: OnceLock<SavedCheckout>,
+    /// The uncommitted work of the user's checkouts.
+    pub(super) saved_checkouts: Mutex<Vec<SavedCheckout>>,
     /// Whether the plan is copied from the user's checkout to the session's worktree.
     pub(super) brings_plan: bool,
     hook: PreCommit,
@@ -138,7 +138,7 @@ impl OpenRun {
             is_untouched: pending_move.as_ref().is_some_and(|pending_move| !pending_move.is_written_on)
                 || is_first_in_shallow(&repository, &request, (&branch, head))?,
             pending_move,
-            saved_checkout: OnceLock::new(),
+            saved_checkouts: Mutex::default(),
             brings_plan: false,
             main_sync: None,
             others: Vec::new(),
@@ -183,6 +183,7 @@ impl OpenRun {
             self.refuse_parked()?;
         }
         let mut orphan_lock = self.end_orphans(monitor)?;
+        self.warn_of_changes_since_kill(monitor.listener());
         let mut recorder = self.record_interrupted(planned, &run, lanes, monitor)?;
         self.prepare_workplace((planned, &run), &recorder, lanes, monitor)?;
         self.watch_others(&recorder.identity().session)?;
@@ -354,7 +355,8 @@ impl OpenRun {
 
     /// The paths with uncommitted changes of the user in the checkout in which tasks work.
     fn find_users_paths(&self, is_in_place: bool) -> Result<Arc<ChangedPaths>, Failure> {
-        let saved = self.saved_checkout.get().filter(|saved| is_in_place && saved.is_of(&self.repository));
+        let saved = self.saved_checkouts();
+        let saved = saved.iter().find(|saved| is_in_place && saved.is_of(&self.repository));
         let paths = saved.map(SavedCheckout::find_unchanged).transpose()?;
         Ok(Arc::new(ChangedPaths::of(paths.unwrap_or_default())))
     }

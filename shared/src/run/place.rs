@@ -166,8 +166,9 @@ impl OpenRun {
         // Before the worktree is made: its set-up command is a child process.
         let uncommitted = user.changed_paths()?;
         if !uncommitted.is_empty() {
-            self.save_checkout(&user, listener);
+            self.save_checkout(&user, "your checkout", listener);
         }
+        self.save_left_checkouts(listener);
         self.brings_plan = !pending_move.is_written_on || self.request.accept_changes;
         drop(pending_move);
         let session_worktree =

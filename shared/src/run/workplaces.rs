@@ -1,12 +1,15 @@
 //! Prepares the places where tasks work: the run's checkout, or lanes.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{MutexGuard, PoisonError},
+};
 
 use super::{CallSource, OpenRun, Planned, RunListener, closing::RunMonitor, request::secrets};
 use crate::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Lanes, LeftMarks, Proofs, VisitedLanes},
-    git::{OperationInProgress, Repository, TreeChange},
+    git::{OperationInProgress, Repository, SavedCheckout, TreeChange},
     history::{Run, State},
     message::plain_text,
     pipeline::RunOptions,
@@ -85,14 +88,14 @@ impl OpenRun {
         lanes: Option<&Lanes<'_>>,
         monitor: &mut RunMonitor<'_>,
     ) -> Result<(), Failure> {
-        self.save_left_checkout(monitor.listener());
+        self.save_left_checkouts(monitor.listener());
         self.bring_plan(planned)?;
         self.hide_logs()?;
         match lanes {
             None => {
                 self.refuse_uncommitted(recorder, planned, run)?;
-                if !self.is_idle && self.home == self.repository.top() && !self.repository.is_clean()? {
-                    self.save_checkout(&self.repository, monitor.listener());
+                if !self.is_idle && self.home == self.repository.top() {
+                    self.save_checkout(&self.repository, "your checkout", monitor.listener());
                 }
             }
             Some(lanes) => self.prepare_lanes(lanes, monitor.listener())?,
@@ -100,30 +103,41 @@ impl OpenRun {
         self.prepare_folders()
     }
 
-    /// Saves uncommitted work of the user's checkout if the run began in a session's worktree.
-    fn save_left_checkout(&self, listener: &mut dyn RunListener) {
-        if self.home == self.repository.top() || self.saved_checkout.get().is_some() {
+    /// Saves uncommitted work of the user's checkouts in which no task works: the one that the run left for a session's
+    /// worktree, and those of the other repositories.
+    pub(super) fn save_left_checkouts(&self, listener: &mut dyn RunListener) {
+        if self.is_idle {
             return;
         }
-        if let Ok(user) = Repository::open_at(&self.home)
-            && !user.is_clean().unwrap_or(false)
+        if self.home != self.repository.top()
+            && let Ok(user) = Repository::open_at(&self.home)
         {
-            self.save_checkout(&user, listener);
+            self.save_checkout(&user, "your checkout", listener);
+        }
+        for other in self.others.iter().filter(|other| other.repository.worktree.is_some()) {
+            let place = format!("your checkout of '{}'", other.section.name);
+            self.save_checkout(&other.repository, &place, listener);
         }
     }
 
-    /// Saves uncommitted work of a checkout that agents and tests have no reason to touch. The run does not depend on it, so
-    /// an error is a warning.
-    pub(super) fn save_checkout(&self, user: &Repository, listener: &mut dyn RunListener) {
-        match user.save_uncommitted() {
-            Ok(Some(saved)) => drop(self.saved_checkout.set(saved)),
-            Ok(None) => {}
+    /// Saves uncommitted work of a checkout, which messages call `place`. The run does not depend on it, so an error is a
+    /// warning.
+    pub(super) fn save_checkout(&self, user: &Repository, place: &str, listener: &mut dyn RunListener) {
+        let mut saved_checkouts = self.saved_checkouts();
+        if saved_checkouts.iter().any(|saved| saved.is_of(user)) || user.is_clean().unwrap_or(false) {
+            return;
+        }
+        match user.save_uncommitted(place) {
+            Ok(saved) => saved_checkouts.extend(saved),
             Err(error) => {
-                listener.warn_of_failure(&format!(
-                    "the uncommitted changes in your checkout are not saved: {error}"
-                ));
+                listener
+                    .warn_of_failure(&format!("the uncommitted changes in {place} are not saved: {error}"));
             }
         }
+    }
+
+    pub(super) fn saved_checkouts(&self) -> MutexGuard<'_, Vec<SavedCheckout>> {
+        self.saved_checkouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hides logs from `git status` by an entry in the repository's own exclude file.
@@ -155,6 +169,8 @@ impl OpenRun {
             }
         }
         let logs = self.home.join(log_dir);
+        // An earlier run may have been killed before the guard opened folders that a child had closed.
+        safe_files::allow_writing_around(&self.home, &logs.join("log"));
         safe_files::make_folders(&logs).map_err(|error| {
             let what = format!("logs cannot be written to '{}': {error}", logs.display());
             Failure::new(Exit::No, what).hint("choose another folder with --log-dir")
@@ -221,7 +237,7 @@ impl OpenRun {
     fn prepare_lanes(&self, lanes: &Lanes<'_>, listener: &mut dyn RunListener) -> Result<(), Failure> {
         let is_clean = self.repository.is_clean()?;
         if !is_clean && self.home == self.repository.top() {
-            self.save_checkout(&self.repository, listener);
+            self.save_checkout(&self.repository, "your checkout", listener);
         }
         let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
         if !ended.is_empty() {

@@ -315,6 +315,22 @@ pub fn allow_writing_around(top: &Path, path: &Path) {
     }
 }
 
+/// Opens all folders below `top` that a child process has closed. Returns whether there were any. Links are not followed.
+#[must_use]
+pub fn allow_writing_below(top: &Path) -> bool {
+    let mut has_closed = false;
+    let mut open = vec![top.to_owned()];
+    while let Some(folder) = open.pop() {
+        let found = folder.symlink_metadata();
+        if found.is_ok_and(|found| found.is_dir() && found.mode() & 0o700 != 0o700) {
+            has_closed |= allow_owner(&folder).is_ok();
+        }
+        let inner = super::list_kinds(&folder).unwrap_or_default().into_iter();
+        open.extend(inner.filter(|entry| entry.kind == FileKind::Folder).map(|entry| entry.path));
+    }
+    has_closed
+}
+
 /// Gives the owner of a folder all permissions for it. Links are not followed. Systems other than Linux can do this
 /// only if the folder is readable.
 pub fn allow_owner(folder: &Path) -> io::Result<()> {

@@ -230,6 +230,10 @@ impl WatchedCopy {
         Self { keeps_files: true, ..self }
     }
 
+    pub(super) fn states(&self) -> &PathStates {
+        &self.there
+    }
+
     pub(super) fn git_dir(&self) -> &Path {
         &self.git_dir
     }

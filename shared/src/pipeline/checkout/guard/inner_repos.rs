@@ -1,14 +1,18 @@
-//! Other repositories inside the user's checkout, such as an ignored clone. A program that an agent writes into the
+//! Other repositories inside a checkout, such as an ignored clone, and those that a child planted there. A program that an agent writes into the
 //! configuration or the hooks of one would run as soon as the user calls git there.
 //!
 //! They may disappear or be made again: builds and tests do that. So a change of their configuration is undone only if
 //! it could run something.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::surface::{self, WatchMode, WatchedItem};
 use crate::{
-    git::{Repository, find_module_dirs},
+    git::{PlantedRepository, Repository, find_module_dirs},
+    message::visible,
     safe_files,
 };
 
@@ -43,4 +47,37 @@ fn of_repo(repository: &Repository, git_dir: PathBuf) -> Vec<WatchedItem> {
 fn has_includes(config: &Path) -> bool {
     let text = safe_files::read(config).unwrap_or_default();
     String::from_utf8_lossy(&text).to_ascii_lowercase().contains("[include")
+}
+
+/// Takes repositories apart that a child made in a folder of the checkout, and returns a message about them.
+#[must_use]
+pub fn move_planted_git(repository: &Repository) -> Option<String> {
+    match repository.move_planted_git() {
+        Ok(moved) if moved.is_empty() => None,
+        Ok(moved) => {
+            let shown = moved.iter().map(|PlantedRepository { path, kept, link_to }| {
+                let kept = kept.as_ref().map(|kept| format!(", which is kept in {}", kept.display()));
+                let link = link_to.as_ref().map(|link_to| {
+                    format!(", a link to '{}', which is removed", visible(&link_to.to_string_lossy()))
+                });
+                visible(&path.to_string_lossy()) + &kept.or(link).unwrap_or_default()
+            });
+            let shown: Vec<String> = shown.collect();
+            Some(format!("it made a repository in a folder of the checkout: {}", shown.join("; ")))
+        }
+        Err(error) => Some(format!("it may have made a repository in a folder of the checkout: {error}")),
+    }
+}
+
+/// Takes submodules out of the index that a child added to it, and returns a message about them.
+pub(super) fn take_out_gitlinks(repository: &Repository, known: &BTreeSet<Vec<u8>>) -> Option<String> {
+    match repository.take_out_gitlinks(known) {
+        Ok(paths) if paths.is_empty() => None,
+        Ok(paths) => {
+            let shown: Vec<String> =
+                paths.iter().map(|path| visible(&String::from_utf8_lossy(path))).collect();
+            Some(format!("it added a submodule to the index, which is taken out again: {}", shown.join(", ")))
+        }
+        Err(error) => Some(format!("it may have added a submodule to the index: {error}")),
+    }
 }

@@ -7,9 +7,9 @@ mod concurrent;
 mod copy;
 mod ignored_settings;
 mod inner_repos;
+mod killed_runs;
 mod links;
 mod modules;
-mod planted;
 mod scripts;
 mod surface;
 
@@ -24,10 +24,11 @@ pub use concurrent::ConcurrentChildren;
 use concurrent::{ACTIVE_WATCHES, WATCHES_BEGUN};
 use copy::{PathStates, RunningChildren, WatchedCopy};
 use ignored_settings::IgnoredSettings;
+pub use inner_repos::move_planted_git;
+use inner_repos::take_out_gitlinks;
+pub use killed_runs::find_changed_since_kill;
 use links::Links;
 use modules::{BesideWorktrees, CheckoutLinks, Modules};
-pub use planted::move_planted_git;
-use planted::take_out_gitlinks;
 use scripts::CommandWords;
 use surface::{WatchMode, WatchedItem};
 
@@ -295,6 +296,7 @@ impl RepoState {
         let mut before = WatchedCopy::take(items, inside, common_dir.clone(), running_children);
         // A change that could not be undone must not be accepted as the initial state of the next attempt.
         let outside = before.keep_outside(outside);
+        killed_runs::record(common_dir, before.states());
         let modules = Modules::find(common_dir);
         let checkouts = CheckoutLinks::find(repository);
         let links = Some(Links::begin(common_dir, links));
@@ -493,6 +495,7 @@ impl PlaceWatch {
     }
 
     fn restore_files(&self) -> Vec<String> {
+        surface::open_folders(&self.repository);
         let mut found = self.own.restore();
         found.extend(self.modules.move_new());
         found

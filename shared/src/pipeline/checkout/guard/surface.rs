@@ -204,6 +204,7 @@ impl NamedFiles {
         let config = Config::load(repository).ok()?;
         let mut files = named_files(&config, &repository.dir);
         files.extend(named_programs(&config, repository));
+        files.extend(users_files());
         let hooks = config.find_text("core.hookspath").filter(|path| !path.is_empty()).map(expanded);
         let hooks = hooks.map(|hooks| hook_folders(repository, hooks)).unwrap_or_default();
         let is_other = |file: &PathBuf| !is_listed(repository, file);
@@ -218,6 +219,16 @@ impl NamedFiles {
             .for_each(|command| programs.add([command].into_iter()));
         Some(Self { files, hooks, programs })
     }
+}
+
+/// The files of the user that git reads in every repository, whether they exist or not.
+fn users_files() -> Vec<PathBuf> {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let home = folder("HOME");
+    let config = folder("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let inner = ["git/config", "git/ignore", "git/attributes"];
+    let files = config.iter().flat_map(|config| inner.map(|name| config.join(name)));
+    files.chain(home.map(|home| home.join(".gitconfig"))).collect()
 }
 
 /// The folder of hooks, and the one with the hooks that husky runs from there.
@@ -365,6 +376,13 @@ pub(super) fn log_folders(repository: &Repository) -> Vec<PathBuf> {
     let is_below = |path: &&Path| tops.iter().any(|top| *path != *top && path.starts_with(top));
     let folders = safe_files::plain_folders();
     folders.iter().flat_map(|folder| folder.ancestors().take_while(is_below)).map(Path::to_owned).collect()
+}
+
+/// Opens the top folder of a checkout, and the folders of logs, if a child has closed them: the next step writes there.
+pub(super) fn open_folders(repository: &Repository) {
+    let tops = repository.worktree.iter().cloned();
+    let folders: BTreeSet<PathBuf> = tops.chain(log_folders(repository)).collect();
+    folders.iter().for_each(|folder| safe_files::allow_writing_around(folder, &folder.join("file")));
 }
 
 /// Programs of reviewers in the user's checkouts, which an agent may reach from elsewhere. Files that git tracks are left
