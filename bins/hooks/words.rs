@@ -39,7 +39,7 @@ EXAMPLES
        git arborist hooks install --dry-run
        git arborist hooks install
 
-   Prove that the hooks fire in this worktree
+   Check that the hooks run in this worktree
        git arborist hooks test
 
    See which hooks are installed, and why one does not run

@@ -265,6 +265,10 @@ fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure>
         };
         return Ok(Failure::new(Exit::No, words).hint(hint));
     }
+    let later = run.as_ref().and_then(|run| scope::added_later(&folders.repository, run, task));
+    if let Some(failure) = later {
+        return Ok(failure);
+    }
     known.extend(logs.into_iter().map(|log| log.task));
     let failure = Failure::new(Exit::No, format!("there is no task '{task}', and no log of it"));
     Ok(match nearest(task.as_str(), known.iter().map(TaskId::as_str)) {

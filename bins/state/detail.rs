@@ -5,7 +5,7 @@ use arborist_core::{
     message::{BodySection, Key, plain_text},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
-    queue::Ticket,
+    queue::{Ticket, land_below_changes},
 };
 
 use super::{StateView, remark, tree};
@@ -129,10 +129,7 @@ fn next_command(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Option<Str
     }
     let next = view.continuation.next(standing, view.find_ticket(standing));
     if view.parked.is_some() && (next.is_some() || view.is_parked(standing)) {
-        return Some(format!(
-            "git stash -u && git merge --ff-only --no-overwrite-ignore {}",
-            view.run.scope.branch.landing_ref()
-        ));
+        return Some(land_below_changes("", &view.run.scope.branch));
     }
     next
 }

@@ -265,7 +265,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         log,
         options,
     };
-    view.refuse_unknown(found.plan.as_ref(), &selection)?;
+    view.refuse_unknown(&repository, found.plan.as_ref(), &selection)?;
     view.show(ui, kind)?;
     if run.start.is_none()
         && !is_asked
@@ -446,10 +446,18 @@ impl StateView<'_> {
     }
 
     /// Refuses unknown tasks. `selection` has the options that select the run, as they were typed.
-    fn refuse_unknown(&self, plan: Option<&Plan>, selection: &str) -> Result<(), Failure> {
+    fn refuse_unknown(
+        &self,
+        repository: &Repository,
+        plan: Option<&Plan>,
+        selection: &str,
+    ) -> Result<(), Failure> {
         let Some(unknown) = self.options.tasks.iter().find(|id| self.progress.find(id).is_none()) else {
             return Ok(());
         };
+        if let Some(failure) = crate::scope::added_later(repository, self.run, unknown) {
+            return Err(failure);
+        }
         let place = if plan.is_some() { "the plan or the history" } else { "the history" };
         let failure =
             Failure::new(Exit::No, format!("no task '{unknown}' in {place} of '{}'", self.run.scope.branch));

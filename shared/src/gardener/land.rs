@@ -294,7 +294,7 @@ impl<'a> Gardener<'a> {
                 return self.free_lanes(finished.site, ticket, commit);
             }
             TicketOutcome::Waiting { reason } if !self.tries_again(course, at) => {
-                (reason, true, LandingCommand::Status)
+                (ticket.reason_to_wait(&reason), true, LandingCommand::Status)
             }
             TicketOutcome::Waiting { reason } => {
                 course.finished[at].why = Some(reason);
