@@ -73,30 +73,30 @@ review failed, and where the logs are.
 
 A task that is 'ready' can start: everything that it waits for is complete and
 has landed. A 'pending' task waits for another task or phase, which is named.
-'git arborist plan --explain TASK' shows the line of the plan that says so. If a
-task was complete and its commits are no longer on the branch, because the
-branch was reset or rewritten, the last of them is named.
-'implementing', 'testing' and 'reviewing' name the step that runs now. A
-'paused' task was started, and no run is working on it: the next run continues
-it. 'interrupted' means that you, a crash or an outage stopped its last attempt,
-which does not count.
+'git arborist plan --explain TASK' shows the line of the plan that says so. If
+a task was complete and its commits are no longer on the branch, because the
+branch was reset or rewritten, the last of them is named. 'implementing',
+'testing' and 'reviewing' name the step that runs now. A 'paused' task was
+started, and no run is working on it: the next run continues it. 'interrupted'
+means that you, a crash or an outage stopped its last attempt, which does not
+count.
 
-A task is 'complete' when all its steps have passed. 'not landed' means that its
-branch is not merged yet: tasks that depend on it wait until it is. 'parked'
-means that it is merged, but changes in your checkout are in the way. A task has
-'failed' when all its attempts are used up; 'git arborist gardener
+A task is 'complete' when all its steps have passed. 'not landed' means that
+its branch is not merged yet: tasks that depend on it wait until it is.
+'parked' means that it is merged, but changes in your checkout are in the way.
+A task has 'failed' when all its attempts are used up; 'git arborist gardener
 --retry-failed' tries again. A 'skipped' task is marked so in the plan.
 
-Two states need your decision. A task is 'forked' if two branches with different
-results for it were merged: decide with 'git arborist reset TASK'. It is
-'reverted' if you merged its branch but its changes are not there, because the
-merge was reverted or took nothing of it ('-s ours'): 'git arborist state TASK'
-says what to do.
+Two states need your decision. A task is 'forked' if two branches with
+different results for it were merged: decide with 'git arborist reset TASK'.
+It is 'reverted' if you merged its branch but its changes are not there,
+because the merge was reverted or took nothing of it ('-s ours'): 'git
+arborist state TASK' says what to do.
 
 With --remote, the plan is one that workers share ('git arborist work'): shown
-are the tasks at the remote, how many land in an hour, what the landed ones cost,
-who works on which task, where and since when, and the last sign of life of each
-worker, by its own clock.";
+are the tasks at the remote, how many land in an hour, what the landed ones
+cost, who works on which task, where and since when, and the last sign of life
+of each worker, by its own clock.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
