@@ -34,7 +34,7 @@ pub(crate) fn require(
     if consent == Consent::Given && !unseen.is_empty() {
         let lines = consent::shown(&unseen);
         ui.note(&format!(
-            "these commands and settings come from files in the repository; --yes approves them:\n{lines}"
+            "--yes approves these commands and settings from files in the repository:\n{lines}"
         ));
         if consent::was_approved_before(&unseen) {
             ui.note(consent::OLD_APPROVALS);

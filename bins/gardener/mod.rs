@@ -72,7 +72,10 @@ Ctrl-C stops the agents, commits their unfinished work and exits with 130;
 a second Ctrl-C exits at once. No work is lost, and the interrupted attempt
 does not count. If a task is interrupted three times in a row (by signals,
 crashes, provider outages or internal errors), the run stops with exit code 2;
---retry-failed continues it.";
+--retry-failed continues it.
+
+A git command that gives no answer for 30 minutes is ended. The error names it,
+the attempt does not count, and the same command continues the run.";
 
 const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD

@@ -8,8 +8,8 @@ use arborist_core::{
     message::plain_text,
     name::TaskId,
     queue::{
-        LogEntry, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState, arrange,
-        land_below_changes, waits_for,
+        GET_BACK, LogEntry, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState,
+        arrange, land_after_stash, waits_for,
     },
 };
 
@@ -230,8 +230,8 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
             Some(format!("finish or cancel it, as 'git status' says, then run: {}", site.command("run")))
         }
         TicketState::Parked { .. } => Some(format!(
-            "update the checkout of {into} below your changes: {}\nor commit them, then run: {}",
-            land_below_changes("", into),
+            "stash your changes in the checkout of {into} and update it: {}\n{GET_BACK}\nor commit them, then run: {}",
+            land_after_stash("", into),
             site.command("run")
         )),
         TicketState::Waiting if listed.ticket.held.is_some() => {

@@ -7,12 +7,13 @@ mod remark;
 pub mod remote;
 mod scope;
 mod source;
+mod task_logs;
 mod tree;
 mod unpushed;
 
 use std::{
     collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use arborist_core::{
@@ -20,13 +21,13 @@ use arborist_core::{
     gardener::{LostBranch, find_due_phase, find_lost_branches},
     git::{Config, Ref, Repository},
     history::{ReadAhead, Run, RunScope, State, TaskHistory},
-    message::{Step, nearest},
+    message::nearest,
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
     process::shell_word,
     progress::{NodeProgress, Progress, RunTotals, Share},
     queue::{OtherBranches, OtherRun, Store, Ticket},
-    record::{StepLog, Unfinished},
+    record::Unfinished,
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
     settings::Settings,
@@ -34,6 +35,7 @@ use arborist_core::{
 };
 use clap::Parser;
 
+use self::task_logs::TaskLogs;
 use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
@@ -162,8 +164,8 @@ pub(crate) struct StateView<'a> {
     home: Option<PathBuf>,
     /// The branches of the selected task in other repositories, if its work has not landed there.
     branches: Vec<(RepoName, BranchName)>,
-    /// The log of the last implement step of the selected task.
-    log: Option<String>,
+    /// The logs of the selected task.
+    logs: TaskLogs,
     options: StateOptions,
 }
 
@@ -234,9 +236,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let of = (run, found.plan.as_ref());
     let LostWork { lost, lost_branches, tickets } =
         LostWork::find(&repository, &settings, of, &mut progress)?;
-    let log = match (&home, options.tasks.as_slice()) {
-        (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
-        _ => None,
+    let logs = match (&home, options.tasks.as_slice()) {
+        (Some(home), [task]) => TaskLogs::find(&repository, &settings, (home, run, task)),
+        _ => TaskLogs::default(),
     };
     let branches = match (kind, options.tasks.as_slice()) {
         (Kind::Text, [task]) => branches::find(&repository, &settings, run, task)?,
@@ -262,7 +264,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         due_phase,
         home,
         branches,
-        log,
+        logs,
         options,
     };
     view.refuse_unknown(&repository, found.plan.as_ref(), &selection)?;
@@ -349,14 +351,6 @@ fn read(
     }
     let work = ActiveWork::find(repository, &scope.branch, refs);
     Ok((work, Run::scan_listed(repository, scope, ahead, refs.to_vec())?, parked))
-}
-
-/// The newest log of a task's implement step, which no trailer names.
-fn last_log(home: &Path, settings: &Settings, task: &TaskId) -> Option<String> {
-    let folder = settings.text("log-dir").unwrap_or("spec/logs");
-    let logs = StepLog::list(&home.join(folder).canonicalize().ok()?, Some(task)).ok()?;
-    let newest = logs.into_iter().rfind(|log| log.step == Step::Implement)?;
-    Some(format!("{folder}/{}", newest.path.file_name()?.to_string_lossy()))
 }
 
 /// How to show it.

@@ -7,7 +7,7 @@ use arborist_core::{
     message::{Status, plain_text},
     plan::usual_places,
     progress::{NodeProgress, Share},
-    queue::land_below_changes,
+    queue::{GET_BACK, land_after_stash},
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -210,10 +210,11 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
         ui.line(&ui.paint(Tone::Busy, &format!("a run is active: {}", holder.process_words())));
     }
     if view.parked.is_some() {
-        let command = land_below_changes("", &view.run.scope.branch);
-        let words = "a landing is waiting, because your changed files are in the way; land it below them:";
+        let command = land_after_stash("", &view.run.scope.branch);
+        let words =
+            "a landing waits: your changed files are in its way. Stash them, and land it";
         let or = "or commit them, and run\n  git arborist merge run";
-        ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  {command}\n{or}")));
+        ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  {command}\n{GET_BACK}\n{or}")));
     }
     if let Some(line) = origin(view) {
         ui.line(&ui.paint(Tone::Dim, &line));
@@ -333,7 +334,9 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
         ui.line(&format!("{indent}{mark} {id}"));
         (mark, id) = (" ".to_owned(), "");
     }
-    let state = ui.paint(tone, &format!("{word:<STATE$}"));
+    // Without a remark, no spaces follow: colours would keep them from being removed.
+    let width = if remark.is_empty() { 0 } else { STATE };
+    let state = ui.paint(tone, &format!("{word:<width$}"));
     let line = format!("{indent}{mark} {id:<ids$} {name}{:pad$}  {state} {remark}", "");
     ui.line(line.trim_end());
     if let Some(below) = below {
@@ -381,11 +384,12 @@ pub(super) fn show_event(ui: &mut Ui, event: &Event) {
     let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));
     let told = words_of(event);
     let told = ui.width().map_or_else(|| told.clone(), |width| rest_of(&told, width, BEFORE_WORDS));
+    let status = if told.is_empty() { 0 } else { 16 };
     let line = format!(
         "      {} {:>4} {attempt:<3} {} {told}",
         ui.paint(Tone::Busy, &event.commit.short()),
         clock::age(event.time),
-        ui.paint(tone, &format!("{:<16}", status_word(event))),
+        ui.paint(tone, &format!("{:<status$}", status_word(event))),
     );
     ui.line(line.trim_end());
 }

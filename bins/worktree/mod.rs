@@ -89,7 +89,7 @@ enum Verb {
     Sync(sync::SyncArgs),
     /// Remove a worktree and keep its branch
     Remove(remove::RemoveArgs),
-    /// Free a task's lane for the next task, and keep its branch
+    /// Free a task's lane (a reusable worktree) for the next task, and keep its branch
     Recycle(remove::RecycleArgs),
     /// Forget worktrees whose folders were deleted
     Prune(remove::PruneArgs),

@@ -41,9 +41,9 @@ const DONE: [&str; 4] = ["implement-pass", "test-pass", "review-approved", "comp
 #[test]
 fn a_reviewer_that_crashes_is_asked_again_and_has_rejected_nothing() {
     let repo = repo("work", "once crash && kill -9 $$; say APPROVED", "");
-    repo.arborist(["garden"])
-        .succeeds()
-        .err("T1: the reviewer failed, and is called again (2 of 3): the agent was ended by signal 9 without a result");
+    repo.arborist(["garden"]).succeeds().err(
+        "T1: the reviewer failed; trying again (2 of 3): the agent was ended by signal 9 without a result",
+    );
     assert_eq!(statuses(&repo, "T1"), DONE);
     assert_eq!(repo.calls(), 3);
 }
@@ -177,13 +177,17 @@ fn other_tasks_go_on_when_one_has_used_up_its_budget() {
 
 #[test]
 fn a_call_is_ended_when_the_time_for_it_is_over() {
-    for (flag, sentence) in [("--max-task-time", "the task has taken"), ("--max-time", "the run has taken")] {
+    for (flag, sentence) in [
+        ("--max-task-time", "the task has used up its time limit"),
+        ("--max-time", "the run has used up its time limit"),
+    ] {
         let repo = repo("echo half > half.txt; [ -e \"$ROOT/quick\" ] || sleep 60; work", "say APPROVED", "");
         let begun = Instant::now();
         repo.arborist(["gardener", flag, "1", "--max-retries", "1"])
             .exits(1)
-            .err(&format!("error: {sentence} 1 of 1 s"))
-            .err(&format!("continue with a higher limit: {flag}"));
+            .err(&format!("error: {sentence} of 1 s ({flag})"))
+            .err("hint: continue with a higher limit, which uses up no attempt: git arborist gardener")
+            .err(&format!(" {flag} "));
         assert!(begun.elapsed() < Duration::from_secs(30));
         assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half", "what was there is kept");
         assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
@@ -203,7 +207,7 @@ fn a_review_that_is_cut_off_by_time_is_taken_again() {
         "[ -e \"$ROOT/quick\" ] || sleep 60; say APPROVED",
         "[budget]\ntask-time = 1\ntime = 100",
     );
-    repo.arborist(["garden"]).exits(1).err("the task has taken 1 of 1 s");
+    repo.arborist(["garden"]).exits(1).err("the task has used up its time limit of 1 s");
     std::fs::write(repo.root().join("quick"), "").unwrap();
     repo.arborist(["garden", "--max-task-time", "1000"]).succeeds();
     assert_eq!(

@@ -59,10 +59,17 @@ impl SummaryEntry {
 /// A text in lines of at most `room` columns, unless a word is longer.
 fn broken(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    let mut words = text.split(' ');
+    while let Some(word) = words.next() {
+        // A quoted command stays on one line.
+        let mut word = word.to_owned();
+        while word.starts_with("'git") && !word[1..].contains('\'') {
+            let Some(next) = words.next() else { break };
+            word += &format!(" {next}");
+        }
         match lines.last_mut().filter(|line| line.width() + 1 + word.width() <= room) {
             Some(line) => *line += &format!(" {word}"),
-            None => lines.push(word.to_owned()),
+            None => lines.push(word),
         }
     }
     lines.retain(|line| !line.is_empty());
@@ -98,7 +105,9 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     if let Some(command) = &account.parked {
         let (branch, why) = (&account.branch, account.parked_because.as_deref().unwrap_or_default());
         let todo = match command.contains("stash") {
-            true => "see 'next', or commit them and run 'git arborist merge run'",
+            true => {
+                "stash them (see 'next') and then run 'git stash pop', or commit them and run 'git arborist merge run'"
+            }
             false => "see 'next'",
         };
         lines.push(entry("parked", &format!("landing on {branch}: {}; {todo}", short(why))));

@@ -13,7 +13,7 @@ use crate::{
     plan::PlanError,
     process::LockError,
     progress::Progress,
-    queue::{QueueError, bring_back, land_below_changes},
+    queue::{GET_BACK, QueueError, bring_back, land_after_stash},
     record::RecordError,
     session::SessionError,
     settings::SettingsError,
@@ -355,8 +355,8 @@ impl Explain for GardenerError {
                 "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
             ),
             Self::Parked { branch, options } => format!(
-                "update the checkout below your changes: {}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate{}",
-                land_below_changes("", branch),
+                "stash your changes and update the checkout: {}\n{GET_BACK}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate{}",
+                land_after_stash("", branch),
                 options.selection.clone() + &options.common
             ),
             Self::PhaseFailed(_) => {

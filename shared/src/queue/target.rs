@@ -236,7 +236,7 @@ impl<'a> Target<'a> {
             Some(place) if is_in_operation(place) => {
                 format!("git{at} merge --ff-only --no-overwrite-ignore {}", self.into.landing_ref())
             }
-            Some(_) => land_below_changes(&at, &self.into),
+            Some(_) => land_after_stash(&at, &self.into),
             None => "git arborist merge run".into(),
         };
         Parking { why, command }
@@ -249,12 +249,13 @@ impl<'a> Target<'a> {
         Ok(self.repository.move_refs(&[park], "arborist: parked")?)
     }
 }
-/// The command that lands a parked landing in a checkout with changed files, and puts the changes back. Untracked files can be
-/// in the way too. `at` is git's option for the folder.
+/// What to do after [`land_after_stash`]. It is a separate command, because it conflicts if the same lines were changed.
+pub const GET_BACK: &str = "then get your changes back with: git stash pop";
+
+/// The command that lands a parked landing in a checkout with changed files. Untracked files can be in the way too. `at` is
+/// git's option for the folder. The changes are in a stash then; see [`GET_BACK`].
 #[must_use]
-pub fn land_below_changes(at: &str, branch: &BranchName) -> String {
+pub fn land_after_stash(at: &str, branch: &BranchName) -> String {
     let landing = branch.landing_ref();
-    format!(
-        "git{at} stash -u && git{at} merge --ff-only --no-overwrite-ignore {landing} && git{at} stash pop"
-    )
+    format!("git{at} stash -u && git{at} merge --ff-only --no-overwrite-ignore {landing}")
 }
