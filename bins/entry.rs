@@ -203,7 +203,8 @@ fn typed_after_dashes(text: &str, command: &str) -> String {
     let unexpected = text.lines().next().and_then(|error| error.split('\'').nth(1)).unwrap_or_default();
     let is_verb = |word: &String| command.split(' ').any(|name| name == word);
     let mut typed = String::new();
-    for word in std::env::args().skip(1).skip_while(is_verb) {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    for word in words.skip_while(is_verb) {
         if word.split('=').next() == Some(unexpected) && !typed.contains(" -- ") {
             typed.push_str(" --");
         }

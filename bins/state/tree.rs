@@ -211,8 +211,7 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
     }
     if view.parked.is_some() {
         let command = land_after_stash("", &view.run.scope.branch);
-        let words =
-            "a landing waits: your changed files are in its way. Stash them, and land it";
+        let words = "a landing waits: your changed files are in its way. Stash them, and land it";
         let or = "or commit them, and run\n  git arborist merge run";
         ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  {command}\n{GET_BACK}\n{or}")));
     }

@@ -54,9 +54,13 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
     repo.arborist(["garden", "--max-retries", "1"])
         .exits(2)
         .err("error: the reviewer of 'T1' failed 3 times: the agent exited with code 3 without a result")
-        .err("see spec/logs/T1_review_")
+        .err("(log: spec/logs/T1_review_")
         .err("hint: fix it, or name another reviewer");
-    repo.arborist(["state", "T1"]).succeeds().out("paused: tests passed, the review is next");
+    repo.arborist(["state", "T1"])
+        .succeeds()
+        .out("paused: tests passed, the review is next")
+        .out("why          the last call of the reviewer ended without a result")
+        .out("review log   spec/logs/T1_review_");
     assert_eq!(statuses(&repo, "T1"), DONE[..2]);
     assert_eq!(repo.calls(), 4, "one implementer, three reviews");
     std::fs::write(repo.root().join("well"), "").unwrap();
@@ -88,7 +92,7 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
 #[test]
 fn a_reviewer_that_hangs_is_asked_again_too() {
     let repo = repo("work", "once hang && sleep 60; say APPROVED", "[timeouts]\nsilence = 1");
-    repo.arborist(["garden"]).succeeds().err("called again").err("wrote nothing for 1 s");
+    repo.arborist(["garden"]).succeeds().err("trying again").err("wrote nothing for 1 s");
     assert_eq!(statuses(&repo, "T1"), DONE);
 }
 
@@ -138,10 +142,9 @@ fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
         ("--max-tokens", "300", "601", "the run has used 300 of 300 tokens"),
     ] {
         let repo = repo("work", "say APPROVED", "");
-        repo.arborist(["gardener", flag, low])
-            .exits(1)
-            .err(&format!("error: {sentence}"))
-            .err(&format!("hint: continue with a higher limit: {flag}"));
+        repo.arborist(["gardener", flag, low]).exits(1).err(&format!("error: {sentence}")).err(&format!(
+            "hint: continue with a higher limit, which uses up no attempt: git arborist gardener {flag} "
+        ));
         assert_eq!(repo.calls(), 2, "T1 is done, and T2 not begun");
         assert_eq!(statuses(&repo, "T1"), DONE);
         repo.arborist(["gardener", flag, low]).exits(1).err(sentence);

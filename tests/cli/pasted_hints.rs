@@ -77,9 +77,10 @@ fn a_changed_configuration_is_shown_as_lines() {
     let said = repo.arborist(["gardener"]).exits(2);
     said.err("has changed since the run began:\n  - max-retries = 2\n  + max-retries = 3\nhint")
         .never("jobs");
-    let many: String = (0..30).map(|number| format!("# {number}\n")).collect();
-    repo.write(".arborist/config.toml", format!("jobs = 1\nmax-retries = 2\n{many}"));
-    repo.arborist(["gardener"]).exits(2).err("  + # 19\n  [10 more changed lines not shown]\n").never("# 20");
+    let many: String = (0..30).map(|number| format!("\"{number}\",\n")).collect();
+    repo.write(".arborist/config.toml", format!("jobs = 1\nmax-retries = 2\ncontext = [\n{many}]\n"));
+    let said = repo.arborist(["gardener"]).exits(2);
+    said.err("  + \"18\",\n  [12 more changed lines not shown]\n").never("\"19\"");
 }
 
 #[test]
@@ -354,7 +355,7 @@ fn options_of_a_replayed_run_are_put_behind_dashes() {
 #[test]
 fn tests_that_fail_because_of_a_failed_task_are_followed_by_its_reset() {
     let agent = "case \"$prompt\" in *T001*) echo bad > bad ;; *) echo good > T002.txt ;; esac";
-    let repo = TestRepo::planned("tasks.md", TWO, &format!("{agent}\necho APPROVED\n"));
+    let repo = TestRepo::planned("tasks.md", ABREAST, &format!("{agent}\necho APPROVED\n"));
     let run =
         repo.arborist(["gardener", "--keep-going", "--max-retries", "1", "--test-command", "test ! -f bad"]);
     let said = run.exits(1).stdout();
