@@ -33,7 +33,9 @@ pub(crate) fn require(
     let unseen = consent::unseen(&repository.common_dir, commands);
     if consent == Consent::Given && !unseen.is_empty() {
         let lines = consent::shown(&unseen);
-        ui.note(&format!("these commands come from files in the repository; --yes approves them:\n{lines}"));
+        ui.note(&format!(
+            "--yes approves these commands and settings from files in the repository:\n{lines}"
+        ));
         if consent::was_approved_before(&unseen) {
             ui.note(consent::OLD_APPROVALS);
         }

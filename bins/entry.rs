@@ -10,7 +10,7 @@ use arborist_core::{
     },
     message::{nearest, plain_text},
     name::TaskId,
-    process::{Program, interrupt::received_signal, protect_memory},
+    process::{Program, interrupt::received_signal, protect_memory, shell_word},
     queue::take_unreadable_tickets,
 };
 use clap::{
@@ -142,6 +142,12 @@ fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
         return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));
     }
     ui.err(&with_useful_hint(&with_nearest(&text)));
+    if error.kind() == ErrorKind::InvalidSubcommand && !text.contains("\nhint: ") {
+        ui.hint(&format!(
+            "see the commands with: {} -h",
+            A::command().get_bin_name().unwrap_or("git arborist")
+        ));
+    }
     if let Some(task) = unnamed_task::<A>(error) {
         ui.hint(&format!("name tasks with: --only {task}"));
     }
@@ -177,17 +183,34 @@ fn with_useful_hint(text: &str) -> String {
     let Some(usage) = text.lines().find_map(|line| line.strip_prefix("usage: ")) else {
         return text.to_owned();
     };
-    if usage.contains("-- ") {
-        return text.to_owned();
-    }
     let is_name = |word: &&str| !word.starts_with(['[', '<', '-']);
     let command: Vec<&str> = usage.split_whitespace().take_while(is_name).collect();
-    let hint = format!("hint: see the options with: {} -h", command.join(" "));
+    let hint = match usage.contains("[-- ") {
+        true => typed_after_dashes(text, &command.join(" ")),
+        false if usage.contains("-- ") => return text.to_owned(),
+        false => format!("hint: see the options with: {} -h", command.join(" ")),
+    };
     let lines = text.lines().map(|line| match line.starts_with("hint: to pass '") {
         true => hint.as_str(),
         false => line,
     });
     lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// The hint for an option that belongs to the run which the command continues: the whole command, as it was typed, with `--`
+/// before the first option that was not expected.
+fn typed_after_dashes(text: &str, command: &str) -> String {
+    let unexpected = text.lines().next().and_then(|error| error.split('\'').nth(1)).unwrap_or_default();
+    let is_verb = |word: &String| command.split(' ').any(|name| name == word);
+    let mut typed = String::new();
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    for word in words.skip_while(is_verb) {
+        if word.split('=').next() == Some(unexpected) && !typed.contains(" -- ") {
+            typed.push_str(" --");
+        }
+        typed.push_str(&format!(" {}", shell_word(&word)));
+    }
+    format!("hint: options of the run come after '--': {command}{typed}")
 }
 
 /// Replaces clap's wording by git's `usage:` and `hint:`.

@@ -6,10 +6,11 @@ use arborist_core::{
     git::Repository,
     history::{CommitSource, Run, RunScope},
     message::nearest,
-    name::BranchName,
-    plan::find_usual_plan,
+    name::{BranchName, TaskId},
+    plan::{Plan, find_usual_plan},
     process::Cancel,
     run::Continuation,
+    safe_files,
     settings::Settings,
     workspace::{SessionFilter, Workspace},
 };
@@ -24,9 +25,22 @@ pub(crate) fn unknown(repository: &Repository, run: &Run) -> Failure {
         return failure.hint(format!("did you mean '{meant}'?"));
     }
     match run.others.first() {
-        Some(other) => failure.hint(format!("this history has a run of '{other}': --scope {other}")),
+        Some(other) => {
+            failure.hint(format!("see the run of '{other}' with: git arborist state --scope {other}"))
+        }
         None => failure.hint("see the branches with: git branch"),
     }
+}
+
+/// The error for a task that was added to the plan after the run had started; `None` for any other task.
+pub(crate) fn added_later(repository: &Repository, run: &Run, task: &TaskId) -> Option<Failure> {
+    let frozen = run.start.as_ref()?.plan.as_ref()?;
+    let bytes = safe_files::read_beneath(repository.worktree.as_ref()?, &frozen.path).ok()?;
+    Plan::read(&frozen.path, &bytes).ok()?.find(task)?;
+    let words =
+        format!("'{task}' was added to '{}' after the run started, so the run does not have it", frozen.path);
+    let next = Continuation::of(repository, run).continue_run(" --accept-changes");
+    Some(Failure::new(Exit::No, words).hint(format!("add it to the run with: {next}")))
 }
 
 /// The option that selects the run of `branch` in a hint, with a space before it; empty if it is selected without one.

@@ -28,21 +28,21 @@ function __git_arborist_verbs
         gardener\t'Run all tasks of the plan, in order' \
         garden\t'Run one task' \
         work\t'Work on a plan together with other machines, through a remote' \
-        merge\t'Test finished tasks and merge them into their target' \
+        merge\t'Test finished tasks and merge (land) them into your branch' \
         reset\t'Let a task start over' \
         demo\t'Show a whole run in a temporary repository' \
         worktree\t'Give each task its own worktree and branch' \
-        workspace\t'Clone, fetch and push the repositories of a plan, or run a command in each' \
-        cleanup\t'Remove old worktrees, branches, sessions and logs; unmerged work is kept' \
+        workspace\t'Clone, fetch and push a plan\'s repositories' \
+        cleanup\t'Remove old worktrees, branches, sessions and logs' \
         state\t'Show which tasks are done, running, ready or failed' \
         logs\t'Read what agents said and what tests printed' \
-        session\t'Show what agents did, turn by turn; resume or replay a session' \
-        verify\t'Check that finished tasks were implemented, tested and reviewed' \
+        session\t'Show what agents did, turn by turn; resume, replay' \
+        verify\t'Check that tasks were implemented, tested, reviewed' \
         trailers\t'Read, check and query the trailers that hold the state' \
-        init\t'Write a configuration with the agents and the test command found here' \
+        init\t'Write a configuration for this repository' \
         sandbox\t'Check what agents and tests can do on this machine' \
         hooks\t'Install git hooks that check task commits and pushes' \
-        tools\t'Let agents use a task\'s files and your configured commands through MCP' \
+        tools\t'Offer a task\'s files and commands to agents (MCP)' \
         install-assets\t'Install manual pages and shell completions' \
         help\t'Open the manual page of a command'
     set -l names (string split -f 1 \t -- $known)
@@ -107,10 +107,10 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d '
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. The output of the tests must name the failed tests'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
 complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'The most characters of the diff that are put into the reviewer\'s prompt [default: 8000]'
-complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel; off uses no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel, and sandbox-exec on macOS; off uses no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
 complete -c git-arborist -n '__git_arborist_in gardener' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in gardener' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
 complete -c git-arborist -n '__git_arborist_in gardener' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
@@ -152,10 +152,10 @@ complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'Te
 complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. The output of the tests must name the failed tests'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
 complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'The most characters of the diff that are put into the reviewer\'s prompt [default: 8000]'
-complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel; off uses no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel, and sandbox-exec on macOS; off uses no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
 complete -c git-arborist -n '__git_arborist_in garden' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in garden' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
 complete -c git-arborist -n '__git_arborist_in garden' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
@@ -198,10 +198,10 @@ complete -c git-arborist -n '__git_arborist_at work' -l test-command -x -d 'Test
 complete -c git-arborist -n '__git_arborist_at work' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. The output of the tests must name the failed tests'
 complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
 complete -c git-arborist -n '__git_arborist_at work' -l diff-limit -x -d 'The most characters of the diff that are put into the reviewer\'s prompt [default: 8000]'
-complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel; off uses no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the Linux kernel, and sandbox-exec on macOS; off uses no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_at work' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
 complete -c git-arborist -n '__git_arborist_at work' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
-complete -c git-arborist -n '__git_arborist_at work' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan'
+complete -c git-arborist -n '__git_arborist_at work' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
 complete -c git-arborist -n '__git_arborist_at work' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_at work' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
 complete -c git-arborist -n '__git_arborist_at work' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
@@ -234,7 +234,7 @@ complete -c git-arborist -n '__git_arborist_at merge' -f -a list -d 'List queued
 complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Show the state of the queue or of one task'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all tasks that can land'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Remove a task from the queue and keep its branch'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Queue a task again after a gate failed, or after you resolved its conflict by a commit on its branch'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Queue a task again, after you have fixed it on its branch'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree to resolve a task\'s conflict, or land the resolution'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show the log of the queue'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a '(__git_arborist_tasks)'
@@ -243,7 +243,7 @@ complete -c git-arborist -n '__git_arborist_at merge' -l priority -x -d 'Priorit
 complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Queue tasks even if they are not complete'
 complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_at merge' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands in tracked files. With \'merge resolve\': also land your changes to files without a conflict'
+complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands in tracked files. With \'merge resolve\', also land changes that you made to files that had no conflict'
 complete -c git-arborist -n '__git_arborist_at merge' -l test-command -x -d 'Test landings with this command if no gates are configured'
 complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Print only the result'
@@ -276,7 +276,7 @@ complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_
 complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Check for more tasks at this interval, until Ctrl-C'
 complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands in tracked files. With \'merge resolve\': also land your changes to files without a conflict'
+complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands in tracked files. With \'merge resolve\', also land changes that you made to files that had no conflict'
 complete -c git-arborist -n '__git_arborist_in merge run' -l test-command -x -d 'Test landings with this command if no gates are configured'
 complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Print only the result'
@@ -299,7 +299,7 @@ complete -c git-arborist -n '__git_arborist_in merge resolve' -f -a '(__git_arbo
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l into -x -a '(__git_arborist_branches)' -d 'The branch that the task was queued for [default: the branch of its run]'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands in tracked files. With \'merge resolve\': also land your changes to files without a conflict'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands in tracked files. With \'merge resolve\', also land changes that you made to files that had no conflict'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l test-command -x -d 'Test landings with this command if no gates are configured'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s q -l quiet -d 'Print only the result'
@@ -332,7 +332,7 @@ complete -c git-arborist -n '__git_arborist_at worktree' -f -a run -d 'Run a pro
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a restore -d 'Restore saved unfinished work'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a sync -d 'Merge the run\'s branch into the branches of tasks; uncommitted changes are kept'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a remove -d 'Remove a worktree and keep its branch'
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a recycle -d 'Free a task\'s lane for the next task, and keep its branch'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a recycle -d 'Free a task\'s lane (a reusable worktree) for the next task, and keep its branch'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a prune -d 'Forget worktrees whose folders were deleted'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a repair -d 'Repair worktrees after folders were moved or processes were killed'
 complete -c git-arborist -n '__git_arborist_at worktree' -f
@@ -341,7 +341,7 @@ complete -c git-arborist -n '__git_arborist_at worktree' -s h -l help -d 'Show w
 # worktree add
 complete -c git-arborist -n '__git_arborist_in worktree add' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l base -x -a '(__git_arborist_branches)' -d 'Where its branch starts [default: the run\'s branch]'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Use one of the run\'s lanes, preferably a free one'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Use a lane (a reusable worktree of the run), preferably a free one'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Accept a name that is not in the plan'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not fetch from the remote of the run\'s branch'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Do not warn about uncommitted changes in the checkout'

@@ -79,7 +79,7 @@ fn find_verb(verb: &OsStr) -> Option<PathBuf> {
 fn unknown_verb(verb: &OsStr) -> Failure {
     let verb = verb.to_string_lossy();
     let failure =
-        Failure::new(Exit::Usage, format!("'{}' is not a command of git arborist", verb.escape_debug()));
+        Failure::new(Exit::Usage, format!("'{}' is not a git arborist command", verb.escape_debug()));
     let known = verbs_on_path();
     match nearest(&verb, known.iter().map(String::as_str)) {
         Some(meant) => failure.hint(format!("did you mean 'git arborist {meant}'?")),

@@ -76,9 +76,9 @@ WORKSPACES
    approved first.
 
 SAVED WORK
-   Commits are saved as they are. Uncommitted files are saved as 'git add' would
-   add them, with the configured filters and line endings, and restored the same
-   way. Ignored files are not saved.
+   Commits are saved as they are. Uncommitted files are saved as 'git add'
+   would add them, with the configured filters and line endings, and restored
+   the same way. Ignored files are not saved.
 
 EXIT STATUS
    1  An item could not be removed.";

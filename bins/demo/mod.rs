@@ -36,7 +36,7 @@ account and no configuration. Each command is printed before it runs, so you
 can repeat it: the run itself, the state of all tasks, the history of one task,
 and the commits.
 
-The reviewer of the demo rejects the first attempt at task T003, to show how a
+The demo's reviewer rejects the first attempt at task T003, to show how a
 second attempt gets the review in its prompt.
 
 The agent is also a runner called 'demo'. Use it to try a plan of your own
@@ -70,7 +70,7 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
         &["arborist", "gardener", "--runner", "demo", "--yes"],
         &["arborist", "state"],
         &["arborist", "state", "T003"],
-        &["log", "--reverse", "--format=%h %s"],
+        &["--no-pager", "log", "--reverse", "--format=%h %s"],
     ];
     for step in steps {
         ui.out(&ui.paint(Tone::Strong, &format!("$ git {}\n", typed(step))));
@@ -80,9 +80,9 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
     }
     let quote = |path: &str| format!("'{}'", path.replace('\'', r"'\''"));
     let (repository, worktrees) = (quote(&shown), quote(&format!("{shown}.arborist")));
-    ui.line(&format!("Look around: cd {repository} && git log -p"));
+    ui.line(&format!("Look around:\n    cd {repository} && git log -p"));
     ui.line(&format!(
-        "The repository and its worktrees stay until you remove them: rm -rf {repository} {worktrees}"
+        "The repository and its worktrees stay until you remove them:\n    rm -rf {repository} {worktrees}"
     ));
     Ok(Exit::Done)
 }

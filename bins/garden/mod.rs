@@ -26,9 +26,10 @@ ready. With -m, describe a task in your own words; no plan is needed.
 
 A task has three steps. In the first, an agent implements it; then the test
 command runs; then a reviewer, usually another agent, approves or rejects the
-change. If a step fails, the next attempt begins with the first step again, and
-its prompt has the output of the tests or the reasons of the reviewer. Each step
-is one commit on this branch. git-arborist-gardener(1) describes the prompts.
+change. If a step fails, the next attempt begins with the first step again,
+and its prompt has the output of the tests or the reasons of the reviewer.
+Each step is one commit on this branch. git-arborist-gardener(1) describes the
+prompts.
 
 The task becomes part of the run of this branch, and a later 'git arborist
 gardener' builds on it. A task that waits for another one cannot be run:

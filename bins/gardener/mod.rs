@@ -27,25 +27,25 @@ use crate::{
 const LONG_ABOUT: &str = "\
 Run all tasks of the plan, in order.
 
-For each task: an agent implements it, the tests run, and a reviewer approves or
-rejects it. If a step fails, the next attempt gets the feedback in its prompt.
---max-retries is the number of attempts; after the last one the task has failed,
-and the run ends unless --keep-going is given. Each step is committed before the
-next one starts. After a crash, run the same command to continue; it does nothing
-if all tasks are done. A continued run keeps the test command and the budgets of
-its session unless you give new ones.
+For each task: an agent implements it, the tests run, and a reviewer approves
+or rejects it. If a step fails, the next attempt gets the feedback in its
+prompt. --max-retries is the number of attempts; after the last one the task
+has failed, and the run ends unless --keep-going is given. Each step is
+committed before the next one starts. After a crash, run the same command to
+continue; it does nothing if all tasks are done. A continued run keeps the
+test command and the budgets of its session unless you give new ones, but not
+the runner.
 
-The plan and the configuration are frozen when the run starts: the copies in its
-first commit are used, even if an agent edits the files. Uncommitted changes to
-the plan become part of that commit. If the files change later, the run stops and
-shows what changed; --accept-changes accepts the new files.
+The plan and the configuration are frozen when the run starts: the copies in
+its first commit are used, even if an agent edits the files. Uncommitted
+changes to them become part of that commit. If the files change later, the run
+stops and shows what changed; --accept-changes accepts the new files.
 
-Before the first task, the tests run once. If they fail, or if their program does
-not exist, the run stops before an agent is called. A new project may start
-without tests. The run says so and starts if the command finds no tests, or if it
-finds no project file such as package.json. It also starts if the command is a
-missing script such as ./run-tests.sh and the repository holds only documents: a
-task can write the script.
+Before the first task, the tests run once. If they fail, or if their program
+does not exist, the run stops before an agent is called. A new project may have
+no tests yet. The run starts, with a note, if the test command finds no tests,
+finds no project file (such as package.json), or is a missing script (such as
+./run-tests.sh) in a repository that holds only documents.
 
 Phases run in order. So do the tasks in a phase, with one exception: adjacent
 tasks that are all marked [P] (parallel) may run at the same time. A task is
@@ -60,57 +60,60 @@ worktree. If a landing would overwrite files that you have changed in the
 checkout, it is parked: later tasks build on it, but your branch does not move
 until you run the command that the summary prints.
 
-With --session-branch, the run has its own branch, arborist/<plan>/<session>, in
-a worktree beside this checkout. The setting session.branch does the same; it is
-on by default in a workspace (several repositories that one plan works on, see
-git-arborist-workspace(1)). Your checkout and its branch are not touched.
-The branch stays when the run ends; use 'git merge' to bring the work into your
-branch. The same command continues the newest session of the plan; --new-run
-starts another.
+With --session-branch, the run has its own branch, arborist/<plan>/<session>,
+in a worktree beside this checkout. The setting session.branch does the same;
+it is on by default in a workspace (several repositories that one plan works
+on, see git-arborist-workspace(1)). Your checkout and its branch are not
+touched. The branch stays when the run ends; use 'git merge' to bring the work
+into your branch. The same command continues the newest session of the plan;
+--new-run starts another.
 
 Ctrl-C stops the agents, commits their unfinished work and exits with 130;
 a second Ctrl-C exits at once. No work is lost, and the interrupted attempt
 does not count. If a task is interrupted three times in a row (by signals,
 crashes, provider outages or internal errors), the run stops with exit code 2;
---retry-failed continues it.";
+--retry-failed continues it.
+
+A git command that gives no answer for 30 minutes is ended. The error names it,
+the attempt does not count, and the same command continues the run.";
 
 const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD
    A prompt names the task and the goal of its phase, then the tasks that it
    depends on and what they changed. It lists documents to read: the plan,
    spec-kit's documents beside it (spec.md, plan.md, constitution.md) and the
-   files that the setting 'context' names. After a failure, the prompt also holds
-   the feedback on all earlier attempts in this run, newest first. For failed
-   tests, that is their names and messages, the test command, its exit code and
-   its log. Templates in .arborist/prompts/implement.md and review.md replace the
-   built-in prompts once you have approved them; see prompts.* in
+   files that the setting 'context' names. After a failure, the prompt also
+   holds the feedback on all earlier attempts in this run, newest first. For
+   failed tests, that is their names and messages, the test command, its exit
+   code and its log. Templates in .arborist/prompts/implement.md and review.md
+   replace the built-in prompts once you have approved them; see prompts.* in
    git-arborist(1). --dry-run -v prints the prompts.
 
    The settings of a runner say how it gets its prompt: as an argument, on
-   standard input or in a file. A prompt of more than 100 KiB is always passed in
-   a file. Agents need not use git. An agent that finds nothing to change ends its
-   reply with 'NOTHING TO DO: <reason>'; otherwise an attempt without changes
-   fails. The last line of a review must be 'APPROVED' or 'REJECTED: <reasons>'.
-   Anything else is a rejection. If the reviewer itself fails three times, the run
-   stops; run the same command to repeat the review.
-   To let your own runner report a rate limit, see runners.*.events in
+   standard input or in a file. A prompt of more than 100 KiB is always passed
+   in a file. Agents need not use git. An agent that finds nothing to change
+   ends its reply with 'NOTHING TO DO: <reason>'; otherwise an attempt without
+   changes fails. The last line of a review must be 'APPROVED' or 'REJECTED:
+   <reasons>'. Anything else is a rejection. If the reviewer itself fails
+   three times, the run stops; run the same command to repeat the review. To
+   let your own runner report a rate limit, see runners.*.events in
    git-arborist(1).
 
 PROTECTED TESTS
-   A task fails if it changes or deletes a file that the setting 'protect' names.
-   It also fails if a test command runs fewer tests than before the task, or
-   skips more. In the plan, '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests]
-   text' allows T007 to change that file and to run fewer tests; --allow does the
-   same for every task that the command runs. See
+   A task fails if it changes or deletes a file that the setting 'protect'
+   names. It also fails if a test command runs fewer tests than before the
+   task, or skips more. In the plan, '- [ ] T007 [allow:tests/old.rs]
+   [allow:fewer-tests] text' allows T007 to change that file and to run fewer
+   tests; --allow does the same for every task that the command runs. See
    'protect' and 'test.allow-fewer' in git-arborist(1).
 
 EXIT STATUS
-   1           A selected task failed or could not run.
-   2           You must act: for example, there is a conflict, a parked landing, a
-               task that has been started twice (in this run, and on a branch of its
-               own), a reviewer that fails, a task that was interrupted three times,
-               a changed plan or configuration, uncommitted changes, or commands to
-               approve.
+   1           A task failed, or the run could not start or had to stop.
+   2           You must act: for example, there is a conflict, a parked
+               landing, a task that was started both in your checkout and in
+               its own worktree, a reviewer that fails, a task that was
+               interrupted three times, a changed plan or configuration,
+               uncommitted changes, or commands to approve.
    3           A run is using this branch already.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 

@@ -62,7 +62,7 @@ pub(crate) struct GardeningArgs {
     #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
     /// The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the
-    /// Linux kernel; off uses no sandbox [default: auto]
+    /// Linux kernel, and sandbox-exec on macOS; off uses no sandbox [default: auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
     /// Where reports are committed
@@ -71,7 +71,7 @@ pub(crate) struct GardeningArgs {
     /// Where logs are kept
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,
-    /// Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan
+    /// Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration
     #[arg(long)]
     allow_dirty: bool,
     /// Start a new run instead of continuing the last one

@@ -9,22 +9,22 @@ pub(super) const LONG_ABOUT: &str = "\
 Install git hooks that check task commits and pushes.
 
 The state of tasks is in commits, so a malformed or a lost commit would change
-the state. commit-msg refuses a message that looks like that of a task commit but
-is not valid; it does not touch other messages. pre-push, and pre-receive on the
-server, refuse pushes that publish such commits, delete or rewind a branch of git
-arborist, or drop commits that record the state of a task. pre-receive sees all
-refs of a push together; installing it removes the update hook that earlier
-versions installed.
+the state. commit-msg refuses a message that looks like that of a task commit
+but is not valid; it does not touch other messages. pre-push, and pre-receive
+on the server, refuse pushes that publish such commits, delete or rewind a
+branch of git arborist, or drop commits that record the state of a task.
+pre-receive sees all refs of a push together; installing it removes the update
+hook that earlier versions installed.
 
 Existing hooks are kept. With git 2.54 or newer, our hooks are added to the
-repository's configuration (hook.arborist-<hook>.command). With older versions,
-an existing hook file is renamed to <hook>.pre-arborist and called first, with
-the same arguments and input; if it refuses, our hook does not run. If
-core.hooksPath is a folder inside the repository, hooks are installed there. If
-it is a folder outside the repository, nothing is written to it; the line to add
-by hand is printed. husky's files get a marked block. Hooks of lefthook and
-pre-commit are called first, and the lines to add to their own configuration are
-printed.
+repository's configuration (hook.arborist-<hook>.command). With older
+versions, an existing hook file is renamed to <hook>.pre-arborist and called
+first, with the same arguments and input; if it refuses, our hook does not
+run. If core.hooksPath is a folder inside the repository, hooks are installed
+there. If it is a folder outside the repository, nothing is written to it; the
+line to add by hand is printed. husky's files get a marked block. Hooks of
+lefthook and pre-commit are called first, and the lines to add to their own
+configuration are printed.
 
 A hook calls git-arborist-hooks at the path where the program was when the hook
 was installed, or else the one on PATH. If the program is missing, the hook
@@ -39,7 +39,7 @@ EXAMPLES
        git arborist hooks install --dry-run
        git arborist hooks install
 
-   Prove that the hooks fire in this worktree
+   Check that the hooks run in this worktree
        git arborist hooks test
 
    See which hooks are installed, and why one does not run
@@ -85,8 +85,8 @@ EXAMPLES
    See which hooks are installed
        git arborist hooks status
 
-   List those that git will not run
-       git arborist hooks status --json | jq -r '.hooks[] | select(.state != \"installed\") | .event'";
+   The state of each hook, for a script
+       git arborist hooks status --json | jq -r '.hooks[] | .event, .state'";
 
 pub(super) const TEST_EXAMPLES: &str = "\
 EXAMPLES

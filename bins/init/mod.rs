@@ -111,7 +111,7 @@ pub fn run(args: InitArgs, ui: &mut Ui) -> Outcome {
 
 /// Installs hooks only if the user agrees. Without a terminal, the question is not asked.
 fn offer_hooks(wish: Hooks, repository: &Repository, ui: &mut Ui) -> Outcome {
-    const QUESTION: &str = "install the hooks that refuse malformed task commits and lost history?";
+    const QUESTION: &str = "Install git hooks? They refuse malformed task commits, and pushes that would delete a run's history.";
     if wish == Hooks::Install {
         return hooks::install(ui);
     }

@@ -21,16 +21,19 @@ use crate::{catalog::about, entry::Outcome, ui::Ui};
 const LONG_ABOUT: &str = "\
 Install manual pages and shell completions.
 
-'cargo install' installs programs only. The manual pages and completions are part of this program; \
-this command writes them to files. Then 'git help arborist' opens the manual, and \
-'git arborist <TAB>' completes commands, options, task ids and branches in bash, zsh and fish.
+'cargo install' installs programs only. The manual pages and completions are
+part of this program; this command writes them to files. Then 'git help
+arborist' opens the manual, and 'git arborist <TAB>' completes commands,
+options, task ids and branches in bash, zsh and fish.
 
-If the program is in a 'bin' folder on PATH, the pages go next to it: from ~/.cargo/bin to \
-~/.cargo/share/man. Otherwise they go below $XDG_DATA_HOME. Completions go to your own folder of each \
-shell. If man or zsh does not look there, the command prints the line to add to your shell's profile.
+If the program is in a 'bin' folder on PATH, the pages go next to it: from
+~/.cargo/bin to ~/.cargo/share/man. Otherwise they go below $XDG_DATA_HOME.
+Completions go to your own folder of each shell. If man or zsh does not look
+there, the command prints the line to add to your shell's profile.
 
-Run it again after an update. A file that this command did not write is not overwritten, and no \
-symbolic link is followed out of the folder that you named, unless --force is given.";
+Run it again after an update. A file that this command did not write is not
+overwritten, and no symbolic link is followed out of the folder that you
+named, unless --force is given.";
 
 const EXAMPLES: &str = "\
 EXAMPLES

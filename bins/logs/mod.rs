@@ -29,10 +29,10 @@ use crate::{catalog, entry::Outcome, scope, ui::Ui};
 const LONG_ABOUT: &str = "\
 Read what agents said and what tests printed.
 
-Each step of a task writes a log: 'implement' and 'review' have the prompt, what
-the agent said, the tools that it called and their output; 'test' has what the
-test command printed. Logs are files, and agents write them in different
-formats. This command finds the right files and prints them as text.
+Each step of a task writes a log: 'implement' and 'review' have the prompt,
+what the agent said, the tools that it called and their output; 'test' has
+what the test command printed. Logs are files, and agents write them in
+different formats. This command finds the right files and prints them as text.
 
 A task that failed or was rejected has another attempt, with its own logs. The
 newest attempt is shown, unless --attempt names another one. With --follow, new
@@ -53,9 +53,9 @@ EXAMPLES
        git arborist logs -f
 
 NOTES
-   Logs are files in the log folder (log-dir) of the checkout in which the run was
-   started. They are not part of the state, and 'git arborist cleanup' removes old
-   ones. The turns of a session are recorded in git as well:
+   Logs are files in the log folder (log-dir) of the checkout in which the run
+   was started. They are not part of the state, and 'git arborist cleanup'
+   removes old ones. The turns of a session are recorded in git as well:
        git arborist session show SESSION --turn 1 --transcript
 
 EXIT STATUS
@@ -264,6 +264,10 @@ fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure>
             None => "start a run with: git arborist gardener".to_owned(),
         };
         return Ok(Failure::new(Exit::No, words).hint(hint));
+    }
+    let later = run.as_ref().and_then(|run| scope::added_later(&folders.repository, run, task));
+    if let Some(failure) = later {
+        return Ok(failure);
     }
     known.extend(logs.into_iter().map(|log| log.task));
     let failure = Failure::new(Exit::No, format!("there is no task '{task}', and no log of it"));

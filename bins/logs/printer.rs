@@ -42,7 +42,7 @@ impl LogPrinter {
     pub(super) fn begin(log: &StepLog, name: &str, ui: &mut Ui) -> io::Result<Self> {
         let attempt = log.attempt.map(|attempt| format!(", attempt {}", attempt.ordinal()));
         let attempt = attempt.unwrap_or_default();
-        let title = format!("=== {} {}{attempt}: {} ===", log.task, log.step.as_str(), visible(name));
+        let title = format!("=== {} {}{attempt}: {}", log.task, log.step.as_str(), visible(name));
         ui.line(&ui.paint(Tone::Strong, &title));
         Ok(Self {
             file: safe_files::open(&log.path)?,

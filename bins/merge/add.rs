@@ -16,7 +16,7 @@ use arborist_core::{
 use clap::Args;
 
 use super::{QueueScopeArgs, document, open::OpenQueue};
-use crate::{clock, entry::Outcome, ui::Ui};
+use crate::{clock, entry::Outcome, scope, ui::Ui};
 
 /// What is to be queued.
 #[derive(Debug, Args)]
@@ -166,19 +166,19 @@ impl TicketMaker<'_> {
             self.without_branch(task)
         })?;
         if state != State::Complete && !self.args.force {
+            let option = self.site.scope_option();
+            let see = format!("see why with: git arborist state {task}{option}");
             let (why, next) = match state {
-                State::Pending => (
-                    format!("'{task}' has not run yet"),
-                    self.site.continuation(self.run).run_apart(task, ""),
-                ),
-                state => (
-                    format!("'{task}' is {}, not complete", state.as_str()),
-                    format!("git arborist state {task}{}", self.site.scope_option()),
-                ),
+                State::Pending => {
+                    let next = self.site.continuation(self.run).run_apart(task, "");
+                    (format!("'{task}' has not run yet"), format!("run it first: {next}"))
+                }
+                State::Failed => (format!("'{task}' has failed, so it cannot land"), see),
+                _ => (format!("'{task}' is not complete, so it cannot land"), see),
             };
             return Err(Failure::new(Exit::No, why)
-                .hint(format!("run this first: {next}"))
-                .hint("to queue it anyway, use --force"));
+                .hint(next)
+                .hint(format!("or queue it anyway: git arborist merge --force {task}{option}")));
         }
         let priority = self.args.priority.map_or(Priority::USUAL, Priority);
         if let Some(old) = old
@@ -209,6 +209,9 @@ impl TicketMaker<'_> {
         if self.run.start.is_none() {
             let words = format!("'{task}' has not run: there is no run of '{}' yet", self.run.scope.branch);
             return Failure::new(Exit::No, words).hint(self.site.hint_without_run(self.run, task));
+        }
+        if let Some(failure) = scope::added_later(&self.site.repository, self.run, task) {
+            return failure;
         }
         let failure = Failure::new(Exit::No, format!("there is no task '{task}'"));
         let planned = self.plan.into_iter().flat_map(Plan::leaves).map(|leaf| leaf.id.as_str());

@@ -23,22 +23,22 @@ const LONG_ABOUT: &str = "\
 Land the branches of finished tasks, in order, without a server or a daemon.
 
 A task that was worked on in its own worktree is complete on its own branch.
-Landing it means merging that branch into the target, which is the branch of the
-run. Gates are commands that must pass first, such as your tests. Tasks that
-depend on a task wait until it has landed.
+Landing it means merging that branch into the target, which is the branch of
+the run. Gates are commands that must pass first, such as your tests. Tasks
+that depend on a task wait until it has landed.
 
-The queue is stored in refs below refs/arborist/queue/. If the command is killed,
-run it again: each task has then landed once or is still queued. 'add' only
-queues tasks, 'run' lands all tasks that can land, and 'git arborist merge TASK'
-does both for one task. A run with several jobs lands its tasks by itself,
-unless merge.auto is false.
+The queue is stored in refs under refs/arborist/queue/. If the command is
+killed, run it again: each task has then landed once or is still queued. 'add'
+only queues tasks, 'run' lands all tasks that can land, and 'git arborist
+merge TASK' does both for one task. A run with several jobs lands its tasks by
+itself, unless merge.auto is false.
 
 Each task becomes one merge commit. The gates run on exactly that commit, in
-their own worktree. Then the target is moved to it, but only if it is still where
-it was. Several tasks are merged on top of each other and tested once. If a gate
-fails, this batch is halved until the bad task is found, and the others land. A
-gate is broken if its command is missing, times out, is killed or runs no tests:
-then nothing lands, and no task is blamed.
+their own worktree. Then the target is moved to it, but only if it is still
+where it was. Several tasks are merged on top of each other and tested once.
+If a gate fails, this batch is halved until the bad task is found, and the
+others land. A gate is broken if its command is missing, times out, is killed
+or runs no tests: then nothing lands, and no task is blamed.
 
 Without merge.gates, the test command is the gate of every landing, together
 with the task's own test commands. Without any of them, a warning says that
@@ -48,24 +48,24 @@ Gates are read from the configuration that the run has accepted, not from the
 file in the checkout. If they differ, nothing lands until you accept the file
 with 'git arborist gardener --accept-changes'.
 
-If a task conflicts, an agent (the runner of steps.resolve) tries to resolve the
-conflict, at most merge.resolve-attempts times. Its resolution is reviewed,
-merged and tested. The trailer Arborist-Resolved-By of the landing, 'list',
-'log' and the summary of the run say who resolved it. If the agent does not
-succeed, the task waits for you, and 'status' shows the conflict.
+If a task conflicts, an agent (the runner of steps.resolve) tries to resolve
+the conflict, at most merge.resolve-attempts times. Its resolution is
+reviewed, merged and tested. The trailer Arborist-Resolved-By of the landing,
+'list', 'log' and the summary of the run say who resolved it. If the agent
+does not succeed, the task waits for you, and 'status' shows the conflict.
 
-'resolve' opens a worktree with the conflict in it. Edit the files there and run
-the same command again: it lands your resolution, tested but without a review,
-because you made it. Changes to files that are not in conflict are listed, and
-land only with --yes: another program may have made them. A resolution that an
-earlier command left in the queue is reviewed before it lands, since any program
-of yours can write a queue entry. Where no reviewer can be called, it is saved
-and not used.
+'resolve' opens a worktree with the conflict in it. Edit the files there and
+run the same command again: it lands your resolution, tested but without a
+review, because you made it. Changes to files that are not in conflict are
+listed, and land only with --yes: another program may have made them. A
+resolution that an earlier command left in the queue is reviewed before it
+lands, since any program of yours can write a queue entry. Where no reviewer
+can be called, it is saved and not used.
 
 If the target is checked out, the checkout is updated too, unless that would
-overwrite changed, staged, untracked or ignored files. In that case the landing
-is parked below refs/arborist/landing/: later landings build on it, and 'status'
-prints the command that updates the checkout.
+overwrite changed, staged, untracked or ignored files. In that case the
+landing is parked below refs/arborist/landing/: later landings build on it,
+and 'status' prints the command that updates the checkout.
 
 Ctrl-C stops gates and agents and exits with 130. Tasks that have not landed
 stay queued, and the interrupted try does not count.";
@@ -74,14 +74,14 @@ const EXAMPLES: &str = "\
 EXIT STATUS
    1           A task did not land, or has waited longer than the setting
                merge.wait-limit allows.
-   2           You must act: a task has a conflict, changed files in your checkout
-               are in the way, a gate cannot run or already fails on the target,
-               or settings wait for your approval.
+   2           You must act: a task has a conflict, changed files in your
+               checkout are in the way, a gate cannot run or already fails on
+               the target, or settings wait for your approval.
    3           Another process is landing on the target.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
-   'merge status' exits with 1 if a gate failed or a task has waited longer than
-   the setting merge.wait-limit allows, and with 2 if you must act.
+   'merge status' exits with 1 if a gate failed or a task has waited longer
+   than the setting merge.wait-limit allows, and with 2 if you must act.
 
 EXAMPLES
    Land a finished task now
@@ -135,7 +135,7 @@ enum Verb {
     Run(run::QueueRunArgs),
     /// Remove a task from the queue and keep its branch
     Drop(TaskArgs),
-    /// Queue a task again after a gate failed, or after you resolved its conflict by a commit on its branch
+    /// Queue a task again, after you have fixed it on its branch
     Retry(TaskArgs),
     /// Open a worktree to resolve a task's conflict, or land the resolution
     Resolve(ResolveArgs),

@@ -14,7 +14,7 @@ use arborist_core::{
     process::{Cancel, FileLock},
     progress::{Boxes, NodeProgress, Progress},
     queue::{
-        FanIn, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
+        FanIn, GET_BACK, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
         TicketOutcome as Became, TicketState,
     },
     run::{require_given, test_approval},
@@ -40,7 +40,7 @@ const TEST_COMMAND: &str = "test-command";
 pub(crate) struct LandingArgs {
     #[command(flatten)]
     pub(super) scope: QueueScopeArgs,
-    /// Approve commands in tracked files. With 'merge resolve': also land your changes to files without a conflict
+    /// Approve commands in tracked files. With 'merge resolve', also land changes that you made to files that had no conflict
     #[arg(long)]
     pub(super) yes: bool,
     /// Test landings with this command if no gates are configured
@@ -413,6 +413,7 @@ pub(super) fn conclude(
         ui.warn(&plain_text(&format!("a landing is parked: {}", parking.why)));
         ui.hint(&format!("to land it, run: {}", parking.command));
         if parking.command.contains("stash") {
+            ui.hint(GET_BACK);
             ui.hint(&format!("or commit your changes, then run: {}", site.command("run")));
         }
     }

@@ -8,8 +8,8 @@ use arborist_core::{
     message::plain_text,
     name::TaskId,
     queue::{
-        LogEntry, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState, arrange,
-        waits_for,
+        GET_BACK, LogEntry, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState,
+        arrange, land_after_stash, waits_for,
     },
 };
 
@@ -230,15 +230,15 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
             Some(format!("finish or cancel it, as 'git status' says, then run: {}", site.command("run")))
         }
         TicketState::Parked { .. } => Some(format!(
-            "stash your changes in the checkout of {into} and update it: git stash -u && git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: {}",
-            into.landing_ref(),
+            "stash your changes in the checkout of {into} and update it: {}\n{GET_BACK}\nor commit them, then run: {}",
+            land_after_stash("", into),
             site.command("run")
         )),
         TicketState::Waiting if listed.ticket.held.is_some() => {
             Some(format!("fix the gate, then run: {}", site.command("run")))
         }
         TicketState::Red { with, .. } if !with.is_empty() => Some(format!(
-            "{task} passes alone, but fails together with tasks that landed before it\nto fix it, open its worktree: git arborist worktree add {task}\nmerge {into} there, commit the fix, then land it: {} && {}\nor start it over on top of what has landed: {}",
+            "to fix it, open its worktree and merge {into}: git arborist worktree add {task} && git arborist worktree run {task} -- git merge {into}\ncommit the fix there, then land it: {} && {}\nor start it over on top of what has landed: {}",
             site.command(&format!("retry {task}")),
             site.command("run"),
             site.start_over(run, task),
@@ -376,7 +376,7 @@ fn outcome_word(entry: &LogEntry) -> &str {
 
 fn more_words(entry: &LogEntry) -> String {
     match entry.outcome.as_str() {
-        "escalated" => format!("{}; a person is needed", entry.words),
+        "escalated" => format!("{}; you must resolve it", entry.words),
         _ => entry.words.clone(),
     }
 }

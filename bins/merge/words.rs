@@ -12,7 +12,7 @@ use arborist_core::{
 use super::open::OpenQueue;
 use crate::ui::{Tone, Ui};
 
-const PERSON_NEEDED: &str = "; a person is needed";
+const PERSON_NEEDED: &str = "; you must resolve it";
 
 /// One word for it.
 pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
@@ -69,14 +69,14 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         }
         TicketOutcome::Red { failing, with } if with.is_empty() => {
             format!(
-                "{task} did not land: the gate '{}' failed: {}, see {}",
+                "{task} did not land: the gate '{}' failed: {} (log: {})",
                 failing.gate.name, failing.why, failing.log
             )
         }
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             format!(
-                "{task} passes alone, but fails together with {}: {}, see {}",
+                "{task} passes alone, but fails together with {}: {} (log: {})",
                 with.join(", "),
                 failing.why,
                 failing.log
@@ -87,7 +87,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
                 Some(repo) => format!("failed in '{repo}' before it"),
                 None => "fails on the target too".into(),
             };
-            format!("{task} is waiting: the gate '{}' {place}, see {}", failing.gate.name, failing.log)
+            format!("{task} is waiting: the gate '{}' {place} (log: {})", failing.gate.name, failing.log)
         }
         TicketOutcome::Broken { failing } => {
             format!("{task} is waiting: the gate '{}' could not run: {}", failing.gate.name, failing.why)
@@ -120,7 +120,7 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bo
             let is_escalated = matches!(**outcome, TicketOutcome::Conflict { escalated: true, .. });
             let line = match (is_new, is_escalated) {
                 (false, false) => return,
-                (false, true) => format!("{task} needs a person to resolve the conflict"),
+                (false, true) => format!("{task} has a conflict that you must resolve"),
                 (true, _) => sentence(ticket, outcome),
             };
             let line = ui.paint(tone, &line);

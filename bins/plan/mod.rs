@@ -27,23 +27,23 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 const LONG_ABOUT: &str = "\
 Show, check and convert a plan.
 
-A plan is a tree of tasks, written as a Markdown list or as JSON. A task has an
-id, a title and, indented below it, more words for the agent. A heading that has
-tasks below it is a phase.
+A plan is a tree of tasks, written as a Markdown list or as JSON. A task has
+an id, a title and, indented below it, more words for the agent. A heading
+that has tasks below it is a phase.
 
 The order follows from the file. A phase starts when the phase before it is
 complete. Within a phase, a task waits for the tasks above it. The mark [P]
-(parallel) changes that: neighbours that all have it do not wait for each other.
-'(depends on T001)' names tasks that a task waits for in addition. Two tasks
-that name the same file do not run at once.
+(parallel) changes that: neighbours that all have it do not wait for each
+other. '(depends on T001)' names tasks that a task waits for in addition. Two
+tasks that name the same file do not run at once.
 
 A wave is a group of tasks that can run at the same time. --waves lists the
-waves. --explain shows why a task waits, with the line of the plan that says so.
---check looks for mistakes.
+waves. --explain shows why a task waits, with the line of the plan that says
+so. --check looks for mistakes.
 
-A run uses the plan as it was when the run began. If you change the file later,
-'git arborist gardener' shows the difference and stops, until you accept it with
---accept-changes.";
+A run uses the plan as it was when the run began. If you change the file
+later, 'git arborist gardener' shows the difference and stops, until you
+accept it with --accept-changes.";
 
 const EXAMPLES: &str = "\
 WHAT IS READ

@@ -95,9 +95,9 @@ pub(super) fn summary(plan: &Plan) -> Vec<String> {
     }
     let waves = plan.waves(|task| task.mark.is_settled()).len();
     let mut lines = vec![format!(
-        "{} in {}: {}{}",
+        "{}{}: {}{}",
         counted(tasks, "task"),
-        counted(phases, "phase"),
+        if phases == 0 { String::new() } else { format!(" in {}", counted(phases, "phase")) },
         if parts.is_empty() { "nothing to do".into() } else { parts.join(", ") },
         match waves {
             0 => String::new(),

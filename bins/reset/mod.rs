@@ -205,6 +205,9 @@ fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failur
             Failure::new(Exit::No, words).hint(format!("see all tasks with: git arborist state{scope}"))
         );
     }
+    if let Some(failure) = scope::added_later(repository, run, task) {
+        return Ok(failure);
+    }
     let options = TypedOptions { tree: scope, ..TypedOptions::default() };
     let known = run.tasks.iter().map(|history| history.id.as_str());
     Ok(GardenerError::no_task(task, known).with_options(options).into())

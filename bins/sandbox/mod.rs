@@ -24,17 +24,17 @@ use crate::{
 const LONG_ABOUT: &str = "\
 Check what agents and tests can do on this machine.
 
-Agents, reviewers, tests, gates, set-up commands and your pre-commit hook run in
-a sandbox. They can write only to their worktree, to the files in which the agent
-program keeps its sessions and its login, to caches of package managers and to
-temporary files. They can read your other files and use the network, unless the
-configuration forbids it.
+Agents, reviewers, tests, gates, set-up commands and your pre-commit hook run
+in a sandbox. They can write only to their worktree, to the files in which the
+agent program keeps its sessions and its login, to caches of package managers
+and to temporary files. They can read your other files and use the network,
+unless the configuration forbids it.
 
-Linux offers two sandboxes. bubblewrap (bwrap) can also hide files and close the
-network. Landlock only protects files against changes. The mode 'auto' uses bwrap
-if it works, or else Landlock; the modes 'bwrap' and 'landlock' refuse to run
-without it; 'off' sets no limits. On macOS, 'auto' uses sandbox-exec. What works
-depends on the kernel and on the installed programs.
+Linux offers two sandboxes. bubblewrap (bwrap) can also hide files and close
+the network. Landlock only protects files against changes. The mode 'auto'
+uses bwrap if it works, or else Landlock; the modes 'bwrap' and 'landlock'
+refuse to run without it; 'off' sets no limits. On macOS, 'auto' uses
+sandbox-exec. What works depends on the kernel and on the installed programs.
 
 In every mode, sandbox.max-file-size and sandbox.max-processes limit how large
 a file may become and how many processes a program may have. Neither is set by

@@ -46,9 +46,9 @@ what each turn changed and go back to it. Records are commits below
 refs/arborist/sessions/, which can be pushed and fetched.
 
 A session branch is a branch for one session, arborist/<plan>/<session>. A run
-works on one with --session-branch, and always in a workspace. It is checked out
-in a worktree beside your checkout, which stays as it is. Use 'git merge' to
-bring the work into your branch.
+works on one with --session-branch, and always in a workspace. It is checked
+out in a worktree beside your checkout, which stays as it is. Use 'git merge'
+to bring the work into your branch.
 
 'resume' continues a session that was paused, has crashed or has failed. With
 --turn it first puts the files back as they were after that turn; later turns
@@ -80,8 +80,8 @@ EXAMPLES
    Continue a session; your checkout is not touched
        git arborist session resume 3f9a
 
-   Continue an unfinished session in a fresh clone; its branches and records are
-   fetched from its remotes
+   Continue an unfinished session in a fresh clone; its branches and records
+   are fetched from its remotes
        git clone <url> && cd <repository> && git arborist session resume
 
    Continue from an earlier turn; later turns stay in history
@@ -101,7 +101,7 @@ EXAMPLES
 
    Record the session of your own program
        id=$(git arborist session start --pipeline mine)
-       git arborist session turn --session \"$id\" --node T001 --model sonnet -m 'Add a schema'
+       git arborist session turn --session \"$id\" --node T001 -m 'Add a schema'
        git arborist session end --session \"$id\"
 
 EXIT STATUS

@@ -79,7 +79,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let branch = &record.context.branch;
     let follow = Follow::find(&opened.repository, record)?;
     let history = follow.history()?;
-    refuse_other(record, &history)?;
+    refuse_other(record, &history, args.turn)?;
     if let Some(start) = &history.start {
         brought::require(&opened, &wishes, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
     }
@@ -257,7 +257,7 @@ fn refuse(
         SessionState::Complete if turn.is_none() => {
             let words = format!("session '{session}' is complete: there is nothing to continue");
             Err(Failure::new(Exit::No, words).hint(format!(
-                "go back to a turn of it: git arborist session resume {session} --turn <number>"
+                "see its turns with: git arborist session turns {session}\nthen go back to one, for example: git arborist session resume {session} --turn 1"
             )))
         }
         _ => Ok(()),
@@ -265,14 +265,15 @@ fn refuse(
 }
 
 /// Refuses if the branch has another run: it can have only one at a time.
-fn refuse_other(record: &Record, history: &Run) -> Result<(), Failure> {
+fn refuse_other(record: &Record, history: &Run, turn: Option<u32>) -> Result<(), Failure> {
     let (session, branch) = (&record.session, &record.context.branch);
     match &history.start {
         Some(start) if start.session == *session => Ok(()),
         Some(start) => {
-            let words = format!("another run has started on '{branch}' since: session '{}'", start.session);
+            let words = format!("session '{}' is newer and uses '{branch}' now", start.session);
             Err(Failure::new(Exit::Person, words).hint(format!(
-                "start a new session from one of its turns: git arborist session replay {session} --turn <number>"
+                "start a new session from that turn: git arborist session replay {session} --turn {}",
+                turn.unwrap_or(1)
             )))
         }
         None => Err(Failure::new(

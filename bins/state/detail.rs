@@ -2,10 +2,10 @@
 
 use arborist_core::{
     history::{EXCERPTS, Event, FAILED, FAILED_TESTS, HandMerge, INTERRUPTED, State, TaskHistory},
-    message::{BodySection, Key, plain_text},
+    message::{BodySection, Key, Step, plain_text},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
-    queue::Ticket,
+    queue::{GET_BACK, Ticket, land_after_stash},
 };
 
 use super::{StateView, remark, tree};
@@ -51,7 +51,10 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
 fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
     let mut facts = vec![("state", state_words(view, standing))];
     facts.extend(failure_facts(view, standing));
-    facts.extend(next_command(view, standing).map(|command| ("next", command)));
+    let next = next_command(view, standing);
+    let is_stashed = next.as_ref().is_some_and(|command| command.contains(" stash "));
+    facts.extend(next.map(|command| ("next", command)));
+    facts.extend(is_stashed.then(|| ("", GET_BACK.to_owned())));
     let phase =
         standing.planned.and_then(|task| task.parent.as_ref()).and_then(|parent| view.progress.find(parent));
     facts.extend(phase.map(|phase| ("phase", plain_text(phase.name))));
@@ -70,7 +73,9 @@ fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str
     }
     let branches = view.branches.iter().map(|(repo, branch)| ("branch", format!("{branch} in {repo}")));
     facts.extend(branches);
-    facts.extend(view.log.clone().map(|log| ("agent log", plain_text(&log))));
+    let unfinished = view.logs.unfinished.iter().filter(|unfinished| unfinished.step == Step::Review);
+    facts.extend(unfinished.map(|review| ("review log", plain_text(&review.log))));
+    facts.extend(view.logs.implement.iter().map(|log| ("agent log", plain_text(log))));
     facts
 }
 
@@ -105,6 +110,9 @@ fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'st
         return vec![("why", tree::one_line(&why))];
     }
     let is_over = standing.state.is_settled() && standing.state != State::Failed;
+    if let Some(unfinished) = view.logs.unfinished.as_ref().filter(|_| !is_over && !view.work.has(standing)) {
+        return vec![("why", plain_text(&unfinished.words()))];
+    }
     let Some(history) = standing.history.filter(|_| !is_over && !view.work.has(standing)) else {
         return Vec::new();
     };
@@ -129,10 +137,7 @@ fn next_command(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Option<Str
     }
     let next = view.continuation.next(standing, view.find_ticket(standing));
     if view.parked.is_some() && (next.is_some() || view.is_parked(standing)) {
-        return Some(format!(
-            "git stash -u && git merge --ff-only --no-overwrite-ignore {}",
-            view.run.scope.branch.landing_ref()
-        ));
+        return Some(land_after_stash("", &view.run.scope.branch));
     }
     next
 }

@@ -7,12 +7,13 @@ mod remark;
 pub mod remote;
 mod scope;
 mod source;
+mod task_logs;
 mod tree;
 mod unpushed;
 
 use std::{
     collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use arborist_core::{
@@ -20,13 +21,13 @@ use arborist_core::{
     gardener::{LostBranch, find_due_phase, find_lost_branches},
     git::{Config, Ref, Repository},
     history::{ReadAhead, Run, RunScope, State, TaskHistory},
-    message::{Step, nearest},
+    message::nearest,
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
     process::shell_word,
     progress::{NodeProgress, Progress, RunTotals, Share},
     queue::{OtherBranches, OtherRun, Store, Ticket},
-    record::{StepLog, Unfinished},
+    record::Unfinished,
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
     settings::Settings,
@@ -34,6 +35,7 @@ use arborist_core::{
 };
 use clap::Parser;
 
+use self::task_logs::TaskLogs;
 use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
@@ -73,30 +75,30 @@ review failed, and where the logs are.
 
 A task that is 'ready' can start: everything that it waits for is complete and
 has landed. A 'pending' task waits for another task or phase, which is named.
-'git arborist plan --explain TASK' shows the line of the plan that says so. If a
-task was complete and its commits are no longer on the branch, because the
-branch was reset or rewritten, the last of them is named.
-'implementing', 'testing' and 'reviewing' name the step that runs now. A
-'paused' task was started, and no run is working on it: the next run continues
-it. 'interrupted' means that you, a crash or an outage stopped its last attempt,
-which does not count.
+'git arborist plan --explain TASK' shows the line of the plan that says so. If
+a task was complete and its commits are no longer on the branch, because the
+branch was reset or rewritten, the last of them is named. 'implementing',
+'testing' and 'reviewing' name the step that runs now. A 'paused' task was
+started, and no run is working on it: the next run continues it. 'interrupted'
+means that you, a crash or an outage stopped its last attempt, which does not
+count.
 
-A task is 'complete' when all its steps have passed. 'not landed' means that its
-branch is not merged yet: tasks that depend on it wait until it is. 'parked'
-means that it is merged, but changes in your checkout are in the way. A task has
-'failed' when all its attempts are used up; 'git arborist gardener
+A task is 'complete' when all its steps have passed. 'not landed' means that
+its branch is not merged yet: tasks that depend on it wait until it is.
+'parked' means that it is merged, but changes in your checkout are in the way.
+A task has 'failed' when all its attempts are used up; 'git arborist gardener
 --retry-failed' tries again. A 'skipped' task is marked so in the plan.
 
-Two states need your decision. A task is 'forked' if two branches with different
-results for it were merged: decide with 'git arborist reset TASK'. It is
-'reverted' if you merged its branch but its changes are not there, because the
-merge was reverted or took nothing of it ('-s ours'): 'git arborist state TASK'
-says what to do.
+Two states need your decision. A task is 'forked' if two branches with
+different results for it were merged: decide with 'git arborist reset TASK'.
+It is 'reverted' if you merged its branch but its changes are not there,
+because the merge was reverted or took nothing of it ('-s ours'): 'git
+arborist state TASK' says what to do.
 
 With --remote, the plan is one that workers share ('git arborist work'): shown
-are the tasks at the remote, how many land in an hour, what the landed ones cost,
-who works on which task, where and since when, and the last sign of life of each
-worker, by its own clock.";
+are the tasks at the remote, how many land in an hour, what the landed ones
+cost, who works on which task, where and since when, and the last sign of life
+of each worker, by its own clock.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
@@ -162,8 +164,8 @@ pub(crate) struct StateView<'a> {
     home: Option<PathBuf>,
     /// The branches of the selected task in other repositories, if its work has not landed there.
     branches: Vec<(RepoName, BranchName)>,
-    /// The log of the last implement step of the selected task.
-    log: Option<String>,
+    /// The logs of the selected task.
+    logs: TaskLogs,
     options: StateOptions,
 }
 
@@ -234,9 +236,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let of = (run, found.plan.as_ref());
     let LostWork { lost, lost_branches, tickets } =
         LostWork::find(&repository, &settings, of, &mut progress)?;
-    let log = match (&home, options.tasks.as_slice()) {
-        (Some(home), [task]) if run.find(task).is_some() => last_log(home, &settings, task),
-        _ => None,
+    let logs = match (&home, options.tasks.as_slice()) {
+        (Some(home), [task]) => TaskLogs::find(&repository, &settings, (home, run, task)),
+        _ => TaskLogs::default(),
     };
     let branches = match (kind, options.tasks.as_slice()) {
         (Kind::Text, [task]) => branches::find(&repository, &settings, run, task)?,
@@ -262,10 +264,10 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         due_phase,
         home,
         branches,
-        log,
+        logs,
         options,
     };
-    view.refuse_unknown(found.plan.as_ref(), &selection)?;
+    view.refuse_unknown(&repository, found.plan.as_ref(), &selection)?;
     view.show(ui, kind)?;
     if run.start.is_none()
         && !is_asked
@@ -349,14 +351,6 @@ fn read(
     }
     let work = ActiveWork::find(repository, &scope.branch, refs);
     Ok((work, Run::scan_listed(repository, scope, ahead, refs.to_vec())?, parked))
-}
-
-/// The newest log of a task's implement step, which no trailer names.
-fn last_log(home: &Path, settings: &Settings, task: &TaskId) -> Option<String> {
-    let folder = settings.text("log-dir").unwrap_or("spec/logs");
-    let logs = StepLog::list(&home.join(folder).canonicalize().ok()?, Some(task)).ok()?;
-    let newest = logs.into_iter().rfind(|log| log.step == Step::Implement)?;
-    Some(format!("{folder}/{}", newest.path.file_name()?.to_string_lossy()))
 }
 
 /// How to show it.
@@ -446,10 +440,18 @@ impl StateView<'_> {
     }
 
     /// Refuses unknown tasks. `selection` has the options that select the run, as they were typed.
-    fn refuse_unknown(&self, plan: Option<&Plan>, selection: &str) -> Result<(), Failure> {
+    fn refuse_unknown(
+        &self,
+        repository: &Repository,
+        plan: Option<&Plan>,
+        selection: &str,
+    ) -> Result<(), Failure> {
         let Some(unknown) = self.options.tasks.iter().find(|id| self.progress.find(id).is_none()) else {
             return Ok(());
         };
+        if let Some(failure) = crate::scope::added_later(repository, self.run, unknown) {
+            return Err(failure);
+        }
         let place = if plan.is_some() { "the plan or the history" } else { "the history" };
         let failure =
             Failure::new(Exit::No, format!("no task '{unknown}' in {place} of '{}'", self.run.scope.branch));

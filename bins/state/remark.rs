@@ -18,8 +18,8 @@ pub(super) fn busy_words(doing: &StepStatus) -> String {
     format!("attempt {}, {by}, started {}", doing.attempt.ordinal(), clock::ago(doing.since))
 }
 
-/// The remark: attempt, age, what it waits for.
-pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
+/// The remark: attempt, age, what it waits for; and why the task failed.
+pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> (String, Option<String>) {
     let mut parts = Vec::new();
     let pause = standing.pause().filter(|_| !view.work.has(standing));
     let is_told = pause.as_ref().is_some_and(|pause| pause.contains("interrupted"));
@@ -69,9 +69,7 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Strin
     if !standing.waits_for.is_empty() && !standing.state.is_settled() {
         parts.push(format!("waits for {}", list(&standing.waits_for, ", ")));
     }
-    let remark = parts.join(", ");
-    let reason = last.filter(|_| standing.state == State::Failed).and_then(reason);
-    reason.map_or_else(|| remark.clone(), |reason| format!("{remark}: {reason}"))
+    (parts.join(", "), last.filter(|_| standing.state == State::Failed).and_then(reason))
 }
 
 /// Why a task failed, in one line.

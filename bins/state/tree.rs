@@ -7,6 +7,7 @@ use arborist_core::{
     message::{Status, plain_text},
     plan::usual_places,
     progress::{NodeProgress, Share},
+    queue::{GET_BACK, land_after_stash},
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -209,13 +210,10 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
         ui.line(&ui.paint(Tone::Busy, &format!("a run is active: {}", holder.process_words())));
     }
     if view.parked.is_some() {
-        let landing = view.run.scope.branch.landing_ref();
-        let words = "a landing is waiting, because your changed files are in the way: stash them, and land it\n  git stash -u";
+        let command = land_after_stash("", &view.run.scope.branch);
+        let words = "a landing waits: your changed files are in its way. Stash them, and land it";
         let or = "or commit them, and run\n  git arborist merge run";
-        ui.line(&ui.paint(
-            Tone::Busy,
-            &format!("{words} && git merge --ff-only --no-overwrite-ignore {landing}\n{or}"),
-        ));
+        ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  {command}\n{GET_BACK}\n{or}")));
     }
     if let Some(line) = origin(view) {
         ui.line(&ui.paint(Tone::Dim, &line));
@@ -254,10 +252,12 @@ fn origin(view: &StateView<'_>) -> Option<String> {
 fn show_phase(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) {
     let is_running = has_work_below(view, standing);
     let is_begun = standing.state.is_under_way() && has_left_below(view, standing);
+    let is_parked = tasks_below(view, standing).into_iter().any(|task| view.is_parked(task));
     let (fancy, plain, tone, state) = match standing.state {
         _ if is_running => ("▶", ">", Tone::Busy, "running"),
         _ if is_begun => ("·", ".", Tone::Dim, "started"),
         State::Pending => ("·", ".", Tone::Dim, ""),
+        State::Complete if is_parked => ("▶", ">", Tone::Busy, "parked"),
         State::Implementing => ("·", ".", Tone::Dim, "waiting to land"),
         state => {
             let (mark, tone) = mark(ui, view, standing);
@@ -311,11 +311,21 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
         state if view.work.has(standing) => state.as_str(),
         _ => standing.word(),
     };
-    let remark = doing.map_or_else(|| remark(view, standing), |doing| busy_words(&doing));
+    let (remark, reason) = doing.map_or_else(|| remark(view, standing), |doing| (busy_words(&doing), None));
     let used = indent.len() + 2 + ids + 1 + used + pad + 2 + STATE + 1;
-    let (remark, below) = match columns.width {
-        Some(width) => placed(&remark, width, used, indent.len() + 4),
-        None => (remark, None),
+    let whole = reason.as_ref().map_or_else(|| remark.clone(), |reason| format!("{remark}: {reason}"));
+    let (remark, below) = match (columns.width, reason) {
+        // A reason of which only the start fits beside the state says nothing.
+        (Some(width), Some(reason)) if used + whole.width() > width => {
+            let (remark, below) = placed(&remark, width, used, indent.len() + 4);
+            let reason = rest_of(&reason, width, indent.len() + 4);
+            (
+                remark,
+                Some(below.map_or_else(|| reason.clone(), |below| format!("{below}\n{indent}    {reason}"))),
+            )
+        }
+        (Some(width), _) => placed(&whole, width, used, indent.len() + 4),
+        (None, _) => (whole, None),
     };
     // An id that leaves no room for the other columns is on its own line, so that it can be copied.
     let (mut mark, mut id) = (ui.paint(tone, mark), standing.id.as_str());
@@ -323,7 +333,9 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
         ui.line(&format!("{indent}{mark} {id}"));
         (mark, id) = (" ".to_owned(), "");
     }
-    let state = ui.paint(tone, &format!("{word:<STATE$}"));
+    // Without a remark, no spaces follow: colours would keep them from being removed.
+    let width = if remark.is_empty() { 0 } else { STATE };
+    let state = ui.paint(tone, &format!("{word:<width$}"));
     let line = format!("{indent}{mark} {id:<ids$} {name}{:pad$}  {state} {remark}", "");
     ui.line(line.trim_end());
     if let Some(below) = below {
@@ -369,23 +381,37 @@ pub(super) fn mark(ui: &Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) -
 pub(super) fn show_event(ui: &mut Ui, event: &Event) {
     let tone = if event.is_failure() { Tone::Bad } else { Tone::Good };
     let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));
-    let told = in_attempts(event, plain_text(&event.subject.text));
+    let told = words_of(event);
     let told = ui.width().map_or_else(|| told.clone(), |width| rest_of(&told, width, BEFORE_WORDS));
+    let status = if told.is_empty() { 0 } else { 16 };
     let line = format!(
         "      {} {:>4} {attempt:<3} {} {told}",
         ui.paint(Tone::Busy, &event.commit.short()),
         clock::age(event.time),
-        ui.paint(tone, &format!("{:<16}", event.status())),
+        ui.paint(tone, &format!("{:<status$}", status_word(event))),
     );
     ui.line(line.trim_end());
 }
 
-/// The subject of a failed task counts all its attempts as retries.
-fn in_attempts(event: &Event, subject: String) -> String {
-    match subject.strip_suffix(" retries").filter(|_| event.status() == Status::Failed) {
+/// The status of a commit for people. An interrupted attempt is recorded like a failed one, but does not count.
+fn status_word(event: &Event) -> String {
+    if event.is_interruption() { "interrupted".to_owned() } else { event.status().to_string() }
+}
+
+/// What the subject of a commit adds to its status and the name of its task, which are shown elsewhere.
+fn words_of(event: &Event) -> String {
+    let subject = plain_text(&event.subject.text);
+    // Other commits have free texts.
+    let has_name = !matches!(event.status(), Status::Turn | Status::Plan | Status::RunStart);
+    let Some((_, more)) = subject.rsplit_once('"').filter(|_| has_name) else { return subject };
+    let more = more.trim();
+    let more = more.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(more);
+    let more = more.strip_prefix("failed, ").unwrap_or(more);
+    // The subject of a failed task counts all its attempts as retries.
+    match more.strip_suffix(" retries").filter(|_| event.status() == Status::Failed) {
         Some(counted) if counted.ends_with(" 1") => format!("{counted} attempt"),
         Some(counted) => format!("{counted} attempts"),
-        None => subject,
+        None => more.to_owned(),
     }
 }
 

@@ -10,10 +10,10 @@ use crate::catalog;
 const LONG_ABOUT: &str = "\
 Let agents use a task's files and your configured commands through MCP.
 
-Agents use the tools of other programs through MCP (Model Context Protocol). This
-command is an MCP server on standard input and output. Through it an agent reads,
-writes, edits and searches the files of its task, and runs the commands that you
-have named in the configuration.
+Agents use the tools of other programs through MCP (Model Context Protocol).
+This command is an MCP server on standard input and output. Through it an
+agent reads, writes, edits and searches the files of its task, and runs the
+commands that you have named in the configuration.
 
 The name of a tool begins with the name of a repository, as in
 backend__read_file, so an agent can work in several repositories at once. The
@@ -30,10 +30,10 @@ EXAMPLES
        git arborist gardener --tools
 
    Give the tools to an agent that you start yourself
-       claude --mcp-config '{\"mcpServers\":{\"arborist\":{\"command\":\"git\",\"args\":[\"arborist\",\"tools\"]}}}'
+       claude mcp add arborist -- git arborist tools
 
    Two repositories, and a command in one of them
-       git arborist tools --root backend=../backend --root frontend=. --command 'backend:run-tests=cargo test'
+       git arborist tools --root api=../api --root web=. --command 'api:test=make'
 
 TOOLS
    For each repository, by its name

@@ -12,15 +12,15 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 const LONG_ABOUT: &str = "\
 Read, check and query the trailers that hold the state.
 
-Each step of a task is a commit. Its subject names the branch, the task and what
-happened, as in 'task(main@T001@test-pass)'. The last lines of the message are
-trailers, such as 'Arborist-Test: pass', in the format of 'Signed-off-by:'. The
-state of a task is read from them and stored nowhere else.
-git-arborist-trailers(5) describes the format.
+Each step of a task is a commit. Its subject names the branch, the task and
+what happened, as in 'task(main@T001@test-pass)'. The last lines of the
+message are trailers, such as 'Arborist-Test: pass', in the format of
+'Signed-off-by:'. The state of a task is read from them and stored nowhere
+else. git-arborist-trailers(5) describes the format.
 
-Only a message that follows the format exactly counts. A message that only looks
-like it is ignored, and 'check' reports it. 'parse' prints the trailers of one
-message, and 'log' lists the task commits of a history.
+Only a message that follows the format exactly counts. A message that only
+looks like it is ignored, and 'check' reports it. 'parse' prints the trailers
+of one message, and 'log' lists the task commits of a history.
 
 Messages are read by fixed rules, whatever git's own configuration of trailers
 says, so every clone sees the same state.";
@@ -37,7 +37,7 @@ EXAMPLES
        git arborist trailers check --file message.txt
 
    List the failed tests of a task in the last two weeks
-       git arborist trailers log --task T001 --step test --result fail --since '2 weeks ago'
+       git arborist trailers log --task T001 --result fail --since '2 weeks ago'
 
 EXIT STATUS
    1  'trailers check' found a message that is not valid.";

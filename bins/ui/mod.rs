@@ -249,7 +249,10 @@ impl Ui {
         }
         self.err(&format!("{question} [y/N] "));
         let mut answer = String::new();
-        let _ = io::stdin().read_line(&mut answer);
+        if io::stdin().read_line(&mut answer).unwrap_or(0) == 0 {
+            // The input has ended, so no line break was typed.
+            self.err("\n");
+        }
         Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 

@@ -22,24 +22,24 @@ use crate::{
 const LONG_ABOUT: &str = "\
 Check that finished tasks were implemented, tested and reviewed.
 
-For every task that was completed or landed in the range, history is read again
-and checked: the steps are there and in order, what was tested and approved is
-what was completed, protected files were changed only with permission, a landing
-is nothing but the merge of its target and the task, and its gates passed on the
-tree that landed. Records of sessions and of the merge queue are compared with
-history.
+For every task that was completed or landed in the range, history is read
+again and checked: the steps are there and in order, what was tested and
+approved is what was completed, protected files were changed only with
+permission, a landing is nothing but the merge of its target and the task, and
+its gates passed on the tree that landed. Records of sessions and of the merge
+queue are compared with history.
 
-Any clone can be verified. A check whose records are not in the clone is listed
-as 'not checked': it has neither passed nor failed, and a hint says how to fetch
-what is missing. Commits that people made
-between those of a run are listed, but are not a problem. Nothing is changed.
+Any clone can be verified. A check whose records are not in the clone is
+listed as 'not checked': it has neither passed nor failed, and a hint says how
+to fetch what is missing. Commits that people made between those of a run are
+listed, but are not a problem. Nothing is changed.
 
 Without signatures, anyone who can push can write a branch that looks like the
-work of a run. With 'git config arborist.sign true', task commits, landings and
-records are signed by git's own configuration (gpg.format, user.signingKey).
---signed accepts only signers that the verifying machine knows: keys of GPG, or
-those in the file gpg.ssh.allowedSignersFile. Use a file that the verified branch
-cannot change.";
+work of a run. With 'git config arborist.sign true', task commits, landings
+and records are signed by git's own configuration (gpg.format,
+user.signingKey). --signed accepts only signers that the verifying machine
+knows: keys of GPG, or those in the file gpg.ssh.allowedSignersFile. Use a
+file that the verified branch cannot change.";
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -63,8 +63,9 @@ CHECKS
    steps: implementation, passed tests, approved review and completion of the
    same attempt follow each other, and a landing contains the completion.
 
-   review: between the implementation and the completed or landed commit nothing
-   was changed, except by a clean merge and by the report of the completion.
+   review: between the implementation and the completed or landed commit
+   nothing was changed, except by a clean merge and by the report of the
+   completion.
 
    protected: the implementation changed no file that 'protect' lists, or its
    commit says that it had permission. The list is that of the repository when
@@ -73,12 +74,13 @@ CHECKS
    landing: its tree is the clean merge of its two parents. A conflict that was
    resolved by an agent or a person is 'not checked'.
 
-   gates: the recorded results say that the gates of a landing passed on the tree
-   that landed, or on that of a later landing that was tested together with it.
-   The results are in refs/arborist/gates/ of the repository that landed it.
+   gates: the recorded results say that the gates of a landing passed on the
+   tree that landed, or on that of a later landing that was tested together
+   with it. The results are in refs/arborist/gates/ of the repository that
+   landed it.
 
-   records: the heads, turns and last steps in the records of a session, and the
-   log of the merge queue, agree with history. Sessions are in
+   records: the heads, turns and last steps in the records of a session, and
+   the log of the merge queue, agree with history. Sessions are in
    refs/arborist/sessions/.
 
    signature: with --signed, 'git verify-commit' accepts every task commit and

@@ -35,22 +35,23 @@ Work on the plan together with workers on other machines.
 
 Start the same command in a clone on each machine. The workers share the plan
 through a remote, 'origin' unless --remote names another one: no other service
-is needed. A worker claims a task that is ready, works on it in its own worktree
-as 'git arborist gardener --jobs' does, pushes the finished branch and takes the
-next task. It ends when nothing is left to do, and waits while others still work
-on tasks that its own ones wait for.
+is needed. A worker claims a task that is ready, works on it in its own
+worktree as 'git arborist gardener --jobs' does, pushes the finished branch
+and takes the next task. It ends when nothing is left to do, and waits while
+others still work on tasks that its own ones wait for.
 
 A claim is a ref below refs/arborist/claims/ at the remote. It is created by a
-push that fails if the ref exists, so a task has one worker. A worker renews its
-claims. If a claim was not renewed for its time to live (setting work.ttl),
-another worker takes the task over and starts it again. A worker that lost its
-claim can publish nothing: its push is refused, and its work is saved below
-refs/arborist/saved/ and named.
+push that fails if the ref exists, so a task has one worker. A worker renews
+its claims. If a claim was not renewed for its time to live (setting
+work.ttl), another worker takes the task over and starts it again. A worker
+that lost its claim can publish nothing: its push is refused, and its work is
+saved below refs/arborist/saved/ and named.
 
-One worker lands at a time. It merges all finished tasks, runs the gates on the
-result, and moves the branch at the remote with one atomic push. If the branch
-was moved meanwhile, it merges and tests again. A task that cannot land, because
-a gate fails or it conflicts, is marked as failed; the other tasks continue.
+One worker lands at a time. It merges all finished tasks, runs the gates on
+the result, and moves the branch at the remote with one atomic push. If the
+branch was moved meanwhile, it merges and tests again. A task that cannot
+land, because a gate fails or it conflicts, is marked as failed; the other
+tasks continue.
 
 --on starts workers on other machines instead, and ends. An engine does that:
 'slurm' (a job array), 'ssh:HOST,HOST', 'kubernetes' (a Job, from the manifest
@@ -58,11 +59,11 @@ a gate fails or it conflicts, is marked as failed; the other tasks continue.
 The commands that workers may run are shown for approval here, and passed on to
 them. If the engine is not available, the command fails.
 
-A worker runs the commands of the plan and of the configuration only if they are
-approved in its clone, as for 'git arborist gardener', or by the user who started
-it with --on. It must be allowed to push to the branch, to refs/heads/arborist/
-and to refs/arborist/. While it runs, do not commit to the branch in its clone:
-push commits from another clone.
+A worker runs the commands of the plan and of the configuration only if they
+are approved in its clone, as for 'git arborist gardener', or by the user who
+started it with --on. It must be allowed to push to the branch, to
+refs/heads/arborist/ and to refs/arborist/. While it runs, do not commit to
+the branch in its clone: push commits from another clone.
 
 The setting work.coordination names another remote for claims and finished
 branches. Then only landings are pushed to the remote with the code.

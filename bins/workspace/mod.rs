@@ -19,16 +19,16 @@ A workspace is the list of repositories that one plan works on. The repository
 that has the plan also has the list, in its configuration. A task says in which
 repository it works: '[repo:backend]' in Markdown, \"repo\" in JSON.
 
-In a workspace, each run has a session branch in every repository, in worktrees
-beside your checkouts. Your own branches and files are not touched. When you are
-satisfied, merge the session branch in each repository.
+In a workspace, each run has a session branch in every repository, in
+worktrees beside your checkouts. Your own branches and files are not touched.
+When you are satisfied, merge the session branch in each repository.
 
-Only session branches and records are pushed, never by force. They are enough to
-continue the session on another machine. A push that fails is a warning, and it
-is tried again.
+Only session branches and records are pushed, never by force. They are enough
+to continue the session on another machine. A push that fails is a warning,
+and it is tried again.
 
-The list usually is a tracked file that others can change. Its remotes and paths
-are used only after you have approved them with --yes.";
+The list usually is a tracked file that others can change. Its remotes and
+paths are used only after you have approved them with --yes.";
 
 const EXAMPLES: &str = "\
 EXAMPLES

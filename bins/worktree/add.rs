@@ -25,7 +25,7 @@ pub(super) struct WorktreeAddArgs {
     /// Where its branch starts [default: the run's branch]
     #[arg(long, value_name = "REVISION")]
     base: Option<String>,
-    /// Use one of the run's lanes, preferably a free one
+    /// Use a lane (a reusable worktree of the run), preferably a free one
     #[arg(long)]
     lane: bool,
     /// Accept a name that is not in the plan

@@ -19,23 +19,23 @@ const LONG_ABOUT: &str = "\
 Give each task its own worktree and branch.
 
 A worktree is a second checkout of the same repository in another folder. With
---jobs or --isolate, 'git arborist gardener' works on each task in a worktree, on
-the branch arborist/task/<branch>/<task>. So several agents can work at once, and
-your checkout stays as it is. With this command you can work on a task yourself
-in the same way.
+--jobs or --isolate, 'git arborist gardener' works on each task in a worktree,
+on the branch arborist/task/<branch>/<task>. So several agents can work at
+once, and your checkout stays as it is. With this command you can work on a
+task yourself in the same way.
 
 A lane is a worktree that one task after another uses. Build caches stay in it,
 so that the next task starts faster. A lane is free when no task uses it any
 more.
 
 A new worktree has only tracked files. The settings worktree.setup and
-worktree.copy add what else it needs. Programs that run there get ten free ports
-in ARBORIST_PORTS, so that several test servers can run at once.
+worktree.copy add what else it needs. Programs that run there get ten free
+ports in ARBORIST_PORTS, so that several test servers can run at once.
 
-Work is not lost: while an agent or 'worktree run' works, uncommitted files are
-saved below refs/arborist/wip/, and 'worktree restore' brings them back. A
-worktree with uncommitted files is removed only with --force, after they have been
-saved.";
+Work is not lost: while an agent or 'worktree run' works, uncommitted files
+are saved below refs/arborist/wip/, and 'worktree restore' brings them back. A
+worktree with uncommitted files is removed only with --force, after they have
+been saved.";
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -89,7 +89,7 @@ enum Verb {
     Sync(sync::SyncArgs),
     /// Remove a worktree and keep its branch
     Remove(remove::RemoveArgs),
-    /// Free a task's lane for the next task, and keep its branch
+    /// Free a task's lane (a reusable worktree) for the next task, and keep its branch
     Recycle(remove::RecycleArgs),
     /// Forget worktrees whose folders were deleted
     Prune(remove::PruneArgs),

@@ -41,9 +41,9 @@ const DONE: [&str; 4] = ["implement-pass", "test-pass", "review-approved", "comp
 #[test]
 fn a_reviewer_that_crashes_is_asked_again_and_has_rejected_nothing() {
     let repo = repo("work", "once crash && kill -9 $$; say APPROVED", "");
-    repo.arborist(["garden"])
-        .succeeds()
-        .err("T1: the reviewer failed, and is called again (2 of 3): the agent was ended by signal 9 without a result");
+    repo.arborist(["garden"]).succeeds().err(
+        "T1: the reviewer failed; trying again (2 of 3): the agent was ended by signal 9 without a result",
+    );
     assert_eq!(statuses(&repo, "T1"), DONE);
     assert_eq!(repo.calls(), 3);
 }
@@ -54,9 +54,13 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
     repo.arborist(["garden", "--max-retries", "1"])
         .exits(2)
         .err("error: the reviewer of 'T1' failed 3 times: the agent exited with code 3 without a result")
-        .err("see spec/logs/T1_review_")
+        .err("(log: spec/logs/T1_review_")
         .err("hint: fix it, or name another reviewer");
-    repo.arborist(["state", "T1"]).succeeds().out("paused: tests passed, the review is next");
+    repo.arborist(["state", "T1"])
+        .succeeds()
+        .out("paused: tests passed, the review is next")
+        .out("why          the last call of the reviewer ended without a result")
+        .out("review log   spec/logs/T1_review_");
     assert_eq!(statuses(&repo, "T1"), DONE[..2]);
     assert_eq!(repo.calls(), 4, "one implementer, three reviews");
     std::fs::write(repo.root().join("well"), "").unwrap();
@@ -88,7 +92,7 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
 #[test]
 fn a_reviewer_that_hangs_is_asked_again_too() {
     let repo = repo("work", "once hang && sleep 60; say APPROVED", "[timeouts]\nsilence = 1");
-    repo.arborist(["garden"]).succeeds().err("called again").err("wrote nothing for 1 s");
+    repo.arborist(["garden"]).succeeds().err("trying again").err("wrote nothing for 1 s");
     assert_eq!(statuses(&repo, "T1"), DONE);
 }
 
@@ -138,10 +142,9 @@ fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
         ("--max-tokens", "300", "601", "the run has used 300 of 300 tokens"),
     ] {
         let repo = repo("work", "say APPROVED", "");
-        repo.arborist(["gardener", flag, low])
-            .exits(1)
-            .err(&format!("error: {sentence}"))
-            .err(&format!("hint: continue with a higher limit: {flag}"));
+        repo.arborist(["gardener", flag, low]).exits(1).err(&format!("error: {sentence}")).err(&format!(
+            "hint: continue with a higher limit, which uses up no attempt: git arborist gardener {flag} "
+        ));
         assert_eq!(repo.calls(), 2, "T1 is done, and T2 not begun");
         assert_eq!(statuses(&repo, "T1"), DONE);
         repo.arborist(["gardener", flag, low]).exits(1).err(sentence);
@@ -177,13 +180,17 @@ fn other_tasks_go_on_when_one_has_used_up_its_budget() {
 
 #[test]
 fn a_call_is_ended_when_the_time_for_it_is_over() {
-    for (flag, sentence) in [("--max-task-time", "the task has taken"), ("--max-time", "the run has taken")] {
+    for (flag, sentence) in [
+        ("--max-task-time", "the task has used up its time limit"),
+        ("--max-time", "the run has used up its time limit"),
+    ] {
         let repo = repo("echo half > half.txt; [ -e \"$ROOT/quick\" ] || sleep 60; work", "say APPROVED", "");
         let begun = Instant::now();
         repo.arborist(["gardener", flag, "1", "--max-retries", "1"])
             .exits(1)
-            .err(&format!("error: {sentence} 1 of 1 s"))
-            .err(&format!("continue with a higher limit: {flag}"));
+            .err(&format!("error: {sentence} of 1 s ({flag})"))
+            .err("hint: continue with a higher limit, which uses up no attempt: git arborist gardener")
+            .err(&format!(" {flag} "));
         assert!(begun.elapsed() < Duration::from_secs(30));
         assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half", "what was there is kept");
         assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
@@ -203,7 +210,7 @@ fn a_review_that_is_cut_off_by_time_is_taken_again() {
         "[ -e \"$ROOT/quick\" ] || sleep 60; say APPROVED",
         "[budget]\ntask-time = 1\ntime = 100",
     );
-    repo.arborist(["garden"]).exits(1).err("the task has taken 1 of 1 s");
+    repo.arborist(["garden"]).exits(1).err("the task has used up its time limit of 1 s");
     std::fs::write(repo.root().join("quick"), "").unwrap();
     repo.arborist(["garden", "--max-task-time", "1000"]).succeeds();
     assert_eq!(

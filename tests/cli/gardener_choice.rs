@@ -143,9 +143,9 @@ fn tasks_that_a_merged_run_completed_are_not_done_again() {
     let repo = merged();
     let calls = repo.calls();
     repo.arborist(["gardener"]).exits(2).shows();
-    repo.arborist(["gardener", "--session-branch"]).exits(2).err("by the run of 'feature'");
+    repo.arborist(["gardener", "--session-branch"]).exits(2).err("contains the run of 'feature'");
     repo.git(["switch", "-q", "-c", "other"]).succeeds();
-    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("by the run of 'feature'");
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("contains the run of 'feature'");
     repo.arborist(["state"]).succeeds().err("the run of 'feature' is not counted here");
     assert_eq!(repo.calls(), calls);
     repo.arborist(["gardener", "--new-run"]).succeeds().out("2 completed");
@@ -207,7 +207,7 @@ fn work_of_a_rejected_task_is_named_in_the_summary_and_to_later_reviewers() {
         let branch = refs.lines().find(|branch| branch.starts_with("arborist/") == session).unwrap();
         let scope = if session { format!(" --scope {branch}") } else { String::new() };
         let drop = format!("git arborist reset --drop T001{scope}");
-        let wanted = format!("changes of T001, on {branch}; remove them with: {drop}");
+        let wanted = format!("T001's changes on {branch}; to remove them: {drop}");
         assert!(said.contains(&wanted), "{said}");
         let prompt = std::fs::read_to_string(repo.root().join("prompt")).unwrap();
         assert!(prompt.contains("changed by task T001, which was rejected"), "{prompt}");

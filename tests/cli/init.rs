@@ -76,7 +76,7 @@ fn on_a_terminal_it_asks_and_anything_but_yes_is_no() {
         let mut command = repo.command("git", &repo.path(""));
         command.args(["arborist", "init"]);
         let mut terminal = Terminal::start(command, 100);
-        terminal.shows("lost history? [y/N]");
+        terminal.shows("a run's history. [y/N]");
         assert!(!repo.path(".git/hooks/commit-msg").exists(), "nothing before the answer");
         terminal.types(answer);
         let (code, screen, _) = terminal.ends();

@@ -49,7 +49,7 @@ fn a_red_gate_keeps_one_back_and_says_where_its_log_is() {
     repo.merge(&["T1"]).exits(1).shows();
     assert_eq!(repo.git(["rev-parse", "main"]).answer(), main);
     let status = repo.merge(&["status", "T1"]).exits(1).shows().stdout();
-    let log = status.split("see ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    let log = status.split("(log: ").nth(1).unwrap().split(')').next().unwrap().to_owned();
     assert!(repo.read(&log).contains("the roof leaks"), "{log}");
     repo.merge(&["run"]).exits(1).shows();
     assert_eq!(runs(&repo), 3, "it is not tried again by itself");

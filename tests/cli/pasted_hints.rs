@@ -77,9 +77,10 @@ fn a_changed_configuration_is_shown_as_lines() {
     let said = repo.arborist(["gardener"]).exits(2);
     said.err("has changed since the run began:\n  - max-retries = 2\n  + max-retries = 3\nhint")
         .never("jobs");
-    let many: String = (0..30).map(|number| format!("# {number}\n")).collect();
-    repo.write(".arborist/config.toml", format!("jobs = 1\nmax-retries = 2\n{many}"));
-    repo.arborist(["gardener"]).exits(2).err("  + # 19\n  [10 more changed lines not shown]\n").never("# 20");
+    let many: String = (0..30).map(|number| format!("\"{number}\",\n")).collect();
+    repo.write(".arborist/config.toml", format!("jobs = 1\nmax-retries = 2\ncontext = [\n{many}]\n"));
+    let said = repo.arborist(["gardener"]).exits(2);
+    said.err("  + \"18\",\n  [12 more changed lines not shown]\n").never("\"19\"");
 }
 
 #[test]
@@ -307,4 +308,57 @@ fn a_reset_task_of_another_branch_is_dropped_with_what_is_printed() {
     let branch = repo.git(["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist"]).answer();
     let said = repo.arborist(["reset", "T001", "--scope", &branch]).succeeds().stderr();
     paste(&repo, &hinted(&said, "to undo them, run: ")).succeeds().err("undid the changes of T001");
+}
+
+#[test]
+fn a_task_that_was_added_after_the_run_started_is_no_unknown_task() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.arborist(["gardener"]).succeeds();
+    repo.write("tasks.md", TWO);
+    for command in ["state", "reset", "merge", "logs"] {
+        let run = repo.arborist([command, "T002"]).exits(1);
+        run.err("'T002' was added to 'tasks.md' after the run started").never("did you mean");
+    }
+    let said = repo.arborist(["state", "T002"]).exits(1).stderr();
+    repo.git(["commit", "-qam", "Add a task"]).succeeds();
+    paste(&repo, &hinted(&said, "add it to the run with: ")).succeeds().out("1 completed (T002)");
+}
+
+#[test]
+fn a_run_with_nothing_left_to_do_needs_no_agent() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", "");
+    repo.arborist(["gardener", "--runner", "demo"]).succeeds();
+    repo.git(["config", "arborist.runner", "missing-agent"]).succeeds();
+    repo.git(["config", "arborist.runners.missing-agent.command", "missing-agent"]).succeeds();
+    repo.arborist(["gardener"]).succeeds().out("nothing is left to do");
+}
+
+#[test]
+fn a_configuration_with_comments_only_does_not_stop_a_run() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    repo.write(".arborist/config.toml", "# runner = \"other\"\n");
+    repo.arborist(["gardener", "--allow-dirty"]).succeeds().out("1 completed (T002)");
+    repo.write(".arborist/config.toml", "max-retries = 4\n");
+    repo.arborist(["gardener", "--allow-dirty"]).exits(2).err("has changed since the run began");
+}
+
+#[test]
+fn options_of_a_replayed_run_are_put_behind_dashes() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    let run = repo.arborist(["session", "replay", "abcd1234", "--turn", "4", "--model", "other"]).exits(129);
+    run.err(
+        "options of the run come after '--': git arborist session replay abcd1234 --turn 4 -- --model other",
+    );
+}
+
+#[test]
+fn tests_that_fail_because_of_a_failed_task_are_followed_by_its_reset() {
+    let agent = "case \"$prompt\" in *T001*) echo bad > bad ;; *) echo good > T002.txt ;; esac";
+    let repo = TestRepo::planned("tasks.md", ABREAST, &format!("{agent}\necho APPROVED\n"));
+    let run =
+        repo.arborist(["gardener", "--keep-going", "--max-retries", "1", "--test-command", "test ! -f bad"]);
+    let said = run.exits(1).stdout();
+    let next = said.lines().find_map(|line| line.trim().strip_prefix("next ")).unwrap().trim().to_owned();
+    assert!(next.starts_with("git arborist reset --drop T001 && git arborist gardener"), "{said}");
 }

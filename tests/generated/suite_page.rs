@@ -18,7 +18,7 @@ const EXITS: [(Exit, &str); 6] = [
         "You must act: for example, a task has a conflict, or your changes in a checkout are in the way of a landing.",
     ),
     (Exit::Locked, "Another run holds the lock."),
-    (Exit::Fatal, "An error of git or of the system."),
+    (Exit::Fatal, "An error from git or the operating system."),
     (Exit::Usage, "Wrong options or arguments."),
 ];
 

@@ -24,7 +24,7 @@ has the whole table:
 const COMMON: [(&str, &str); 4] = [
     ("0", "Success."),
     ("1", "A task failed, work remains, or a check failed."),
-    ("128", "An error of git or of the system."),
+    ("128", "An error from git or the operating system."),
     ("129", "Wrong options or arguments."),
 ];
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
     event::{EventKind, NoteLevel, RunEvent},
+    message::Status,
     name::TaskId,
     run::{EndedRun, RunListener},
 };
@@ -90,7 +91,7 @@ impl<'u> Reporter<'u> {
             Manner::Quiet if ended.is_well => {}
             _ if is_stopped_early => {}
             Manner::Lines | Manner::Verbose | Manner::Quiet => {
-                summary::lines(&ended.account).iter().for_each(|line| self.ui.line(line));
+                summary::lines(&ended.account, self.ui.width()).iter().for_each(|line| self.ui.line(line));
             }
         }
         ended.result
@@ -113,7 +114,8 @@ impl<'u> Reporter<'u> {
                 self.ui.warn(&format!("'{repo}' was not pushed: {why}"));
             }
             kind => {
-                let is_trouble = matches!(kind, EventKind::Recorded { why: Some(_), .. });
+                // A task for which no file had to be changed has not failed.
+                let is_trouble = matches!(kind, EventKind::Recorded { why: Some(_), status, .. } if *status != Status::ImplementPass);
                 let brush = self.ui.err_brush();
                 let line = match self.manner {
                     Manner::Verbose => words::line(brush, event),

@@ -6,6 +6,7 @@ use arborist_core::{
     name::Oid,
     progress::RunTotals,
 };
+use unicode_width::UnicodeWidthStr;
 
 use crate::clock::duration;
 
@@ -16,10 +17,67 @@ const MOST_LINES: usize = 3;
 /// How many characters of a name or a reason are shown. A text that is only a little longer is shown whole.
 const LONGEST: usize = 100;
 const A_LITTLE: usize = 20;
+/// The width of the labels, unless one is longer.
+const NARROWEST_LABEL: usize = 7;
+/// The narrowest column for texts.
+const NARROWEST_TEXT: usize = 20;
 
-/// The summary for a person.
-pub(super) fn lines(account: &RunAccount) -> Vec<String> {
+/// The summary for a person. On a terminal, lines that are too long for its width are broken.
+pub(super) fn lines(account: &RunAccount, width: Option<usize>) -> Vec<String> {
+    let entries = entries(account);
+    let labels = entries.iter().map(|entry| entry.label.len() + 1).max().unwrap_or(0).max(NARROWEST_LABEL);
     let mut lines = vec![headline(account)];
+    lines.extend(entries.iter().flat_map(|entry| entry.lines(labels, width)));
+    lines
+}
+
+/// A line of the summary: a label and its text.
+struct SummaryEntry {
+    label: &'static str,
+    words: String,
+}
+
+impl SummaryEntry {
+    /// Its lines. A command stays whole: it gets its own line, and if that is too long, the terminal breaks it, because then it
+    /// can still be copied.
+    fn lines(&self, labels: usize, width: Option<usize>) -> Vec<String> {
+        let before = format!("  {:<labels$}", self.label);
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub(before.len()).max(NARROWEST_TEXT));
+        let (text, command) = match self.words.find(": git ") {
+            Some(at) if self.words.width() > room => self.words.split_at(at + 2),
+            _ if self.words.starts_with("git ") => ("", self.words.as_str()),
+            _ => (self.words.as_str(), ""),
+        };
+        let mut parts = broken(text.trim_end(), room);
+        parts.extend((!command.is_empty()).then(|| command.to_owned()));
+        let indent = " ".repeat(before.len());
+        let lines = parts.iter().enumerate();
+        lines.map(|(at, part)| format!("{}{part}", if at == 0 { &before } else { &indent })).collect()
+    }
+}
+
+/// A text in lines of at most `room` columns, unless a word is longer.
+fn broken(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut words = text.split(' ');
+    while let Some(word) = words.next() {
+        // A quoted command stays on one line.
+        let mut word = word.to_owned();
+        while word.starts_with("'git") && !word[1..].contains('\'') {
+            let Some(next) = words.next() else { break };
+            word += &format!(" {next}");
+        }
+        match lines.last_mut().filter(|line| line.width() + 1 + word.width() <= room) {
+            Some(line) => *line += &format!(" {word}"),
+            None => lines.push(word),
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
+    let mut lines = Vec::new();
     let is_well = account.failed.is_empty() && account.left.is_empty() && account.unlanded.is_empty();
     if account.from == account.to && is_well && account.parked.is_none() {
         lines.extend(unpushed_line(account));
@@ -47,7 +105,9 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     if let Some(command) = &account.parked {
         let (branch, why) = (&account.branch, account.parked_because.as_deref().unwrap_or_default());
         let todo = match command.contains("stash") {
-            true => "stash them (see 'next'), or commit them and run 'git arborist merge run'",
+            true => {
+                "stash them (see 'next') and then run 'git stash pop', or commit them and run 'git arborist merge run'"
+            }
             false => "see 'next'",
         };
         lines.push(entry("parked", &format!("landing on {branch}: {}; {todo}", short(why))));
@@ -65,7 +125,7 @@ pub(super) fn lines(account: &RunAccount) -> Vec<String> {
     lines
 }
 
-fn merge_lines(account: &RunAccount) -> Vec<String> {
+fn merge_lines(account: &RunAccount) -> Vec<SummaryEntry> {
     let other =
         |RepoBranch { repo, branch }: &RepoBranch| entry("merge", &format!("in {repo}: git merge {branch}"));
     let own = account.merge.iter().map(|merge| entry("merge", merge));
@@ -73,7 +133,7 @@ fn merge_lines(account: &RunAccount) -> Vec<String> {
 }
 
 /// Lines about commits and refs that others changed meanwhile.
-fn lines_on_others(account: &RunAccount) -> Vec<String> {
+fn lines_on_others(account: &RunAccount) -> Vec<SummaryEntry> {
     let words = |ForeignCommit { commit, subject }: &ForeignCommit| {
         format!("made outside of this run: {} {}", shortened(commit), short(subject))
     };
@@ -87,7 +147,7 @@ fn lines_on_others(account: &RunAccount) -> Vec<String> {
     lines
 }
 
-fn unpushed_line(account: &RunAccount) -> Option<String> {
+fn unpushed_line(account: &RunAccount) -> Option<SummaryEntry> {
     let repos = &account.unpushed;
     (!repos.is_empty()).then(|| entry("unpushed", &format!("{}: the last push failed", repos.join(", "))))
 }
@@ -119,16 +179,16 @@ fn list(ids: &[&str]) -> String {
     shown.join(", ")
 }
 
-fn some<T>(word: &str, all: &[T], words: impl Fn(&T) -> String) -> Vec<String> {
+fn some<T>(word: &'static str, all: &[T], words: impl Fn(&T) -> String) -> Vec<SummaryEntry> {
     // A line for one more task has room for the task itself.
     let most = if all.len() == MOST_LINES + 1 { all.len() } else { MOST_LINES };
-    let mut lines: Vec<String> = all.iter().take(most).map(|one| entry(word, &words(one))).collect();
+    let mut lines: Vec<SummaryEntry> = all.iter().take(most).map(|one| entry(word, &words(one))).collect();
     lines.extend((all.len() > most).then(|| entry(word, &format!("and {} more", all.len() - most))));
     lines
 }
 
-fn entry(word: &str, words: &str) -> String {
-    format!("  {:<7}{words}", format!("{word} "))
+fn entry(label: &'static str, words: &str) -> SummaryEntry {
+    SummaryEntry { label, words: words.to_owned() }
 }
 
 fn failed_words(failed: &FailedTask) -> String {
@@ -139,7 +199,7 @@ fn failed_words(failed: &FailedTask) -> String {
 
 fn remaining_words(FailedTask { task, drop, .. }: &FailedTask, branch: &str) -> String {
     let command = drop.as_deref().unwrap_or_default();
-    format!("changes of {task}, on {branch}; remove them with: {command}")
+    format!("{task}'s changes on {branch}; to remove them: {command}")
 }
 
 fn unlanded_words(unlanded: &UnlandedTask) -> String {

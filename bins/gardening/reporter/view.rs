@@ -35,6 +35,9 @@ pub(super) struct LiveView {
     total: usize,
     done: usize,
     failed: usize,
+    /// Landed tasks that wait for the user's checkout. They do not count as done.
+    parked: usize,
+    has_lanes: bool,
     max_attempts: u32,
     spent: RunTotals,
     running: Vec<Running>,
@@ -47,6 +50,7 @@ struct Running {
     step: &'static str,
     attempt: u32,
     by: String,
+    is_phase: bool,
     since: Instant,
     ended: Option<Instant>,
     words: String,
@@ -60,6 +64,8 @@ impl LiveView {
             total: opening.total,
             done: opening.done,
             failed: opening.failed,
+            parked: 0,
+            has_lanes: opening.has_lanes,
             max_attempts: opening.max_attempts,
             spent: opening.spent,
             running: Vec::new(),
@@ -82,9 +88,12 @@ impl LiveView {
 
     fn recorded(&mut self, task: &TaskId, status: Status) {
         match status {
+            Status::Complete if self.has_lanes => {}
             Status::Complete => self.done += 1,
             Status::Failed => self.failed += 1,
             Status::Reset => self.failed = self.failed.saturating_sub(1),
+            // No step follows the tests of a phase.
+            _ if self.running.iter().any(|running| running.task == *task && running.is_phase) => {}
             _ => {
                 let running = self.running.iter_mut().find(|running| running.task == *task);
                 running.into_iter().for_each(|running| running.ended = Some(Instant::now()));
@@ -92,6 +101,14 @@ impl LiveView {
             }
         }
         self.running.retain(|running| running.task != *task);
+    }
+
+    /// A landing that succeeds also brings those that were parked to the branch.
+    fn landed(&mut self, is_parked: bool) {
+        self.parked += 1;
+        if !is_parked {
+            self.done += std::mem::take(&mut self.parked);
+        }
     }
 
     fn shown(&self) -> Vec<&Running> {
@@ -128,8 +145,10 @@ impl LiveView {
     fn task(&self, running: &Running, columns: usize, ids: usize) -> StyledRow {
         let mut row = StyledRow::default()
             .with(Tone::Strong, format!(" {}", padded(running.task.as_str(), ids)))
-            .with(Tone::Busy, format!(" {:<9}", running.step))
-            .with(None, format!(" {}/{}", running.attempt, self.max_attempts));
+            .with(Tone::Busy, format!(" {:<9}", running.step));
+        if !running.is_phase {
+            row = row.with(None, format!(" {}/{}", running.attempt, self.max_attempts));
+        }
         if columns >= NARROW {
             row = row.with(None, format!(" {}", padded(&running.by, WIDEST.min(running.by.width()))));
         }
@@ -149,15 +168,17 @@ impl Scene for LiveView {
     fn hear(&mut self, event: RunEvent) {
         let Some(task) = event.task else { return };
         match event.kind {
-            EventKind::StepBegins { attempt, step, by, .. } => self.begins(Running {
+            EventKind::StepBegins { attempt, step, by, is_phase, .. } => self.begins(Running {
                 task,
                 step,
                 attempt: attempt.ordinal(),
                 by: one_line(&by),
+                is_phase,
                 since: Instant::now(),
                 ended: None,
                 words: String::new(),
             }),
+            EventKind::Merged { is_parked, .. } => self.landed(is_parked),
             EventKind::Said { words } => self.says(&task, &words),
             EventKind::Waits { seconds, chosen_by } => self.says(&task, &words::waiting(seconds, chosen_by)),
             EventKind::Recorded { status, spent, .. } => {

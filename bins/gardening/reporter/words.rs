@@ -15,7 +15,7 @@ use crate::{
 /// The line for an event with `--verbose`; `None` for events that only the live view shows.
 pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
     match &event.kind {
-        EventKind::StepBegins { name, attempt, step, by } => {
+        EventKind::StepBegins { name, attempt, step, by, .. } => {
             let attempt =
                 if attempt.0 == 0 { String::new() } else { format!(", attempt {}", attempt.ordinal()) };
             let task = brush.paint(Tone::Strong, event.task.as_ref().map_or("", TaskId::as_str));
@@ -55,7 +55,7 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
         }
         EventKind::Escalated { .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);
-            Some(format!("{task} needs a person to resolve the conflict"))
+            Some(format!("{task} has a conflict that you must resolve"))
         }
         EventKind::Merged { resolved_by: Some(_), resolution, .. } => {
             let task = event.task.as_ref().map_or("", TaskId::as_str);

@@ -88,7 +88,7 @@ pub enum AgentError {
         file: PathBuf,
     },
     /// The runner `shell` cannot review: the command of a task cannot judge its own result.
-    #[error("'shell' runs the command of a task and cannot review it")]
+    #[error("'shell' only runs a task's command; it cannot review")]
     ShellReviews,
 }
 

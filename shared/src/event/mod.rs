@@ -70,6 +70,9 @@ pub enum EventKind {
         /// Who does it: a runner, or a command.
         #[serde(serialize_with = "plain")]
         by: String,
+        /// Whether these are the tests of a phase: they have one attempt, and no other step follows.
+        #[serde(skip)]
+        is_phase: bool,
     },
     /// The agent said or did something.
     Said {
@@ -206,6 +209,9 @@ pub enum EventKind {
         /// The text for people.
         #[serde(skip)]
         resolution: String,
+        /// Whether the landing waits until the user's checkout can be updated.
+        #[serde(skip)]
+        is_parked: bool,
     },
     /// The branch of a task conflicts with its target.
     Conflict {
@@ -316,6 +322,9 @@ pub struct RunOpening {
     pub max_attempts: u32,
     /// What the run has cost before.
     pub spent: RunTotals,
+    /// Whether tasks work on their own branches, so that they are done only when they have landed.
+    #[serde(skip)]
+    pub has_lanes: bool,
     /// Whether no agent is called.
     #[serde(skip)]
     pub offline: bool,

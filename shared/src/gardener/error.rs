@@ -13,7 +13,7 @@ use crate::{
     plan::PlanError,
     process::LockError,
     progress::Progress,
-    queue::{QueueError, bring_back},
+    queue::{GET_BACK, QueueError, bring_back, land_after_stash},
     record::RecordError,
     session::SessionError,
     settings::SettingsError,
@@ -101,9 +101,9 @@ pub enum GardenerError {
     Lost(LostBranch),
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
-    #[error("the tests fail before the first task: {why}, see {log}")]
+    #[error("the tests fail before the first task: {why} (log: {log})")]
     RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool, is_missing: bool },
-    #[error("the tests fail before '{task}' starts, because of the changes of '{other}': {why}, see {log}")]
+    #[error("the tests fail before '{task}' starts, because of the changes of '{other}': {why} (log: {log})")]
     RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
     #[error("the test command changed files or refs of the run before the first task: {why}")]
     MeddlingTests { why: String, log: String },
@@ -117,7 +117,7 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName },
     #[error("a landing on '{branch}' is parked: the checkout of '{branch}' has to be updated first")]
     Parked { branch: BranchName, options: Box<TypedOptions> },
-    #[error("{} of '{path}' {} already done by the run of '{branch}', whose commits are in HEAD", name_some(.tasks), if .tasks.len() == 1 { "was" } else { "were" })]
+    #[error("{} {} already done: this branch contains the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
@@ -186,6 +186,15 @@ impl GardenerError {
     pub fn raise(&self) -> Option<(&'static str, String)> {
         match self {
             Self::Pipeline(PipelineError::Budget(overrun)) => Some((overrun.option(), overrun.raised())),
+            _ => None,
+        }
+    }
+
+    /// The failed task whose changes have to be removed before the run can continue.
+    #[must_use]
+    pub fn find_blocking(&self) -> Option<TaskId> {
+        match self {
+            Self::RedLeftovers { other, .. } => Some(other.clone()),
             _ => None,
         }
     }
@@ -346,8 +355,8 @@ impl Explain for GardenerError {
                 "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
             ),
             Self::Parked { branch, options } => format!(
-                "stash your changes and update the checkout: git stash -u && git merge --ff-only --no-overwrite-ignore {}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate{}",
-                branch.landing_ref(),
+                "stash your changes and update the checkout: {}\n{GET_BACK}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate{}",
+                land_after_stash("", branch),
                 options.selection.clone() + &options.common
             ),
             Self::PhaseFailed(_) => {

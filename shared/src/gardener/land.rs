@@ -42,7 +42,7 @@ pub(super) struct CompletedTask {
     pub(super) site: Option<WorkerPlace>,
     pub(super) source: Oid,
     pub(super) is_queued: bool,
-    /// What it waits for, if the queue reported that.
+    /// Why it waits, if the queue reported that.
     pub(super) why: Option<String>,
 }
 
@@ -294,10 +294,10 @@ impl<'a> Gardener<'a> {
                 return self.free_lanes(finished.site, ticket, commit);
             }
             TicketOutcome::Waiting { reason } if !self.tries_again(course, at) => {
-                (reason, true, LandingCommand::Status)
+                (ticket.reason_to_wait(&reason), true, LandingCommand::Status)
             }
             TicketOutcome::Waiting { reason } => {
-                course.finished[at].why = Some(reason);
+                course.finished[at].why = Some(ticket.reason_to_wait(&reason));
                 return Ok(());
             }
             TicketOutcome::Withdrawn => {

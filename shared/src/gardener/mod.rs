@@ -405,6 +405,7 @@ impl<'a> Gardener<'a> {
                     words.push_str(&format!("\n  hint: {hint}"));
                 }
                 (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
+                course.summary.blocking = error.find_blocking().or(course.summary.blocking.take());
                 course.summary.raise = error.raise().or(course.summary.raise.take());
                 course.ended.insert(task);
             }

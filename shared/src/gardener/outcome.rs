@@ -39,7 +39,7 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
         TicketOutcome::Blocked { why } => (why.clone(), true),
         TicketOutcome::Lost => (ticket.trouble().unwrap_or_else(|| "its branch is gone".into()), true),
         TicketOutcome::Reverted(reverted) => (reverted.words(), true),
-        TicketOutcome::Waiting { reason } => (reason.clone(), false),
+        TicketOutcome::Waiting { reason } => (ticket.reason_to_wait(reason), false),
         TicketOutcome::Landed { .. } | TicketOutcome::Parked { .. } => (String::new(), false),
     }
 }
@@ -77,13 +77,14 @@ fn settled(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {
     match outcome {
         TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {
             let (status, commit) = (Status::Merge, *commit);
+            let is_parked = matches!(outcome, TicketOutcome::Parked { .. });
             let spent = ticket.paid.expense().unwrap_or_default().spent();
             let resolver = ticket.resolver();
             let (auto, resolved_by) = (resolver.is_none(), resolver.map(ResolvedBy::trailer));
             let resolution = resolver.map(ResolvedBy::words).unwrap_or_default();
             vec![
                 EventKind::Recorded { status, commit, why: None, spent, changes: StepChanges::default() },
-                EventKind::Merged { branch, target, commit, auto, resolved_by, resolution },
+                EventKind::Merged { branch, target, commit, auto, resolved_by, resolution, is_parked },
             ]
         }
         TicketOutcome::Conflict { conflicts, escalated } => {
@@ -117,6 +118,8 @@ pub struct Summary {
     pub parked: Option<Parking>,
     /// The option whose limit is used up, and a value with which the rest can continue.
     pub raise: Option<(&'static str, String)>,
+    /// The failed task whose changes make the tests fail for all others.
+    pub blocking: Option<TaskId>,
 }
 
 impl Summary {

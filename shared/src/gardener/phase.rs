@@ -42,7 +42,8 @@ pub(super) fn test(
     let commands = commands(phase);
     let attempt = Attempt(0);
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
-    context.emit(&phase.id, EventKind::StepBegins { name: phase.name.clone(), attempt, step: "test", by });
+    let name = phase.name.clone();
+    context.emit(&phase.id, EventKind::StepBegins { name, attempt, step: "test", by, is_phase: true });
     let log = context.create_log(&phase.id, Step::Test, attempt)?;
     let result = context.test_phase(recorder, (phase, &commands), &mut before, &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };

@@ -195,13 +195,21 @@ pub fn require_unchanged(
             None => None,
         };
         let now = read_tracked(repository, path)?.map(|(_, bytes)| bytes);
-        if now != then {
+        if now != then && !has_same_settings(path, then.as_deref(), now.as_deref()) {
             let difference = file_difference(then.as_deref(), now.as_deref())?;
             let drift = Drift::find(repository, run, path)?.map(Box::new);
             return Err(GardenerError::ConfigChanged { path, difference, drift });
         }
     }
     Ok(())
+}
+
+/// Whether a file of settings has the same settings as before: comments and a file without settings change nothing.
+fn has_same_settings(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
+    let settings = |bytes: Option<&[u8]>| -> Option<toml::Table> {
+        std::str::from_utf8(bytes.unwrap_or_default()).ok()?.parse().ok()
+    };
+    path.ends_with(".toml") && settings(before).is_some_and(|before| settings(after) == Some(before))
 }
 
 /// The differences between two plans, one line each.

@@ -271,7 +271,13 @@ impl TaskRun<'_, '_, '_> {
             log: log.to_owned(),
         };
         status.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
-        let begins = EventKind::StepBegins { name: self.task.name.clone(), attempt, step, by: by.to_owned() };
+        let begins = EventKind::StepBegins {
+            name: self.task.name.clone(),
+            attempt,
+            step,
+            by: by.to_owned(),
+            is_phase: false,
+        };
         self.context.emit(&self.task.id, begins);
     }
 

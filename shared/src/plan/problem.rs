@@ -109,7 +109,10 @@ impl Explain for PlanError {
 
     fn hint(&self) -> Option<String> {
         if let Self::Missing { meant, .. } = self {
-            return meant.as_ref().map(|meant| format!("did you mean '{meant}'?"));
+            return Some(match meant {
+                Some(meant) => format!("did you mean '{meant}'?"),
+                None => "see how a plan is written with: git arborist plan --help".to_owned(),
+            });
         }
         self.problems().first().and_then(Problem::hint)
     }

@@ -79,7 +79,7 @@ impl Ticket {
             TicketState::Parked { .. } => Some(self.reason_parked(None)),
             TicketState::Conflict { conflicts, .. } => Some(describe_conflicts(conflicts)),
             TicketState::Red { gate, log, with, .. } if with.is_empty() => {
-                Some(format!("the gate '{gate}' failed, see {log}"))
+                Some(format!("the gate '{gate}' failed (log: {log})"))
             }
             TicketState::Red { gate, with, .. } => {
                 let with: Vec<String> = with.iter().map(ToString::to_string).collect();
@@ -94,6 +94,13 @@ impl Ticket {
 }
 
 impl Ticket {
+    /// Why it waits, as a clause. `outcome` is what the queue reports that it waits for.
+    #[must_use]
+    pub fn reason_to_wait(&self, outcome: &str) -> String {
+        let is_queued = self.standing == TicketState::Waiting;
+        self.reason().filter(|_| !is_queued).unwrap_or_else(|| format!("it waits for {outcome}"))
+    }
+
     /// Why its landing is parked.
     #[must_use]
     pub fn reason_parked(&self, obstacle: Option<&ParkingObstacle>) -> String {

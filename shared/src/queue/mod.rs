@@ -50,7 +50,7 @@ pub use report::{QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
 pub use store::{LOGS, LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
-pub use target::{ParkingObstacle, Position, Target};
+pub use target::{GET_BACK, ParkingObstacle, Position, Target, land_after_stash};
 pub use ticket::{Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};

@@ -232,14 +232,14 @@ impl<'a> Target<'a> {
             _ => String::new(),
         };
         let command = match place {
-            Some(_) => format!("git{at} merge --ff-only --no-overwrite-ignore {}", self.into.landing_ref()),
+            // An unfinished merge cannot be stashed.
+            Some(place) if is_in_operation(place) => {
+                format!("git{at} merge --ff-only --no-overwrite-ignore {}", self.into.landing_ref())
+            }
+            Some(_) => land_after_stash(&at, &self.into),
             None => "git arborist merge run".into(),
         };
-        // Untracked files can be in the way too. An unfinished merge cannot be stashed.
-        let is_merging = place.is_some_and(is_in_operation);
-        let stash =
-            if place.is_some() && !is_merging { format!("git{at} stash -u && ") } else { String::new() };
-        Parking { why, command: format!("{stash}{command}") }
+        Parking { why, command }
     }
 
     /// Parks `to` for the branch.
@@ -248,4 +248,14 @@ impl<'a> Target<'a> {
         let park = RefMove { name: &name, new: Some(to), old: position.set_aside };
         Ok(self.repository.move_refs(&[park], "arborist: parked")?)
     }
+}
+/// What to do after [`land_after_stash`]. It is a separate command, because it conflicts if the same lines were changed.
+pub const GET_BACK: &str = "then get your changes back with: git stash pop";
+
+/// The command that lands a parked landing in a checkout with changed files. Untracked files can be in the way too. `at` is
+/// git's option for the folder. The changes are in a stash then; see [`GET_BACK`].
+#[must_use]
+pub fn land_after_stash(at: &str, branch: &BranchName) -> String {
+    let landing = branch.landing_ref();
+    format!("git{at} stash -u && git{at} merge --ff-only --no-overwrite-ignore {landing}")
 }

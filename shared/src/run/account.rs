@@ -145,13 +145,17 @@ impl AccountFacts<'_> {
             true => format!(" --retry-failed{again}"),
             false => again,
         };
-        Some(match (self.session_worktree, has_failed) {
+        let next = match (self.session_worktree, has_failed) {
             (Some(_), _) if again.is_empty() => {
                 format!("git arborist session resume {}", self.opening.session)
             }
             (Some(_), _) => format!("git arborist session resume {} --{again}", self.opening.session),
             (None, false) => format!("git arborist gardener{options}"),
             (None, true) => format!("git arborist gardener --retry-failed{options}"),
+        };
+        Some(match &self.summary.blocking {
+            Some(task) => format!("git arborist reset --drop {task}{} && {next}", self.scope()),
+            None => next,
         })
     }
 

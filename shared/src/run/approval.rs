@@ -121,7 +121,8 @@ impl OpenRun {
                     .hint("the plan must be inside the repository")
             })?;
         }
-        if self.request.source == CallSource::Agents {
+        // Without a task that is left, no agent is called.
+        if self.request.source == CallSource::Agents && !self.is_idle {
             let runners = &self.options.runners;
             require_programs(&runners.chains(&planned.plan)?)?;
             runners.require_commands(&planned.plan)?;

@@ -6,10 +6,11 @@ use super::{OpenRun, Planned, RunListener};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
-    gardener::{Lanes, Selection, find_begun_apart, saved_branch_ref, wanted},
+    gardener::{Failed, Lanes, Selection, find_begun_apart, saved_branch_ref, wanted},
     git::Worktree,
-    history::Run,
+    history::{Run, State},
     message::{counted, visible},
+    name::TaskId,
     pipeline::{Budgets, find_changed_since_kill},
     plan::{Task, Unread, Why},
     process::{list_unused_folders, shell_word},
@@ -109,14 +110,16 @@ impl OpenRun {
             return Ok(());
         }
         let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
-        for (task, worktree) in tasks.into_iter().filter(|(task, _)| progress.is_left(task)) {
+        let is_run = |task: &TaskId| {
+            let has_failed = progress.find(task).is_some_and(|found| found.state == State::Failed);
+            progress.is_left(task) && !(has_failed && selection.failed == Failed::Stay)
+        };
+        for (task, worktree) in tasks.into_iter().filter(|(task, _)| is_run(task)) {
             if self.has_own_work(worktree)? {
                 let path = visible(&worktree.path.display().to_string());
-                listener.warn(&format!(
-                    "work on {task} in '{path}' is not used: this run does {task} in your checkout"
-                ));
+                listener.warn(&format!("work on {task} in '{path}' is not used by this run"));
                 listener.hint(&format!(
-                    "to land that work instead, press Ctrl-C, commit any changes there and run: git arborist merge --force {task}"
+                    "to land that work instead, stop this run, commit there, then run: git arborist merge --force {task}"
                 ));
             }
         }

@@ -112,7 +112,8 @@ impl OpenRun {
                 (summary, Ok(exit))
             }
             Err(error) => {
-                let so_far = Summary { raise: error.raise(), ..log.so_far() };
+                let so_far =
+                    Summary { raise: error.raise(), blocking: error.find_blocking(), ..log.so_far() };
                 (so_far, Err(self.explain(error, (planned, selection), &log)))
             }
         };
@@ -123,7 +124,10 @@ impl OpenRun {
             self.warn_of_overwritten_files(planned, listener);
         }
         match (account, result) {
-            (Ok(account), result) => Ok(EndedRun { account, result, is_well, has_commits }),
+            (Ok(account), result) => {
+                let result = result.map_err(|failure| with_raised_limit(failure, &summary, &account));
+                Ok(EndedRun { account, result, is_well, has_commits })
+            }
             (Err(_), Err(failure)) | (Err(failure), Ok(_)) => Err(failure),
         }
     }
@@ -241,5 +245,16 @@ impl OpenRun {
         let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
         let needs_retry = |task: &&Task| progress.find(&task.id).is_some_and(NodeProgress::needs_retry);
         selection.failed == Failed::Stay && wanted(&planned.plan, selection).iter().any(needs_retry)
+    }
+}
+
+/// The failure of a run whose budget is used up, with the command that continues it.
+fn with_raised_limit(failure: Failure, summary: &Summary, account: &RunAccount) -> Failure {
+    match (&summary.raise, &account.next) {
+        (Some((option, _)), Some(next)) if next.contains(option) => {
+            let hint = format!("continue with a higher limit, which uses up no attempt: {next}");
+            Failure { hints: vec![hint], ..failure }
+        }
+        _ => failure,
     }
 }

@@ -290,7 +290,9 @@ impl OpenRun {
         let words = TranscriptMode::of(&self.settings);
         let checkpoints = CheckpointWriter::new(session_writer, planned.pipeline(), words, self.clock)
             .beside(other_repos.iter().map(OtherRepo::for_session).collect());
-        monitor.begin(self.opening(&identity.session, planned, &run)?, (self.clock)());
+        let opening =
+            RunOpening { has_lanes: lanes.is_some(), ..self.opening(&identity.session, planned, &run)? };
+        monitor.begin(opening, (self.clock)());
         monitor.push_with(self.pusher(identity.session.clone())?);
         let mut tools = self.tools(identity, checkpoints, recalled, lanes)?;
         tools.other_lanes = Arc::new(self.other_lanes(lanes, &other_repos)?);
@@ -343,10 +345,11 @@ impl OpenRun {
             session: session.clone(),
             head: self.head,
             total: progress.share().total,
-            done: progress.count(State::Complete),
+            done: progress.share().done,
             failed: progress.count(State::Failed),
             max_attempts: self.options.max_retries,
             spent: RunTotals::of_run(run),
+            has_lanes: false,
             offline: self.request.source == CallSource::Records,
             options: typed(&asked) + &self.request.typed_here(),
             again: typed_again(&asked) + &self.request.typed_selection(),

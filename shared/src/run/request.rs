@@ -272,7 +272,8 @@ impl RunRequest {
     /// The options that are not recorded and have to be typed again in the same checkout.
     pub(super) fn typed_here(&self) -> String {
         let dirt = if self.allow_dirty { " --allow-dirty" } else { "" };
-        format!("{}{dirt}{}", self.typed_tree(), self.typed_selection())
+        let red = if self.flags.allow_red { " --allow-red" } else { "" };
+        format!("{}{dirt}{red}{}", self.typed_tree(), self.typed_selection())
     }
 
     /// Remembers that the user gave these options here, so that a continued run does not ask for approval. If that cannot

@@ -187,7 +187,7 @@ impl Sandbox {
         ];
         // Landlock has no right for this.
         all.push(attempt(
-            "change modes and times beside the worktree",
+            "change modes and times of files outside the worktree",
             RuleIntent::Deny,
             "mode",
             top.join("beside"),

@@ -114,7 +114,7 @@ pub enum Overrun {
         limit: u64,
     },
     /// Too much time.
-    #[error("the {level} has taken {} of {} s", .spent.as_secs(), .limit.as_secs())]
+    #[error("the {level} has used up its time limit of {} s ({})", .limit.as_secs(), self.option())]
     Time {
         /// The owner of the budget.
         level: BudgetLevel,
@@ -207,7 +207,10 @@ mod tests {
                 spent(None, Some(u64::MAX), Some(1), 0),
                 Some("the task has used 18446744073709551615 of 100 tokens"),
             ),
-            (spent(None, None, None, 61), Some("the task has taken 61 of 60 s")),
+            (
+                spent(None, None, None, 61),
+                Some("the task has used up its time limit of 60 s (--max-task-time)"),
+            ),
         ];
         for (spent, expected) in table {
             let found = budget.check(BudgetLevel::Task, &spent).err().map(|overrun| overrun.to_string());

@@ -66,7 +66,7 @@ fn describe(event: &Event, find_log: impl Fn(&str) -> Option<String>) -> String 
         let _ = writeln!(text, "{}", plain_text(&section.text));
     }
     if let Some(log) = event.trailers.get(Key::TestLog).and_then(find_log) {
-        let _ = writeln!(text, "All of the output is in {log}");
+        let _ = writeln!(text, "The complete output is in {log}");
     }
     text
 }

@@ -447,7 +447,7 @@ impl TaskRun<'_, '_, '_> {
         Ok((!is_changed).then(|| match events[at].status() {
             Status::TestFail => format!("the agent changed nothing after the tests failed ({why})"),
             _ if events[at].lacks_verdict() => {
-                format!("the agent changed nothing after the review gave no verdict ({why})")
+                "the reviewer gave no verdict, and the agent then changed nothing".to_owned()
             }
             _ => format!("the agent changed nothing after the review rejected it ({why})"),
         }))

@@ -86,7 +86,7 @@ impl<'a> PromptParts<'a> {
         }
         rules.push_str(&self.protection);
         rules.push_str(
-            "If nothing has to be changed, end your reply with a line NOTHING TO DO: and the reason.",
+            "If nothing has to be changed, end your reply with the line 'NOTHING TO DO: <reason>'.",
         );
         let feedback = match feedback {
             "" => String::new(),

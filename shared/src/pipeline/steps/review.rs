@@ -115,7 +115,7 @@ impl TaskRun<'_, '_, '_> {
             match &called.result {
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MAX_TRIES => {
                     let words = format!(
-                        "  {}: the reviewer failed, and is called again ({} of {MAX_TRIES}): {message}",
+                        "{}: the reviewer failed; trying again ({} of {MAX_TRIES}): {message}",
                         self.task.id,
                         tries + 1
                     );

@@ -82,9 +82,14 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
         TicketState::Red { gate, with, .. } if with.is_empty() => {
             TicketOutcome::Waiting { reason: format!("a fix: the gate '{gate}' failed") }
         }
-        TicketState::Red { gate, .. } => TicketOutcome::Waiting {
-            reason: format!("a fix: the gate '{gate}' failed together with other tasks"),
-        },
+        TicketState::Red { gate, with, .. } => {
+            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
+            let reason = format!(
+                "a fix: it passes the gate '{gate}' alone, but not together with {}",
+                with.join(", ")
+            );
+            TicketOutcome::Waiting { reason }
+        }
         TicketState::Lost | TicketState::LostElsewhere { .. } => TicketOutcome::Lost,
         TicketState::Reverted(reverted) => TicketOutcome::Reverted(reverted.clone()),
         TicketState::Withheld { why } => TicketOutcome::Waiting { reason: why.clone() },

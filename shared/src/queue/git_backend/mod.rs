@@ -235,7 +235,7 @@ impl QueueBackend for GitQueue<'_> {
         match &ticket.standing {
             TicketState::Red { gate, commit, log, .. } => {
                 entry.commit = Some(*commit);
-                entry.words = format!("gate '{gate}', see {log}");
+                entry.words = format!("gate '{gate}' (log: {log})");
             }
             TicketState::Conflict { conflicts, .. } => {
                 let paths: Vec<&str> =
