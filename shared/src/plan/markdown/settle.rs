@@ -13,7 +13,7 @@ use super::{
     naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
     section::{HeadingSection, is_dependencies, phase_label},
-    table::status_mark,
+    status::{is_status_label, status_mark},
 };
 use crate::{
     name::TaskId,
@@ -426,15 +426,15 @@ fn forget_repetitions(outline: &mut Outline<'_>, form: Form, ids: &HashSet<TaskI
 
 /// A heading has no box: a line "Status: ✅ DONE" or its boxes without ids tell how far it is.
 fn mark_by_text(entry: &mut TaskEntry) {
+    /// Longer labels are sentences.
+    const LONGEST: usize = 24;
     if entry.form != Form::Heading || entry.mark_at.is_some() || entry.mark != Mark::Todo {
         return;
     }
     let status = entry.text.lines().find_map(|line| {
         let line = line.trim_start_matches(['*', '_', '-', '>', ' ']);
-        let rest = line.strip_prefix("Status").or_else(|| line.strip_prefix("状态"))?;
-        Some(
-            rest.trim_start_matches(['*', '_', ' ']).strip_prefix([':', '：'])?.trim_matches(['*', '_', ' ']),
-        )
+        let (label, status) = line.split_once([':', '：']).filter(|(label, _)| label.len() <= LONGEST)?;
+        is_status_label(label).then(|| status.trim_matches(['*', '_', ' ']))
     });
     entry.mark = match (status, entry.steps) {
         (Some(status), _) => status_mark(status),
