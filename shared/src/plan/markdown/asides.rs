@@ -287,7 +287,7 @@ pub(super) fn lets_optional_wait(text: &str) -> bool {
         "任意",
         "선택",
     ];
-    const NOT_BLOCKING: [&str; 30] = [
+    const NOT_BLOCKING: [&str; 38] = [
         "not block",
         "n't block",
         "never block",
@@ -318,9 +318,17 @@ pub(super) fn lets_optional_wait(text: &str) -> bool {
         "블로킹하지 않",
         "not wait for optional",
         "not wait for starred",
+        "not depend on optional",
+        "not depend on starred",
+        "without blocking",
+        "ohne zu block",
+        "sans bloquer",
+        "sin bloquear",
+        "sem bloquear",
+        "не блоку",
     ];
     // Few lines have one of the second, and a plan may have 10,000 lines.
-    if !["block", "bloq", "blok", "блок", "阻", "ブロ", "妨げ", "차단", "막지", "블", "wait for"]
+    if !["block", "bloq", "blok", "блок", "阻", "ブロ", "妨げ", "차단", "막지", "블", "wait for", "depend on"]
         .iter()
         .any(|part| text.contains(part))
     {

@@ -203,16 +203,27 @@ fn kind_of_clause(clause: &str) -> Option<usize> {
     let words: Vec<&str> =
         clause.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let kind_at = |word: &str| (0..KINDS.len()).find(|kind| is_of_kind(word, *kind));
-    let (at, kind) = words.iter().enumerate().find_map(|(at, word)| Some((at, kind_at(word)?)))?;
+    let (first, _) = words.iter().enumerate().find_map(|(at, word)| Some((at, kind_at(word)?)))?;
+    // Of "feature modules" the last word counts.
+    let (at, kind) = words[first..]
+        .iter()
+        .enumerate()
+        .map_while(|(at, word)| Some((first + at, kind_at(word)?)))
+        .last()?;
+    let before = if first < at { first } else { at };
     let has = |known: &[&str]| words.iter().any(|word| known.iter().any(|known| is_word(word, known)));
     let has_part = |known: &[&str]| known.iter().any(|known| clause.contains(known));
-    let is_denied = has(&NONE);
+    let has_none = has(&NONE);
+    let is_denied = has_none || has(&["not", "cannot", "never", "nicht", "ne", "не", "nunca", "нельзя"]);
     // "모듈 간": the syllable is in many words.
     let is_between = has(&BETWEEN) || words.get(at + 1).is_some_and(|word| word.starts_with('간'));
-    if is_denied && has_part(&NEEDS) && is_between {
+    if has_none && has_part(&NEEDS) && is_between {
         return Some(kind);
     }
-    let is_subject = words[..at].iter().all(|word| is_determiner(word)) && is_head(&words[at..], kind);
+    let is_subject = is_of_all(&words[..before]) && is_head(&words[at..], kind);
+    // "Each component can be tested independently" says nothing about order.
+    let is_tested = ["test", "verif", "valid", "prüf", "prueb", "тест", "测试", "テスト", "테스트"];
+    let is_independent = |word: &&str| is_independent(word) && !has_part(&is_tested);
     let says_so = words[at..].iter().any(|word| is_parallel_word(word) || is_independent(word));
     (is_subject && says_so && !is_denied && !clause.contains("不能") && !clause.contains("不可"))
         .then_some(kind)
@@ -224,7 +235,44 @@ fn is_word(word: &str, known: &str) -> bool {
 }
 
 fn is_independent(word: &str) -> bool {
-    is_independent_word(word) || word.contains("独立") || word.contains("獨立") || word.contains("독립")
+    const ADVERBS: [&str; 4] = ["independently", "indépendamment", "independientemente", "independentemente"];
+    is_independent_word(word)
+        || ADVERBS.contains(&word)
+        || word.contains("独立")
+        || word.contains("獨立")
+        || word.contains("독립")
+}
+
+/// Whether the words before a kind of parts let a sentence speak of all of them: "all modules", "tasks in different modules".
+fn is_of_all(words: &[&str]) -> bool {
+    const TASKS: [&str; 9] =
+        ["tasks", "work", "aufgaben", "tâches", "tareas", "tarefas", "задачи", "zadania", "arbeiten"];
+    const IN: [&str; 15] =
+        ["in", "from", "of", "for", "on", "across", "aus", "an", "de", "des", "em", "en", "из", "в", "z"];
+    const DIFFERENT: [&str; 13] = [
+        "different",
+        "separate",
+        "distinct",
+        "verschiedenen",
+        "unterschiedlichen",
+        "différents",
+        "différentes",
+        "diferentes",
+        "distintos",
+        "distintas",
+        "разных",
+        "различных",
+        "różnych",
+    ];
+    match words {
+        [tasks, place, between @ ..] if TASKS.contains(tasks) && IN.contains(place) => {
+            !between.is_empty() && between.iter().all(|word| DIFFERENT.contains(word))
+        }
+        [verb, others @ ..] if ["implement", "build", "develop", "refactor"].contains(verb) => {
+            others.iter().all(|word| is_determiner(word))
+        }
+        _ => words.iter().all(|word| is_determiner(word)),
+    }
 }
 
 /// Words that may come before a kind of parts where a sentence is about all of them.
@@ -385,6 +433,12 @@ mod tests {
             "- Между модулями нет зависимостей",
             "- Różne moduły można realizować równolegle",
             "- Brak zależności między modułami",
+            "- Feature modules can be developed concurrently",
+            "- Tasks in different modules can run in parallel",
+            "- Implement all modules in parallel",
+            "- Each module can be developed independently",
+            "- Aufgaben aus verschiedenen Modulen können parallel laufen",
+            "- Tareas de distintos módulos pueden ejecutarse en paralelo",
         ] {
             assert_eq!(kind_in_parallel(text), Some(0), "{text}");
         }
@@ -399,6 +453,9 @@ mod tests {
             "- Modules can not run in parallel",
             "- All [P] modules can run in parallel",
             "- The modules depend on the setup",
+            "- Each module can be tested independently",
+            "- Tasks of the module can run in parallel",
+            "- Tasks within modules can run in parallel",
             "- 模块不能并行",
             "- Services within a story marked [P] can run in parallel",
             "- Different user stories can be worked on in parallel",

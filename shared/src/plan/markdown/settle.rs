@@ -56,6 +56,7 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
             merge(outline, found, at);
         }
     }
+    take_listed_marks(outline, &is_task, &first);
     if !outline.unread.is_empty() {
         let ids: HashSet<TaskId> =
             standing.iter().flatten().map(|found| outline.entries[*found].id.clone()).collect();
@@ -412,6 +413,20 @@ fn merge(outline: &mut Outline<'_>, found: usize, other: usize) {
     entry.steps = (entry.steps.0 + steps.0, entry.steps.1 + steps.1);
     if !entry.text.contains(&text) {
         entry.say(&text);
+    }
+}
+
+/// Rows "| DB-1 | Model | Done |" and items "✅ DB-1" that repeat a heading tell how far its task is.
+fn take_listed_marks(outline: &mut Outline<'_>, is_task: &[bool], first: &HashMap<String, usize>) {
+    for at in (0..outline.entries.len()).filter(|at| !is_task[*at]) {
+        let entry = &outline.entries[at];
+        let is_list = matches!(entry.form, Form::Row | Form::ListedRow | Form::Bullet);
+        let (mark, mark_at) = (entry.mark, entry.mark_at);
+        let found = Some(entry).filter(|_| is_list).and_then(|entry| first.get(&entry.id.folded()));
+        let Some(task) = found.map(|found| &mut outline.entries[*found]) else { continue };
+        if task.form == Form::Heading && task.mark_at.is_none() && task.mark == Mark::Todo {
+            (task.mark, task.mark_at) = (mark, mark_at);
+        }
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn add_implied(
         before: vec![Vec::new(); roles.len()],
         has_unrelated: vec![false; roles.len()],
         is_continued: vec![false; roles.len()],
-        has_optional: parents_of(&is_optional, family),
+        has_optional: partly_optional(&is_optional, family),
         is_optional,
         keeps_tests: !rules.tests_first,
         steps_back: Cell::new(0),
@@ -92,25 +92,30 @@ pub(super) fn add_implied(
     }
 }
 
-/// Which nodes are optional: tasks with a star, and groups of nothing else.
+/// Which nodes are optional: those with a star, and all in them.
 fn optional(roles: &[Role], family: &NodeParents) -> Vec<bool> {
     let mut is_optional: Vec<bool> = roles.iter().map(|role| role.is_optional).collect();
     // Children come after their parents.
-    for at in (0..roles.len()).rev().filter(|at| !family.children[*at].is_empty()) {
-        is_optional[at] |= family.children[at].iter().all(|child| is_optional[*child]);
+    for at in 0..roles.len() {
+        is_optional[at] |= family.parents[at].is_some_and(|parent| is_optional[parent]);
     }
     is_optional
 }
 
-/// Which nodes have one of these in them.
-fn parents_of(nodes: &[bool], family: &NodeParents) -> Vec<bool> {
-    let mut found = vec![false; nodes.len()];
-    for at in (0..nodes.len()).rev() {
-        if let Some(parent) = family.parents[at].filter(|_| nodes[at] || found[at]) {
-            found[parent] = true;
+/// Which nodes have both optional tasks and others in them.
+fn partly_optional(is_optional: &[bool], family: &NodeParents) -> Vec<bool> {
+    let mut has = vec![[false; 2]; is_optional.len()];
+    for at in (0..is_optional.len()).rev() {
+        if family.children[at].is_empty() {
+            has[at][usize::from(is_optional[at])] = true;
+        }
+        if let Some(parent) = family.parents[at] {
+            let [core, optional] = has[at];
+            has[parent][0] |= core;
+            has[parent][1] |= optional;
         }
     }
-    found
+    has.into_iter().map(|has| has == [true; 2]).collect()
 }
 
 struct Order<'o> {
