@@ -1842,3 +1842,190 @@ fn a_line_that_leads_to_the_corner_behind_a_name_does_not_lead_to_the_name() {
     assert_eq!(needs(&repo, text, "phase-3"), ["phase-1", "phase-2"]);
     assert!(needs(&repo, text, "phase-4").contains(&"phase-3".to_owned()));
 }
+
+/// A phase with two lines of work, each of which names what it continues.
+fn chains_with(needs: &str, said: &str) -> String {
+    format!(
+        "## Phase 1: Routes\n- [ ] T001 [P] a\n- [ ] T002 b ({needs} T001)\n- [ ] T003 c ({needs} T002)\n- [ ] T004 [P] d\n\
+         - [ ] T005 e ({needs} T004)\n- [ ] T006 f\n\n## Dependencies\n\n{said}\n"
+    )
+}
+
+#[test]
+fn lines_of_work_that_begin_independently_do_not_wait_for_each_other() {
+    let repo = TestRepo::init();
+    for (needs_words, said) in [
+        ("depends on", "- T001 (PATCH route) and T004 (DELETE route) within Phase 1 are independent"),
+        ("after", "- T001 and T004 can run in parallel"),
+        ("abhängig von", "- T001 und T004 sind unabhängig voneinander"),
+        ("dépend de", "- T001 et T004 sont indépendants"),
+        ("depende de", "- T001 y T004 son independientes entre sí"),
+        ("depende de", "- T001 e T004 são independentes"),
+        ("依赖", "- T001 和 T004 相互独立"),
+        ("依存:", "- T001とT004は独立している"),
+        ("의존:", "- T001와 T004는 서로 독립적이다"),
+        ("зависит от", "- T001 и T004 независимы"),
+        ("zależy od", "- T001 i T004 są niezależne"),
+    ] {
+        let text = chains_with(needs_words, said);
+        assert_eq!(needs(&repo, &text, "T005"), ["T004"], "{said}");
+        // A task that names nothing waits for both.
+        assert_eq!(needs(&repo, &text, "T006"), ["T003", "T005"], "{said}");
+    }
+    assert_eq!(needs(&repo, &chains_with("depends on", ""), "T005"), ["T003", "T004"]);
+}
+
+/// A story with three sections.
+fn sections_with(titles: [&str; 3], said: &str) -> String {
+    let [first, second, third] = titles;
+    format!(
+        "## Phase 1: User Story 1\n### {first}\n- [ ] T001 [US1] a\n- [ ] T002 [US1] b\n### {second}\n- [ ] T003 [US1] c\n\
+         - [ ] T004 [US1] d\n### {third}\n- [ ] T005 [US1] e\n\n## Dependencies\n\n### Parallel\n\n{said}\n"
+    )
+}
+
+#[test]
+fn sections_of_modules_run_in_parallel_where_the_plan_says_so_of_modules() {
+    let repo = TestRepo::init();
+    let none = Vec::<String>::new();
+    let ranges = "  - A: T001-T002\n  - B: T003-T004\n  - C: T005";
+    for (titles, said) in [
+        (["Module A", "Module B", "Module C"], "- **Phase 1**: Different modules can be built in parallel"),
+        (["A module", "B module", "C module"], "- There is no dependency between modules"),
+        (["Modul A", "Modul B", "Modul C"], "- Die Module können parallel umgesetzt werden"),
+        (["Módulo A", "Módulo B", "Módulo C"], "- Não há dependência entre módulos"),
+        (["Модуль A", "Модуль B", "Модуль C"], "- Модули можно делать параллельно"),
+        (["认证模块", "账单模块", "聊天模块"], "- 各模块可以并行开发"),
+        (["A", "B", "C"], &format!("- Módulos diferentes podem ser feitos em paralelo\n{ranges}")),
+    ] {
+        let text = sections_with(titles, said);
+        assert_eq!(needs(&repo, &text, "T003"), none, "{said}");
+        assert_eq!(needs(&repo, &text, "T005"), none, "{said}");
+        assert_eq!(needs(&repo, &text, "T004"), ["T003"], "{said}");
+    }
+    let text = sections_with(["Shared", "Module B", "Module C"], "- Modules can be built in parallel");
+    assert_eq!(
+        (needs(&repo, &text, "T003"), needs(&repo, &text, "T005")),
+        (vec!["T002".into()], vec!["T002".into()])
+    );
+    let text = sections_with(["Module A", "Module B", "Module C"], "- Modules cannot be built in parallel");
+    assert_eq!(needs(&repo, &text, "T005"), ["T004"]);
+}
+
+#[test]
+fn tests_are_the_reason_to_wait_only_where_there_are_tests() {
+    let repo = TestRepo::init();
+    let explain = |titles: [&str; 3]| {
+        repo.write("tasks.md", &sections_with(titles, ""));
+        repo.arborist(["plan", "--explain", "T003", "tasks.md"]).succeeds()
+    };
+    explain(["Implementation - A", "Implementation - B", "C"]).out("the sections of a phase run in order");
+    explain(["Tests", "Implementation", "C"]).out("tests come before the implementation");
+}
+
+#[test]
+fn boxes_that_repeat_heading_tasks_tell_their_status() {
+    let repo = TestRepo::init();
+    let text = "## Phase I: Base\n### Task I-1.1: Model\n**ID:** I-1.1\n**Depends on:** none\n### Task I-1.2: Store\n**ID:** I-1.2\n\
+                **Depends on:** I-1.1\n## Phase II: Web\n### Task II-1.1: Page\n**ID:** II-1.1\n**Depends on:** Phase I Complete\n\n\
+                ## Task Status Tracking\n### Phase I: Base\n- [x] I-1.1: Model\n- [x] I-1.2: Store\n### Phase II: Web\n\
+                - [ ] II-1.1: Page\n- [ ] II-1.2: Styles\n";
+    assert_eq!(needs(&repo, text, "II-1.1"), ["phase-i"]);
+    assert_eq!(needs(&repo, text, "II-1.2"), ["II-1.1"]);
+    repo.arborist(["plan", "--check", "tasks.md"]).succeeds().out("4 tasks in 2 phases: 2 done, 2 to do");
+}
+
+#[test]
+fn a_table_of_phases_follows_the_drawing_and_its_status_counts() {
+    let repo = TestRepo::init();
+    for (heading, status, done, open) in [
+        ("Dependency graph", "Status", "Done", "Open"),
+        ("Abhaengigkeits-Graph", "Status", "Fertig", "Offen"),
+        ("Graphe de dépendances", "Statut", "Terminé", "À faire"),
+        ("依存関係", "状態", "完了", "未着手"),
+        ("Зависимости", "Статус", "Готово", "Не начато"),
+        ("Zależności", "Stan", "Gotowe", "Do zrobienia"),
+    ] {
+        let text = format!(
+            "## {heading}\n```\nPhase 1 (x)\n  │\n  ├──────────┐\n  ▼          ▼\nPhase 2    Phase 3\nRunbook    Setup\n  │          │\n\
+             \u{20} └────┬─────┘\n       ▼\n  Phase 4: End\n```\n\n| # | Phase | {status} |\n|---|---|---|\n| 1 | a | {done} |\n\
+             | 2 | b | {open} |\n| 3 | c | {open} |\n| 4 | d | {open} |\n"
+        );
+        assert_eq!(needs(&repo, &text, "3"), ["1"], "{heading}");
+        assert_eq!(needs(&repo, &text, "4"), ["2", "3"], "{heading}");
+        repo.arborist(["plan", "--check", "tasks.md"]).succeeds().out("1 done, 3 to do");
+    }
+}
+
+/// A flat list with optional extras.
+fn extras_with(said: &str) -> String {
+    format!(
+        "## Phase 1: Core\n- [ ] 1. Upload\n  - Build the form\n- [ ]* 1.1 Test the upload\n- [ ] 2. Download\n  - Build the page\n\
+         - [ ]* 2.1 Test the download\n## Phase 2: More\n- [ ] 3. Report\n  - Build the report\n\n## Notes\n\n{said}\n"
+    )
+}
+
+#[test]
+fn a_starred_extra_leaves_the_task_before_it_a_task() {
+    let repo = TestRepo::init();
+    let text = extras_with("- Tasks marked with * are optional");
+    assert_eq!(
+        (needs(&repo, &text, "1.1"), needs(&repo, &text, "2")),
+        (vec!["1".into()], vec!["1.1".into()])
+    );
+    // Elsewhere in this list, the lines of a whole repeat what its parts do.
+    let text = format!("{text}## Phase 3: Docs\n- [ ] 4. Docs\n  - Write them\n- [ ] 4.1 Write the guide\n");
+    assert_eq!(needs(&repo, &text, "1.1"), Vec::<String>::new());
+}
+
+#[test]
+fn core_tasks_do_not_wait_for_starred_ones_that_do_not_block() {
+    let repo = TestRepo::init();
+    for said in [
+        "- Optional tasks (marked *) do not block the core tasks",
+        "- Optionale Aufgaben (mit *) blockieren nicht",
+        "- Les tâches optionnelles (*) ne bloquent pas les autres",
+        "- Las tareas opcionales (*) no bloquean",
+        "- Tarefas opcionais (*) não bloqueiam",
+        "- **可选任务**（标记*）：可选实现，不阻塞核心流程",
+        "- オプションのタスク（*）は他をブロックしない",
+        "- 선택 작업(*)은 다른 작업을 차단하지 않는다",
+        "- Необязательные задачи (*) не блокируют остальные",
+        "- Zadania opcjonalne (*) nie blokują pozostałych",
+    ] {
+        let text = extras_with(said);
+        assert_eq!(
+            (needs(&repo, &text, "2"), needs(&repo, &text, "2.1")),
+            (vec!["1".into()], vec!["2".into()])
+        );
+        assert_eq!(needs(&repo, &text, "phase-2"), ["1", "2"], "{said}");
+    }
+}
+
+#[test]
+fn a_file_that_is_only_cited_may_be_read_by_tasks_at_once() {
+    let repo = TestRepo::init();
+    let check = |first: &str, second: &str| {
+        repo.write("tasks.md", &format!("## Phase 1\n- [ ] T001 [P] {first}\n- [ ] T002 [P] {second}\n"));
+        repo.arborist(["plan", "--check", "tasks.md"]).succeeds()
+    };
+    for (first, second) in [
+        ("Add a route per `contracts/api.md`", "Add b, per FR-002 and `contracts/api.md` POST"),
+        ("Add a gemäß `contracts/api.md`", "Add b selon `contracts/api.md`"),
+        ("согласно `contracts/api.md`", "`contracts/api.md` に従って実装"),
+        ("Validate research.md Decision 1", "Run the quickstart of research.md"),
+        ("a\n  **Spec Reference:** `SPEC.md` Phase I", "b\n  **Spec Reference:** `SPEC.md` Phase II"),
+    ] {
+        assert!(!check(first, second).stdout().contains("the same file"), "{first}, {second}");
+    }
+    check("Update quickstart.md", "Write quickstart.md").out("the same file 'quickstart.md'");
+    check("Add a to docs/api.md", "Add b to docs/api.md").out("the same file 'docs/api.md'");
+}
+
+#[test]
+fn a_last_phase_that_depends_on_all_desired_features_is_understood() {
+    let repo = TestRepo::init();
+    let text = stories_with("- **Polish (Phase 7)**: Depends on all desired features being complete\n");
+    repo.write("tasks.md", &text);
+    repo.arborist(["plan", "--check", "--strict", "tasks.md"]).succeeds();
+}

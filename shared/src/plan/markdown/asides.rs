@@ -239,6 +239,106 @@ pub(super) fn is_repetition(title: &str) -> bool {
     is_history(title) || is_summary(title) && !is_check_list(title)
 }
 
+/// Whether a section only tells how far the tasks are that are listed elsewhere.
+pub(super) fn is_tracking(title: &str) -> bool {
+    const WORDS: [&str; 22] = [
+        "status",
+        "progress",
+        "tracking",
+        "tracker",
+        "overview",
+        "summary",
+        "fortschritt",
+        "übersicht",
+        "avancement",
+        "suivi",
+        "estado",
+        "progreso",
+        "progresso",
+        "acompanhamento",
+        "postęp",
+        "статус",
+        "прогресс",
+        "进度",
+        "状态",
+        "進捗",
+        "状況",
+        "현황",
+    ];
+    let lower = title.to_lowercase();
+    phase_label(title).is_none() && WORDS.iter().any(|word| lower.contains(word))
+}
+
+/// Whether a line says that optional tasks do not block the others: "Optional tasks (marked *) do not block the core tasks".
+pub(super) fn lets_optional_wait(text: &str) -> bool {
+    const OPTIONAL: [&str; 14] = [
+        "optional",
+        "starred",
+        "*",
+        "optionnel",
+        "facultati",
+        "opcional",
+        "opcjonaln",
+        "необязательн",
+        "опциональн",
+        "可选",
+        "可選",
+        "オプション",
+        "任意",
+        "선택",
+    ];
+    const NOT_BLOCKING: [&str; 38] = [
+        "not block",
+        "n't block",
+        "never block",
+        "non-blocking",
+        "nonblocking",
+        "nicht block",
+        "blockieren nicht",
+        "blockiert nicht",
+        "blockieren keine",
+        "ne bloque",
+        "pas bloquant",
+        "non bloquant",
+        "no bloque",
+        "não bloque",
+        "nao bloque",
+        "не блокир",
+        "nie blokuj",
+        "不阻塞",
+        "不会阻塞",
+        "不會阻塞",
+        "不阻断",
+        "ブロックしない",
+        "ブロックしません",
+        "妨げない",
+        "차단하지 않",
+        "막지 않",
+        "블록하지 않",
+        "블로킹하지 않",
+        "not wait for optional",
+        "not wait for starred",
+        "not depend on optional",
+        "not depend on starred",
+        "without blocking",
+        "ohne zu block",
+        "sans bloquer",
+        "sin bloquear",
+        "sem bloquear",
+        "не блоку",
+    ];
+    // Few lines have one of the second, and a plan may have 10,000 lines.
+    if !["block", "bloq", "blok", "блок", "阻", "ブロ", "妨げ", "차단", "막지", "블", "wait for", "depend on"]
+        .iter()
+        .any(|part| text.contains(part))
+    {
+        return false;
+    }
+    let lower = text.to_lowercase();
+    NOT_BLOCKING.iter().any(|words| lower.contains(words))
+        && OPTIONAL.iter().any(|words| lower.contains(words))
+}
+
 /// Whether a section is a change log, whose rows are no tasks.
 pub(super) fn is_history(title: &str) -> bool {
     const HISTORY: [&str; 9] = [

@@ -4,7 +4,7 @@
 use super::{
     Offset,
     asides::is_summary,
-    head::{Checkbox, TaskLine},
+    head::{Checkbox, TaskLine, is_starred},
     ids,
     naming::{FamilyIds, virtual_id},
     outline_builder::Builder,
@@ -55,6 +55,10 @@ pub(super) struct TaskEntry {
     pub(super) is_unnamed: bool,
     /// What its heading calls it, where a field below that tells its id.
     pub(super) written: Option<TaskId>,
+    /// The number of the phase that it is, where a table has a row for each phase.
+    pub(super) phase_label: Option<String>,
+    /// Whether a star behind its box marks it as optional.
+    pub(super) is_optional: bool,
 }
 
 /// What introduces a list of boxes without ids.
@@ -86,7 +90,15 @@ impl TaskEntry {
             lead: Lead::None,
             is_unnamed: form == Form::Plain,
             written: None,
+            phase_label: None,
+            is_optional: false,
         }
+    }
+
+    /// Whether lines below its title tell what to do, and not only which requirements it meets.
+    pub(super) fn lists_work(&self) -> bool {
+        let mut lines = self.text.lines().skip(1).map(|line| line.trim_start_matches(['-', '*', '+', ' ']));
+        lines.any(|line| line.starts_with(char::is_alphanumeric))
     }
 
     /// An id without letters, such as `1.2`. In a file whose ids have letters it is just a number.
@@ -196,6 +208,7 @@ impl<'a> Builder<'_, 'a> {
         let id = head.id;
         let Some(entry) = self.entry(Form::Box, at, head) else { return };
         self.outline.entries[entry].parent = parent;
+        self.outline.entries[entry].is_optional = is_starred(line.content());
         match checkbox {
             Checkbox::Marked(mark) => self.mark(entry, mark, line.offset_of(mark)),
             Checkbox::Malformed => {
@@ -245,6 +258,7 @@ impl<'a> Builder<'_, 'a> {
         }
         let mut entry = TaskEntry::new(Form::Plain, id, head, line.offset_of(line.content()));
         (entry.lines, entry.section, entry.lead) = (at..at + 1, self.section, self.lead);
+        entry.is_optional = is_starred(line.content());
         self.outline.entries.push(entry);
         let entry = self.outline.entries.len() - 1;
         self.mark(entry, mark, line.offset_of(mark));
@@ -312,6 +326,7 @@ impl<'a> Builder<'_, 'a> {
         if let Some(entry) = self.entry(form, at, row.head) {
             let entry = &mut self.outline.entries[entry];
             (entry.at, entry.mark, entry.mark_at, entry.lines) = (place, row.mark, row.mark_at, 0..0);
+            entry.phase_label = row.is_phase.then(|| entry.id.as_str().to_lowercase());
             entry.say("");
             entry.say(&row.text);
         }

@@ -52,11 +52,23 @@ pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {
         0 | 2 | 3 if inside.trim().chars().count() <= 1 => Checkbox::Malformed,
         _ => return None,
     };
-    // Some tools write `[ ]*` for a task that may be left out, and formatters make `[ ]\*` of it.
-    let starred = rest.strip_prefix("\\*").or_else(|| rest.strip_prefix('*'));
-    let rest = starred.filter(|rest| rest.starts_with(' ')).unwrap_or(rest);
+    let rest = behind_star(rest).unwrap_or(rest);
     let is_apart = rest.is_empty() || rest.starts_with([' ', '\t']);
     (is_apart || ids::lettered(rest).is_some()).then_some((checkbox, rest))
+}
+
+/// What is behind the star of `[ ]* 4.1 Tests`. Some tools write it for a task that may be left out, and formatters make `[ ]\*` of it.
+fn behind_star(text: &str) -> Option<&str> {
+    let starred = text.strip_prefix("\\*").or_else(|| text.strip_prefix('*'));
+    starred.filter(|rest| rest.starts_with(' '))
+}
+
+/// Whether a star is behind the box that an item begins with, or behind its number, as in `[ ] 4.1* Tests`.
+pub(super) fn is_starred(content: &str) -> bool {
+    let behind = content.split_once(']').map_or("", |(_, behind)| behind);
+    let numbered = behind.trim_start();
+    behind_star(behind).is_some()
+        || ids::numeric(numbered).is_some_and(|id| behind_star(&numbered[id.len()..]).is_some())
 }
 
 impl<'a> TaskLine<'a> {

@@ -23,6 +23,8 @@ pub(super) struct HeadingIds<'a> {
     titled: HashSet<usize>,
     /// The ids in fields below headings.
     fields: HashMap<usize, &'a str>,
+    /// Boxes that begin with such ids, in a list that repeats headings.
+    boxes: HashSet<usize>,
 }
 
 /// A heading that may be a task.
@@ -50,7 +52,18 @@ impl<'a> HeadingIds<'a> {
             found.iter().filter_map(|heading| Some((heading.line, heading.field?))).collect();
         let count = fields.values().collect::<HashSet<_>>().len();
         let is_told = count >= FEWEST && count == fields.len();
-        Self { titled: titled(&found), fields: if is_told { fields } else { HashMap::new() } }
+        let titled = titled(&found);
+        let fields = if is_told { fields } else { HashMap::new() };
+        let of_titles = found.iter().filter(|heading| titled.contains(&heading.line));
+        let known: HashSet<&str> =
+            of_titles.filter_map(|heading| heading.titled).chain(fields.values().copied()).collect();
+        let boxes = if known.is_empty() { HashSet::new() } else { repeating_boxes(lines, &known) };
+        Self { titled, fields, boxes }
+    }
+
+    /// Whether the box in a line begins with an id such as a heading has.
+    pub(super) fn is_boxed(&self, line: usize) -> bool {
+        self.boxes.contains(&line)
     }
 
     /// Whether the heading in a line is a task by the id that it begins with.
@@ -83,6 +96,26 @@ fn titled(found: &[Candidate<'_>]) -> HashSet<usize> {
         all >= FEWEST && known.is_some_and(|count| *count >= FEWEST || is_sure(heading))
     };
     found.iter().filter(is_meant).map(|heading| heading.line).collect()
+}
+
+/// The boxes with such ids in sections that repeat headings as boxes, as a list of their status does.
+fn repeating_boxes(lines: &[PlanLine<'_>], known: &HashSet<&str>) -> HashSet<usize> {
+    let (mut found, mut boxes, mut repeated) = (HashSet::new(), Vec::new(), 0);
+    for (at, line) in lines.iter().enumerate() {
+        if matches!(line.kind, LineKind::Heading(1 | 2)) {
+            found.extend(boxes.drain(..).filter(|_| repeated >= FEWEST));
+            repeated = 0;
+        }
+        if matches!(line.kind, LineKind::Item(_))
+            && let Some((_, rest)) = checkbox(line.content())
+            && let Some(head) = TaskLine::parse_series(rest).filter(|head| !head.title.is_empty())
+        {
+            boxes.push(at);
+            repeated += usize::from(known.contains(head.id));
+        }
+    }
+    found.extend(boxes.into_iter().filter(|_| repeated >= FEWEST));
+    found
 }
 
 fn letters(id: &str) -> &str {

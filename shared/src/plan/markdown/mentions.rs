@@ -335,6 +335,20 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     /// What "all user story …" may go on with and still mean all of them.
     const STORY_WORK: [&str; 6] =
         ["entities", "work", "implementations", "implementation", "features", "components"];
+    const FEATURES_DONE: [&str; 12] = [
+        "being",
+        "are",
+        "is",
+        "to",
+        "complete",
+        "completed",
+        "done",
+        "finished",
+        "deseadas",
+        "desejadas",
+        "souhaitées",
+        "completas",
+    ];
     let is_cjk_all = (word.starts_with("所有") || word.starts_with("全部")) && word.ends_with("故事");
     if is_cjk_all || word == "すべてのユーザーストーリー" {
         return Some((Name::AllStories, at + 1));
@@ -415,6 +429,18 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
                     && !is_phases
                     && !is_work;
                 return (ends && !goes_on).then_some((Name::AllStories, end + 1 + usize::from(is_phases)));
+            }
+            // "all desired features being complete".
+            "features" | "funcionalidades" | "fonctionnalités" if is_all => {
+                let ends = match clause.get(end + 1).map(|token| token.what) {
+                    Some(Piece::Word(word)) => {
+                        FEATURES_DONE.iter().any(|known| word.eq_ignore_ascii_case(known))
+                    }
+                    what => {
+                        !matches!(what, Some(Piece::Story(_) | Piece::Open | Piece::Id(_) | Piece::Phase(_)))
+                    }
+                };
+                return ends.then_some((Name::AllStories, end + 1));
             }
             "us" if is_all => return Some((Name::AllStories, end + 1)),
             "phases" if !is_stories => {

@@ -36,6 +36,7 @@ mod sentences;
 mod settle;
 mod spoken_phases;
 mod stated;
+mod status;
 mod table;
 mod tokens;
 mod tree;
@@ -48,6 +49,7 @@ pub use entry::Why;
 pub use naming::plan_ids;
 
 use self::{
+    default_order::ImpliedRules,
     lines::{LineKind, PlanLine, Unclosed},
     naming::Names,
     node_index::NodeIndex,
@@ -112,7 +114,10 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
     let family = NodeParents::new(&found.drafts, |id| known.position(id));
     let mut stated = stated::read(&pages, (&mut known, &roles), &family, &mut found);
     let tests_first = roles.iter().any(|role| role.section.is_tests) && pages.iter().any(asks_tests_first);
-    default_order::add_implied(&mut found.drafts, &roles, &family, (&mut stated, tests_first));
+    let skips_optional = roles.iter().any(|role| role.is_optional)
+        && pages.iter().flat_map(|page| &page.lines).any(|line| asides::lets_optional_wait(line.text));
+    let rules = ImpliedRules { tests_first, skips_optional };
+    default_order::add_implied(&mut found.drafts, &roles, &family, (&mut stated, rules));
     release::release(&mut found.drafts, &family, &stated, |id| known.position(id));
     let unread = pages.iter().flat_map(unread).collect();
     let reds = pages.iter().flat_map(red_proposals).collect();

@@ -199,7 +199,9 @@ impl<'a> Builder<'_, 'a> {
     /// What stands behind a box, if it has an id.
     pub(super) fn head(&self, at: usize, rest: &'a str) -> Option<TaskLine<'a>> {
         let reads_families = self.family_ids == FamilyIds::Read || self.family_boxes.contains(&at);
-        TaskLine::parse(rest).or_else(|| TaskLine::parse_family(rest).filter(|_| reads_families))
+        TaskLine::parse(rest)
+            .or_else(|| TaskLine::parse_family(rest).filter(|_| reads_families))
+            .or_else(|| TaskLine::parse_series(rest).filter(|_| self.heading_ids.is_boxed(at)))
     }
 
     /// Whether an id tells a task without a box or a word before it.

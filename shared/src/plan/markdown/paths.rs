@@ -1,5 +1,7 @@
 //! Paths of files that a task names, for the forecast of conflicts.
 
+use super::tokens::is_cjk;
+
 /// Endings by which a name without a slash is known as a file.
 const ENDINGS: &[&str] = &[
     "c", "cc", "cfg", "cpp", "cs", "css", "csproj", "dart", "ex", "exs", "fs", "fsi", "fsproj", "go",
@@ -25,6 +27,197 @@ pub(super) fn paths(text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// Every path that `text` names and does not only cite, as "per `contracts/api.md`" does: two tasks may read the same file at once.
+pub(super) fn changed_paths(text: &str) -> Vec<String> {
+    let mut found = paths(text);
+    if found.is_empty() || !found.iter().any(|path| is_document(path)) {
+        return found;
+    }
+    let lines: Vec<String> = text.lines().map(str::to_lowercase).collect();
+    found.retain(|path| {
+        if !is_document(path) {
+            return true;
+        }
+        let path = path.to_lowercase();
+        let mut places =
+            lines.iter().flat_map(|line| line.match_indices(&path).map(move |(at, _)| (line, at)));
+        places.any(|(line, at)| !is_cited(line, at, &path))
+    });
+    found
+}
+
+/// Whether a file is a text that tasks may cite. A program that is cited is often changed too.
+fn is_document(path: &str) -> bool {
+    const ENDINGS: [&str; 8] = ["md", "txt", "rst", "adoc", "yaml", "yml", "json", "proto"];
+    path.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
+}
+
+/// Whether the path at a place of a line in lower case is only read there.
+fn is_cited(line: &str, at: usize, path: &str) -> bool {
+    /// Words right before a file that is cited.
+    const BEFORE: [&str; 40] = [
+        "per",
+        "according to",
+        "as defined in",
+        "as specified in",
+        "as described in",
+        "as documented in",
+        "defined in",
+        "specified in",
+        "described in",
+        "based on",
+        "following",
+        "matching",
+        "matches",
+        "against",
+        "ref",
+        "refs",
+        "reference",
+        "cf.",
+        "cf",
+        "gemäß",
+        "laut",
+        "selon",
+        "conformément à",
+        "según",
+        "conforme",
+        "segundo",
+        "de acordo com",
+        "de acuerdo con",
+        "согласно",
+        "см.",
+        "zgodnie z",
+        "według",
+        "wg",
+        "根据",
+        "根據",
+        "按照",
+        "依据",
+        "参照",
+        "参考",
+        "参见",
+    ];
+    const BEHIND: [&str; 10] =
+        ["に従", "に基づ", "を参照", "参照", "に準拠", "에 따라", "에 따른", "참조", "참고", "를 참조"];
+    /// Labels of lines that list what to read.
+    const LABELS: [&str; 20] = [
+        "spec reference",
+        "spec references",
+        "spec ref",
+        "spec",
+        "reference",
+        "references",
+        "refs",
+        "see also",
+        "referenz",
+        "referenzen",
+        "référence",
+        "références",
+        "referencia",
+        "referencias",
+        "referência",
+        "referências",
+        "参考",
+        "参照",
+        "참조",
+        "ссылки",
+    ];
+    /// Words that begin a list of what is cited.
+    const OPENING: [&str; 15] = [
+        "per ",
+        "according to ",
+        "as defined in ",
+        "as specified in ",
+        "as described in ",
+        "based on ",
+        "gemäß ",
+        "laut ",
+        "selon ",
+        "según ",
+        "conforme ",
+        "согласно ",
+        "zgodnie z ",
+        "według ",
+        "根据",
+    ];
+    /// Documents of spec-kit that tasks work from.
+    const SOURCES: [&str; 5] = ["research.md", "quickstart.md", "spec.md", "data-model.md", "plan.md"];
+    const DRESS: [char; 9] = ['`', '(', '（', '[', '*', '_', '"', '\'', ' '];
+    let label =
+        line.trim_start_matches(['-', '*', '_', '>', ' ']).split_once([':', '：']).map(|(label, _)| label);
+    if label.is_some_and(|label| LABELS.contains(&label.trim_matches(['*', '_', ' ']))) {
+        return true;
+    }
+    let behind = line[at + path.len()..].trim_start_matches(['`', ')', '*', ' ', '）']);
+    if BEHIND.iter().any(|words| behind.starts_with(words)) {
+        return true;
+    }
+    let before = line[..at].trim_end_matches(DRESS);
+    let ends = |words: &&str| {
+        let rest = before.strip_suffix(*words);
+        rest.is_some_and(|rest| words.starts_with(is_cjk) || !rest.ends_with(char::is_alphanumeric))
+    };
+    if BEFORE.iter().any(|words| ends(words)) {
+        return true;
+    }
+    // "per FR-006 and `data-model.md`".
+    let clause = before.rsplit([',', ';', '(', '（', '—', ':']).next().unwrap_or_default();
+    let clause = clause.trim_start_matches(|c: char| !c.is_alphanumeric());
+    if OPENING.iter().any(|words| clause.starts_with(words)) && !writes(clause) {
+        return true;
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
+    SOURCES.contains(&name) && !writes(line)
+}
+
+/// Whether a line in lower case says that something is written.
+fn writes(line: &str) -> bool {
+    const VERBS: [&str; 40] = [
+        "updat",
+        "writ",
+        "creat",
+        "edit",
+        "add ",
+        "document ",
+        "extend",
+        "generat",
+        "revis",
+        "rewrit",
+        "append",
+        "record",
+        "fix ",
+        "sync",
+        "refresh",
+        "aktualisier",
+        "schreib",
+        "erstell",
+        "ergänz",
+        "mettre à jour",
+        "mise à jour",
+        "rédig",
+        "crée",
+        "ajout",
+        "actualiz",
+        "atualiz",
+        "escrib",
+        "escrev",
+        "crear",
+        "criar",
+        "обнов",
+        "напис",
+        "созда",
+        "дополн",
+        "aktualiz",
+        "napis",
+        "utwórz",
+        "更新",
+        "작성",
+        "업데이트",
+    ];
+    const CJK: [&str; 8] = ["编写", "撰写", "创建", "新增", "作成", "追記", "編集", "修正"];
+    VERBS.iter().chain(&CJK).any(|verb| line.contains(verb))
 }
 
 /// The path that a word is. In code a slash is enough; in prose there must be an ending too.

@@ -65,7 +65,7 @@ const STORY_WORDS: [&str; 11] = [
 ];
 
 /// Words that tell that a heading opens a list of dependencies.
-const DEPENDENCY_WORDS: [&str; 35] = [
+const DEPENDENCY_WORDS: [&str; 36] = [
     "dependenc",
     "execution order",
     "implementation order",
@@ -93,6 +93,7 @@ const DEPENDENCY_WORDS: [&str; 35] = [
     "dependênc",
     "dépendance",
     "abhängigkeit",
+    "abhaengigkeit",
     "dipendenz",
     "зависимост",
     "依赖",

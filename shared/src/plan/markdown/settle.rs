@@ -13,7 +13,7 @@ use super::{
     naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
     section::{HeadingSection, is_dependencies, phase_label},
-    table::status_mark,
+    status::{is_status_label, status_mark},
 };
 use crate::{
     name::TaskId,
@@ -56,6 +56,7 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
             merge(outline, found, at);
         }
     }
+    take_listed_marks(outline, &is_task, &first);
     if !outline.unread.is_empty() {
         let ids: HashSet<TaskId> =
             standing.iter().flatten().map(|found| outline.entries[*found].id.clone()).collect();
@@ -415,6 +416,20 @@ fn merge(outline: &mut Outline<'_>, found: usize, other: usize) {
     }
 }
 
+/// Rows "| DB-1 | Model | Done |" and items "✅ DB-1" that repeat a heading tell how far its task is.
+fn take_listed_marks(outline: &mut Outline<'_>, is_task: &[bool], first: &HashMap<String, usize>) {
+    for at in (0..outline.entries.len()).filter(|at| !is_task[*at]) {
+        let entry = &outline.entries[at];
+        let is_list = matches!(entry.form, Form::Row | Form::ListedRow | Form::Bullet);
+        let (mark, mark_at) = (entry.mark, entry.mark_at);
+        let found = Some(entry).filter(|_| is_list).and_then(|entry| first.get(&entry.id.folded()));
+        let Some(task) = found.map(|found| &mut outline.entries[*found]) else { continue };
+        if task.form == Form::Heading && task.mark_at.is_none() && task.mark == Mark::Todo {
+            (task.mark, task.mark_at) = (mark, mark_at);
+        }
+    }
+}
+
 fn forget_repetitions(outline: &mut Outline<'_>, form: Form, ids: &HashSet<TaskId>) {
     let is_known = |id: &str| id.parse::<TaskId>().is_ok_and(|id| ids.contains(&id));
     outline.unread.retain(|(_, id, why)| match (why, form) {
@@ -426,15 +441,15 @@ fn forget_repetitions(outline: &mut Outline<'_>, form: Form, ids: &HashSet<TaskI
 
 /// A heading has no box: a line "Status: ✅ DONE" or its boxes without ids tell how far it is.
 fn mark_by_text(entry: &mut TaskEntry) {
+    /// Longer labels are sentences.
+    const LONGEST: usize = 24;
     if entry.form != Form::Heading || entry.mark_at.is_some() || entry.mark != Mark::Todo {
         return;
     }
     let status = entry.text.lines().find_map(|line| {
         let line = line.trim_start_matches(['*', '_', '-', '>', ' ']);
-        let rest = line.strip_prefix("Status").or_else(|| line.strip_prefix("状态"))?;
-        Some(
-            rest.trim_start_matches(['*', '_', ' ']).strip_prefix([':', '：'])?.trim_matches(['*', '_', ' ']),
-        )
+        let (label, status) = line.split_once([':', '：']).filter(|(label, _)| label.len() <= LONGEST)?;
+        is_status_label(label).then(|| status.trim_matches(['*', '_', ' ']))
     });
     entry.mark = match (status, entry.steps) {
         (Some(status), _) => status_mark(status),

@@ -7,6 +7,8 @@ use super::{
     head::{Checkbox, TaskLine, checkbox},
     ids,
     keywords::is_needs_label,
+    status::{is_status_label, status_mark},
+    tokens::is_phase_word,
 };
 use crate::plan::Mark;
 
@@ -21,6 +23,8 @@ pub(super) struct TaskRow<'a> {
     pub(super) text: String,
     /// Whether only its id tells that it is a task: the table has no column for a status or for dependencies.
     pub(super) is_listed: bool,
+    /// Whether it is a phase: the table counts phases.
+    pub(super) is_phase: bool,
 }
 
 /// A cell of a table that names dependencies.
@@ -94,9 +98,11 @@ pub(super) fn rows<'a>(lines: &[PlanLine<'a>]) -> TaskTable<'a> {
     let series = (says_tasks || counting) && is_series(body, counting);
     let ids = Ids { numbers: says_tasks && counting, series };
     let is_listed = |row: &TaskRow<'_>| !says_tasks && ids::lettered(row.head.id).is_none();
+    let is_phase =
+        counting && titles.iter().any(|title| is_phase_word(&title.trim_matches(['*', ' ']).to_lowercase()));
     let rows = body.iter().filter_map(|line| row(line, &titles, ids));
     TaskTable {
-        rows: rows.map(|row| TaskRow { is_listed: is_listed(&row), ..row }).collect(),
+        rows: rows.map(|row| TaskRow { is_listed: is_listed(&row), is_phase, ..row }).collect(),
         waves: waves(body, &titles, &columns),
         cells: body.iter().flat_map(|line| needs(line, &columns, &titles)).collect(),
     }
@@ -280,7 +286,7 @@ fn column(title: &str) -> Column {
     ]) && !has(&["independent"])
     {
         Column::Needs
-    } else if has(&["status", "state", "done", "状态", "✓", "✅"]) {
+    } else if has(&["status", "state", "done", "✓", "✅", "fertig"]) || is_status_label(&title) {
         Column::Status
     } else if has(&["parallel with", "parallelize with", "parallelise with"]) {
         Column::Beside
@@ -310,6 +316,7 @@ fn row<'a>(line: &PlanLine<'a>, titles: &[&str], ids: Ids) -> Option<TaskRow<'a>
         head,
         text: String::new(),
         is_listed: false,
+        is_phase: false,
     };
     for (at, cell) in cells.iter().enumerate().filter(|(at, cell)| *at != id_at && !cell.is_empty()) {
         row.take(titles.get(at).copied().unwrap_or_default(), cell, line);
@@ -351,25 +358,6 @@ impl<'a> TaskRow<'a> {
             return;
         }
         self.mark = status_mark(cell);
-    }
-}
-
-/// What a status in words means.
-pub(super) fn status_mark(status: &str) -> Mark {
-    let lower = status.to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    if says(&["not ", "todo", "to do", "pending", "未"]) {
-        Mark::Todo
-    } else if says(&["progress", "partial", "🟡"]) {
-        Mark::Partial
-    } else if says(&["✅", "✓", "✔", "done", "complete", "完成"]) || lower == "x" {
-        Mark::Done
-    } else if says(&["skip", "dropped", "cancel"]) {
-        Mark::Skipped
-    } else if says(&["blocked", "⛔"]) {
-        Mark::Blocked
-    } else {
-        Mark::Todo
     }
 }
 

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     PlanLine,
-    asides::has_word,
+    asides::{has_word, is_tracking},
     entry::{Form, TaskEntry},
     head::ALLOW,
     lines::LineKind,
     naming::{Names, name_of, slug_label},
     outline::Outline,
-    paths::paths,
+    paths::changed_paths,
     section::{
         HeadingSection, Purpose, begins_with, begins_with_story, counted_label, counted_part, is_step,
         phase_label, priority, purpose, says_apart, slug, spoken_names, states_needs, stories_told,
@@ -67,6 +67,8 @@ pub(super) struct Role {
     pub(super) aliases: Vec<Vec<String>>,
     /// Whether it is a box without an id.
     pub(super) is_unnamed: bool,
+    /// Whether a star behind its box marks it as optional.
+    pub(super) is_optional: bool,
     /// The subsection of its phase that a task is in.
     pub(super) section: Subsection,
 }
@@ -165,8 +167,9 @@ impl TreeBuilder<'_, '_> {
         let mut nodes = Nodes { drafts, roles, ids: self.entry_ids(), sections };
         let named = section_ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?)));
         let named: Vec<(usize, &TaskId)> = named.collect();
-        let continued = named.windows(2).filter(|pair| pair[0].1 == pair[1].1).map(|pair| pair[1].0);
-        let continued: HashSet<usize> = continued.collect();
+        let mut seen = HashSet::new();
+        let continued: HashSet<usize> =
+            named.iter().filter(|(_, id)| !seen.insert(*id)).map(|(at, _)| *at).collect();
         let mut sections = named.into_iter().filter(|(at, _)| !continued.contains(at)).peekable();
         let numbers = self.numbers();
         let apart = self.sections_told_apart(&section_ids);
@@ -179,9 +182,10 @@ impl TreeBuilder<'_, '_> {
             }
             let parent = self.container(entry.parent, entry.section, (at, &section_ids), Some(&numbers));
             nodes.drafts.push(self.task(entry, parent));
-            let is_unnamed = entry.form == Form::Plain;
+            let (is_unnamed, is_optional) = (entry.form == Form::Plain, entry.is_optional);
             let section = self.subsection(at, entry, (&section_ids, &apart));
-            nodes.roles.push(Role { section, is_unnamed, ..Role::default() });
+            let label = entry.phase_label.clone();
+            nodes.roles.push(Role { section, label, is_unnamed, is_optional, ..Role::default() });
         }
         keep_one_phase_per_story(&mut nodes);
         nodes
@@ -287,6 +291,10 @@ impl TreeBuilder<'_, '_> {
                 let before = &self.outline.sections[*before];
                 before.level == section.level && phase_label(&before.title) == phase_label(&section.title)
             };
+            if let Some(first) = self.phase_tracked_in(at).filter(|first| ids[*first].is_some()) {
+                ids[at] = ids[first].clone();
+                continue;
+            }
             if label.is_some()
                 && has_word(&section.title, &["continued", "cont", "contd"])
                 && let Some(first) = before.replace(at).filter(is_same)
@@ -305,6 +313,14 @@ impl TreeBuilder<'_, '_> {
             ids[at] = names.name(&wanted);
         }
         ids
+    }
+
+    /// The phase whose status a section lists: "### Phase 2" below "## Status", behind "## Phase 2: Server" itself.
+    fn phase_tracked_in(&self, at: usize) -> Option<usize> {
+        let sections = &self.outline.sections;
+        let label = phase_label(&sections[at].title)?;
+        self.chain(sections[at].parent).find(|up| is_tracking(&sections[*up].title))?;
+        (0..at).find(|first| phase_label(&sections[*first].title).as_ref() == Some(&label))
     }
 
     /// What an entry or section belongs to: the task it is nested in, else the nearest phase or heading task.
@@ -330,10 +346,21 @@ impl TreeBuilder<'_, '_> {
         })
     }
 
-    /// The boxes that have numbers for ids.
+    /// The boxes that have numbers for ids. One that lists its own work is not the whole of optional extras beside it, such as
+    /// `- [ ]* 4.1 Tests` behind `- [ ] 4. Upload`.
     fn numbers(&self) -> HashMap<&str, usize> {
-        let boxes = self.tasks().filter(|(_, entry)| entry.form == Form::Box && entry.is_numeric());
-        boxes.map(|(at, entry)| (entry.id.as_str(), at)).collect()
+        let boxes = || self.tasks().filter(|(_, entry)| entry.form == Form::Box && entry.is_numeric());
+        let mut numbers: HashMap<&str, usize> = boxes().map(|(at, entry)| (entry.id.as_str(), at)).collect();
+        if boxes().any(|(_, entry)| entry.is_optional) {
+            let core = boxes().filter(|(_, entry)| !entry.is_optional && entry.parent.is_none());
+            let wholes: HashSet<&str> =
+                core.filter_map(|(_, entry)| Some(entry.id.as_str().rsplit_once('.')?.0)).collect();
+            let lists_work = |at: usize| self.outline.entries[at].lists_work();
+            // Where other wholes list work that their parts repeat, this one does too.
+            let repeats = wholes.iter().any(|id| numbers.get(id).is_some_and(|at| lists_work(*at)));
+            numbers.retain(|id, at| repeats || wholes.contains(id) || !lists_work(*at));
+        }
+        numbers
     }
 
     /// The task `3` of a task `3.1` that comes after it in the same list.
@@ -396,6 +423,7 @@ impl TreeBuilder<'_, '_> {
             titles,
             aliases,
             is_unnamed: false,
+            is_optional: false,
             section: Subsection::default(),
         }
     }
@@ -462,7 +490,7 @@ impl TreeBuilder<'_, '_> {
                 task.tags.push(tag.clone());
             }
         }
-        task.files = paths(&entry.text);
+        task.files = changed_paths(&entry.text);
         task.source = Some(self.source(entry.at, entry.mark_at));
         DraftNode { task, place: SourcePlace { file: self.file.0, at: entry.at }, needs: Vec::new() }
     }

@@ -4,6 +4,7 @@
 //! Stated edges come first. An implied edge that would close a circle with them is left out, for a phase as few of
 //! its tasks as possible.
 
+mod beside;
 mod sequence;
 
 use std::{cell::Cell, collections::HashMap};
@@ -25,14 +26,23 @@ const WIDEST: usize = 64;
 /// Implied edges to single tasks of a phase, where the phase as a whole cannot be waited for.
 const MOST_PARTS: usize = 50_000;
 
-/// Adds the implied edges to drafts whose `needs` hold the stated ones. Where the plan asks for tests first, they come before the
-/// implementation also where they are written behind it.
+/// What a plan says about the order of all its tasks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ImpliedRules {
+    /// It asks for tests first: they come before the implementation also where they are written behind it.
+    pub(super) tests_first: bool,
+    /// It says that tasks with a star do not block the others.
+    pub(super) skips_optional: bool,
+}
+
+/// Adds the implied edges to drafts whose `needs` hold the stated ones.
 pub(super) fn add_implied(
     drafts: &mut [DraftNode],
     roles: &[Role],
     family: &NodeParents,
-    (stated, tests_first): (&mut Stated, bool),
+    (stated, rules): (&mut Stated, ImpliedRules),
 ) {
+    let is_optional = if rules.skips_optional { optional(roles, family) } else { vec![false; roles.len()] };
     let mut order = Order {
         drafts,
         roles,
@@ -43,13 +53,22 @@ pub(super) fn add_implied(
         guests: vec![Vec::new(); roles.len()],
         before: vec![Vec::new(); roles.len()],
         has_unrelated: vec![false; roles.len()],
-        keeps_tests: !tests_first,
+        is_continued: vec![false; roles.len()],
+        has_optional: partly_optional(&is_optional, family),
+        is_optional,
+        keeps_tests: !rules.tests_first,
         steps_back: Cell::new(0),
         parts: 0,
     };
     order.keeps_tests |= order.has_tests_behind();
     for (who, _) in &order.stated.unrelated {
         order.has_unrelated[*who] = true;
+    }
+    for (who, needs) in order.stated.needs.iter().enumerate() {
+        let mut beside = needs.iter().filter(|on| family.parents[**on] == family.parents[who]);
+        if let (Some(on), None) = (beside.next(), beside.next()) {
+            order.is_continued[*on] = true;
+        }
     }
     let parents: Vec<Option<usize>> = std::iter::once(None)
         .chain((0..roles.len()).filter(|at| !family.children[*at].is_empty()).map(Some))
@@ -73,6 +92,32 @@ pub(super) fn add_implied(
     }
 }
 
+/// Which nodes are optional: those with a star, and all in them.
+fn optional(roles: &[Role], family: &NodeParents) -> Vec<bool> {
+    let mut is_optional: Vec<bool> = roles.iter().map(|role| role.is_optional).collect();
+    // Children come after their parents.
+    for at in 0..roles.len() {
+        is_optional[at] |= family.parents[at].is_some_and(|parent| is_optional[parent]);
+    }
+    is_optional
+}
+
+/// Which nodes have both optional tasks and others in them.
+fn partly_optional(is_optional: &[bool], family: &NodeParents) -> Vec<bool> {
+    let mut has = vec![[false; 2]; is_optional.len()];
+    for at in (0..is_optional.len()).rev() {
+        if family.children[at].is_empty() {
+            has[at][usize::from(is_optional[at])] = true;
+        }
+        if let Some(parent) = family.parents[at] {
+            let [core, optional] = has[at];
+            has[parent][0] |= core;
+            has[parent][1] |= optional;
+        }
+    }
+    has.into_iter().map(|has| has == [true; 2]).collect()
+}
+
 struct Order<'o> {
     drafts: &'o mut [DraftNode],
     roles: &'o [Role],
@@ -89,6 +134,11 @@ struct Order<'o> {
     before: Vec<Vec<usize>>,
     /// Whether the plan says of a node that it need not wait for another.
     has_unrelated: Vec<bool>,
+    /// Whether a task of the same phase says that it waits for a task, and for no other of that phase.
+    is_continued: Vec<bool>,
+    /// Nodes that the others need not wait for, and nodes that hold such.
+    is_optional: Vec<bool>,
+    has_optional: Vec<bool>,
     /// Whether tests that are written behind the implementation stay there.
     keeps_tests: bool,
     /// How many tasks were looked at to find those that may run beside each other.
@@ -207,12 +257,16 @@ impl Order<'_> {
                 self.add_one(who, guest, basis);
             }
         }
-        if self.add_one(who, on, basis) || self.parts > MOST_PARTS {
+        let is_core = !self.is_optional[who];
+        let is_of_parts = is_core && self.has_optional[on] && self.parts <= MOST_PARTS;
+        if !is_of_parts && self.add_one(who, on, basis) || self.parts > MOST_PARTS {
             return;
         }
         for child in self.family.children[on].clone() {
-            self.parts += 1;
-            self.add(who, child, basis);
+            if !(is_core && self.is_optional[child]) {
+                self.parts += 1;
+                self.add(who, child, basis);
+            }
         }
     }
 
@@ -245,42 +299,6 @@ impl Order<'_> {
         taken
     }
 
-    /// Whether a node need not wait for another: the plan says so of the two, or of what the other waits for.
-    fn is_beside(&self, who: usize, on: usize) -> bool {
-        /// How many tasks are looked at; behind that, waiting is the safe answer.
-        const FAR: usize = 32;
-        /// The same for all questions of a plan.
-        const MOST_STEPS: usize = 200_000;
-        let is_apart = |first: usize| self.stated.unrelated.contains(&(who, first));
-        if !self.has_unrelated[who] {
-            return false;
-        }
-        if is_apart(on) || self.stated.needs[on].iter().any(|first| is_apart(*first)) {
-            return true;
-        }
-        // Among tasks of one phase, who runs beside one cannot wait for what waits for that one.
-        let is_sibling = |at: usize| self.family.parents[at] == self.family.parents[who];
-        if self.roles[who].kind != NodeKind::Task || !is_sibling(on) {
-            return false;
-        }
-        let mut seen = vec![on];
-        let mut at = 0;
-        while at < seen.len() && seen.len() < FAR && self.steps_back.get() < MOST_STEPS {
-            let before = self.before[seen[at]].iter().chain(&self.stated.needs[seen[at]]);
-            for first in before.copied().filter(|first| is_sibling(*first)) {
-                if is_apart(first) {
-                    return true;
-                }
-                self.steps_back.set(self.steps_back.get() + 1);
-                if !seen.contains(&first) {
-                    seen.push(first);
-                }
-            }
-            at += 1;
-        }
-        false
-    }
-
     fn task(&mut self, at: usize, front: &mut Front) {
         self.enter_section(at, front);
         if !self.stated.replaced[at] {
@@ -310,6 +328,9 @@ impl Order<'_> {
 
     /// Lets what follows wait for a task.
     fn pass(&mut self, at: usize, front: &mut Front) {
+        if self.is_optional[at] {
+            return;
+        }
         front.has_tasks = true;
         if self.drafts[at].task.parallel {
             front.loose.push(at);
@@ -342,7 +363,8 @@ impl Order<'_> {
             self.before[at] = self.add_all(at, &front.serial, Basis::Parallel);
             return;
         }
-        let basis = if front.is_implementation { Basis::TestsFirst } else { Basis::Section };
+        let has_tests = front.barrier.iter().any(|on| self.roles[*on].section.is_tests);
+        let basis = if front.is_implementation && has_tests { Basis::TestsFirst } else { Basis::Section };
         self.before[at] = self.add_all(at, &front.barrier, basis);
         if front.barrier.is_empty() {
             self.wait_for_phases(at, front, Basis::Phase);

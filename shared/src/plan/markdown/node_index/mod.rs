@@ -136,6 +136,12 @@ impl NodeIndex {
         }
         known.add_aliases(roles);
         known.add_counted(roles);
+        // A table with a row for each phase makes "Phase 3" a task.
+        for (at, role) in roles.iter().enumerate().filter(|(_, role)| role.kind == NodeKind::Task) {
+            if let Some(label) = &role.label {
+                known.by_label.entry(label.clone()).or_insert(Some(at));
+            }
+        }
         known
     }
 

@@ -12,6 +12,7 @@ use super::{
         lines::{LineKind, PlanLine},
         mentions::{Mentions, Name, PlacedName},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
+        parallel_sections::kind_in_parallel,
         section::counted_label,
         sentences::{Force, OrderClaim, names_line_of_work},
         tokens::{Piece, Token, Tokenizer},
@@ -157,8 +158,9 @@ impl<'a> Reader<'_, '_, 'a> {
                 of_workers.push(group);
                 continue;
             }
-            is_of_tracks =
-                opens_tracks(line.text) || is_of_tracks && of_workers.is_empty() && leads_on(line.text);
+            is_of_tracks = opens_tracks(line.text)
+                || kind_in_parallel(line.text).is_some()
+                || is_of_tracks && of_workers.is_empty() && leads_on(line.text);
             let names = self.names_first(line);
             let is_first = names.is_some();
             first = names.or(first);
