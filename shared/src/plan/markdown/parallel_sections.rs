@@ -164,8 +164,8 @@ pub(super) fn kind_in_parallel(text: &str) -> Option<usize> {
     /// A word of every such line, so that others are soon told.
     const SHARED: [&str; 16] = [
         "paral",
-        "nezávis",
-        "independ",
+        "concurren",
+        "одновремен",
         "indépend",
         "unabh",
         "równoleg",
@@ -210,7 +210,6 @@ fn kind_of_clause(clause: &str) -> Option<usize> {
         .enumerate()
         .map_while(|(at, word)| Some((first + at, kind_at(word)?)))
         .last()?;
-    let before = if first < at { first } else { at };
     let has = |known: &[&str]| words.iter().any(|word| known.iter().any(|known| is_word(word, known)));
     let has_part = |known: &[&str]| known.iter().any(|known| clause.contains(known));
     let has_none = has(&NONE);
@@ -220,7 +219,7 @@ fn kind_of_clause(clause: &str) -> Option<usize> {
     if has_none && has_part(&NEEDS) && is_between {
         return Some(kind);
     }
-    let is_subject = is_of_all(&words[..before]) && is_head(&words[at..], kind);
+    let is_subject = is_of_all(&words[..first]) && is_head(&words[at..], kind);
     // "Each component can be tested independently" says nothing about order.
     let is_tested = ["test", "verif", "valid", "prüf", "prueb", "тест", "测试", "テスト", "테스트"];
     let is_independent = |word: &&str| is_independent(word) && !has_part(&is_tested);
