@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 use crate::queue_repo::QueueRepo;
 
@@ -389,28 +389,26 @@ const REFUSED: [(&str, &[[&str; 2]]); 4] = [
 
 #[test]
 fn files_of_a_failed_task_that_git_cannot_add_are_kept_and_the_next_task_begins() {
-    for place in PLACES {
-        for (deed, settings) in REFUSED {
-            let repo = repo(&format!("[ $ARBORIST_TASK = T002 ] || {{ {deed}; }}"));
-            repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
-            repo.commit("independent tasks\n");
-            for [key, value] in settings {
-                repo.git(["config", key, value]).succeeds();
-            }
-            let options = ["--max-retries", "2", "--keep-going"];
-            let said = repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
-            assert!(subjects(&repo).contains("@T002@complete)"), "{deed} {place:?}: {}", said.stderr());
-            let kept = repo.path(".git/arborist-aside/1");
-            assert!(said.stderr().contains(&kept.display().to_string()), "{}", said.stderr());
-            assert!(fs::read_dir(&kept).unwrap().count() > 0);
-            assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{deed} {place:?}");
-            assert_eq!(repo.read("check.sh"), "echo honest\n");
-            // The same again, and then a task that heeds the reason.
-            let options = ["--retry-failed", "--max-retries", "1", "--keep-going"];
-            repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
-            repo.agent("case \"$prompt\" in Review*) echo APPROVED ;; *) echo a > T001.md ;; esac");
-            repo.arborist(place.iter().chain(&["--retry-failed"])).succeeds();
+    for ((deed, settings), place) in pairs(&REFUSED, &PLACES) {
+        let repo = repo(&format!("[ $ARBORIST_TASK = T002 ] || {{ {deed}; }}"));
+        repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
+        repo.commit("independent tasks\n");
+        for [key, value] in settings {
+            repo.git(["config", key, value]).succeeds();
         }
+        let options = ["--max-retries", "2", "--keep-going"];
+        let said = repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
+        assert!(subjects(&repo).contains("@T002@complete)"), "{deed} {place:?}: {}", said.stderr());
+        let kept = repo.path(".git/arborist-aside/1");
+        assert!(said.stderr().contains(&kept.display().to_string()), "{}", said.stderr());
+        assert!(fs::read_dir(&kept).unwrap().count() > 0);
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{deed} {place:?}");
+        assert_eq!(repo.read("check.sh"), "echo honest\n");
+        // The same again, and then a task that heeds the reason.
+        let options = ["--retry-failed", "--max-retries", "1", "--keep-going"];
+        repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
+        repo.agent("case \"$prompt\" in Review*) echo APPROVED ;; *) echo a > T001.md ;; esac");
+        repo.arborist(place.iter().chain(&["--retry-failed"])).succeeds();
     }
 }
 
