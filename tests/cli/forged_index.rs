@@ -70,15 +70,13 @@ fn what_lies_in_a_file_is_committed_and_reviewed_whatever_the_index_says() {
 
 #[test]
 fn a_file_that_git_is_told_not_to_look_at_is_committed_too() {
-    for mark in ["--assume-unchanged", "--skip-worktree"] {
-        for place in PLACES {
-            let repo = repo(&format!(
-                "[ $ARBORIST_TASK = T001 ] && {{ git update-index {mark} check.sh; echo 'echo change' > check.sh; }}"
-            ));
-            repo.arborist(place).succeeds();
-            assert_eq!(repo.git(["show", "main:check.sh"]).answer(), "echo change", "{mark} {place:?}");
-            assert_eq!(noted(&repo, "seen"), "echo change\necho change\n", "{mark} {place:?}");
-        }
+    for (mark, place) in pairs(&["--assume-unchanged", "--skip-worktree"], &PLACES) {
+        let repo = repo(&format!(
+            "[ $ARBORIST_TASK = T001 ] && {{ git update-index {mark} check.sh; echo 'echo change' > check.sh; }}"
+        ));
+        repo.arborist(place).succeeds();
+        assert_eq!(repo.git(["show", "main:check.sh"]).answer(), "echo change", "{mark} {place:?}");
+        assert_eq!(noted(&repo, "seen"), "echo change\necho change\n", "{mark} {place:?}");
     }
 }
 

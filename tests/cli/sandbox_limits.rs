@@ -8,7 +8,7 @@ use arborist_testkit::{Run, TestRepo};
 
 const WORKER: &str =
     "case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac\n";
-const LARGE: &str = "head -c 3000000 /dev/zero > large.bin";
+const LARGE: &str = "head -c 1200000 /dev/zero > large.bin";
 const TOO_LARGE: &str = "no file may become larger than 1 MB; to allow more, raise sandbox.max-file-size";
 
 fn repo(agent: &str) -> TestRepo {

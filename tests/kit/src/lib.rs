@@ -337,7 +337,7 @@ impl TestRepo {
     }
 
     /// Commits the index with one call of git, which runs no hook. Not while a merge or the like is in progress, which it would
-    /// end, and not with a message that git refuses or encodes anew.
+    /// end, and not with a message that git refuses or changes.
     fn commit_at_once(&self, message: &[u8]) -> bool {
         let unfinished = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
         if !message.is_ascii() || unfinished.iter().any(|name| self.path(".git").join(name).exists()) {
