@@ -454,10 +454,12 @@ cp .git/index "$ROOT/index.before"
 GIT_INDEX_FILE="$ROOT/index.before" forge check.sh "$ROOT/honest"
 mv "$ROOT/index.before" "$ROOT/forged"
 is_over() {{ git rev-parse -q --verify refs/arborist/landing/main > /dev/null || git log --format=%s main | grep -q T001@merge; }}
-tries=0
-while ! is_over && [ $tries -lt 300 ]; do
+is_queued() {{ git rev-parse -q --verify refs/arborist/queue/tickets/main/T001 > /dev/null; }}
+tries=0 after=0
+while ! is_over && [ $tries -lt 300 ] && [ $after -lt 60 ]; do
   for n in 1 2 3 4 5 6 7 8 9 10; do cp "$ROOT/forged" "$ROOT/copy"; mv "$ROOT/copy" .git/index; done
   tries=$((tries+1))
+  is_queued && after=$((after+1))
 done"#
     ));
     repo.write("check.sh", "echo my own edit\n");
