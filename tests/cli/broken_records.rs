@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 const WORKER: &str = r#"
 case "$prompt" in
@@ -151,30 +151,28 @@ fn with_two_branches() -> TestRepo {
 
 #[test]
 fn cleanup_names_a_damaged_ref_and_cleans_up_the_rest() {
-    for damage in [corrupt_object, remove_object] {
-        // Records, the log of the queue, a branch, and objects that the branch needs.
-        for (name, object) in [
-            ("arborist/sessions", ""),
-            ("arborist/transcripts", ""),
-            ("arborist/queue", ""),
-            ("T001", ""),
-            ("T001", "^"),
-            ("T001", "^{tree}"),
-        ] {
-            let repo = with_two_branches();
-            let refs = repo.git(["for-each-ref", "--format=%(refname)"]).answer();
-            let name = refs.lines().find(|found| found.contains(name)).unwrap();
-            damage(&repo, &format!("{name}{object}"));
-            for args in
-                [&["cleanup", "--older-than", "0", "--dry-run"][..], &["cleanup", "--older-than", "0"]]
-            {
-                repo.arborist(args).exits(1).err(name).out("main/T002");
-            }
-            assert!(repo.path(&format!(".git/{name}")).exists(), "{name}{object} is gone");
-            let landed = repo.git(["rev-parse", "-q", "--verify", "arborist/task/main/T002"]);
-            assert_ne!(landed.code(), 0, "{name}{object}: the rest is cleaned up");
-            repo.arborist(["cleanup", "saved"]).succeeds();
+    let kinds: [fn(&TestRepo, &str); 2] = [corrupt_object, remove_object];
+    // Records, the log of the queue, a branch, and objects that the branch needs.
+    let damaged = [
+        ("arborist/sessions", ""),
+        ("arborist/transcripts", ""),
+        ("arborist/queue", ""),
+        ("T001", ""),
+        ("T001", "^"),
+        ("T001", "^{tree}"),
+    ];
+    for ((name, object), damage) in pairs(&damaged, &kinds) {
+        let repo = with_two_branches();
+        let refs = repo.git(["for-each-ref", "--format=%(refname)"]).answer();
+        let name = refs.lines().find(|found| found.contains(name)).unwrap();
+        damage(&repo, &format!("{name}{object}"));
+        for args in [&["cleanup", "--older-than", "0", "--dry-run"][..], &["cleanup", "--older-than", "0"]] {
+            repo.arborist(args).exits(1).err(name).out("main/T002");
         }
+        assert!(repo.path(&format!(".git/{name}")).exists(), "{name}{object} is gone");
+        let landed = repo.git(["rev-parse", "-q", "--verify", "arborist/task/main/T002"]);
+        assert_ne!(landed.code(), 0, "{name}{object}: the rest is cleaned up");
+        repo.arborist(["cleanup", "saved"]).succeeds();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 use crate::queue_repo::QueueRepo;
 
@@ -70,15 +70,13 @@ fn what_lies_in_a_file_is_committed_and_reviewed_whatever_the_index_says() {
 
 #[test]
 fn a_file_that_git_is_told_not_to_look_at_is_committed_too() {
-    for mark in ["--assume-unchanged", "--skip-worktree"] {
-        for place in PLACES {
-            let repo = repo(&format!(
-                "[ $ARBORIST_TASK = T001 ] && {{ git update-index {mark} check.sh; echo 'echo change' > check.sh; }}"
-            ));
-            repo.arborist(place).succeeds();
-            assert_eq!(repo.git(["show", "main:check.sh"]).answer(), "echo change", "{mark} {place:?}");
-            assert_eq!(noted(&repo, "seen"), "echo change\necho change\n", "{mark} {place:?}");
-        }
+    for (mark, place) in pairs(&["--assume-unchanged", "--skip-worktree"], &PLACES) {
+        let repo = repo(&format!(
+            "[ $ARBORIST_TASK = T001 ] && {{ git update-index {mark} check.sh; echo 'echo change' > check.sh; }}"
+        ));
+        repo.arborist(place).succeeds();
+        assert_eq!(repo.git(["show", "main:check.sh"]).answer(), "echo change", "{mark} {place:?}");
+        assert_eq!(noted(&repo, "seen"), "echo change\necho change\n", "{mark} {place:?}");
     }
 }
 
@@ -389,28 +387,26 @@ const REFUSED: [(&str, &[[&str; 2]]); 4] = [
 
 #[test]
 fn files_of_a_failed_task_that_git_cannot_add_are_kept_and_the_next_task_begins() {
-    for place in PLACES {
-        for (deed, settings) in REFUSED {
-            let repo = repo(&format!("[ $ARBORIST_TASK = T002 ] || {{ {deed}; }}"));
-            repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
-            repo.commit("independent tasks\n");
-            for [key, value] in settings {
-                repo.git(["config", key, value]).succeeds();
-            }
-            let options = ["--max-retries", "2", "--keep-going"];
-            let said = repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
-            assert!(subjects(&repo).contains("@T002@complete)"), "{deed} {place:?}: {}", said.stderr());
-            let kept = repo.path(".git/arborist-aside/1");
-            assert!(said.stderr().contains(&kept.display().to_string()), "{}", said.stderr());
-            assert!(fs::read_dir(&kept).unwrap().count() > 0);
-            assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{deed} {place:?}");
-            assert_eq!(repo.read("check.sh"), "echo honest\n");
-            // The same again, and then a task that heeds the reason.
-            let options = ["--retry-failed", "--max-retries", "1", "--keep-going"];
-            repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
-            repo.agent("case \"$prompt\" in Review*) echo APPROVED ;; *) echo a > T001.md ;; esac");
-            repo.arborist(place.iter().chain(&["--retry-failed"])).succeeds();
+    for ((deed, settings), place) in pairs(&REFUSED, &PLACES) {
+        let repo = repo(&format!("[ $ARBORIST_TASK = T002 ] || {{ {deed}; }}"));
+        repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
+        repo.commit("independent tasks\n");
+        for [key, value] in settings {
+            repo.git(["config", key, value]).succeeds();
         }
+        let options = ["--max-retries", "2", "--keep-going"];
+        let said = repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
+        assert!(subjects(&repo).contains("@T002@complete)"), "{deed} {place:?}: {}", said.stderr());
+        let kept = repo.path(".git/arborist-aside/1");
+        assert!(said.stderr().contains(&kept.display().to_string()), "{}", said.stderr());
+        assert!(fs::read_dir(&kept).unwrap().count() > 0);
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{deed} {place:?}");
+        assert_eq!(repo.read("check.sh"), "echo honest\n");
+        // The same again, and then a task that heeds the reason.
+        let options = ["--retry-failed", "--max-retries", "1", "--keep-going"];
+        repo.arborist(place.iter().chain(&options)).exits(1).err("git cannot add");
+        repo.agent("case \"$prompt\" in Review*) echo APPROVED ;; *) echo a > T001.md ;; esac");
+        repo.arborist(place.iter().chain(&["--retry-failed"])).succeeds();
     }
 }
 
@@ -458,10 +454,12 @@ cp .git/index "$ROOT/index.before"
 GIT_INDEX_FILE="$ROOT/index.before" forge check.sh "$ROOT/honest"
 mv "$ROOT/index.before" "$ROOT/forged"
 is_over() {{ git rev-parse -q --verify refs/arborist/landing/main > /dev/null || git log --format=%s main | grep -q T001@merge; }}
-tries=0
-while ! is_over && [ $tries -lt 300 ]; do
+is_queued() {{ git rev-parse -q --verify refs/arborist/queue/tickets/main/T001 > /dev/null; }}
+tries=0 after=0
+while ! is_over && [ $tries -lt 300 ] && [ $after -lt 60 ]; do
   for n in 1 2 3 4 5 6 7 8 9 10; do cp "$ROOT/forged" "$ROOT/copy"; mv "$ROOT/copy" .git/index; done
   tries=$((tries+1))
+  is_queued && after=$((after+1))
 done"#
     ));
     repo.write("check.sh", "echo my own edit\n");

@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf};
 
-use arborist_testkit::{TaskCommit, TestRepo, WORKER};
+use arborist_testkit::{TaskCommit, TestRepo, WORKER, pairs};
 use serde_json::Value;
 
 use crate::queue_repo::{QueueRepo, content};
@@ -176,16 +176,15 @@ fn forged_resolution(verdict: Option<&str>) -> (QueueRepo, String) {
 
 #[test]
 fn a_resolution_in_a_ticket_is_reviewed_before_it_lands() {
-    for assist in ["true", "false"] {
-        for (verdict, is_used) in [("REJECTED: no", false), ("APPROVED", true)] {
-            let (queue_repo, tree) = forged_resolution(Some(verdict));
-            queue_repo.git(["config", "arborist.merge.assist", assist]).succeeds();
-            queue_repo.git(["config", "arborist.merge.resolve-attempts", "0"]).succeeds();
-            let main = forge_resolved_ticket(&queue_repo, &tree);
-            let _ = queue_repo.merge(&["run"]);
-            assert!(queue_repo.prompt(0).starts_with("Review the resolution"), "{}", queue_repo.prompt(0));
-            assert_eq!(queue_repo.git(["rev-parse", "main"]).answer() != main, is_used, "{assist} {verdict}");
-        }
+    let verdicts = [("REJECTED: no", false), ("APPROVED", true)];
+    for ((verdict, is_used), assist) in pairs(&verdicts, &["true", "false"]) {
+        let (queue_repo, tree) = forged_resolution(Some(verdict));
+        queue_repo.git(["config", "arborist.merge.assist", assist]).succeeds();
+        queue_repo.git(["config", "arborist.merge.resolve-attempts", "0"]).succeeds();
+        let main = forge_resolved_ticket(&queue_repo, &tree);
+        let _ = queue_repo.merge(&["run"]);
+        assert!(queue_repo.prompt(0).starts_with("Review the resolution"), "{}", queue_repo.prompt(0));
+        assert_eq!(queue_repo.git(["rev-parse", "main"]).answer() != main, is_used, "{assist} {verdict}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! A reviewer that works in the checkout may only read: what it changes is put back, and its word does not count.
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 /// A reviewer that does this the first time, and only approves afterwards.
 fn repo(deed: &str) -> TestRepo {
@@ -24,19 +24,17 @@ const DEEDS: [(&str, &str); 4] = [
 
 #[test]
 fn what_a_reviewer_changed_is_put_back_and_it_is_asked_again() {
-    for (deed, words) in DEEDS {
-        for place in [[].as_slice(), &["--isolate"]] {
-            let repo = repo(deed);
-            repo.arborist(["gardener"].iter().chain(place)).succeeds().err("called again").err(words);
-            assert_eq!(repo.calls(), 3, "{deed}: one who works, two reviews");
-            let files = repo.git(["ls-tree", "--name-only", "HEAD"]).answer();
-            assert_eq!(files, "kept.txt\nspec\ntask-tree.json\nwork.txt", "{deed}");
-            assert_eq!(repo.git(["show", "HEAD:work.txt"]).answer(), "work", "{deed}");
-            assert_eq!(repo.read("work.txt"), "work\n", "{deed}");
-            assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{deed}");
-            let log = repo.git(["log", "--format=%s"]).answer();
-            assert!(!log.contains("mine") && !log.contains("rejected"), "{deed}: {log}");
-        }
+    for ((deed, words), place) in pairs(&DEEDS, &[[].as_slice(), &["--isolate"]]) {
+        let repo = repo(deed);
+        repo.arborist(["gardener"].iter().chain(place)).succeeds().err("called again").err(words);
+        assert_eq!(repo.calls(), 3, "{deed}: one who works, two reviews");
+        let files = repo.git(["ls-tree", "--name-only", "HEAD"]).answer();
+        assert_eq!(files, "kept.txt\nspec\ntask-tree.json\nwork.txt", "{deed}");
+        assert_eq!(repo.git(["show", "HEAD:work.txt"]).answer(), "work", "{deed}");
+        assert_eq!(repo.read("work.txt"), "work\n", "{deed}");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{deed}");
+        let log = repo.git(["log", "--format=%s"]).answer();
+        assert!(!log.contains("mine") && !log.contains("rejected"), "{deed}: {log}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
 
@@ -68,28 +68,26 @@ fn a_lane_does_not_change_a_tracked_file_that_the_configuration_names() {
 
 #[test]
 fn a_task_does_not_change_the_hooks_that_husky_runs() {
-    for (folder, hook) in [(".husky/_", ".husky/"), ("config/_", "config/"), ("_", "")] {
-        for args in
-            [["gardener", "--max-retries=1"].as_slice(), &["gardener", "--isolate", "--max-retries=1"]]
-        {
-            let deed = format!("echo planted > {hook}post-checkout; echo planted >> {hook}pre-commit");
-            let test_repo = test_repo(&deed);
-            test_repo.write(&format!("{hook}pre-commit"), "true\n");
-            test_repo.commit("hooks\n");
-            test_repo.write(&format!("{folder}/.gitignore"), "*\n");
-            test_repo.write(&format!("{folder}/h"), "#!/bin/sh\n");
-            test_repo.git(["config", "core.hooksPath", folder]).succeeds();
-            let run = test_repo.arborist(args);
-            let said = run.stderr();
-            assert!(
-                said.contains("was changed while it ran") && said.contains("post-checkout"),
-                "{folder}: {said}"
-            );
-            assert!(!test_repo.path(&format!("{hook}post-checkout")).exists(), "{folder}");
-            assert_eq!(test_repo.read(&format!("{hook}pre-commit")), "true\n", "{folder}");
-            let planted = test_repo.git(["log", "--all", "--format=%h", "-S", "planted"]);
-            assert_eq!(planted.answer(), "", "{folder} {args:?}");
-        }
+    let places = [(".husky/_", ".husky/"), ("config/_", "config/"), ("_", "")];
+    let modes = [["gardener", "--max-retries=1"].as_slice(), &["gardener", "--isolate", "--max-retries=1"]];
+    for ((folder, hook), args) in pairs(&places, &modes) {
+        let deed = format!("echo planted > {hook}post-checkout; echo planted >> {hook}pre-commit");
+        let test_repo = test_repo(&deed);
+        test_repo.write(&format!("{hook}pre-commit"), "true\n");
+        test_repo.commit("hooks\n");
+        test_repo.write(&format!("{folder}/.gitignore"), "*\n");
+        test_repo.write(&format!("{folder}/h"), "#!/bin/sh\n");
+        test_repo.git(["config", "core.hooksPath", folder]).succeeds();
+        let run = test_repo.arborist(args);
+        let said = run.stderr();
+        assert!(
+            said.contains("was changed while it ran") && said.contains("post-checkout"),
+            "{folder}: {said}"
+        );
+        assert!(!test_repo.path(&format!("{hook}post-checkout")).exists(), "{folder}");
+        assert_eq!(test_repo.read(&format!("{hook}pre-commit")), "true\n", "{folder}");
+        let planted = test_repo.git(["log", "--all", "--format=%h", "-S", "planted"]);
+        assert_eq!(planted.answer(), "", "{folder} {args:?}");
     }
 }
 
@@ -111,23 +109,22 @@ fn tamper(deed: &str) -> TestRepo {
 
 #[test]
 fn the_steps_of_a_rebase_that_the_user_has_stopped_are_put_back() {
-    for (deed, words) in [
+    let deeds = [
         ("echo 'exec touch ../planted' >> git-rebase-todo", "rebase-merge/git-rebase-todo was changed"),
         (
             "echo 'exec touch ../planted' >> git-rebase-todo; echo x >> done",
             "rebase-merge/git-rebase-todo was changed",
         ),
         ("echo evil > strategy", "rebase-merge/strategy was changed"),
-    ] {
-        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-            let test_repo = tamper(deed);
-            let top = stopped_rebase(&test_repo);
-            test_repo.arborist(args).succeeds().err(words);
-            let mut git = test_repo.command("git", &top);
-            let ended = git.args(["rebase", "--continue"]).env("GIT_EDITOR", "true").output().unwrap();
-            assert!(ended.status.success(), "{deed}: {ended:?}");
-            assert!(!test_repo.root().join("planted").exists(), "{deed}");
-        }
+    ];
+    for ((deed, words), args) in pairs(&deeds, &[&["gardener"][..], &["gardener", "--isolate"]]) {
+        let test_repo = tamper(deed);
+        let top = stopped_rebase(&test_repo);
+        test_repo.arborist(args).succeeds().err(words);
+        let mut git = test_repo.command("git", &top);
+        let ended = git.args(["rebase", "--continue"]).env("GIT_EDITOR", "true").output().unwrap();
+        assert!(ended.status.success(), "{deed}: {ended:?}");
+        assert!(!test_repo.root().join("planted").exists(), "{deed}");
     }
 }
 
@@ -301,7 +298,7 @@ fn meeting(deed: &str) -> TestRepo {
 
 #[test]
 fn what_an_agent_leaves_unfinished_is_ended_and_the_attempt_has_failed() {
-    for (deed, what) in [
+    let deeds = [
         ("git merge -q side", "left a merge of "),
         ("git merge -q --no-commit -s ours side", "left a merge of "),
         ("git rebase -q side", "left a rebase unfinished"),
@@ -313,16 +310,15 @@ fn what_an_agent_leaves_unfinished_is_ended_and_the_attempt_has_failed() {
             "git add -A; git commit -qm mine; echo more >> met.txt; git rebase -q --autostash side",
             "left a rebase unfinished, and its stash is kept as refs/arborist/saved/",
         ),
-    ] {
-        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-            let test_repo = meeting(&format!("{deed} >/dev/null 2>&1"));
-            test_repo.arborist(args).succeeds().err(what).out("2 completed");
-            let log = test_repo.git(["log", "--format=%s"]).answer();
-            assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
-            let said = test_repo.git(["status"]).answer();
-            assert!(said.contains("On branch main\nnothing to commit"), "{deed}: {said}");
-            test_repo.git(["stash", "list"]).succeeds().silent();
-        }
+    ];
+    for ((deed, what), args) in pairs(&deeds, &[&["gardener"][..], &["gardener", "--isolate"]]) {
+        let test_repo = meeting(&format!("{deed} >/dev/null 2>&1"));
+        test_repo.arborist(args).succeeds().err(what).out("2 completed");
+        let log = test_repo.git(["log", "--format=%s"]).answer();
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
+        let said = test_repo.git(["status"]).answer();
+        assert!(said.contains("On branch main\nnothing to commit"), "{deed}: {said}");
+        test_repo.git(["stash", "list"]).succeeds().silent();
     }
 }
 

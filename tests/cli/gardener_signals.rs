@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, call_stride};
 
 const TASKS: [&str; 4] = ["T001", "T002", "T003", "T004"];
 
@@ -125,7 +125,7 @@ fn a_signal_to_the_whole_group_is_a_wish_to_stop_at_any_call_of_git() {
     plant_git(&undisturbed);
     run_in_group(&undisturbed, 0).succeeds().out("4 completed");
     let calls = fs::read_dir(undisturbed.root().join("calls")).unwrap().count();
-    for at in (10..calls).step_by((calls / 8).max(1)) {
+    for at in (10..calls).step_by(call_stride((calls / 4).max(1))) {
         let repo = quick();
         plant_git(&repo);
         let stopped = run_in_group(&repo, at);

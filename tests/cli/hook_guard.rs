@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 /// A repository whose hook runs `lint.sh`, which the agent has written.
 fn repo(lint: &str) -> TestRepo {
@@ -24,16 +24,15 @@ echo done"
 
 #[test]
 fn files_that_a_hook_writes_and_does_not_stage_are_not_there_for_the_tests() {
-    for lint in ["touch helper", "echo 'exit 0' > t.sh"] {
-        for place in [&["--jobs", "1"][..], &["--isolate"]] {
-            let repo = repo(lint);
-            let args = ["gardener", "--max-retries", "1", "--test-command", "sh t.sh"];
-            let ended = repo.arborist(args.iter().chain(place));
-            assert_ne!(ended.code(), 0, "{lint}: {}", ended.report());
-            assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{lint}");
-            let saved = repo.git(["for-each-ref", "refs/arborist/saved"]).answer();
-            assert_ne!(saved, "", "{lint}: what it wrote is kept");
-        }
+    let lints = ["touch helper", "echo 'exit 0' > t.sh"];
+    for (lint, place) in pairs(&lints, &[&["--jobs", "1"][..], &["--isolate"]]) {
+        let repo = repo(lint);
+        let args = ["gardener", "--max-retries", "1", "--test-command", "sh t.sh"];
+        let ended = repo.arborist(args.iter().chain(place));
+        assert_ne!(ended.code(), 0, "{lint}: {}", ended.report());
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{lint}");
+        let saved = repo.git(["for-each-ref", "refs/arborist/saved"]).answer();
+        assert_ne!(saved, "", "{lint}: what it wrote is kept");
     }
 }
 

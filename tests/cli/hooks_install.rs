@@ -210,7 +210,7 @@ fn a_hook_named_twice_or_installed_by_two_at_once_is_kept() {
     repo.arborist(["hooks", "uninstall", "commit-msg", "commit-msg"]).succeeds();
     assert_eq!(repo.read(".git/hooks/commit-msg"), mine);
 
-    for _ in 0..10 {
+    for _ in 0..5 {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 let mut install = repo.command("git", &repo.path(""));

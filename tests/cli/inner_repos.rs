@@ -4,7 +4,7 @@
 use std::{fs, path::PathBuf};
 
 use arborist_core::process::ConfinementBackend;
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 /// A checkout with an ignored clone, and an agent that does this once.
 fn repo(deed: &str) -> TestRepo {
@@ -46,17 +46,15 @@ const PLANTS: [(&str, &str); 4] = [
 
 #[test]
 fn what_an_agent_plants_in_a_clone_inside_the_checkout_is_put_back() {
-    for mode in modes() {
-        for (deed, words) in PLANTS {
-            let repo = repo(deed);
-            let before = repo.read("vendor/deep/lib/.git/config");
-            repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
-            let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-            assert!(body.contains(words), "{mode}: {deed}: {body}");
-            assert_eq!(repo.read("vendor/deep/lib/.git/config"), before, "{mode}: {deed}");
-            repo.git(["-C", "vendor/deep/lib", "checkout", "-q", "-b", "mine"]).succeeds();
-            assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
-        }
+    for ((deed, words), mode) in pairs(&PLANTS, &modes()) {
+        let repo = repo(deed);
+        let before = repo.read("vendor/deep/lib/.git/config");
+        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains(words), "{mode}: {deed}: {body}");
+        assert_eq!(repo.read("vendor/deep/lib/.git/config"), before, "{mode}: {deed}");
+        repo.git(["-C", "vendor/deep/lib", "checkout", "-q", "-b", "mine"]).succeeds();
+        assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
     }
 }
 
@@ -72,18 +70,17 @@ fn a_git_directory_inside_the_checkout_is_not_replaced_by_another_one() {
 
 #[test]
 fn repositories_that_builds_and_tests_make_or_remove_fail_no_attempt() {
-    for deed in [
+    let deeds = [
         "git init -q vendor/new; git -C vendor/new config core.fsmonitor true",
         "rm -rf vendor",
         "rm -rf vendor; git init -q vendor/deep/lib; git -C vendor/deep/lib remote add origin /elsewhere",
         "git -C vendor/deep/lib checkout -q -b mine; git -C vendor/deep/lib config user.name Me",
-    ] {
-        for mode in modes() {
-            let repo = repo(deed);
-            repo.arborist(["gardener", "--sandbox", mode]).succeeds();
-            let failed = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-            assert_eq!(failed, "", "{mode}: {deed}");
-        }
+    ];
+    for (deed, mode) in pairs(&deeds, &modes()) {
+        let repo = repo(deed);
+        repo.arborist(["gardener", "--sandbox", mode]).succeeds();
+        let failed = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert_eq!(failed, "", "{mode}: {deed}");
     }
 }
 
@@ -122,16 +119,14 @@ fn a_repository_that_is_planted_in_a_folder_with_tracked_files_is_moved_away() {
         "mkdir -p src/.git; echo 'echo hidden' > src/.git/lib.sh",
         "ln -s /nowhere src/.git",
     ];
-    for place in [None, Some("--isolate"), Some("--session-branch")] {
-        for deed in deeds {
-            let repo = repo(deed);
-            let options = ["gardener", "--max-retries", "2"].into_iter().chain(place);
-            repo.arborist(options).succeeds();
-            let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
-            let words = "made a repository in a folder of the checkout: src/.git";
-            assert!(body.contains(words), "{place:?}: {deed}: {body}");
-            assert_eq!(find_all(&repo, "src/.git"), Vec::<PathBuf>::new(), "{place:?}: {deed}");
-        }
+    for (deed, place) in pairs(&deeds, &[None, Some("--isolate"), Some("--session-branch")]) {
+        let repo = repo(deed);
+        let options = ["gardener", "--max-retries", "2"].into_iter().chain(place);
+        repo.arborist(options).succeeds();
+        let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
+        let words = "made a repository in a folder of the checkout: src/.git";
+        assert!(body.contains(words), "{place:?}: {deed}: {body}");
+        assert_eq!(find_all(&repo, "src/.git"), Vec::<PathBuf>::new(), "{place:?}: {deed}");
     }
 }
 
@@ -198,35 +193,29 @@ printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n\\tfsmonitor = \"touch ~/pl
 #[test]
 fn a_folder_that_looks_like_a_bare_repository_is_no_longer_one_afterwards() {
     let deeds = [
+        ("bare vendor", "vendor"),
         ("bare src", "src"),
         ("bare new", "new"),
-        ("bare vendor", "vendor"),
         ("bare away; bare src; rm -r src/objects src/refs; echo ../away > src/commondir", "src"),
     ];
-    for place in [None, Some("--isolate"), Some("--session-branch")] {
-        for (deed, folder) in deeds {
-            if folder == "vendor" && place.is_some() {
-                continue;
-            }
-            let repo = repo(&format!("{BARE}{deed}"));
-            let options = ["gardener", "--max-retries", "2"].into_iter().chain(place);
-            repo.arborist(options).succeeds();
-            let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
-            let words = "made a repository in a folder of the checkout: ";
-            assert!(
-                body.contains(words) && body.contains(&format!("{folder}/HEAD")),
-                "{place:?}: {deed}: {body}"
-            );
-            assert_eq!(
-                find_all(&repo, &format!("{folder}/HEAD")),
-                Vec::<PathBuf>::new(),
-                "{place:?}: {deed}"
-            );
-            if repo.path(folder).exists() {
-                repo.git_in(&repo.path(folder), ["status", "--short"]).succeeds();
-            }
-            assert!(!repo.home().join("planted").exists(), "{place:?}: {deed}");
+    for ((deed, folder), place) in pairs(&deeds, &[None, Some("--isolate"), Some("--session-branch")]) {
+        if folder == "vendor" && place.is_some() {
+            continue;
         }
+        let repo = repo(&format!("{BARE}{deed}"));
+        let options = ["gardener", "--max-retries", "2"].into_iter().chain(place);
+        repo.arborist(options).succeeds();
+        let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
+        let words = "made a repository in a folder of the checkout: ";
+        assert!(
+            body.contains(words) && body.contains(&format!("{folder}/HEAD")),
+            "{place:?}: {deed}: {body}"
+        );
+        assert_eq!(find_all(&repo, &format!("{folder}/HEAD")), Vec::<PathBuf>::new(), "{place:?}: {deed}");
+        if repo.path(folder).exists() {
+            repo.git_in(&repo.path(folder), ["status", "--short"]).succeeds();
+        }
+        assert!(!repo.home().join("planted").exists(), "{place:?}: {deed}");
     }
 }
 
@@ -330,14 +319,12 @@ echo 'ref: refs/heads/main' > .git/worktrees/w/HEAD; echo gitdir: $top/.git/work
         "d=$PWD/.git/worktrees/x/y; mkdir -p \"$d/objects\" \"$d/refs\"; echo 'ref: refs/heads/main' > \"$d/HEAD\"
 {config} > \"$d/config\"; echo gitdir: \"$d\" > vendor/.git"
     );
-    for mode in modes() {
-        for deed in [&through_common, &deep] {
-            let repo = repo(deed);
-            repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
-            assert!(!repo.path("vendor/.git").exists(), "{mode}: {deed}");
-            let _ = repo.git(["-C", "vendor", "status"]).code();
-            assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
-        }
+    for (deed, mode) in pairs(&[&through_common, &deep], &modes()) {
+        let repo = repo(deed);
+        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+        assert!(!repo.path("vendor/.git").exists(), "{mode}: {deed}");
+        let _ = repo.git(["-C", "vendor", "status"]).code();
+        assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use arborist_core::process::ConfinementBackend;
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 use crate::test_workspace::TestWorkspace;
 
@@ -59,20 +59,17 @@ fn a_script_of_the_reviewer_is_put_back_however_its_command_names_it() {
 
 #[test]
 fn a_script_of_the_reviewer_behind_links_is_put_back() {
-    for (path, target) in
-        [("review.sh", "ci/review.sh"), ("tools/review.sh", "../ci/review.sh"), ("by", "ci")]
-    {
-        for place in [&[][..], &["--isolate"], &["--session-branch"]] {
-            let repo = repo(&format!("{BRIBE} ci/review.sh"));
-            fs::create_dir_all(repo.path(path).parent().unwrap()).unwrap();
-            std::os::unix::fs::symlink(target, repo.path(path)).unwrap();
-            repo.commit("a link\n");
-            let script = if path == "by" { "by/review.sh" } else { path };
-            review_by(&repo, &["sh", script]);
-            let run = repo.arborist(RUN.iter().chain(place).chain(&["--sandbox", "off"]));
-            assert!(run.stderr().contains("'ci/review.sh' is run by the reviewer"), "{}", run.report());
-            assert!(!is_complete(&repo), "{path} {place:?}");
-        }
+    let links = [("review.sh", "ci/review.sh"), ("tools/review.sh", "../ci/review.sh"), ("by", "ci")];
+    for ((path, target), place) in pairs(&links, &[&[][..], &["--isolate"], &["--session-branch"]]) {
+        let repo = repo(&format!("{BRIBE} ci/review.sh"));
+        fs::create_dir_all(repo.path(path).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, repo.path(path)).unwrap();
+        repo.commit("a link\n");
+        let script = if path == "by" { "by/review.sh" } else { path };
+        review_by(&repo, &["sh", script]);
+        let run = repo.arborist(RUN.iter().chain(place).chain(&["--sandbox", "off"]));
+        assert!(run.stderr().contains("'ci/review.sh' is run by the reviewer"), "{}", run.report());
+        assert!(!is_complete(&repo), "{path} {place:?}");
     }
 }
 
@@ -146,21 +143,20 @@ fn a_task_of_another_repository_does_not_change_its_reviewers_script_there() {
 
 #[test]
 fn other_tasks_are_not_judged_by_the_script_of_a_rejected_task() {
-    for place in [&[][..], &["--session-branch"]] {
-        for (first, second) in [(&["--keep-going"][..], None), (&["--only", "T001"], Some("T002"))] {
-            let repo = repo(&format!("test $ARBORIST_TASK = T002 || {BRIBE} ci/review.sh"));
-            repo.write("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n");
-            repo.commit("two tasks\n");
-            review_by(&repo, &["sh", "ci/review.sh"]);
-            let run = repo.arborist(RUN.iter().chain(place).chain(first).chain(&["--sandbox", "off"]));
+    let ways = [(&["--keep-going"][..], None), (&["--only", "T001"], Some("T002"))];
+    for ((first, second), place) in pairs(&ways, &[&[][..], &["--session-branch"]]) {
+        let repo = repo(&format!("test $ARBORIST_TASK = T002 || {BRIBE} ci/review.sh"));
+        repo.write("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n");
+        repo.commit("two tasks\n");
+        review_by(&repo, &["sh", "ci/review.sh"]);
+        let run = repo.arborist(RUN.iter().chain(place).chain(first).chain(&["--sandbox", "off"]));
+        assert_ne!(run.code(), 0, "{}", run.report());
+        if let Some(task) = second {
+            let run = repo.arborist(RUN.iter().chain(&["--only", task, "--sandbox", "off"]));
             assert_ne!(run.code(), 0, "{}", run.report());
-            if let Some(task) = second {
-                let run = repo.arborist(RUN.iter().chain(&["--only", task, "--sandbox", "off"]));
-                assert_ne!(run.code(), 0, "{}", run.report());
-            }
-            let log = repo.git(["log", "--all", "--format=%s"]).answer();
-            assert!(log.contains("T002@review-rejected") && !is_complete(&repo), "{place:?}: {log}");
         }
+        let log = repo.git(["log", "--all", "--format=%s"]).answer();
+        assert!(log.contains("T002@review-rejected") && !is_complete(&repo), "{place:?}: {log}");
     }
 }
 
@@ -184,39 +180,37 @@ printf '#!/bin/sh\\ntouch \"$HOME/planted\"\\ncat\\n' > ci/s.sh; echo x > T001.t
 
 #[test]
 fn a_script_of_a_filter_is_put_back_however_its_command_names_it() {
-    for command in [
+    let commands = [
         "sh \"$(git rev-parse --show-toplevel)/ci/s.sh\"",
         "sh \"$(git rev-parse --show-toplevel)/s.sh\"",
         "sh \"$PWD/ci/s.sh\"",
         "cd ci && sh s.sh",
         "sh ${PWD}/s.sh",
-    ] {
-        for place in [&[][..], &["--isolate"]] {
-            let repo = filtered(command);
-            let run = repo.arborist(RUN.iter().chain(place).chain(&["--sandbox", "off"]));
-            assert!(run.stderr().contains("'ci/s.sh' is run by git"), "{command}: {}", run.report());
-            assert!(!repo.home().join("planted").exists(), "{command} {place:?}");
-            assert_eq!(repo.read("ci/s.sh"), "#!/bin/sh\ncat\n");
-        }
+    ];
+    for (command, place) in pairs(&commands, &[&[][..], &["--isolate"]]) {
+        let repo = filtered(command);
+        let run = repo.arborist(RUN.iter().chain(place).chain(&["--sandbox", "off"]));
+        assert!(run.stderr().contains("'ci/s.sh' is run by git"), "{command}: {}", run.report());
+        assert!(!repo.home().join("planted").exists(), "{command} {place:?}");
+        assert_eq!(repo.read("ci/s.sh"), "#!/bin/sh\ncat\n");
     }
 }
 
 #[test]
 fn a_script_that_a_setting_names_is_put_back() {
-    for (key, is_absolute) in [
+    let settings = [
         ("gpg.program", true),
         ("core.fsmonitor", false),
         ("core.sshCommand", true),
         ("diff.x.textconv", false),
-    ] {
-        for place in [&[][..], &["--isolate"]] {
-            let repo = filtered("");
-            let script = if is_absolute { repo.path("ci/s.sh") } else { "ci/s.sh".into() };
-            repo.git(["config", key, script.to_str().unwrap()]).succeeds();
-            let run = repo.arborist(RUN.iter().chain(place).chain(&["--sandbox", "off"]));
-            assert!(run.stderr().contains("'ci/s.sh' is run by git"), "{key} {place:?}: {}", run.report());
-            assert_eq!(repo.git(["show", "main:ci/s.sh"]).answer(), "#!/bin/sh\ncat");
-        }
+    ];
+    for ((key, is_absolute), place) in pairs(&settings, &[&[][..], &["--isolate"]]) {
+        let repo = filtered("");
+        let script = if is_absolute { repo.path("ci/s.sh") } else { "ci/s.sh".into() };
+        repo.git(["config", key, script.to_str().unwrap()]).succeeds();
+        let run = repo.arborist(RUN.iter().chain(place).chain(&["--sandbox", "off"]));
+        assert!(run.stderr().contains("'ci/s.sh' is run by git"), "{key} {place:?}: {}", run.report());
+        assert_eq!(repo.git(["show", "main:ci/s.sh"]).answer(), "#!/bin/sh\ncat");
     }
 }
 

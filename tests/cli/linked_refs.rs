@@ -1,7 +1,7 @@
 //! A ref can be made to lead to another one, and a target can be moved by anybody. Neither lands what nobody has approved, or
 //! what no gate was asked about.
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 /// Waits until a command succeeds.
 const UNTIL: &str =
@@ -115,7 +115,7 @@ git update-ref refs/heads/main \"$c\" \"$main\" && touch \"$ROOT/forged\""
 
 #[test]
 fn a_landing_that_the_run_did_not_make_does_not_count() {
-    for (other_file, session) in [(true, false), (true, true), (false, false), (false, true)] {
+    for (other_file, session) in pairs(&[true, false], &[false, true]) {
         let repo = repo(FORMS[0]).unwrap();
         let root = repo.root().display().to_string();
         repo.agent(&format!(

@@ -166,10 +166,10 @@ fn the_transcript_of_a_turn_is_shown_with_its_prompt() {
 
 #[test]
 fn a_log_that_is_too_large_is_cut_and_the_run_says_so() {
-    let worker = "case \"$prompt\" in Review*) echo APPROVED ;; *) yes 'a line of output' | head -c 3000000; echo x > x ;; esac";
+    let worker = "case \"$prompt\" in Review*) echo APPROVED ;; *) yes 'a line of output' | head -c 1300000; echo x > x ;; esac";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", worker);
     repo.git(["config", "arborist.log-limit", "1"]).succeeds();
-    repo.git(["config", "arborist.test-command", "yes 'of a test' | head -c 3000000"]).succeeds();
+    repo.git(["config", "arborist.test-command", "yes 'of a test' | head -c 1300000"]).succeeds();
     let run = repo.arborist(["gardener"]).succeeds();
     let words = "the log has reached its size limit (log-limit), and the rest was left out";
     run.err(&format!("the log of robot is incomplete: {words}"))

@@ -202,7 +202,13 @@ fn a_gate_that_is_flaky_behind_one_that_was_red_before_is_asked_again() {
 #[test]
 fn one_bad_task_of_eight_is_found_in_few_runs_and_the_others_land() {
     let tasks = ["T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8"];
-    for bad in tasks {
+    // The first, the last, and one inside of each half.
+    let bad_ones = if std::env::var_os("ARBORIST_EVERY_VARIANT").is_some() {
+        tasks.to_vec()
+    } else {
+        vec!["T1", "T3", "T6", "T8"]
+    };
+    for bad in bad_ones {
         let repo = gated(&tasks, &format!("! test -e {bad}.txt"));
         repo.elsewhere();
         let args: Vec<&str> = tasks.iter().copied().chain(["--json"]).collect();

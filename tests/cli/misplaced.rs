@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 /// Two tasks. The first agent does something once; all write a file.
 fn repo(deed: &str) -> TestRepo {
@@ -33,7 +33,7 @@ fn completes(repo: &TestRepo, args: &[&str], what: &str) {
 
 #[test]
 fn folders_in_the_place_of_files_and_files_in_the_place_of_folders_are_moved_out_of_the_way() {
-    for deed in [
+    let deeds = [
         r#"mkdir "$G/index.lock" "$G/HEAD.lock" "$G/packed-refs.lock" "$G/refs/heads/main.lock""#,
         r#"rm -f "$G/packed-refs"; mkdir -p "$G/packed-refs/x""#,
         r#"rm -rf "$G/logs"; echo x > "$G/logs""#,
@@ -41,11 +41,10 @@ fn folders_in_the_place_of_files_and_files_in_the_place_of_folders_are_moved_out
         r#"for d in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do for e in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do
              [ -e "$G/objects/$d$e" ] || echo x > "$G/objects/$d$e"; done; done"#,
         r#"rm -rf "$G/refs/arborist"; echo x > "$G/refs/arborist""#,
-    ] {
-        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-            let repo = repo(deed);
-            completes(&repo, args, deed);
-        }
+    ];
+    for (deed, args) in pairs(&deeds, &[&["gardener"][..], &["gardener", "--isolate"]]) {
+        let repo = repo(deed);
+        completes(&repo, args, deed);
     }
 }
 

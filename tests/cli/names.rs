@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::PathBuf,
+    sync::LazyLock,
 };
 
 use regex::Regex;
@@ -77,8 +78,9 @@ fn no_name_is_a_metaphor() {
 
 /// The identifiers of a source, without comments and texts.
 fn names(text: &str) -> BTreeSet<&str> {
-    let token = Regex::new(r#"//[^\n]*|(?s:"(?:\\.|[^"\\])*")|\b[A-Za-z_]\w*"#).unwrap();
-    let tokens = token.find_iter(text).map(|token| token.as_str());
+    static TOKEN: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r#"//[^\n]*|(?s:"(?:\\.|[^"\\])*")|\b[A-Za-z_]\w*"#).unwrap());
+    let tokens = TOKEN.find_iter(text).map(|token| token.as_str());
     tokens.filter(|token| !token.starts_with(['/', '"'])).collect()
 }
 

@@ -1,7 +1,7 @@
 //! A run owns its task branches, its records and its marks: what any child process does to them is undone before anything is
 //! read from it, kept beside, and charged to whoever was at work.
 
-use arborist_testkit::{TaskCommit, TestRepo};
+use arborist_testkit::{TaskCommit, TestRepo, pairs};
 
 use crate::queue_repo::QueueRepo;
 
@@ -149,7 +149,7 @@ fn owned(repo: &TestRepo) -> String {
 #[test]
 fn a_baseline_that_changes_what_belongs_to_the_run_stops_it_and_has_changed_nothing() {
     let lanes: &[&[&str]] = &[&["gardener"], &["gardener", "--isolate"]];
-    for (deed, is_kept) in [
+    let deeds = [
         (OTHER_TASK, true),
         ("git update-ref refs/heads/main \"$p\"", true),
         ("git branch -q other \"$p\"; git symbolic-ref refs/heads/main refs/heads/other", false),
@@ -158,23 +158,22 @@ fn a_baseline_that_changes_what_belongs_to_the_run_stops_it_and_has_changed_noth
         ("git update-ref refs/arborist/landing/main \"$p\"", true),
         ("git update-ref refs/arborist/queue/tickets/main/T002 \"$p\"", true),
         ("git config core.fsmonitor evil", false),
-    ] {
-        for args in lanes {
-            let repo = repo("baseline", deed);
-            let before = owned(&repo);
-            // Tests that fail are one thing, and this is another.
-            let args = [args, &["--allow-red"][..]].concat();
-            let run = repo.arborist(args.iter().copied());
-            assert_eq!(run.code(), 1, "{deed} {args:?}: {}", run.report());
-            assert_eq!(repo.calls(), 0, "{deed} {args:?}: nobody is paid");
-            assert_eq!(owned(&repo), before, "{deed} {args:?}");
-            if is_kept {
-                assert!(!refs(&repo, "refs/arborist/saved").is_empty(), "{deed} {args:?}");
-                assert!(run.stderr().contains("refs/arborist/saved/"), "{deed} {args:?}: {}", run.report());
-            }
-            repo.arborist(args.iter().copied()).succeeds().out("2 completed");
-            assert!(!tree_of_main(&repo).contains("evil.txt"), "{deed} {args:?}");
+    ];
+    for ((deed, is_kept), args) in pairs(&deeds, lanes) {
+        let repo = repo("baseline", deed);
+        let before = owned(&repo);
+        // Tests that fail are one thing, and this is another.
+        let args = [args, &["--allow-red"][..]].concat();
+        let run = repo.arborist(args.iter().copied());
+        assert_eq!(run.code(), 1, "{deed} {args:?}: {}", run.report());
+        assert_eq!(repo.calls(), 0, "{deed} {args:?}: nobody is paid");
+        assert_eq!(owned(&repo), before, "{deed} {args:?}");
+        if is_kept {
+            assert!(!refs(&repo, "refs/arborist/saved").is_empty(), "{deed} {args:?}");
+            assert!(run.stderr().contains("refs/arborist/saved/"), "{deed} {args:?}: {}", run.report());
         }
+        repo.arborist(args.iter().copied()).succeeds().out("2 completed");
+        assert!(!tree_of_main(&repo).contains("evil.txt"), "{deed} {args:?}");
     }
 }
 
@@ -208,30 +207,29 @@ fn tests_in_a_lane_that_move_their_own_branch_have_failed_and_moved_nothing() {
 #[test]
 fn records_that_a_child_process_moved_are_put_back() {
     let record = "refs/arborist/sessions/$s";
-    for who in ["agent", "reviewer", "test"] {
-        for deed in [
-            format!("git update-ref -d {record}"),
-            format!("git update-ref {record} $(git rev-parse {record}^)"),
-            format!("git symbolic-ref {record} refs/heads/main"),
-            format!("git pack-refs --all; git update-ref {record} main"),
-            format!("git update-ref -d {record}; git update-ref {record}/below main"),
-            format!("git update-ref -d {record}; ln -s ../../heads/main .git/{record}"),
-        ] {
-            let repo = repo(who, &deed);
-            repo.arborist(["gardener"]).succeeds().out("2 completed");
-            let records = refs(&repo, "refs/arborist/sessions");
-            assert_eq!(records.len(), 1, "{who}: {deed}: {records:?}");
-            assert_ne!(repo.git(["symbolic-ref", "-q", &records[0]]).code(), 0, "{who}: {deed}");
-            let log = repo.git(["log", "--first-parent", "--format=%s", &records[0]]).answer();
-            assert!(log.contains(": start\n"), "{who}: {deed}: {log}");
-            repo.arborist(["session", "list"]).succeeds();
-            let failed = match who {
-                "agent" => "@T001@implement-fail)",
-                "test" => "@T001@test-fail)",
-                _ => continue,
-            };
-            assert_eq!(count(&repo, failed), 1, "{who}: {deed}");
-        }
+    let deeds = [
+        format!("git update-ref -d {record}"),
+        format!("git update-ref {record} $(git rev-parse {record}^)"),
+        format!("git symbolic-ref {record} refs/heads/main"),
+        format!("git pack-refs --all; git update-ref {record} main"),
+        format!("git update-ref -d {record}; git update-ref {record}/below main"),
+        format!("git update-ref -d {record}; ln -s ../../heads/main .git/{record}"),
+    ];
+    for (deed, who) in pairs(&deeds, &["agent", "reviewer", "test"]) {
+        let repo = repo(who, &deed);
+        repo.arborist(["gardener"]).succeeds().out("2 completed");
+        let records = refs(&repo, "refs/arborist/sessions");
+        assert_eq!(records.len(), 1, "{who}: {deed}: {records:?}");
+        assert_ne!(repo.git(["symbolic-ref", "-q", &records[0]]).code(), 0, "{who}: {deed}");
+        let log = repo.git(["log", "--first-parent", "--format=%s", &records[0]]).answer();
+        assert!(log.contains(": start\n"), "{who}: {deed}: {log}");
+        repo.arborist(["session", "list"]).succeeds();
+        let failed = match who {
+            "agent" => "@T001@implement-fail)",
+            "test" => "@T001@test-fail)",
+            _ => continue,
+        };
+        assert_eq!(count(&repo, failed), 1, "{who}: {deed}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, pairs};
 
 /// Does a deed in its first call, then its work.
 fn agent(deed: &str) -> String {
@@ -64,15 +64,13 @@ fn a_git_directory_that_an_agent_removes_never_makes_the_outer_repository_ours()
         "rm -rf .git; echo \"gitdir: $ROOT/repo/.git\" > .git",
         "rm -rf .git; ln -s ../.git .git",
     ];
-    for deed in deeds {
-        for args in [&["gardener"][..], &["garden", "T001"]] {
-            let (outer, inner) = nested(&[], deed);
-            let before = files(&outer.path(".git"));
-            let ended = run(&outer, &inner, args);
-            assert_eq!(ended.code(), 128, "{deed}: {}", ended.report());
-            assert_eq!(files(&outer.path(".git")), before, "{deed}: {}", ended.report());
-            outer.git(["status", "--porcelain"]).succeeds().silent();
-        }
+    for (deed, args) in pairs(&deeds, &[&["gardener"][..], &["garden", "T001"]]) {
+        let (outer, inner) = nested(&[], deed);
+        let before = files(&outer.path(".git"));
+        let ended = run(&outer, &inner, args);
+        assert_eq!(ended.code(), 128, "{deed}: {}", ended.report());
+        assert_eq!(files(&outer.path(".git")), before, "{deed}: {}", ended.report());
+        outer.git(["status", "--porcelain"]).succeeds().silent();
     }
 }
 

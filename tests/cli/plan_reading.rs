@@ -1,6 +1,6 @@
 //! Every form of a task list that is read, row by row: the text, and what the tree then holds.
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{Run, TestRepo};
 use serde_json::Value;
 
 /// What a row expects of the tree that a text is read as.
@@ -510,8 +510,7 @@ fn joined(value: &Value) -> String {
 }
 
 /// What is wrong with one expectation, if anything.
-fn miss(repo: &TestRepo, wanted: Wanted) -> Option<String> {
-    let run = repo.arborist(["plan", "--format", "json"]);
+fn miss(repo: &TestRepo, run: &Run, wanted: Wanted) -> Option<String> {
     if let Refused(word) = wanted {
         return (run.code() == 0 || !run.stderr().contains(word))
             .then(|| format!("not refused: {}", run.stderr()));
@@ -537,7 +536,7 @@ fn miss(repo: &TestRepo, wanted: Wanted) -> Option<String> {
         Has(id, key, value) => differs(nodes[id][key].to_string(), value),
         Lacks(id, key) => nodes[id].get(key).map(|value| format!("{key} is {value}")),
         Warns(word) => {
-            let strict = repo.arborist(["plan", "--strict"]).code();
+            let strict = plan(repo, &["--strict"]).code();
             (!stderr.contains(word) || strict == 0)
                 .then(|| format!("warned of {stderr}, --strict exits with {strict}"))
         }
@@ -547,14 +546,19 @@ fn miss(repo: &TestRepo, wanted: Wanted) -> Option<String> {
 }
 
 /// What is not as some rows expect it, a line for each.
+/// The command without git and the dispatcher in front of it: there are many rows.
+fn plan(repo: &TestRepo, args: &[&str]) -> Run {
+    Run::of(repo.command("git-arborist-plan", &repo.path("")).args(args), b"")
+}
+
 pub(crate) fn misses(rows: &[FormRow]) -> Vec<String> {
     let repo = TestRepo::init();
     let mut misses = Vec::new();
     for (form, text, wanted) in rows {
         repo.write("tasks.md", text);
-        misses.extend(
-            wanted.iter().filter_map(|wanted| Some(format!("{form}: {wanted:?}: {}", miss(&repo, *wanted)?))),
-        );
+        let run = plan(&repo, &["--format", "json"]);
+        let miss = |wanted: &Wanted| Some(format!("{form}: {wanted:?}: {}", miss(&repo, &run, *wanted)?));
+        misses.extend(wanted.iter().filter_map(miss));
     }
     misses
 }

@@ -1,6 +1,6 @@
 //! What plans say about order, row by row: sentences, drawings, waves and sections, and who then waits for whom.
 
-use arborist_testkit::TestRepo;
+use arborist_core::plan::{Plan, TreeDocument};
 use serde_json::Value;
 
 /// What is said, and for some nodes what they wait for.
@@ -1206,11 +1206,14 @@ const REMARKS: &[Row] = &[
 ];
 
 /// What is wrong with the order of a plan.
-fn misses(repo: &TestRepo, text: &str, (what, _, wanted): &Row) -> Vec<String> {
-    repo.write("tasks.md", text);
-    let run = repo.arborist(["plan", "--format", "json"]);
-    let tree: Value =
-        serde_json::from_str(&run.stdout()).unwrap_or_else(|_| panic!("{what}: {}", run.stderr()));
+/// The tree that `git arborist plan --format json` prints for this text. Other modules test the command itself.
+fn tree(text: &str) -> Value {
+    let plan = Plan::read("tasks.md", text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    serde_json::to_value(TreeDocument::from(&plan)).unwrap()
+}
+
+fn misses(text: &str, (what, _, wanted): &Row) -> Vec<String> {
+    let tree = tree(text);
     let needs = |id: &str| {
         let ids =
             tree["nodes"][id]["depends_on"].as_array().unwrap_or_else(|| panic!("{what}: no node '{id}'"));
@@ -1226,7 +1229,6 @@ fn misses(repo: &TestRepo, text: &str, (what, _, wanted): &Row) -> Vec<String> {
 
 #[test]
 fn statements_about_order_become_the_edges_that_they_mean() {
-    let repo = TestRepo::init();
     let of_stories = SAID_OF_STORIES
         .iter()
         .chain(OF_STORIES)
@@ -1236,7 +1238,7 @@ fn statements_about_order_become_the_edges_that_they_mean() {
     let of_tasks = SAID_OF_TASKS.iter().map(|row| (format!("{TASKS}\n{}", row.1), row));
     let whole = WHOLE_PLANS.iter().map(|row| (row.1.to_owned(), row));
     let misses: Vec<String> =
-        of_stories.chain(of_tasks).chain(whole).flat_map(|(text, row)| misses(&repo, &text, row)).collect();
+        of_stories.chain(of_tasks).chain(whole).flat_map(|(text, row)| misses(&text, row)).collect();
     assert!(misses.is_empty(), "{}", misses.join("\n"));
 }
 
@@ -1304,39 +1306,36 @@ const BEHIND_A_TASK: &[&str] =
     &["(when T003 is complete)", "(prereq: T003)", "← T003", "(nach T003)", "(需要 T003)", "(après T003)"];
 
 /// What a node of a plan waits for.
-fn needs(repo: &TestRepo, text: &str, id: &str) -> Vec<String> {
-    repo.write("tasks.md", text);
-    let tree: Value =
-        serde_json::from_str(&repo.arborist(["plan", "--format", "json"]).stdout()).expect("a plan is read");
+fn needs(text: &str, id: &str) -> Vec<String> {
+    let tree = tree(text);
     let ids = tree["nodes"][id]["depends_on"].as_array().expect("the node is there");
     ids.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 #[test]
 fn the_same_order_is_read_in_many_words_and_languages() {
-    let repo = TestRepo::init();
     let mut misses = Vec::new();
     for said in SECOND_AFTER_FIRST {
-        if !needs(&repo, &format!("{STORIES}- {said}\n"), "phase-4").iter().any(|on| on == "phase-3") {
+        if !needs(&format!("{STORIES}- {said}\n"), "phase-4").iter().any(|on| on == "phase-3") {
             misses.push(*said);
         }
     }
     let four = "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## Dependencies\n\n";
     for said in SIDE_BY_SIDE {
-        if needs(&repo, &format!("{four}- {said}\n"), "T003").iter().any(|on| on == "T002") {
+        if needs(&format!("{four}- {said}\n"), "T003").iter().any(|on| on == "T002") {
             misses.push(*said);
         }
     }
     let plan = STORIES.split_once("## Dependencies").map_or("", |(plan, _)| plan);
     for said in BELOW_A_HEADING {
         let text = plan.replace("- [ ] T005", &format!("\n{said}\n\n- [ ] T005"));
-        if !needs(&repo, &text, "phase-4").iter().any(|on| on == "phase-3") {
+        if !needs(&text, "phase-4").iter().any(|on| on == "phase-3") {
             misses.push(*said);
         }
     }
     for said in BEHIND_A_TASK {
         let text = plan.replace("T005 [US2] e", &format!("T005 [US2] e {said}"));
-        if !needs(&repo, &text, "T005").iter().any(|on| on == "T003") {
+        if !needs(&text, "T005").iter().any(|on| on == "T003") {
             misses.push(*said);
         }
     }
@@ -1345,73 +1344,66 @@ fn the_same_order_is_read_in_many_words_and_languages() {
 
 #[test]
 fn a_story_that_can_start_after_a_task_of_another_does_not_wait_for_all_of_it() {
-    let repo = TestRepo::init();
     for said in [
         "- US2 depends on US1 components\n\n### Parallel\n\n- US2 and US3 can start simultaneously after US1 T003\n",
         "- **US2**: depends on US1 (T003 only)\n",
         "| Story | Depends on | Can start after |\n|---|---|---|\n| US2 | US1 | T003 complete |\n",
     ] {
-        assert_eq!(needs(&repo, &format!("{STORIES}{said}"), "phase-4"), ["T003"], "{said}");
+        assert_eq!(needs(&format!("{STORIES}{said}"), "phase-4"), ["T003"], "{said}");
     }
 }
 
 #[test]
 fn a_mark_at_the_end_of_a_line_counts() {
-    let repo = TestRepo::init();
     for mark in ["(P)", "[P]"] {
         let text = format!("## Phase 1: a\n- [ ] T001 a {mark}\n- [ ] T002: Write b. {mark}\n");
-        assert!(needs(&repo, &text, "T002").is_empty(), "{mark}");
+        assert!(needs(&text, "T002").is_empty(), "{mark}");
     }
 }
 
 #[test]
 fn a_label_in_bold_opens_a_list_of_order() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: a\n### Task 1: a\n- x\n### Task 2: b\n- y\n### Task 3: c\n- z\n\n## Summary\n\n\
                 Total: 3\n\n**Dependencies:**\n- Tasks 2-3 can be done in parallel\n";
-    assert_eq!(needs(&repo, text, "3"), ["1"]);
+    assert_eq!(needs(text, "3"), ["1"]);
 }
 
 #[test]
 fn sections_run_alongside_each_other_where_a_sentence_says_so() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: a\n### Module Content\n- [ ] T001 a\n### Module Assets\n- [ ] T002 b\n\n\
                 ## Parallel Example\n\n```bash\n# Asset creation (can run alongside or after content):\nTask: T002\n```\n";
-    assert!(needs(&repo, text, "T002").is_empty());
+    assert!(needs(text, "T002").is_empty());
 }
 
 #[test]
 fn a_first_phase_with_the_tag_of_a_story_is_called_by_its_story() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Foundational\n- [ ] T002 b\n\
                 ## Phase 3: Project Initialization (US1)\n- [ ] T003 [US1] c\n\
                 ## Phase 4: Scripts (US2)\n- [ ] T004 [US2] d\n## Phase 5: Types (US3)\n- [ ] T005 [US3] e\n\n\
                 ## Dependencies\n\n1. **US1** (T003) MUST complete before **US2**, **US3**.\n\
                 2. **US3** (Types) depends on **US1** and **Foundational**.\n";
-    let on = needs(&repo, text, "phase-5");
+    let on = needs(text, "phase-5");
     assert!(on.iter().any(|on| on == "phase-3"), "{on:?}");
 }
 
 #[test]
 fn phases_that_run_in_priority_order_follow_each_other() {
-    let repo = TestRepo::init();
     let said = "1. **Phases 3-5**: stories are executed in priority order; tasks marked [P] can run in parallel.\n\n\
                 **User Story 1 (T003-T004)**:\n- T003 can parallelize with T004\n";
-    assert_eq!(needs(&repo, &format!("{STORIES}{said}"), "phase-4"), ["phase-3"]);
+    assert_eq!(needs(&format!("{STORIES}{said}"), "phase-4"), ["phase-3"]);
     let choice = "1. **Phases 3-5**: stories run in priority order or in parallel.\n";
-    assert_eq!(needs(&repo, &format!("{STORIES}{choice}"), "phase-4"), ["phase-2"]);
+    assert_eq!(needs(&format!("{STORIES}{choice}"), "phase-4"), ["phase-2"]);
 }
 
 #[test]
 fn stories_of_which_the_priorities_are_said_to_run_one_after_the_other_do_so() {
-    let repo = TestRepo::init();
     let in_order = "- Stories can proceed sequentially in priority order (P1 → P2)\n";
-    assert_eq!(needs(&repo, &format!("{STORIES}{in_order}"), "phase-5"), ["phase-3", "phase-4"]);
+    assert_eq!(needs(&format!("{STORIES}{in_order}"), "phase-5"), ["phase-3", "phase-4"]);
     for choice in [
         "- Stories can run in parallel (if staffed)\n- Or sequentially in priority order (P1 → P2)\n",
         "- 用户故事间可并行\n- 或按优先级顺序 (P1: US1/US2 → P2: US3)\n",
     ] {
-        assert_eq!(needs(&repo, &format!("{STORIES}{choice}"), "phase-5"), ["phase-2"], "{choice}");
+        assert_eq!(needs(&format!("{STORIES}{choice}"), "phase-5"), ["phase-2"], "{choice}");
     }
 }
 
@@ -1420,25 +1412,19 @@ const FIVE: &str = "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [
 
 #[test]
 fn a_task_that_can_start_right_after_another_waits_for_that_one_only() {
-    let repo = TestRepo::init();
     for heading in ["## Dependencies", "## Parallel Opportunities"] {
         for said in [
             "- T004 can start immediately after T002\n",
             "- T004 can start as soon as T002 is done\n",
             "```\n# Phase 1 - run in parallel after T002:\nT004  write\nT005  read\n```\n",
         ] {
-            assert_eq!(
-                needs(&repo, &format!("{FIVE}{heading}\n\n{said}"), "T004"),
-                ["T002"],
-                "{heading}: {said}"
-            );
+            assert_eq!(needs(&format!("{FIVE}{heading}\n\n{said}"), "T004"), ["T002"], "{heading}: {said}");
         }
     }
 }
 
 #[test]
 fn a_task_beside_the_others_of_its_phase_leaves_them_in_their_order() {
-    let repo = TestRepo::init();
     for said in [
         "T003 can run in parallel with the other tasks of Phase 1",
         "T003 can run in parallel with other Phase 1 tasks",
@@ -1451,43 +1437,40 @@ fn a_task_beside_the_others_of_its_phase_leaves_them_in_their_order() {
         "T003 peut être exécutée en parallèle avec les autres tâches de la phase 1",
     ] {
         let text = format!("{FIVE}## Dependencies\n\n- {said}\n");
-        assert!(needs(&repo, &text, "T003").is_empty(), "{said}");
-        assert_eq!(needs(&repo, &text, "T002"), ["T001"], "{said}");
-        assert_eq!(needs(&repo, &text, "T004"), ["T002"], "{said}");
-        assert_eq!(needs(&repo, &text, "T005"), ["T004"], "{said}");
+        assert!(needs(&text, "T003").is_empty(), "{said}");
+        assert_eq!(needs(&text, "T002"), ["T001"], "{said}");
+        assert_eq!(needs(&text, "T004"), ["T002"], "{said}");
+        assert_eq!(needs(&text, "T005"), ["T004"], "{said}");
     }
 }
 
 #[test]
 fn tasks_of_two_stories_that_are_sequential_to_each_other_follow_the_order_of_the_file() {
-    let repo = TestRepo::init();
     let plan = STORIES.split_once("## Dependencies").map_or("", |(plan, _)| plan);
     let text = format!(
         "{plan}## Notes\n\n- `a.rs` is touched by both T003 (US1) and T005 (US2) — sequential relative to each other\n"
     );
-    assert_eq!(needs(&repo, &text, "T005"), ["T003"]);
+    assert_eq!(needs(&text, "T005"), ["T003"]);
 }
 
 #[test]
 fn ranges_with_a_mark_in_a_box_run_beside_each_other_and_lead_on_together() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: User Story 1\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\
                 ## Phase 2: User Story 2\n- [ ] T005 e\n\n## Dependencies\n\n```\n╔══════════════════════════════╗\n\
                 ║ User Story 1 - in parallel   ║\n║   Payments (T001-T002) [P]   ║\n║   Products (T003-T004) [P]   ║\n\
                 ╚══════════════════════════════╝\n  ↓\nUser Story 2\n```\n";
-    assert_eq!(needs(&repo, text, "T002"), ["T001"]);
-    assert!(needs(&repo, text, "T003").is_empty());
-    assert_eq!(needs(&repo, text, "T004"), ["T003"]);
-    assert_eq!(needs(&repo, text, "phase-2"), ["T001", "T002", "T003", "T004"]);
+    assert_eq!(needs(text, "T002"), ["T001"]);
+    assert!(needs(text, "T003").is_empty());
+    assert_eq!(needs(text, "T004"), ["T003"]);
+    assert_eq!(needs(text, "phase-2"), ["T001", "T002", "T003", "T004"]);
 }
 
 #[test]
 fn sequential_behind_the_last_tasks_in_brackets_excepts_them_from_parallel_work() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: Setup\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n\
                 ## Dependencies\n\n- **Phase 1**: All tasks marked [P] can run in parallel (T001-T002, T003-T004 sequential)\n";
-    assert!(needs(&repo, text, "T002").is_empty());
-    assert_eq!(needs(&repo, text, "T004"), ["T003"]);
+    assert!(needs(text, "T002").is_empty());
+    assert_eq!(needs(text, "T004"), ["T003"]);
 }
 
 /// The plan of [`STORIES`] with a section about order.
@@ -1497,7 +1480,6 @@ fn stories_with(said: &str) -> String {
 
 #[test]
 fn words_below_a_name_in_a_drawing_explain_it_and_are_no_names() {
-    let repo = TestRepo::init();
     let text = stories_with(
         "```\nPhase 1: Setup ────────────┐\n                           │\nPhase 2: Foundational ◄────┘\n         \
          (models, services)\n              │\n              │  BLOCKS ALL USER STORIES\n              ▼\n     \
@@ -1505,33 +1487,30 @@ fn words_below_a_name_in_a_drawing_explain_it_and_are_no_names() {
          (P1 - MVP)        (P1)                 │\n                       │            │\n                       ▼            │\n\
          \x20            Phase 5: US3 ◄─────────┘\n```\n",
     );
-    assert_eq!(needs(&repo, &text, "phase-2"), ["phase-1"]);
-    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
-    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-2"]);
+    assert_eq!(needs(&text, "phase-2"), ["phase-1"]);
+    assert_eq!(needs(&text, "phase-3"), ["phase-2"]);
+    assert_eq!(needs(&text, "phase-4"), ["phase-2"]);
 }
 
 #[test]
 fn a_line_drawn_back_to_an_earlier_phase_gives_way_to_words_about_that_phase() {
-    let repo = TestRepo::init();
     let drawing = "```\nPhase 5\n   │\n   ▼\nPhase 3\n```\n";
-    assert_eq!(needs(&repo, &stories_with(drawing), "phase-3"), ["phase-5"]);
+    assert_eq!(needs(&stories_with(drawing), "phase-3"), ["phase-5"]);
     let worded = stories_with(&format!("- US1 depends on Phase 2\n\n{drawing}"));
-    assert_eq!(needs(&repo, &worded, "phase-3"), ["phase-2"]);
+    assert_eq!(needs(&worded, "phase-3"), ["phase-2"]);
 }
 
 #[test]
 fn the_last_name_before_a_joint_leads_on() {
-    let repo = TestRepo::init();
     let text = stories_with(
         "```\nPhase 2\n  ├─► US1 ─► US2 ─┐\n  │               ├─► Phase 7\n  └─► US1 ─► US3 ─┘\n```\n",
     );
-    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-3"]);
-    assert_eq!(needs(&repo, &text, "phase-5"), ["phase-3"]);
+    assert_eq!(needs(&text, "phase-4"), ["phase-3"]);
+    assert_eq!(needs(&text, "phase-5"), ["phase-3"]);
 }
 
 #[test]
 fn a_cell_that_denies_a_dependency_names_none() {
-    let repo = TestRepo::init();
     let table = |cell: &str| {
         stories_with(&format!("| Story | Depends on |\n|---|---|\n| US1 | Phase 2 |\n| US2 | {cell} |\n"))
     };
@@ -1541,125 +1520,111 @@ fn a_cell_that_denies_a_dependency_names_none() {
         "After Foundational. Can be parallel to US1.",
         "Phase 2, then US3",
     ] {
-        assert_eq!(needs(&repo, &table(cell), "phase-4"), ["phase-2"], "{cell}");
+        assert_eq!(needs(&table(cell), "phase-4"), ["phase-2"], "{cell}");
     }
-    assert_eq!(needs(&repo, &table("Needs the session flow from US1"), "phase-4"), ["phase-3"]);
+    assert_eq!(needs(&table("Needs the session flow from US1"), "phase-4"), ["phase-3"]);
 }
 
 #[test]
 fn stories_may_be_counted_with_letters() {
-    let repo = TestRepo::init();
     let plan = "## Phase 0: Baseline\n- [ ] T001 a\n- [ ] T002 b\n## Story A (P1): x\n- [ ] T010 c\n## Story B (P2): y\n- [ ] T020 d\n\
                 ## Story C: z\n- [ ] T030 e\n## Phase 5: Polish\n- [ ] T040 f\n\n## Dependencies\n\n";
     let text = format!("{plan}- Stories B and C depend on T001–T002 (baseline) but not on each other\n");
     for story in ["story-b-p2-y", "story-c-z"] {
-        assert_eq!(needs(&repo, &text, story), ["T001", "T002"]);
+        assert_eq!(needs(&text, story), ["T001", "T002"]);
     }
     let text = format!("{plan}- Story C depends on Stories A-B\n");
-    assert_eq!(needs(&repo, &text, "story-c-z"), ["story-a-p1-x", "story-b-p2-y"]);
-    assert_eq!(needs(&repo, &text, "story-b-p2-y"), ["phase-0"]);
+    assert_eq!(needs(&text, "story-c-z"), ["story-a-p1-x", "story-b-p2-y"]);
+    assert_eq!(needs(&text, "story-b-p2-y"), ["phase-0"]);
 }
 
 #[test]
 fn a_dash_between_a_story_and_its_title_is_no_range() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 3 - Quiz\n- [ ] T002 b\n## Phase 3: User Story 6 - 3D Robot\n- [ ] T003 c\n\n\
                 ## Dependencies\n\n| Story | Can start after | Depends on |\n|---|---|---|\n\
                 | US3 - Quiz | Setup (Phase 1) | No other stories |\n| US6 - 3D Robot | Setup (Phase 1) | No other stories |\n";
-    assert_eq!(needs(&repo, text, "phase-3"), ["phase-1"]);
+    assert_eq!(needs(text, "phase-3"), ["phase-1"]);
 }
 
 #[test]
 fn tasks_of_a_range_keep_their_order_where_only_the_range_waits() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Build\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\
                 - [ ] T007 g\n\n## Dependencies\n\nT001 → T002-T004 → T005 → T006 → T007\n";
-    assert_eq!(needs(&repo, text, "T003"), ["T001", "T002"]);
-    assert_eq!(needs(&repo, text, "T004"), ["T001", "T003"]);
+    assert_eq!(needs(text, "T003"), ["T001", "T002"]);
+    assert_eq!(needs(text, "T004"), ["T001", "T003"]);
 }
 
 #[test]
 fn what_may_come_before_something_does_not_block_it() {
-    let repo = TestRepo::init();
     for said in [
         "- **US3**: Depends on Phase 2; can be implemented before US2 if needed\n",
         "- **US3**: Depends on Phase 2 — works even before US2 is done\n",
         "- **US3**: Depende de Phase 2 — mesmo antes da US2 estar pronta\n",
     ] {
-        assert_eq!(needs(&repo, &stories_with(said), "phase-4"), ["phase-2"], "{said}");
+        assert_eq!(needs(&stories_with(said), "phase-4"), ["phase-2"], "{said}");
     }
-    assert_eq!(
-        needs(&repo, &stories_with("- US3 must be done before US2\n"), "phase-4"),
-        ["phase-5", "phase-2"]
-    );
+    assert_eq!(needs(&stories_with("- US3 must be done before US2\n"), "phase-4"), ["phase-5", "phase-2"]);
     let parallel = stories_with("- T003 and T005 can run in parallel before T006\n");
-    assert_eq!(needs(&repo, &parallel, "T006"), ["T003", "T005"]);
+    assert_eq!(needs(&parallel, "T006"), ["T003", "T005"]);
 }
 
 #[test]
 fn a_story_does_not_wait_for_what_it_is_said_to_be_independent_of() {
-    let repo = TestRepo::init();
     let text = stories_with(
         "- **US2 (P1)**: Depends on Phase 2; independent of US1 for the code, but needs US1 for end-to-end tests\n",
     );
-    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-2"]);
+    assert_eq!(needs(&text, "phase-4"), ["phase-2"]);
 }
 
 #[test]
 fn a_task_that_would_wait_for_itself_is_not_what_a_statement_is_about() {
-    let repo = TestRepo::init();
     let text = stories_with(
         "- After T002 run T005–T006, T008 depends on T003–T006\n\n```\nChecks (T003-T004)\n  ├─ T003\n  └─ T004\n```\n",
     );
-    assert!(needs(&repo, &text, "T003").is_empty());
-    assert!(!needs(&repo, &text, "T005").contains(&"T006".to_owned()));
-    assert!(needs(&repo, &text, "T008").contains(&"T006".to_owned()));
+    assert!(needs(&text, "T003").is_empty());
+    assert!(!needs(&text, "T005").contains(&"T006".to_owned()));
+    assert!(needs(&text, "T008").contains(&"T006".to_owned()));
 }
 
 #[test]
 fn an_arrow_leads_past_words_only_to_what_it_names() {
-    let repo = TestRepo::init();
     let text = stories_with("- **US3** → better settings for all stories\n");
-    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
+    assert_eq!(needs(&text, "phase-3"), ["phase-2"]);
     let text = stories_with("- **US1–US3**: share one file → sequential, in order US1 → US2 → US3\n");
-    assert_eq!(needs(&repo, &text, "phase-5"), ["phase-4"]);
+    assert_eq!(needs(&text, "phase-5"), ["phase-4"]);
     let text = stories_with("- T006 (US3) → 可與 US1 並行\n");
-    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
+    assert_eq!(needs(&text, "phase-3"), ["phase-2"]);
 }
 
 #[test]
 fn the_title_of_a_phase_goes_before_a_word_in_another_title() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Foundational\n- [ ] T002 b\n## Phase 3: Tests & TDD Setup\n- [ ] T003 c\n\n\
                 ## Dependencies\n\n- Phase 2 depends on Setup\n- Phase 3 depends on Foundational\n";
-    assert_eq!(needs(&repo, text, "phase-2"), ["phase-1"]);
+    assert_eq!(needs(text, "phase-2"), ["phase-1"]);
 }
 
 #[test]
 fn a_phase_that_only_mentions_a_story_is_no_part_of_it() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 b\n## Phase 3: User Story 2\n- [ ] T003 c\n\
                 ## Phase 4: Settings (serves US1)\n- [ ] T004 d\n\n## Dependencies\n\n- US2 depends on US1\n";
-    assert_eq!(needs(&repo, text, "phase-3"), ["phase-2"]);
+    assert_eq!(needs(text, "phase-3"), ["phase-2"]);
 }
 
 #[test]
 fn the_backend_is_no_word_for_after() {
-    let repo = TestRepo::init();
     let text = stories_with("- US1 后端模型（T003）与 US2 页面（T005）可并行\n- US2 的集成依赖 Phase 2\n");
-    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
+    assert_eq!(needs(&text, "phase-3"), ["phase-2"]);
     let text = stories_with("- T003 和 T004 可与后端并行开发\n");
-    assert_eq!(needs(&repo, &text, "T004"), ["T003"]);
+    assert_eq!(needs(&text, "T004"), ["T003"]);
 }
 
 #[test]
 fn the_title_of_a_box_does_not_lead_to_what_the_box_holds() {
-    let repo = TestRepo::init();
     let text = stories_with(
         "```\nPhase 2\n  ↓\n┌──────────────┐\n│ P1 stories   │\n├──────────────┤\n│ US1: x       │\n│ US2: y       │\n└──────────────┘\n```\n",
     );
-    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-2"]);
-    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-2"]);
+    assert_eq!(needs(&text, "phase-3"), ["phase-2"]);
+    assert_eq!(needs(&text, "phase-4"), ["phase-2"]);
 }
 
 /// Five tasks one behind the other, and what is said of them.
@@ -1670,7 +1635,6 @@ fn tasks_with(said: &str) -> String {
 
 #[test]
 fn a_word_that_permits_parallel_work_counts_in_any_language_and_with_any_verb() {
-    let repo = TestRepo::init();
     for said in [
         "T001 and T002 can be scaffolded in parallel",
         "T001 e T002 podem ser implementadas em paralelo",
@@ -1684,7 +1648,7 @@ fn a_word_that_permits_parallel_work_counts_in_any_language_and_with_any_verb() 
         "T001 y T002 son independientes entre sí",
         "T001 + T002 — page and model are independent",
     ] {
-        assert!(needs(&repo, &tasks_with(&format!("- {said}")), "T002").is_empty(), "{said}");
+        assert!(needs(&tasks_with(&format!("- {said}")), "T002").is_empty(), "{said}");
     }
     for said in [
         "T001 and T002 can mostly be done in parallel",
@@ -1692,27 +1656,25 @@ fn a_word_that_permits_parallel_work_counts_in_any_language_and_with_any_verb() 
         "T001 e T002 não podem ser feitas em paralelo",
         "T001 dan T002 tidak dapat dikerjakan secara paralel",
     ] {
-        assert_eq!(needs(&repo, &tasks_with(&format!("- {said}")), "T002"), ["T001"], "{said}");
+        assert_eq!(needs(&tasks_with(&format!("- {said}")), "T002"), ["T001"], "{said}");
     }
 }
 
 #[test]
 fn the_numbers_of_requirements_are_no_dependencies() {
-    let repo = TestRepo::init();
     let text = "- [ ] 1. a\n  - _Requisitos: 2, 3_\n- [ ] 2. b\n- [ ] 3. c\n  - _Pré-requisitos: 1_\n";
-    assert!(needs(&repo, text, "1").is_empty());
-    assert_eq!(needs(&repo, text, "2"), ["1"]);
-    assert_eq!(needs(&repo, text, "3"), ["1", "2"]);
+    assert!(needs(text, "1").is_empty());
+    assert_eq!(needs(text, "2"), ["1"]);
+    assert_eq!(needs(text, "3"), ["1", "2"]);
 }
 
 #[test]
 fn tests_come_first_also_where_every_task_names_tasks_of_other_phases() {
-    let repo = TestRepo::init();
     let text = "Tests are written first and must fail.\n\n## Phase 1: Setup\n- [ ] T001 a\n\n## Phase 2: User Story 1\n### Tests\n\
                 - [ ] T002 [P] [US1] test (depends on T001)\n### Implementation\n- [ ] T003 [US1] model (depends on T001)\n\
                 - [ ] T004 [US1] service (depends on T003)\n- [ ] T005 [US1] page (depends on T003, T004)\n";
-    assert_eq!(needs(&repo, text, "T003"), ["T001", "T002"]);
-    assert_eq!(needs(&repo, text, "T004"), ["T003"]);
+    assert_eq!(needs(text, "T003"), ["T001", "T002"]);
+    assert_eq!(needs(text, "T004"), ["T003"]);
 }
 
 /// A phase of which the sections count issues.
@@ -1737,33 +1699,29 @@ const ISSUES: &str = "\
 
 #[test]
 fn a_heading_that_counts_names_the_tasks_below_it() {
-    let repo = TestRepo::init();
     let text = format!("{ISSUES}- Phase 3: can start after Phase 2 (Issue #1)\n");
-    assert_eq!(needs(&repo, &text, "phase-3"), ["T002", "T003"]);
+    assert_eq!(needs(&text, "phase-3"), ["T002", "T003"]);
     let text = format!("{ISSUES}- Phase 2 issue fixes can run in parallel\n");
-    assert!(needs(&repo, &text, "T004").is_empty());
-    assert_eq!(needs(&repo, &text, "T005"), ["T004"]);
+    assert!(needs(&text, "T004").is_empty());
+    assert_eq!(needs(&text, "T005"), ["T004"]);
 }
 
 #[test]
 fn tasks_that_wait_for_the_same_later_phase_keep_their_order() {
-    let repo = TestRepo::init();
     let text =
         format!("{ISSUES}- Phase 3 can start after Phase 2 (Issue #1)\n- Issue #2 depends on Phase 3\n");
-    assert_eq!(needs(&repo, &text, "T004"), ["phase-3", "T003"]);
-    assert!(needs(&repo, &text, "T005").contains(&"T004".to_owned()));
+    assert_eq!(needs(&text, "T004"), ["phase-3", "T003"]);
+    assert!(needs(&text, "T005").contains(&"T004".to_owned()));
 }
 
 #[test]
 fn a_part_of_a_phase_does_not_take_the_number_of_another_phase() {
-    let repo = TestRepo::init();
     let text = format!("{ISSUES}- Phase 3 depends on Phase 1 only\n");
-    assert_eq!(needs(&repo, &text, "phase-3"), ["phase-1"]);
+    assert_eq!(needs(&text, "phase-3"), ["phase-1"]);
 }
 
 #[test]
 fn stories_follow_each_other_where_the_plan_says_that_its_phases_run_in_order() {
-    let repo = TestRepo::init();
     let plan = |head: &str, end: &str| {
         format!(
             "# Tasks\n\n**Organization**: {head}\n\n## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1\n\
@@ -1777,70 +1735,65 @@ fn stories_follow_each_other_where_the_plan_says_that_its_phases_run_in_order() 
         ("x", "- Phases 2-3 run sequentially"),
         ("各阶段按顺序执行", ""),
     ] {
-        assert_eq!(needs(&repo, &plan(head, end), "phase-3"), ["phase-2"], "{head} {end}");
+        assert_eq!(needs(&plan(head, end), "phase-3"), ["phase-2"], "{head} {end}");
     }
     for (head, end) in [
         ("tasks are sequential within each phase", ""),
         ("phases can run sequentially or in parallel", ""),
         ("phases run sequentially", "- US1 and US2 can start after Phase 1"),
     ] {
-        assert_eq!(needs(&repo, &plan(head, end), "phase-3"), ["phase-1"], "{head} {end}");
+        assert_eq!(needs(&plan(head, end), "phase-3"), ["phase-1"], "{head} {end}");
     }
 }
 
 #[test]
 fn tasks_that_should_wait_are_what_a_sentence_is_about() {
-    let repo = TestRepo::init();
     let text = stories_with(
         "- **US2**: Depends on Phase 2 - new commands come from US1, so T005 should wait for T003\n",
     );
-    assert_eq!(needs(&repo, &text, "phase-4"), ["phase-2"]);
-    assert_eq!(needs(&repo, &text, "T005"), ["T003"]);
+    assert_eq!(needs(&text, "phase-4"), ["phase-2"]);
+    assert_eq!(needs(&text, "T005"), ["T003"]);
 }
 
 #[test]
 fn tasks_in_brackets_are_what_before_and_arrows_stand_between() {
-    let repo = TestRepo::init();
     let text = tasks_with("- Models (T001) before services (T003) before endpoints (T004)");
-    assert!(needs(&repo, &text, "T004").contains(&"T003".to_owned()));
-    assert!(!needs(&repo, &text, "T004").contains(&"T001".to_owned()));
+    assert!(needs(&text, "T004").contains(&"T003".to_owned()));
+    assert!(!needs(&text, "T004").contains(&"T001".to_owned()));
     let marked = |said: &str| tasks_with(said).replace(" x\n", " [P] x\n");
     let text = marked("- Types (T001) and API (T002) before pages (T003)");
-    assert_eq!(needs(&repo, &text, "T003"), ["T001", "T002"]);
+    assert_eq!(needs(&text, "T003"), ["T001", "T002"]);
     let text = marked("- Entities (T001) → services (T002)");
-    assert_eq!(needs(&repo, &text, "T002"), ["T001"]);
+    assert_eq!(needs(&text, "T002"), ["T001"]);
     let text = marked("- First T001, then T002 and T003, finally T004");
-    assert_eq!(needs(&repo, &text, "T004"), ["T002", "T003"]);
+    assert_eq!(needs(&text, "T004"), ["T002", "T003"]);
 }
 
 #[test]
 fn what_follows_a_phase_waits_for_those_that_single_arrows_send_behind_it() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: a\n- [ ] 1.1 a\n- [ ] 1.2 b\n- [ ] 1.3 c\n## Phase 2: b\n- [ ] 2.1 d\n## Phase 3: c\n- [ ] 3.1 e\n\n\
                 ## Dependencies\n\n- 1.1 → 1.2 → 1.3\n- 2.1 → 1.2\n";
-    assert_eq!(needs(&repo, text, "phase-3"), ["1.2", "1.3", "phase-2"]);
+    assert_eq!(needs(text, "phase-3"), ["1.2", "1.3", "phase-2"]);
 }
 
 #[test]
 fn all_tasks_of_a_phase_that_tests_and_documents_may_run_at_once() {
-    let repo = TestRepo::init();
     let text = |title: &str| {
         format!(
             "## Phase 1: a\n- [ ] 1.1 a\n## Phase 2: {title}\n- [ ] 2.1 Add unit tests\n- [ ] 2.2 Update the README\n\n\
              ## Parallel work\n\n- All Phase 2 tasks can run in parallel after Phase 1\n"
         )
     };
-    assert_eq!(needs(&repo, &text("Testing and documentation"), "2.2"), Vec::<String>::new());
-    assert_eq!(needs(&repo, &text("Login"), "2.2"), ["2.1"]);
+    assert_eq!(needs(&text("Testing and documentation"), "2.2"), Vec::<String>::new());
+    assert_eq!(needs(&text("Login"), "2.2"), ["2.1"]);
 }
 
 #[test]
 fn a_line_that_leads_to_the_corner_behind_a_name_does_not_lead_to_the_name() {
-    let repo = TestRepo::init();
     let text = "## Phase 1: a\n- [ ] T1 a\n## Phase 2: b\n- [ ] T2 b\n## Phase 3: c\n- [ ] T3 c\n## Phase 4: d\n- [ ] T4 d\n\n\
                 ## Dependencies\n```\nPhase 1 ───┬── Phase 3\n           │\nPhase 2 ───┘\n              ↓\n           Phase 4\n```\n";
-    assert_eq!(needs(&repo, text, "phase-3"), ["phase-1", "phase-2"]);
-    assert!(needs(&repo, text, "phase-4").contains(&"phase-3".to_owned()));
+    assert_eq!(needs(text, "phase-3"), ["phase-1", "phase-2"]);
+    assert!(needs(text, "phase-4").contains(&"phase-3".to_owned()));
 }
 
 /// A phase with two lines of work, each of which names what it continues.

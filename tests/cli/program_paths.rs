@@ -4,7 +4,7 @@
 use std::{fs, path::PathBuf};
 
 use arborist_core::process::ConfinementBackend;
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, pairs};
 
 use crate::test_workspace::TestWorkspace;
 
@@ -37,21 +37,16 @@ chmod +x .venv/bin/judge .venv/bin/sh; cp .venv/bin/judge .venv/bin/sh tools";
 
 #[test]
 fn a_program_that_an_agent_puts_on_the_path_is_not_started() {
-    for place in [&[][..], &["--isolate"], &["--session-branch"]] {
-        for folder in ["tools", ""] {
-            let repo = repo(PLANT);
-            let first = if folder.is_empty() { repo.path(".venv/bin") } else { folder.into() };
-            let folders = [first.clone(), repo.root().join("programs")];
-            let args = [&["gardener", "--max-retries", "1", "--test-command", "true"], place].concat();
-            let run = arborist(&repo, &folders, &args);
-            assert_ne!(run.code(), 0, "{place:?} {folder}: {}", run.report());
-            assert!(run.stderr().contains(&format!("'{}'", first.display())), "{}", run.report());
-            assert!(
-                repo.git(["log", "--all", "--format=%s"]).answer().contains("review-rejected"),
-                "{place:?}"
-            );
-            assert!(!repo.home().join("planted").exists(), "{place:?} {folder}");
-        }
+    for (folder, place) in pairs(&["tools", ""], &[&[][..], &["--isolate"], &["--session-branch"]]) {
+        let repo = repo(PLANT);
+        let first = if folder.is_empty() { repo.path(".venv/bin") } else { folder.into() };
+        let folders = [first.clone(), repo.root().join("programs")];
+        let args = [&["gardener", "--max-retries", "1", "--test-command", "true"], place].concat();
+        let run = arborist(&repo, &folders, &args);
+        assert_ne!(run.code(), 0, "{place:?} {folder}: {}", run.report());
+        assert!(run.stderr().contains(&format!("'{}'", first.display())), "{}", run.report());
+        assert!(repo.git(["log", "--all", "--format=%s"]).answer().contains("review-rejected"), "{place:?}");
+        assert!(!repo.home().join("planted").exists(), "{place:?} {folder}");
     }
 }
 
@@ -92,37 +87,39 @@ fn bwrap_closes_folders_of_the_path_in_the_checkout() {
 
 #[test]
 fn a_task_does_not_change_the_settings_of_its_reviewer() {
-    for (program, path) in [
+    let settings = [
         ("claude", ".claude/settings.json"),
         ("claude", ".mcp.json"),
         ("gemini", ".env"),
         ("opencode", "opencode.json"),
         ("codex", ".codex/config.toml"),
         ("cursor-agent", ".cursor/mcp.json"),
-    ] {
-        for (allow, is_allowed) in [("", false), (" [allow:src]", false), (&format!(" [allow:{path}]"), true)]
-        {
-            let deed = format!("echo x > T001.txt; mkdir -p \"$(dirname {path})\"; echo '{{}}' > {path}");
-            let repo = TestRepo::planned("tasks.md", &format!("- [ ] T001 a{allow}\n"), &deed);
-            let reviewer = format!(
-                "#!/bin/sh\ncat > /dev/null\ntouch '{}'\necho APPROVED\n",
-                repo.root().join("asked").display()
-            );
-            repo.write_script(&format!("../programs/{program}"), &reviewer);
-            repo.git(["config", "arborist.runners.judge.command", program]).succeeds();
-            repo.git(["config", "arborist.steps.review.runner", "judge"]).succeeds();
-            let args = ["gardener", "--max-retries", "1", "--test-command", "true"];
-            let run = arborist(&repo, &[repo.root().join("programs")], &args);
-            assert_eq!(run.code() == 0, is_allowed, "{path}{allow}: {}", run.report());
-            assert_eq!(repo.root().join("asked").exists(), is_allowed, "{path}{allow}");
-            assert_eq!(repo.path(path).exists(), is_allowed, "{path}{allow}");
-            let log = repo.git(["log", "--format=%B"]).answer();
-            assert_eq!(
-                log.contains(&format!("protected files were changed: {path};")),
-                !is_allowed,
-                "{path}{allow}: {log}"
-            );
-        }
+    ];
+    let refused = pairs(&settings, &["", " [allow:src]"]);
+    let allowed = settings.iter().step_by(3).map(|setting| (*setting, " [allow:SETTINGS]"));
+    for ((program, path), allow) in refused.into_iter().chain(allowed) {
+        let is_allowed = allow == " [allow:SETTINGS]";
+        let allow = allow.replace("SETTINGS", path);
+        let deed = format!("echo x > T001.txt; mkdir -p \"$(dirname {path})\"; echo '{{}}' > {path}");
+        let repo = TestRepo::planned("tasks.md", &format!("- [ ] T001 a{allow}\n"), &deed);
+        let reviewer = format!(
+            "#!/bin/sh\ncat > /dev/null\ntouch '{}'\necho APPROVED\n",
+            repo.root().join("asked").display()
+        );
+        repo.write_script(&format!("../programs/{program}"), &reviewer);
+        repo.git(["config", "arborist.runners.judge.command", program]).succeeds();
+        repo.git(["config", "arborist.steps.review.runner", "judge"]).succeeds();
+        let args = ["gardener", "--max-retries", "1", "--test-command", "true"];
+        let run = arborist(&repo, &[repo.root().join("programs")], &args);
+        assert_eq!(run.code() == 0, is_allowed, "{path}{allow}: {}", run.report());
+        assert_eq!(repo.root().join("asked").exists(), is_allowed, "{path}{allow}");
+        assert_eq!(repo.path(path).exists(), is_allowed, "{path}{allow}");
+        let log = repo.git(["log", "--format=%B"]).answer();
+        assert_eq!(
+            log.contains(&format!("protected files were changed: {path};")),
+            !is_allowed,
+            "{path}{allow}: {log}"
+        );
     }
 }
 

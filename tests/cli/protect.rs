@@ -1,6 +1,6 @@
 //! Protected files: a task changes them only with permission.
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 use crate::{test_workspace::TestWorkspace, turn_scripts};
 
@@ -118,33 +118,32 @@ fn later_tasks_are_not_tested_with_a_test_that_a_failed_task_has_weakened() {
 
 #[test]
 fn what_a_killed_run_leaves_of_protected_files_is_restored_before_the_next_task() {
-    for (script, file, left) in [
+    let deeds = [
         ("echo true > tests/old.sh", "tests/old.sh", "true"),
         ("echo 'echo APPROVED' > review.sh", "review.sh", "echo APPROVED"),
-    ] {
-        for place in [&[][..], &["--session-branch"]] {
-            let repo = weakened();
-            repo.write("review.sh", "cat > /dev/null; echo 'REJECTED: no'\n");
-            repo.write("tests/old.sh", if file == "review.sh" { "true\n" } else { "test ! -e T002.txt\n" });
-            repo.commit("a reviewer\n");
-            repo.agent(&format!(
-                "date +%N > $ARBORIST_TASK.txt; test $ARBORIST_TASK = T002 || {{ {script}; git add -A; kill -9 $PPID; sleep 60; }}"
-            ));
-            repo.git(["config", "arborist.runners.judge.command", "sh\nreview.sh"]).succeeds();
-            repo.git(["config", "arborist.steps.review.runner", "judge"]).succeeds();
-            let _ = repo.arborist(WITH_TEST.iter().chain(place).chain(&["--only", "T001"]));
-            let next = repo.arborist(WITH_TEST.iter().chain(place).chain(&["--only", "T002"]));
-            assert_eq!(next.code(), 1, "{}", next.report());
-            assert!(
-                next.stderr().contains("files that a task must not change were restored"),
-                "{}",
-                next.report()
-            );
-            assert!(!is_complete(&repo, "T002"), "{file} {place:?}");
-            let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
-            let saved = saved.lines().next().unwrap_or_default().to_owned();
-            assert_eq!(repo.git(["show", &format!("{saved}:{file}")]).answer(), left);
-        }
+    ];
+    for ((script, file, left), place) in pairs(&deeds, &[&[][..], &["--session-branch"]]) {
+        let repo = weakened();
+        repo.write("review.sh", "cat > /dev/null; echo 'REJECTED: no'\n");
+        repo.write("tests/old.sh", if file == "review.sh" { "true\n" } else { "test ! -e T002.txt\n" });
+        repo.commit("a reviewer\n");
+        repo.agent(&format!(
+            "date +%N > $ARBORIST_TASK.txt; test $ARBORIST_TASK = T002 || {{ {script}; git add -A; kill -9 $PPID; sleep 60; }}"
+        ));
+        repo.git(["config", "arborist.runners.judge.command", "sh\nreview.sh"]).succeeds();
+        repo.git(["config", "arborist.steps.review.runner", "judge"]).succeeds();
+        let _ = repo.arborist(WITH_TEST.iter().chain(place).chain(&["--only", "T001"]));
+        let next = repo.arborist(WITH_TEST.iter().chain(place).chain(&["--only", "T002"]));
+        assert_eq!(next.code(), 1, "{}", next.report());
+        assert!(
+            next.stderr().contains("files that a task must not change were restored"),
+            "{}",
+            next.report()
+        );
+        assert!(!is_complete(&repo, "T002"), "{file} {place:?}");
+        let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+        let saved = saved.lines().next().unwrap_or_default().to_owned();
+        assert_eq!(repo.git(["show", &format!("{saved}:{file}")]).answer(), left);
     }
 }
 
@@ -178,32 +177,33 @@ fn what_the_user_has_not_committed_stays_while_a_protected_file_is_restored() {
 
 #[test]
 fn files_behind_links_are_protected() {
-    for (link, target, protect, script, refused) in [
+    let deeds = [
         ("checks", "tests", "checks/", "echo false > tests/old.sh", "tests/old.sh"),
         ("checks", "tests", "checks", "echo false > checks/old.sh", "tests/old.sh"),
         ("checks", "tests", "checks/", "mkdir other; ln -sfn other checks", "checks"),
         ("checks", "tests", "checks/*.sh", "rm checks; mkdir checks; echo x > checks/old.sh", "checks"),
         ("ci/test.sh", "../tests/old.sh", "ci/", "echo false > tests/old.sh", "tests/old.sh"),
         ("top", ".", "top/tests", "echo false > tests/old.sh", "tests/old.sh"),
-    ] {
-        for (allow, is_allowed) in
-            [("", false), ("[allow:src]", false), (&format!("[allow:{protect}]"), true)]
-        {
-            let repo = repo(&format!("- [ ] T001 {allow} do it\n"), script);
-            std::os::unix::fs::symlink(target, repo.path(link)).unwrap();
-            repo.commit("a link\n");
-            repo.git(["config", "arborist.protect", protect]).succeeds();
-            let run = repo.arborist(["garden", "--max-retries", "1"]);
-            if is_allowed {
-                run.succeeds();
-                continue;
-            }
-            let words = format!("protected files were changed: {refused}");
-            assert!(run.stderr().contains(&words), "{link} {protect} {script}: {}", run.report());
-            assert_eq!(repo.read("tests/old.sh"), "true\n", "{script}");
-            assert!(repo.path(link).is_symlink(), "{script}");
-            assert_eq!(repo.git(["status", "--porcelain", "-uno"]).answer(), "", "{script}");
+    ];
+    let refused = pairs(&deeds, &["", "[allow:src]"]);
+    let allowed = deeds.iter().step_by(2).map(|deed| (*deed, "[allow:PROTECTED]"));
+    for ((link, target, protect, script, refused), allow) in refused.into_iter().chain(allowed) {
+        let is_allowed = allow == "[allow:PROTECTED]";
+        let allow = allow.replace("PROTECTED", protect);
+        let repo = repo(&format!("- [ ] T001 {allow} do it\n"), script);
+        std::os::unix::fs::symlink(target, repo.path(link)).unwrap();
+        repo.commit("a link\n");
+        repo.git(["config", "arborist.protect", protect]).succeeds();
+        let run = repo.arborist(["garden", "--max-retries", "1"]);
+        if is_allowed {
+            run.succeeds();
+            continue;
         }
+        let words = format!("protected files were changed: {refused}");
+        assert!(run.stderr().contains(&words), "{link} {protect} {script}: {}", run.report());
+        assert_eq!(repo.read("tests/old.sh"), "true\n", "{script}");
+        assert!(repo.path(link).is_symlink(), "{script}");
+        assert_eq!(repo.git(["status", "--porcelain", "-uno"]).answer(), "", "{script}");
     }
 }
 
@@ -249,22 +249,20 @@ fn a_person_can_allow_it_with_an_option() {
 
 #[test]
 fn what_a_person_allowed_is_allowed_in_the_continued_run() {
-    for jobs in ["1", "2"] {
-        for resume in [&["gardener", "--retry-failed"][..], &["session", "resume"]] {
-            let repo = protected(PLAN, "rm -f tests/old.sh; test -e \"$ROOT/ready\" || exit 1");
-            let allow = ["--allow", ":(glob,icase)tests/O*.sh", "--allow", "ci"];
-            let run = ["gardener", "--jobs", jobs, "--max-retries", "1"];
-            let branch: &[&str] = if resume[0] == "session" { &["--session-branch"] } else { &[] };
-            repo.arborist([&run[..], &allow[..], branch].concat()).exits(1);
-            repo.write("../ready", "");
-            if resume[0] == "session" {
-                let list = repo.arborist(["session", "list", "--json"]).answer();
-                let list: serde_json::Value = serde_json::from_str(&list).unwrap();
-                let id = list["sessions"][0]["id"].as_str().unwrap().to_owned();
-                repo.arborist([resume, &[&id]].concat()).succeeds();
-            } else {
-                repo.arborist([resume, &run[1..]].concat()).succeeds().err("--allow ci");
-            }
+    for (resume, jobs) in pairs(&[&["gardener", "--retry-failed"][..], &["session", "resume"]], &["1", "2"]) {
+        let repo = protected(PLAN, "rm -f tests/old.sh; test -e \"$ROOT/ready\" || exit 1");
+        let allow = ["--allow", ":(glob,icase)tests/O*.sh", "--allow", "ci"];
+        let run = ["gardener", "--jobs", jobs, "--max-retries", "1"];
+        let branch: &[&str] = if resume[0] == "session" { &["--session-branch"] } else { &[] };
+        repo.arborist([&run[..], &allow[..], branch].concat()).exits(1);
+        repo.write("../ready", "");
+        if resume[0] == "session" {
+            let list = repo.arborist(["session", "list", "--json"]).answer();
+            let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+            let id = list["sessions"][0]["id"].as_str().unwrap().to_owned();
+            repo.arborist([resume, &[&id]].concat()).succeeds();
+        } else {
+            repo.arborist([resume, &run[1..]].concat()).succeeds().err("--allow ci");
         }
     }
 }
@@ -284,15 +282,19 @@ fn the_word_tests_protects_usual_test_files() {
     let files =
         ["src/cart.test.ts", "pkg/test_cart.py", "a/b/tests/data.json", "cart_test.go", "conftest.py"];
     let others = ["src/cart.ts", ".github/workflows/ci.yml", "contest.py", "Cargo.lock"];
-    for (file, is_protected) in
-        files.map(|file| (file, true)).into_iter().chain(others.map(|file| (file, false)))
-    {
-        let repo = repo(PLAN, &format!("echo more >> {file}"));
-        repo.write(file, "one\n");
+    for (files, is_protected) in [(&files[..], true), (&others, false)] {
+        let repo = repo(PLAN, &format!("for file in {}; do echo more >> $file; done", files.join(" ")));
+        for file in files {
+            repo.write(file, "one\n");
+        }
         repo.write(".arborist/config.toml", "protect = \"tests\"\n");
         repo.commit("files\n");
         let ended = repo.arborist(["garden", "--max-retries", "1"]);
-        assert_eq!(ended.stderr().contains("protected files"), is_protected, "{file}: {}", ended.stderr());
+        let told = ended.stderr();
+        let told = told.split("protected files were changed: ").nth(1).unwrap_or_default();
+        for file in files {
+            assert_eq!(told.contains(file), is_protected, "{file}: {}", ended.stderr());
+        }
         if is_protected {
             ended.exits(1)
         } else {

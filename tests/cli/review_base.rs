@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::turn_scripts;
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 use serde_json::Value;
 
 /// Rejects what the first attempt writes, wherever it is seen.
@@ -285,22 +285,26 @@ store() { # <kind> <id> <file with other content>
 #[test]
 fn content_that_is_stored_under_the_id_of_another_is_replaced_and_has_failed_the_attempt() {
     // A file that git takes in later, one that is staged already, and a folder.
-    for deed in [
+    let deeds = [
         "echo 'os.system(x)' > a.py; store blob $(git hash-object a.py) \"$ROOT/harmless\"",
         "echo 'os.system(x)' > a.py; git add a.py; store blob $(git hash-object a.py) \"$ROOT/harmless\"",
         "mkdir d; echo harmless > d/a.py; git add d; git cat-file tree $(git write-tree --prefix=d/) > \"$ROOT/tree\"
          echo 'os.system(x)' > d/a.py; git add d; store tree $(git write-tree --prefix=d/) \"$ROOT/tree\"; git rm -rq --cached d",
-    ] {
-        for place in [&[][..], &["--isolate"]] {
-            let repo = TestRepo::planned("tasks.md", "- [ ] T1 a\n", "");
-            fs::write(repo.root().join("harmless"), "harmless\n").unwrap();
-            works(&repo, &format!("[ -e \"$ROOT/once\" ] && {{ echo more > b.txt; exit; }}; touch \"$ROOT/once\"\n{FALSE_OBJECT}\n{deed}"));
-            repo.arborist(["gardener", "--max-retries", "2"].iter().chain(place)).exits(1);
-            assert!(reviewed(&repo).contains("+os.system(x)"), "{deed}: {}", reviewed(&repo));
-            let log = repo.git(["log", "--all", "--format=%s%n%b"]).answer();
-            assert!(log.contains("@T1@implement-fail)") && log.contains("under the object id"), "{deed}: {log}");
-            repo.git(["fsck", "--no-dangling"]).succeeds();
-        }
+    ];
+    for (deed, place) in pairs(&deeds, &[&[][..], &["--isolate"]]) {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T1 a\n", "");
+        fs::write(repo.root().join("harmless"), "harmless\n").unwrap();
+        works(
+            &repo,
+            &format!(
+                "[ -e \"$ROOT/once\" ] && {{ echo more > b.txt; exit; }}; touch \"$ROOT/once\"\n{FALSE_OBJECT}\n{deed}"
+            ),
+        );
+        repo.arborist(["gardener", "--max-retries", "2"].iter().chain(place)).exits(1);
+        assert!(reviewed(&repo).contains("+os.system(x)"), "{deed}: {}", reviewed(&repo));
+        let log = repo.git(["log", "--all", "--format=%s%n%b"]).answer();
+        assert!(log.contains("@T1@implement-fail)") && log.contains("under the object id"), "{deed}: {log}");
+        repo.git(["fsck", "--no-dangling"]).succeeds();
     }
 }
 

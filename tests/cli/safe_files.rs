@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
 };
 
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, pairs};
 
 /// Does a deed in its first call, then its work.
 fn repo(deed: &str) -> TestRepo {
@@ -83,15 +83,13 @@ fn predictable_names_that_are_links_or_queues_are_never_written_through() {
                  plant \"$git/arborist/$x-$p-$n\" WHERE; done; done; done";
     let logs = "plant spec/logs WHERE";
     let folders = "plant \"$git/arborist/doing\" WHERE; plant \"$git/arborist/cache\" WHERE";
-    for deed in [names, logs, folders] {
-        for what in ["\"$ROOT/precious/folder\"", "fifo"] {
-            let repo = repo(&format!("{PLANT}; {}", deed.replace("WHERE", what)));
-            let before = precious(&repo);
-            ends(&repo, &["gardener"]).succeeds();
-            assert_eq!(precious(&repo), before, "{deed} {what}");
-            ends(&repo, &["cleanup", "--older-than", "0"]).succeeds();
-            assert_eq!(precious(&repo), before, "{deed} {what}");
-        }
+    for (deed, what) in pairs(&[names, logs, folders, names], &["\"$ROOT/precious/folder\"", "fifo"]) {
+        let repo = repo(&format!("{PLANT}; {}", deed.replace("WHERE", what)));
+        let before = precious(&repo);
+        ends(&repo, &["gardener"]).succeeds();
+        assert_eq!(precious(&repo), before, "{deed} {what}");
+        ends(&repo, &["cleanup", "--older-than", "0"]).succeeds();
+        assert_eq!(precious(&repo), before, "{deed} {what}");
     }
 }
 
@@ -144,17 +142,16 @@ fn a_queue_in_the_place_of_a_file_that_is_read_is_an_error_and_never_waited_for(
 
 #[test]
 fn a_queue_that_an_agent_leaves_where_git_reads_is_its_failure_and_the_run_goes_on() {
-    for name in [".gitignore", "sub/.gitattributes", ".gitmodules", "tasks.md"] {
-        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
-            let repo = repo(&format!("{PLANT}; plant {name} fifo"));
-            ends(&repo, args)
-                .succeeds()
-                .err("left a FIFO, a socket, a device or a huge file in place of a file:")
-                .err(name);
-            let log = repo.git(["log", "--format=%s"]).answer();
-            assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{name}: {log}");
-            assert_eq!(repo.read("tasks.md"), "- [ ] T001 do it\n");
-        }
+    let names = [".gitignore", "sub/.gitattributes", ".gitmodules", "tasks.md"];
+    for (name, args) in pairs(&names, &[&["gardener"][..], &["gardener", "--isolate"]]) {
+        let repo = repo(&format!("{PLANT}; plant {name} fifo"));
+        ends(&repo, args)
+            .succeeds()
+            .err("left a FIFO, a socket, a device or a huge file in place of a file:")
+            .err(name);
+        let log = repo.git(["log", "--format=%s"]).answer();
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{name}: {log}");
+        assert_eq!(repo.read("tasks.md"), "- [ ] T001 do it\n");
     }
 }
 

@@ -2,7 +2,7 @@
 //! tests, because their agents leave marks outside of the worktree.
 
 use arborist_core::process::{Confinement, ConfinementBackend};
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, pairs};
 
 /// Tries to write to each place that a child must not change. Every attempt that works leaves a line in a file of the
 /// worktree, which is committed.
@@ -96,12 +96,10 @@ fn tests_gates_and_set_up_commands_change_nothing_outside_of_the_worktree() {
 
 #[test]
 fn devices_cannot_be_made_in_the_sandbox_even_by_root() {
-    for mode in working_modes() {
-        for jobs in [&[][..], &["--jobs", "2"]] {
-            let repo = repo("if mknod node c 1 3 2>/dev/null; then rm node; echo made > escaped.txt; fi\n");
-            repo.arborist([&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
-            assert_contained(&repo);
-        }
+    for (mode, jobs) in pairs(&working_modes(), &[&[][..], &["--jobs", "2"]]) {
+        let repo = repo("if mknod node c 1 3 2>/dev/null; then rm node; echo made > escaped.txt; fi\n");
+        repo.arborist([&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
+        assert_contained(&repo);
     }
 }
 
@@ -125,13 +123,11 @@ fn a_git_directory_with_another_name_is_closed_in_the_checkout() {
 
 #[test]
 fn git_reads_as_usual_in_the_sandbox() {
-    for mode in working_modes() {
-        let script = "set -e\ngit status >/dev/null; git log -1 >/dev/null; git diff HEAD >/dev/null; git show >/dev/null\n";
-        for jobs in [&[][..], &["--jobs", "2"]] {
-            let repo = repo(script);
-            repo.arborist([&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
-            assert_contained(&repo);
-        }
+    let script = "set -e\ngit status >/dev/null; git log -1 >/dev/null; git diff HEAD >/dev/null; git show >/dev/null\n";
+    for (mode, jobs) in pairs(&working_modes(), &[&["--jobs", "2"][..], &[]]) {
+        let repo = repo(script);
+        repo.arborist([&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
+        assert_contained(&repo);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A private git directory for agents that insist on committing (`sandbox.git = private`).
 
 use arborist_core::process::ConfinementBackend;
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, pairs};
 
 /// Approves, or does something as the implementer. `$ROOT` is the folder around the checkout.
 fn agent(script: &str) -> String {
@@ -93,29 +93,27 @@ const HOSTILE: [&str; 9] = [
 
 #[test]
 fn a_hostile_private_directory_does_nothing() {
-    for jobs in [&[][..], &["--jobs", "2"]] {
-        for deed in HOSTILE {
-            let Some(repo) = repo("") else { return };
-            let other = repo.root().join("other");
-            repo.git(["init", "-q", "-b", "main", &other.display().to_string()]).succeeds();
-            let git = |args: &[&str]| {
-                let mut command = repo.command("git", &other);
-                Run::of(command.args(args), b"").answer()
-            };
-            git(&["commit", "-q", "--allow-empty", "-m", "a secret"]);
-            let secret = git(&["rev-parse", "HEAD"]);
-            repo.agent(&agent(&format!(
-                "echo x > \"$ARBORIST_TASK.txt\"; git add -A; git commit -q -m mine\ndir=$(git rev-parse --git-dir); secret={secret}\n{{ {deed}; }} 2>/dev/null; true"
-            )));
-            let before = own_refs(&repo);
-            run(&repo, jobs).succeeds();
-            assert!(!repo.root().join("ran").exists(), "{deed}");
-            assert_eq!(own_refs(&repo), before, "{deed}");
-            assert_ne!(repo.git(["cat-file", "-e", &secret]).code(), 0, "{deed}");
-            assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x", "{deed}");
-            repo.git(["status"]).succeeds();
-            repo.git(["fsck", "--strict"]).succeeds();
-        }
+    for (deed, jobs) in pairs(&HOSTILE, &[&[][..], &["--jobs", "2"]]) {
+        let Some(repo) = repo("") else { return };
+        let other = repo.root().join("other");
+        repo.git(["init", "-q", "-b", "main", &other.display().to_string()]).succeeds();
+        let git = |args: &[&str]| {
+            let mut command = repo.command("git", &other);
+            Run::of(command.args(args), b"").answer()
+        };
+        git(&["commit", "-q", "--allow-empty", "-m", "a secret"]);
+        let secret = git(&["rev-parse", "HEAD"]);
+        repo.agent(&agent(&format!(
+            "echo x > \"$ARBORIST_TASK.txt\"; git add -A; git commit -q -m mine\ndir=$(git rev-parse --git-dir); secret={secret}\n{{ {deed}; }} 2>/dev/null; true"
+        )));
+        let before = own_refs(&repo);
+        run(&repo, jobs).succeeds();
+        assert!(!repo.root().join("ran").exists(), "{deed}");
+        assert_eq!(own_refs(&repo), before, "{deed}");
+        assert_ne!(repo.git(["cat-file", "-e", &secret]).code(), 0, "{deed}");
+        assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x", "{deed}");
+        repo.git(["status"]).succeeds();
+        repo.git(["fsck", "--strict"]).succeeds();
     }
 }
 

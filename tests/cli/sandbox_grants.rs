@@ -4,7 +4,7 @@
 use std::{fs, os::unix::fs::symlink};
 
 use arborist_core::process::{Confinement, ConfinementBackend};
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, TestRepo, pairs};
 
 fn repo(script: &str) -> TestRepo {
     let agent = format!(
@@ -63,72 +63,65 @@ fn a_folder_for_caches_that_the_user_linked_can_be_used() {
 
 #[test]
 fn a_link_that_a_child_planted_opens_nothing() {
-    for mode in working_modes() {
-        for target in ["precious", ""] {
-            let repo = repo("");
-            make(&repo, ".cache");
-            make(&repo, "precious");
-            let (home, program) = (repo.home(), repo.root().join("programs/opencode"));
-            let script = "#!/bin/sh\ncat >/dev/null\n(touch \"$HOME/precious/planted\" \"$HOME/planted\") 2>/dev/null\n\
-                          echo x > \"$ARBORIST_TASK.txt\"\n";
-            repo.write_script("../programs/opencode", script);
-            assert!(program.exists());
-            let test = format!(
-                "rm -rf '{0}/.cache/opencode'; ln -s '{0}/{target}' '{0}/.cache/opencode'; true",
-                home.display()
-            );
-            for (key, value) in [
-                ("arborist.runner", "opencode"),
-                ("arborist.runners.opencode.events", "text"),
-                ("arborist.steps.review.runner", "demo"),
-                ("arborist.steps.test.sandbox.write", "~/.cache"),
-            ] {
-                repo.git(["config", key, value]).succeeds();
-            }
-            arborist(&repo, &["gardener", "--sandbox", mode, "--test-command", &test]).succeeds();
-            assert!(home.join(".cache/opencode").is_symlink(), "{mode}: the test could not plant it");
-            assert!(!home.join("precious/planted").exists() && !home.join("planted").exists(), "{mode}");
+    for (target, mode) in pairs(&["precious", ""], &working_modes()) {
+        let repo = repo("");
+        make(&repo, ".cache");
+        make(&repo, "precious");
+        let (home, program) = (repo.home(), repo.root().join("programs/opencode"));
+        let script = "#!/bin/sh\ncat >/dev/null\n(touch \"$HOME/precious/planted\" \"$HOME/planted\") 2>/dev/null\n\
+                      echo x > \"$ARBORIST_TASK.txt\"\n";
+        repo.write_script("../programs/opencode", script);
+        assert!(program.exists());
+        let test = format!(
+            "rm -rf '{0}/.cache/opencode'; ln -s '{0}/{target}' '{0}/.cache/opencode'; true",
+            home.display()
+        );
+        for (key, value) in [
+            ("arborist.runner", "opencode"),
+            ("arborist.runners.opencode.events", "text"),
+            ("arborist.steps.review.runner", "demo"),
+            ("arborist.steps.test.sandbox.write", "~/.cache"),
+        ] {
+            repo.git(["config", key, value]).succeeds();
         }
+        arborist(&repo, &["gardener", "--sandbox", mode, "--test-command", &test]).succeeds();
+        assert!(home.join(".cache/opencode").is_symlink(), "{mode}: the test could not plant it");
+        assert!(!home.join("precious/planted").exists() && !home.join("planted").exists(), "{mode}");
     }
 }
 
 #[test]
 fn the_pre_commit_hook_runs_in_the_sandbox() {
-    for mode in working_modes() {
-        for jobs in [&[][..], &["--jobs", "2"]] {
-            let repo = repo(
-                "case \"$prompt\" in Review*) ;; *) echo 'touch \"$HOME/planted\" \"$HOME/.cache/pip/used\"' > lint.sh ;; esac",
-            );
-            make(&repo, ".cache/pip");
-            let hook = "#!/bin/sh\n[ ! -e lint.sh ] || sh ./lint.sh\nexit 0\n";
-            repo.write_script(".git/hooks/pre-commit", hook);
-            arborist(&repo, &[&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
-            assert!(!repo.home().join("planted").exists(), "{mode} {jobs:?}");
-            assert!(repo.home().join(".cache/pip/used").exists(), "{mode} {jobs:?}");
-        }
+    for (jobs, mode) in pairs(&[&[][..], &["--jobs", "2"]], &working_modes()) {
+        let repo = repo(
+            "case \"$prompt\" in Review*) ;; *) echo 'touch \"$HOME/planted\" \"$HOME/.cache/pip/used\"' > lint.sh ;; esac",
+        );
+        make(&repo, ".cache/pip");
+        let hook = "#!/bin/sh\n[ ! -e lint.sh ] || sh ./lint.sh\nexit 0\n";
+        repo.write_script(".git/hooks/pre-commit", hook);
+        arborist(&repo, &[&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
+        assert!(!repo.home().join("planted").exists(), "{mode} {jobs:?}");
+        assert!(repo.home().join(".cache/pip/used").exists(), "{mode} {jobs:?}");
     }
 }
 
 #[test]
 fn what_a_hook_stages_in_the_sandbox_is_committed() {
-    for mode in working_modes() {
-        for jobs in [&[][..], &["--jobs", "2"]] {
-            let repo = repo("");
-            let hook = "#!/bin/sh\nset -e\ngit diff --cached --quiet && exit 1\nmkdir -p made/by\n\
-                        for file in T*.txt; do echo formatted > $file; echo new > made/by/$file; done\ngit add -A\n";
-            repo.write_script(".git/hooks/pre-commit", hook);
-            arborist(&repo, &[&["gardener", "--sandbox", mode, "--max-retries", "1"], jobs].concat())
-                .succeeds();
-            for (file, content) in [("T001.txt", "formatted"), ("made/by/T002.txt", "new")] {
-                assert_eq!(
-                    repo.git(["show", &format!("main:{file}")]).answer().trim(),
-                    content,
-                    "{mode} {jobs:?}"
-                );
-            }
-            repo.git(["fsck", "--strict"]).succeeds();
-            assert!(!repo.path(".git/arborist/hook-files").exists());
+    for (mode, jobs) in pairs(&working_modes(), &[&["--jobs", "2"][..], &[]]) {
+        let repo = repo("");
+        let hook = "#!/bin/sh\nset -e\ngit diff --cached --quiet && exit 1\nmkdir -p made/by\n\
+                    for file in T*.txt; do echo formatted > $file; echo new > made/by/$file; done\ngit add -A\n";
+        repo.write_script(".git/hooks/pre-commit", hook);
+        arborist(&repo, &[&["gardener", "--sandbox", mode, "--max-retries", "1"], jobs].concat()).succeeds();
+        for (file, content) in [("T001.txt", "formatted"), ("made/by/T002.txt", "new")] {
+            assert_eq!(
+                repo.git(["show", &format!("main:{file}")]).answer().trim(),
+                content,
+                "{mode} {jobs:?}"
+            );
         }
+        repo.git(["fsck", "--strict"]).succeeds();
+        assert!(!repo.path(".git/arborist/hook-files").exists());
     }
 }
 
@@ -164,30 +157,34 @@ echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0
 
 #[test]
 fn a_tracked_file_does_not_replace_a_stronger_sandbox_of_the_user() {
-    for key in ["steps.implement.sandbox", "runners.codex.sandbox", "sandbox"] {
-        for mode in working_modes() {
-            for is_in_file in [true, false] {
-                let repo = repo("");
-                with_codex(&repo);
-                repo.write(".arborist/config.toml", format!("[{key}]\nmode = \"auto\"\n"));
-                repo.commit("settings\n");
-                let mut args = vec!["gardener"];
-                if is_in_file {
-                    make(&repo, ".config/git-arborist");
-                    let file = repo.home().join(".config/git-arborist/config.toml");
-                    fs::write(file, format!("[sandbox]\nmode = \"{mode}\"\n")).unwrap();
-                } else {
-                    args.extend(["--sandbox", mode]);
-                }
-                // The option overrides this key as such.
-                if is_in_file || key != "sandbox" {
-                    arborist(&repo, &args).exits(2).err(&format!("{key}.mode = \"auto\""));
-                }
-                args.push("--yes");
-                arborist(&repo, &args).succeeds();
-                assert!(!repo.home().join("planted").exists(), "{key} {mode} {is_in_file}");
-            }
+    let places = [
+        ("steps.implement.sandbox", true),
+        ("steps.implement.sandbox", false),
+        ("runners.codex.sandbox", false),
+        ("runners.codex.sandbox", true),
+        ("sandbox", true),
+        ("sandbox", false),
+    ];
+    for ((key, is_in_file), mode) in pairs(&places, &working_modes()) {
+        let repo = repo("");
+        with_codex(&repo);
+        repo.write(".arborist/config.toml", format!("[{key}]\nmode = \"auto\"\n"));
+        repo.commit("settings\n");
+        let mut args = vec!["gardener"];
+        if is_in_file {
+            make(&repo, ".config/git-arborist");
+            let file = repo.home().join(".config/git-arborist/config.toml");
+            fs::write(file, format!("[sandbox]\nmode = \"{mode}\"\n")).unwrap();
+        } else {
+            args.extend(["--sandbox", mode]);
         }
+        // The option overrides this key as such.
+        if is_in_file || key != "sandbox" {
+            arborist(&repo, &args).exits(2).err(&format!("{key}.mode = \"auto\""));
+        }
+        args.push("--yes");
+        arborist(&repo, &args).succeeds();
+        assert!(!repo.home().join("planted").exists(), "{key} {mode} {is_in_file}");
     }
 }
 
@@ -365,25 +362,28 @@ fn repo_with_claude(deed: &str) -> TestRepo {
 
 #[test]
 fn programs_and_scripts_in_the_state_of_an_agent_stay_as_they_are() {
-    for mode in working_modes() {
-        for path in ["local/claude", "statusline.sh", "shell-snapshots/snapshot-bash-1.sh"] {
-            let repo = repo_with_claude(&format!("echo planted >> {path}"));
-            let before = fs::read_to_string(repo.home().join(".claude").join(path)).unwrap();
-            let run = arborist(
-                &repo,
-                &["gardener", "--sandbox", mode, "--max-retries", "1", "--test-command", "true"],
-            );
-            let after = fs::read_to_string(repo.home().join(".claude").join(path)).unwrap();
-            // Landlock cannot close a part of a folder. Claude itself writes snapshots, so they are not compared either.
-            if mode == "bwrap" || !path.starts_with("shell-snapshots") {
-                assert_eq!(after, before, "{mode}: {path}");
-            }
-            assert_eq!(
-                run.code() == 0,
-                mode == "bwrap" || path.starts_with("shell-snapshots"),
-                "{mode} {path}: {}",
-                run.report()
-            );
+    // Both kinds of paths in each mode.
+    let paths = [
+        "local/claude",
+        "shell-snapshots/snapshot-bash-1.sh",
+        "shell-snapshots/snapshot-bash-1.sh",
+        "statusline.sh",
+    ];
+    for (path, mode) in pairs(&paths, &working_modes()) {
+        let repo = repo_with_claude(&format!("echo planted >> {path}"));
+        let before = fs::read_to_string(repo.home().join(".claude").join(path)).unwrap();
+        let run =
+            arborist(&repo, &["gardener", "--sandbox", mode, "--max-retries", "1", "--test-command", "true"]);
+        let after = fs::read_to_string(repo.home().join(".claude").join(path)).unwrap();
+        // Landlock cannot close a part of a folder. Claude itself writes snapshots, so they are not compared either.
+        if mode == "bwrap" || !path.starts_with("shell-snapshots") {
+            assert_eq!(after, before, "{mode}: {path}");
         }
+        assert_eq!(
+            run.code() == 0,
+            mode == "bwrap" || path.starts_with("shell-snapshots"),
+            "{mode} {path}: {}",
+            run.report()
+        );
     }
 }

@@ -237,7 +237,7 @@ fn merges_of_a_session_say_what_landed_and_lead_to_it() {
 
 #[test]
 fn a_branch_may_have_an_odd_name() {
-    for branch in ["feature/login/v2", "größe/ñandú", "a@b(c)", "x'y\"z"] {
+    for branch in ["feature/größe/ñandú", "a@b(c)x'y\"z"] {
         let repo = repo("claude", "opens\ncalls 1 \"I add a\"; echo half > a; answers 1\nexit 1\n");
         repo.git(["switch", "-q", "-c", branch]).succeeds();
         repo.arborist(["gardener", "--max-retries", "1"]).exits(1);

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 /// Gives the repository whose git directory is `$1` a filter for all files, which leaves a mark if it is run. The kit's own
 /// look at the end of the agent would run it, too, so that is turned off.
@@ -59,18 +59,15 @@ const REPLACEMENTS: [&str; 4] = [
 
 #[test]
 fn the_git_file_of_a_submodule_is_put_back_before_any_git_looks_into_it() {
-    for deed in REPLACEMENTS {
-        for args in MODES {
-            let repo = repo(&format!(
-                "{deed}\ngit config -f \"$ROOT/copy/config\" --unset core.worktree; touch lib/*"
-            ));
-            let before = fs::read(repo.path("lib/.git")).unwrap();
-            repo.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
-            assert_nothing_ran(&repo, deed);
-            assert_eq!(fs::read(repo.path("lib/.git")).unwrap(), before, "{deed}");
-            let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-            assert!(body.contains("lib/.git was changed"), "{deed}: {body}");
-        }
+    for (deed, args) in pairs(&REPLACEMENTS, &MODES) {
+        let repo =
+            repo(&format!("{deed}\ngit config -f \"$ROOT/copy/config\" --unset core.worktree; touch lib/*"));
+        let before = fs::read(repo.path("lib/.git")).unwrap();
+        repo.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+        assert_nothing_ran(&repo, deed);
+        assert_eq!(fs::read(repo.path("lib/.git")).unwrap(), before, "{deed}");
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("lib/.git was changed"), "{deed}: {body}");
     }
 }
 
@@ -84,19 +81,17 @@ const PLANTED: [&str; 4] = [
 
 #[test]
 fn a_repository_that_an_agent_makes_is_moved_away_and_no_git_looks_into_it() {
-    for how in PLANTED {
-        for args in MODES {
-            let repo = repo(&format!(
-                "git init -q nested; cp work.txt nested; git -C nested add -A; git -C nested -c user.name=a -c user.email=a@b commit -qm x
+    for (how, args) in pairs(&PLANTED, &MODES) {
+        let repo = repo(&format!(
+            "git init -q nested; cp work.txt nested; git -C nested add -A; git -C nested -c user.name=a -c user.email=a@b commit -qm x
 {how}
 filter nested/.git; echo more >> nested/work.txt"
-            ));
-            repo.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
-            assert_nothing_ran(&repo, how);
-            assert!(!repo.path("nested").exists(), "{how}");
-            let tree = repo.git(["ls-tree", "-r", "HEAD"]).answer();
-            assert!(!tree.contains("nested"), "{how}: {tree}");
-        }
+        ));
+        repo.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+        assert_nothing_ran(&repo, how);
+        assert!(!repo.path("nested").exists(), "{how}");
+        let tree = repo.git(["ls-tree", "-r", "HEAD"]).answer();
+        assert!(!tree.contains("nested"), "{how}: {tree}");
     }
 }
 
@@ -258,36 +253,35 @@ fn a_submodule_that_a_child_adds_to_the_index_is_taken_out_and_named() {
         |path: &str| format!("git update-index --add --cacheinfo \"160000,$(git rev-parse HEAD),{path}\"");
     let evil =
         "git init -q vendor/new; git -C vendor/new config core.fsmonitor 'touch \"$HOME/planted\"; false'";
-    for (path, deed) in [
+    let deeds = [
         ("vendor/new", format!("{evil}; {}", add("vendor/new"))),
         ("vendor/plain", add("vendor/plain")),
         ("vendor/none", add("vendor/none")),
         ("src/none", add("src/none")),
-    ] {
-        // The agent does it, or its test.
-        for by_test in [false, true] {
-            let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", "");
-            let once = format!("[ -e '{0}/once' ] || {{ touch '{0}/once'; {deed}; }}", repo.root().display());
-            let work = if by_test { "" } else { once.as_str() };
-            repo.agent(&format!(
-                "trap - EXIT\ncase \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho work >> work.txt\n{work}\ntrue"
-            ));
-            repo.write(".gitignore", "/vendor/\n/spec/\n");
-            repo.write("src/a.txt", "a\n");
-            repo.commit("ignore vendor\n");
-            repo.write("vendor/plain/mine.txt", "mine\n");
-            // The first call of the test command is that before the first task.
-            let test = format!("test ! -e work.txt || {{ {once}; }}");
-            let test: &[&str] = if by_test { &["--test-command", &test] } else { &[] };
-            let run = ["gardener", "--max-retries", "2"].into_iter().chain(test.iter().copied());
-            repo.arborist(run).succeeds();
-            let body = repo.git(["log", "--grep=-fail)", "--format=%B"]).answer();
-            let words = format!("it added a submodule to the index, which is taken out again: {path}");
-            assert!(body.contains(&words), "{by_test}: {deed}: {body}");
-            assert!(!repo.git(["ls-files", "-s"]).answer().contains("160000"), "{by_test}: {deed}");
-            assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{by_test}: {deed}");
-            assert_eq!(repo.read("vendor/plain/mine.txt"), "mine\n");
-            assert!(!repo.home().join("planted").exists(), "{by_test}: {deed}");
-        }
+    ];
+    // The agent does it, or its test.
+    for ((path, deed), by_test) in pairs(&deeds, &[false, true]) {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", "");
+        let once = format!("[ -e '{0}/once' ] || {{ touch '{0}/once'; {deed}; }}", repo.root().display());
+        let work = if by_test { "" } else { once.as_str() };
+        repo.agent(&format!(
+            "trap - EXIT\ncase \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho work >> work.txt\n{work}\ntrue"
+        ));
+        repo.write(".gitignore", "/vendor/\n/spec/\n");
+        repo.write("src/a.txt", "a\n");
+        repo.commit("ignore vendor\n");
+        repo.write("vendor/plain/mine.txt", "mine\n");
+        // The first call of the test command is that before the first task.
+        let test = format!("test ! -e work.txt || {{ {once}; }}");
+        let test: &[&str] = if by_test { &["--test-command", &test] } else { &[] };
+        let run = ["gardener", "--max-retries", "2"].into_iter().chain(test.iter().copied());
+        repo.arborist(run).succeeds();
+        let body = repo.git(["log", "--grep=-fail)", "--format=%B"]).answer();
+        let words = format!("it added a submodule to the index, which is taken out again: {path}");
+        assert!(body.contains(&words), "{by_test}: {deed}: {body}");
+        assert!(!repo.git(["ls-files", "-s"]).answer().contains("160000"), "{by_test}: {deed}");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{by_test}: {deed}");
+        assert_eq!(repo.read("vendor/plain/mine.txt"), "mine\n");
+        assert!(!repo.home().join("planted").exists(), "{by_test}: {deed}");
     }
 }

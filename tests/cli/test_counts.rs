@@ -1,6 +1,6 @@
 //! A task must not pass its test step because tests were removed or skipped.
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 const PLAN: &str = "- [ ] T001 do it\n- [ ] T002 do more\n";
 
@@ -41,17 +41,16 @@ fn run<'a>(args: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn fewer_skipped_or_no_tests_fail_the_test_step() {
-    for args in [&["--jobs", "1"][..], &["--jobs", "2"]] {
-        for (script, why) in [
-            ("rm tests/b", "'sh suite.sh' ran 1 test (2 before)"),
-            ("echo skip > tests/b", "'sh suite.sh' ran 1 test (2 before) and skipped 1 test (0 before)"),
-            ("echo skip > tests/c", "'sh suite.sh' skipped 1 test (0 before)"),
-            ("rm tests/*", "'sh suite.sh' ran no tests (2 before)"),
-        ] {
-            let repo = repo(PLAN, &[("T001", script)]);
-            let ended = repo.arborist(run(args)).exits(1);
-            assert!(ended.stderr().contains(why), "{script}: {}", ended.stderr());
-        }
+    let deeds = [
+        ("rm tests/b", "'sh suite.sh' ran 1 test (2 before)"),
+        ("echo skip > tests/b", "'sh suite.sh' ran 1 test (2 before) and skipped 1 test (0 before)"),
+        ("echo skip > tests/c", "'sh suite.sh' skipped 1 test (0 before)"),
+        ("rm tests/*", "'sh suite.sh' ran no tests (2 before)"),
+    ];
+    for ((script, why), args) in pairs(&deeds, &[&["--jobs", "1"][..], &["--jobs", "2"]]) {
+        let repo = repo(PLAN, &[("T001", script)]);
+        let ended = repo.arborist(run(args)).exits(1);
+        assert!(ended.stderr().contains(why), "{script}: {}", ended.stderr());
     }
 }
 
@@ -181,19 +180,18 @@ fn phased(allow: &str) -> String {
 
 #[test]
 fn fewer_or_skipped_tests_fail_the_tests_of_a_phase() {
-    for jobs in ["1", "2"] {
-        for (script, why) in [
-            ("rm tests/b", "'sh suite.sh' ran 1 test (2 before)"),
-            ("echo skip > tests/c", "'sh suite.sh' skipped 1 test (0 before)"),
-        ] {
-            let repo = repo(&phased(""), &[("T001", "true"), ("T002", script)]);
-            let ended = repo.arborist(["gardener", "--yes", "--jobs", jobs]).exits(1);
-            assert!(ended.stderr().contains(why), "{jobs} {script}: {}", ended.stderr());
-            let advice = "add [allow:fewer-tests] to a task of the phase in the plan";
-            assert!(ended.stderr().contains(advice), "{}", ended.stderr());
-            repo.arborist(["gardener", "--yes", "--jobs", jobs, "--allow", "fewer-tests"]).succeeds();
-            repo.arborist(["state", "--exit-code"]).succeeds();
-        }
+    let deeds = [
+        ("rm tests/b", "'sh suite.sh' ran 1 test (2 before)"),
+        ("echo skip > tests/c", "'sh suite.sh' skipped 1 test (0 before)"),
+    ];
+    for ((script, why), jobs) in pairs(&deeds, &["1", "2"]) {
+        let repo = repo(&phased(""), &[("T001", "true"), ("T002", script)]);
+        let ended = repo.arborist(["gardener", "--yes", "--jobs", jobs]).exits(1);
+        assert!(ended.stderr().contains(why), "{jobs} {script}: {}", ended.stderr());
+        let advice = "add [allow:fewer-tests] to a task of the phase in the plan";
+        assert!(ended.stderr().contains(advice), "{}", ended.stderr());
+        repo.arborist(["gardener", "--yes", "--jobs", jobs, "--allow", "fewer-tests"]).succeeds();
+        repo.arborist(["state", "--exit-code"]).succeeds();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Refs of the user's while agents are at work: what is deleted or moved there is kept and named, and commits on the target that
 //! a run did not make are listed.
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 use serde_json::Value;
 
 use crate::queue_repo::QueueRepo;
@@ -44,44 +44,43 @@ const FORGE: &str = "blob=$(echo evil | git hash-object -w --stdin)\n\
 fn branches_tags_and_stashes_that_are_lost_meanwhile_are_kept_and_named() {
     let deed = "git update-ref -d refs/heads/feature; git update-ref refs/heads/rewound $(git rev-list --max-parents=0 main)\n\
                 git update-ref refs/heads/forward main; git tag -d v1; git tag -f v2 main; git stash clear";
-    for options in [&[][..], &["--object-format=sha256"]] {
-        for args in [&[][..], &["--session-branch"], &["--isolate"]] {
-            let repo = repo(options, deed);
-            repo.write("more.txt", "more\n");
-            repo.commit("more\n");
-            for branch in ["feature", "rewound"] {
-                repo.git(["branch", branch]).succeeds();
-            }
-            repo.git(["branch", "forward", "main~1"]).succeeds();
-            let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
-            let main = repo.git(["rev-parse", "main"]).answer();
-            let feature = repo.commit_object(&tree, std::slice::from_ref(&main), "work\n");
-            repo.git(["update-ref", "refs/heads/feature", &feature]).succeeds();
-            repo.git(["tag", "v1", &feature]).succeeds();
-            repo.git(["tag", "-a", "-m", "two", "v2", "main~1"]).succeeds();
-            let tag = repo.git(["rev-parse", "v2"]).answer();
-            // Those of them that are packed are found, too.
-            repo.git(["pack-refs", "--all"]).succeeds();
-            let mut wanted = vec![feature.clone(), feature, main, tag];
-            for text in ["first", "second"] {
-                repo.write("more.txt", text);
-                repo.git(["stash", "-q"]).succeeds();
-                wanted.push(repo.git(["rev-parse", "refs/stash"]).answer());
-            }
-            let summary = summary(&repo, args, 0);
-            let mut kept = saved(&repo);
-            kept.sort();
-            wanted.sort();
-            assert_eq!(kept, wanted, "{args:?}");
-            let moved = words(&summary["moved_refs"]);
-            assert_eq!(moved.len(), 6, "{moved:?}");
-            for name in
-                ["refs/heads/feature was deleted", "refs/heads/rewound was moved", "refs/tags/v1 was deleted"]
-            {
-                assert!(moved.iter().any(|words| words.starts_with(name)), "{name}: {moved:?}");
-            }
-            assert!(repo.git(["rev-parse", "-q", "--verify", "refs/heads/feature"]).code() != 0);
+    let places = [&[][..], &["--session-branch"], &["--isolate"]];
+    for (args, options) in pairs(&places, &[&[][..], &["--object-format=sha256"]]) {
+        let repo = repo(options, deed);
+        repo.write("more.txt", "more\n");
+        repo.commit("more\n");
+        for branch in ["feature", "rewound"] {
+            repo.git(["branch", branch]).succeeds();
         }
+        repo.git(["branch", "forward", "main~1"]).succeeds();
+        let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
+        let main = repo.git(["rev-parse", "main"]).answer();
+        let feature = repo.commit_object(&tree, std::slice::from_ref(&main), "work\n");
+        repo.git(["update-ref", "refs/heads/feature", &feature]).succeeds();
+        repo.git(["tag", "v1", &feature]).succeeds();
+        repo.git(["tag", "-a", "-m", "two", "v2", "main~1"]).succeeds();
+        let tag = repo.git(["rev-parse", "v2"]).answer();
+        // Those of them that are packed are found, too.
+        repo.git(["pack-refs", "--all"]).succeeds();
+        let mut wanted = vec![feature.clone(), feature, main, tag];
+        for text in ["first", "second"] {
+            repo.write("more.txt", text);
+            repo.git(["stash", "-q"]).succeeds();
+            wanted.push(repo.git(["rev-parse", "refs/stash"]).answer());
+        }
+        let summary = summary(&repo, args, 0);
+        let mut kept = saved(&repo);
+        kept.sort();
+        wanted.sort();
+        assert_eq!(kept, wanted, "{args:?}");
+        let moved = words(&summary["moved_refs"]);
+        assert_eq!(moved.len(), 6, "{moved:?}");
+        for name in
+            ["refs/heads/feature was deleted", "refs/heads/rewound was moved", "refs/tags/v1 was deleted"]
+        {
+            assert!(moved.iter().any(|words| words.starts_with(name)), "{name}: {moved:?}");
+        }
+        assert!(repo.git(["rev-parse", "-q", "--verify", "refs/heads/feature"]).code() != 0);
     }
 }
 
@@ -316,21 +315,19 @@ fn a_detached_head_that_moves_to_commits_of_a_branch_is_not_named() {
 #[test]
 fn commits_that_only_a_lost_reflog_held_are_kept_and_named() {
     let deeds = ["rm -rf \"$(git rev-parse --git-common-dir)/logs\"", "git reflog expire --expire=now --all"];
-    for deed in deeds {
-        for args in [&[][..], &["--session-branch"], &["--isolate"]] {
-            let repo = repo(&[], deed);
-            repo.write("lost.txt", "older\n");
-            repo.commit("older\n");
-            repo.write("lost.txt", "newer\n");
-            repo.commit("newer\n");
-            let newer = repo.git(["rev-parse", "HEAD"]).answer();
-            repo.git(["reset", "-q", "--hard", "HEAD~2"]).succeeds();
-            let summary = summary(&repo, args, 0);
-            // The newest one holds the other.
-            assert_eq!(saved(&repo), [newer], "{deed} {args:?}");
-            let moved = words(&summary["moved_refs"]);
-            assert_eq!(moved.len(), 1, "{moved:?}");
-            assert!(moved[0].starts_with("reflogs lost entries while the run was at work"), "{moved:?}");
-        }
+    for (deed, args) in pairs(&deeds, &[&[][..], &["--session-branch"], &["--isolate"]]) {
+        let repo = repo(&[], deed);
+        repo.write("lost.txt", "older\n");
+        repo.commit("older\n");
+        repo.write("lost.txt", "newer\n");
+        repo.commit("newer\n");
+        let newer = repo.git(["rev-parse", "HEAD"]).answer();
+        repo.git(["reset", "-q", "--hard", "HEAD~2"]).succeeds();
+        let summary = summary(&repo, args, 0);
+        // The newest one holds the other.
+        assert_eq!(saved(&repo), [newer], "{deed} {args:?}");
+        let moved = words(&summary["moved_refs"]);
+        assert_eq!(moved.len(), 1, "{moved:?}");
+        assert!(moved[0].starts_with("reflogs lost entries while the run was at work"), "{moved:?}");
     }
 }

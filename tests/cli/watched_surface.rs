@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, pairs};
 
 /// What an agent plants, where it is to be gone, and in which kind of run. `$git` is the repository's git directory,
 /// `$own` that of the worktree.
@@ -187,12 +187,8 @@ fn odd_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn links_and_queues_where_git_reads_and_writes_are_removed_before_git_is_asked() {
-    for (plant, args) in [
-        ("ln -s \"$ROOT/precious\"", &["gardener"][..]),
-        ("ln -s \"$ROOT/precious\"", &["gardener", "--isolate"]),
-        ("mkfifo", &["gardener"]),
-        ("mkfifo", &["gardener", "--isolate"]),
-    ] {
+    let plants = ["ln -s \"$ROOT/precious\"", "mkfifo"];
+    for (plant, args) in pairs(&plants, &[&["gardener"][..], &["gardener", "--isolate"]]) {
         let deeds = PLACES
             .map(|path| format!("mkdir -p \"$(dirname \"{path}\")\"; rm -rf \"{path}\"; {plant} \"{path}\""));
         // No git of the agent's own runs any more, not even the one of the kit at its end: it would wait at a queue.

@@ -1,7 +1,7 @@
 //! Words and phrases that made texts hard to read, and must not come back into what users read: messages, help, manual pages,
 //! documentation and changelog.
 
-use std::fs;
+use std::{fs, sync::LazyLock};
 
 use regex::Regex;
 
@@ -27,9 +27,10 @@ const AVOIDED: [(&str, &str); 14] = [
 
 /// The texts between quotation marks in a source, without comments and without the tests at its end.
 fn literals(source: &str) -> String {
+    static TOKEN: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r#"//[^\n]*|'"'|(?s:"((?:\\.|[^"\\])*)")"#).unwrap());
     let code = source.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    let token = Regex::new(r#"//[^\n]*|'"'|(?s:"((?:\\.|[^"\\])*)")"#).unwrap();
-    let texts = token.captures_iter(code).filter_map(|token| token.get(1));
+    let texts = TOKEN.captures_iter(code).filter_map(|token| token.get(1));
     texts.map(|text| text.as_str().replace("\\n", "\n") + "\n").collect()
 }
 

@@ -7,6 +7,7 @@ mod message;
 mod run;
 mod shell;
 mod snapshot;
+mod template;
 mod terminal;
 
 pub use message::TaskCommit;
@@ -30,10 +31,25 @@ use std::{
 
 use rustix::fs::{Access, StatVfsMountFlags};
 use tempfile::TempDir;
+use template::Template;
 
 /// Tests that kill a command at its calls of git try every n-th call: `usual`, or what `ARBORIST_EVERY_CALL` asks for.
 pub fn call_stride(usual: usize) -> usize {
     std::env::var("ARBORIST_EVERY_CALL").ok().and_then(|stride| stride.parse().ok()).unwrap_or(usual)
+}
+
+/// Each deed with one of the modes in turn, so that every deed and every mode is tried. With `ARBORIST_EVERY_VARIANT`, each
+/// deed with all modes.
+///
+/// Every mode has its turn even if there are fewer deeds than modes: the first deeds come again then.
+pub fn pairs<A: Clone, B: Clone>(deeds: &[A], modes: &[B]) -> Vec<(A, B)> {
+    if std::env::var_os("ARBORIST_EVERY_VARIANT").is_some() {
+        let with_all = |deed: &A| modes.iter().map(|mode| (deed.clone(), mode.clone())).collect::<Vec<_>>();
+        return deeds.iter().flat_map(with_all).collect();
+    }
+    let count = deeds.len().max(modes.len());
+    let (deeds, modes) = (deeds.iter().cloned().cycle(), modes.iter().cloned().cycle());
+    deeds.zip(modes).take(count).collect()
 }
 
 /// A new temporary folder with a space and a letter beyond ASCII in its name. Six digits tell it from others: random letters
@@ -96,9 +112,22 @@ impl TestRepo {
     /// A repository on branch `main` with one commit.
     #[must_use]
     pub fn init() -> Self {
-        let test_repo = Self::with_options(&[]);
-        test_repo.commit("begin\n");
+        static BEGUN: LazyLock<Template> = LazyLock::new(|| {
+            let test_repo = TestRepo::with_options(&[]);
+            test_repo.commit("begin\n");
+            Template::of(&test_repo.repo)
+        });
+        let test_repo = Self::new();
+        BEGUN.write_to(&test_repo.repo);
         test_repo
+    }
+
+    /// The folders for a repository that does not exist yet.
+    fn new() -> Self {
+        let root = new_folder();
+        let repo = root.path().join("repo");
+        fs::create_dir_all(root.path().join("home")).expect("a home");
+        Self { root, repo, clock: Cell::new(NOON) }
     }
 
     /// The same with a plan in this file, which is committed, and an agent that works by this script.
@@ -114,10 +143,7 @@ impl TestRepo {
     /// A repository without commits, made with these options of `git init`.
     #[must_use]
     pub fn with_options(options: &[&str]) -> Self {
-        let root = new_folder();
-        let repo = root.path().join("repo");
-        fs::create_dir_all(root.path().join("home")).expect("a home");
-        let test_repo = Self { root, repo, clock: Cell::new(NOON) };
+        let test_repo = Self::new();
         let mut args = vec!["init", "-q", "-b", "main"];
         args.extend(options);
         let repo = test_repo.repo.clone();
@@ -299,12 +325,29 @@ impl TestRepo {
     /// Commits everything in the repository with exactly this message, and gives the commit's id.
     pub fn commit(&self, message: impl AsRef<[u8]>) -> String {
         self.git(["add", "-A"]).succeeds();
+        if self.commit_at_once(message.as_ref()) {
+            return self.git(["rev-parse", "HEAD"]).answer();
+        }
         let tree = self.git(["write-tree"]).answer();
         let parent = self.git(["rev-parse", "-q", "--verify", "HEAD"]);
         let parents = if parent.code() == 0 { vec![parent.answer()] } else { vec![] };
         let commit = self.commit_object(&tree, &parents, message);
         self.git(["reset", "-q", "--soft", &commit]).succeeds();
         commit
+    }
+
+    /// Commits the index with one call of git, which runs no hook. Not while a merge or the like is in progress, which it would
+    /// end, and not with a message that git refuses or changes.
+    fn commit_at_once(&self, message: &[u8]) -> bool {
+        let unfinished = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
+        if !message.is_ascii() || unfinished.iter().any(|name| self.path(".git").join(name).exists()) {
+            return false;
+        }
+        let options = ["-c", "core.hooksPath=/dev/null", "-c", "maintenance.auto=false"];
+        let commit = ["commit", "-q", "--cleanup=verbatim", "--allow-empty", "--allow-empty-message"];
+        let plain = ["--no-gpg-sign", "--file=-"];
+        let args = options.iter().chain(&commit).chain(&plain);
+        Run::of(self.command("git", &self.repo).args(args), message).code() == 0
     }
 
     /// Writes a commit object with exactly this message, and moves no ref.
@@ -329,11 +372,14 @@ impl TestRepo {
 
     /// Commits everything with this message; a completion after the steps that it needs, which change nothing.
     pub fn commit_complete(&self, complete: &TaskCommit) -> String {
+        let mut tip = "HEAD".to_owned();
         for step in complete.steps_before() {
-            let tree = self.git(["rev-parse", "HEAD^{tree}"]).answer();
-            let parent = self.git(["rev-parse", "HEAD"]).answer();
-            let commit = self.commit_object(&tree, &[parent], step.to_string());
-            self.git(["reset", "-q", "--soft", &commit]).succeeds();
+            let args = ["commit-tree", "-p", &tip, "HEAD^{tree}"];
+            let step = step.to_string();
+            tip = Run::of(self.command("git", &self.repo).args(args), step.as_bytes()).answer();
+        }
+        if tip != "HEAD" {
+            self.git(["reset", "-q", "--soft", &tip]).succeeds();
         }
         self.commit(complete.to_string())
     }
