@@ -702,6 +702,11 @@ const WHOLE_PLANS: &[Row] = &[
         &[("1", ""), ("2", "1"), ("3", "2")],
     ),
     (
+        "what comes before tasks that depend on it",
+        "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n\n## Dependencies\n\n- The service (T001) before components that depend on it (T002-T003)\n",
+        &[("T001", ""), ("T002", "T001"), ("T003", "T001")],
+    ),
+    (
         "each test before its own implementation",
         "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n## Dependencies\n\n- Tests (T001, T003) must fail before their paired implementation tasks (T002, T004)\n",
         &[("T002", "T001"), ("T003", ""), ("T004", "T003")],

@@ -114,6 +114,9 @@ const LONGEST: usize = 22;
 /// Words before "before" that tell that nothing has to wait.
 const EVEN: [&str; 4] = ["even", "mesmo", "incluso", "sogar"];
 
+/// Words for what was named before.
+const BACK_REFERENCES: [&str; 8] = ["it", "them", "this", "these", "él", "ella", "ellos", "ellas"];
+
 /// The keyword at a position.
 pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) -> Option<Keyword> {
     let Piece::Word(word) = clause[at].what else { return None };
@@ -158,6 +161,11 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
     };
     // "T001 and T002 can run in parallel with each other" says how they run.
     if sense == Sense::Unrelated && is_word(clause.get(at + len), "each") {
+        return None;
+    }
+    // "Services (T001) before the pages that depend on them (T002-T004)" says the same twice.
+    let is_relative = at > 0 && is_any_word(clause.get(at - 1), &["that", "which", "que"]);
+    if sense == Sense::Waits && is_relative && is_any_word(clause.get(at + len), &BACK_REFERENCES) {
         return None;
     }
     Some(Keyword { sense, reach, end: at + len, is_certain })
