@@ -1,6 +1,7 @@
 //! What plans say about order, row by row: sentences, drawings, waves and sections, and who then waits for whom.
 
 use arborist_core::plan::{Plan, TreeDocument};
+use arborist_testkit::TestRepo;
 use serde_json::Value;
 
 /// What is said, and for some nodes what they wait for.
@@ -1210,13 +1211,13 @@ const REMARKS: &[Row] = &[
     ),
 ];
 
-/// What is wrong with the order of a plan.
 /// The tree that `git arborist plan --format json` prints for this text. Other modules test the command itself.
 fn tree(text: &str) -> Value {
     let plan = Plan::read("tasks.md", text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
     serde_json::to_value(TreeDocument::from(&plan)).unwrap()
 }
 
+/// What is wrong with the order of a plan.
 fn misses(text: &str, (what, _, wanted): &Row) -> Vec<String> {
     let tree = tree(text);
     let needs = |id: &str| {
@@ -1811,7 +1812,6 @@ fn chains_with(needs: &str, said: &str) -> String {
 
 #[test]
 fn lines_of_work_that_begin_independently_do_not_wait_for_each_other() {
-    let repo = TestRepo::init();
     for (needs_words, said) in [
         ("depends on", "- T001 (PATCH route) and T004 (DELETE route) within Phase 1 are independent"),
         ("after", "- T001 and T004 can run in parallel"),
@@ -1826,11 +1826,11 @@ fn lines_of_work_that_begin_independently_do_not_wait_for_each_other() {
         ("zależy od", "- T001 i T004 są niezależne"),
     ] {
         let text = chains_with(needs_words, said);
-        assert_eq!(needs(&repo, &text, "T005"), ["T004"], "{said}");
+        assert_eq!(needs(&text, "T005"), ["T004"], "{said}");
         // A task that names nothing waits for both.
-        assert_eq!(needs(&repo, &text, "T006"), ["T003", "T005"], "{said}");
+        assert_eq!(needs(&text, "T006"), ["T003", "T005"], "{said}");
     }
-    assert_eq!(needs(&repo, &chains_with("depends on", ""), "T006"), ["T005"]);
+    assert_eq!(needs(&chains_with("depends on", ""), "T006"), ["T005"]);
 }
 
 /// A story with three sections.
@@ -1844,7 +1844,6 @@ fn sections_with(titles: [&str; 3], said: &str) -> String {
 
 #[test]
 fn sections_of_modules_run_in_parallel_where_the_plan_says_so_of_modules() {
-    let repo = TestRepo::init();
     let none = Vec::<String>::new();
     let listed =
         "- Módulos diferentes podem ser feitos em paralelo\n  - A: T001-T002\n  - B: T003-T004\n  - C: T005";
@@ -1858,17 +1857,14 @@ fn sections_of_modules_run_in_parallel_where_the_plan_says_so_of_modules() {
         (["A", "B", "C"], listed),
     ] {
         let text = sections_with(titles, said);
-        assert_eq!(needs(&repo, &text, "T003"), none, "{said}");
-        assert_eq!(needs(&repo, &text, "T005"), none, "{said}");
-        assert_eq!(needs(&repo, &text, "T004"), ["T003"], "{said}");
+        assert_eq!(needs(&text, "T003"), none, "{said}");
+        assert_eq!(needs(&text, "T005"), none, "{said}");
+        assert_eq!(needs(&text, "T004"), ["T003"], "{said}");
     }
     let text = sections_with(["Shared", "Module B", "Module C"], "- Modules can be built in parallel");
-    assert_eq!(
-        (needs(&repo, &text, "T003"), needs(&repo, &text, "T005")),
-        (vec!["T002".into()], vec!["T002".into()])
-    );
+    assert_eq!((needs(&text, "T003"), needs(&text, "T005")), (vec!["T002".into()], vec!["T002".into()]));
     let text = sections_with(["Module A", "Module B", "Module C"], "- Modules cannot be built in parallel");
-    assert_eq!(needs(&repo, &text, "T005"), ["T004"]);
+    assert_eq!(needs(&text, "T005"), ["T004"]);
 }
 
 #[test]
@@ -1889,8 +1885,9 @@ fn boxes_that_repeat_heading_tasks_tell_their_status() {
                 **Depends on:** I-1.1\n## Phase II: Web\n### Task II-1.1: Page\n**ID:** II-1.1\n**Depends on:** Phase I Complete\n\n\
                 ## Task Status Tracking\n### Phase I: Base\n- [x] I-1.1: Model\n- [x] I-1.2: Store\n### Phase II: Web\n\
                 - [ ] II-1.1: Page\n- [ ] II-1.2: Styles\n";
-    assert_eq!(needs(&repo, text, "II-1.1"), ["phase-i"]);
-    assert_eq!(needs(&repo, text, "II-1.2"), ["II-1.1"]);
+    assert_eq!(needs(text, "II-1.1"), ["phase-i"]);
+    assert_eq!(needs(text, "II-1.2"), ["II-1.1"]);
+    repo.write("tasks.md", text);
     repo.arborist(["plan", "--check", "tasks.md"]).succeeds().out("4 tasks in 2 phases: 2 done, 2 to do");
 }
 
@@ -1910,8 +1907,9 @@ fn a_table_of_phases_follows_the_drawing_and_its_status_counts() {
              \u{20} └────┬─────┘\n       ▼\n  Phase 4: End\n```\n\n| # | Phase | {status} |\n|---|---|---|\n| 1 | a | {done} |\n\
              | 2 | b | {open} |\n| 3 | c | {open} |\n| 4 | d | {open} |\n"
         );
-        assert_eq!(needs(&repo, &text, "3"), ["1"], "{heading}");
-        assert_eq!(needs(&repo, &text, "4"), ["2", "3"], "{heading}");
+        assert_eq!(needs(&text, "3"), ["1"], "{heading}");
+        assert_eq!(needs(&text, "4"), ["2", "3"], "{heading}");
+        repo.write("tasks.md", &text);
         repo.arborist(["plan", "--check", "tasks.md"]).succeeds().out("1 done, 3 to do");
     }
 }
@@ -1926,20 +1924,15 @@ fn extras_with(said: &str) -> String {
 
 #[test]
 fn a_starred_extra_leaves_the_task_before_it_a_task() {
-    let repo = TestRepo::init();
     let text = extras_with("- Tasks marked with * are optional");
-    assert_eq!(
-        (needs(&repo, &text, "1.1"), needs(&repo, &text, "2")),
-        (vec!["1".into()], vec!["1.1".into()])
-    );
+    assert_eq!((needs(&text, "1.1"), needs(&text, "2")), (vec!["1".into()], vec!["1.1".into()]));
     // Elsewhere in this list, the lines of a whole repeat what its parts do.
     let text = format!("{text}## Phase 3: Docs\n- [ ] 4. Docs\n  - Write them\n- [ ] 4.1 Write the guide\n");
-    assert_eq!(needs(&repo, &text, "1.1"), Vec::<String>::new());
+    assert_eq!(needs(&text, "1.1"), Vec::<String>::new());
 }
 
 #[test]
 fn core_tasks_do_not_wait_for_starred_ones_that_do_not_block() {
-    let repo = TestRepo::init();
     for said in [
         "- Optional tasks (marked *) do not block the core tasks",
         "- Optionale Aufgaben (mit *) blockieren nicht",
@@ -1953,11 +1946,8 @@ fn core_tasks_do_not_wait_for_starred_ones_that_do_not_block() {
         "- Zadania opcjonalne (*) nie blokują pozostałych",
     ] {
         let text = extras_with(said);
-        assert_eq!(
-            (needs(&repo, &text, "2"), needs(&repo, &text, "2.1")),
-            (vec!["1".into()], vec!["2".into()])
-        );
-        assert_eq!(needs(&repo, &text, "phase-2"), ["1", "2"], "{said}");
+        assert_eq!((needs(&text, "2"), needs(&text, "2.1")), (vec!["1".into()], vec!["2".into()]));
+        assert_eq!(needs(&text, "phase-2"), ["1", "2"], "{said}");
     }
 }
 
