@@ -2,7 +2,7 @@
 
 use arborist_core::{
     history::{EXCERPTS, Event, FAILED, FAILED_TESTS, HandMerge, INTERRUPTED, State, TaskHistory},
-    message::{BodySection, Key, plain_text},
+    message::{BodySection, Key, plain_text, visible},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
     queue::Ticket,
@@ -68,7 +68,10 @@ fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str
     if let Some(history) = standing.history {
         facts.extend(history_facts(view, history));
     }
-    let branches = view.branches.iter().map(|(repo, branch)| ("branch", format!("{branch} in {repo}")));
+    let branches = view
+        .branches
+        .iter()
+        .map(|(repo, branch)| ("branch", format!("{} in {repo}", visible(branch.as_str()))));
     facts.extend(branches);
     facts.extend(view.log.clone().map(|log| ("agent log", plain_text(&log))));
     facts
