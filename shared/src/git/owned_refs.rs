@@ -64,7 +64,7 @@ pub(super) struct RefTable {
     /// The last version of packed-refs that git could read.
     last_good_packed: LastGoodPackedRefs,
     /// Messages about everything that was restored since the process started.
-    changes: Vec<String>,
+    pub(super) changes: Vec<String>,
     /// Target branches, which the user moves too. They are not restored to a recorded value; only forged steps are
     /// removed.
     pub(super) targets: BTreeMap<String, TargetBranch>,
@@ -392,26 +392,6 @@ impl RefTable {
         let branches = scope.task_refs();
         let own = self.values.iter().filter(|(name, _)| name.starts_with(&branches));
         own.map(|(_, target)| *target).collect()
-    }
-
-    /// Makes a target a branch again if it was turned into a symbolic ref: otherwise everything that is committed to
-    /// the other branch would have landed.
-    fn unlink_targets(&mut self, repository: &Repository) {
-        let is_symbolic = |(name, _): &(&String, &TargetBranch)| repository.is_symbolic_ref(name);
-        let linked = self.targets.iter().filter(is_symbolic);
-        let linked: Vec<(String, Oid)> =
-            linked.map(|(name, target)| (name.clone(), target.last_known)).collect();
-        for (name, last_known) in linked {
-            let mut message = format!("{name} was turned into a symbolic ref while it ran");
-            let now = repository.find_ref(&name).ok().flatten().filter(|now| *now != last_known);
-            if let Some(under) = now.and_then(|now| save(repository, &name, now)) {
-                let _ = write!(message, "; its target is kept as {under}");
-            }
-            if let Err(error) = restore(repository, &name, Some(last_known), Some(RefValue::Other)) {
-                let _ = write!(message, "; it could not be restored: {error}");
-            }
-            self.changes.push(message);
-        }
     }
 
     /// Restores every ref whose value is not the recorded one.
