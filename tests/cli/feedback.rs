@@ -162,6 +162,7 @@ fn an_attempt_in_a_lane_after_a_reset_knows_the_failures_before_it() {
         let run = ["gardener", "--isolate", "--test-command", "./test.sh", "--max-retries", "1"];
         repo.arborist(run).exits(1);
         for (prompts, words) in [(1, "after the reset"), (2, "after the second reset")] {
+            repo.wait(60);
             repo.arborist(reset).succeeds();
             repo.write("output", &format!("{words}\n"));
             repo.commit("other output\n");

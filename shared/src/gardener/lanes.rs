@@ -251,7 +251,9 @@ pub(super) fn events_before_reset(
         };
         events.extend(event.filter(is_told));
     }
+    // Branches of different attempts follow each other only in time.
     events.reverse();
+    events.sort_by_key(|event| event.time);
     Ok(events)
 }
 
