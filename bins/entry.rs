@@ -8,7 +8,7 @@ use arborist_core::{
         remove_frozen_settings, take_moved_aside, take_notices, take_removed_locks, take_saved_files,
         take_skipped_refs,
     },
-    message::{nearest, plain_text},
+    message::{nearest, plain_text, visible_lines},
     name::TaskId,
     process::{Program, interrupt::received_signal, protect_memory, shell_word},
     queue::take_unreadable_tickets,
@@ -136,7 +136,8 @@ fn manual<A: CommandFactory>(ui: &mut Ui, args: &[OsString]) -> Exit {
 }
 
 fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
-    let text = in_gits_voice(&error.render().to_string());
+    // The error repeats arguments.
+    let text = visible_lines(&in_gits_voice(&error.render().to_string()));
     if error.kind() == ErrorKind::DisplayHelp {
         ui.out(&text);
         return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));

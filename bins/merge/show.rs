@@ -350,7 +350,10 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
         return print(ui, &MergeLogDocument { entries });
     }
     if entries.is_empty() {
-        ui.note("nothing has been queued yet");
+        ui.note(match site.store().load(Some(&site.scope.branch))?.len() {
+            0 => "nothing has been queued yet",
+            _ => "no queued task has an outcome yet; see the queue with: git arborist merge status",
+        });
     }
     let cells = |entry: &LogEntry| {
         let commit = entry.commit.map(|commit| commit.short()).unwrap_or_default();

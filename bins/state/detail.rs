@@ -2,7 +2,7 @@
 
 use arborist_core::{
     history::{EXCERPTS, Event, FAILED, FAILED_TESTS, HandMerge, INTERRUPTED, State, TaskHistory},
-    message::{BodySection, Key, Step, plain_text},
+    message::{BodySection, Key, Step, plain_text, visible},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
     queue::{GET_BACK, Ticket, land_after_stash},
@@ -71,7 +71,10 @@ fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str
     if let Some(history) = standing.history {
         facts.extend(history_facts(view, history));
     }
-    let branches = view.branches.iter().map(|(repo, branch)| ("branch", format!("{branch} in {repo}")));
+    let branches = view
+        .branches
+        .iter()
+        .map(|(repo, branch)| ("branch", format!("{} in {repo}", visible(branch.as_str()))));
     facts.extend(branches);
     let unfinished = view.logs.unfinished.iter().filter(|unfinished| unfinished.step == Step::Review);
     facts.extend(unfinished.map(|review| ("review log", plain_text(&review.log))));

@@ -21,7 +21,7 @@ use arborist_core::{
     gardener::{LostBranch, find_due_phase, find_lost_branches},
     git::{Config, Ref, Repository},
     history::{ReadAhead, Run, RunScope, State, TaskHistory},
-    message::nearest,
+    message::{nearest, visible},
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
     process::shell_word,
@@ -425,7 +425,7 @@ impl StateView<'_> {
         let last = self.find_lost(standing)?;
         let is_queued = self.tickets.iter().any(|ticket| ticket.task == *standing.id);
         let queue = if is_queued { "; it is still queued, see 'git arborist merge status'" } else { "" };
-        let branch = &self.run.scope.branch;
+        let branch = visible(self.run.scope.branch.as_str());
         Some(format!("its commits are no longer in {branch}, the last was {}{queue}", last.short()))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use arborist_core::{
     history::{Event, State},
-    message::{Status, plain_text},
+    message::{Status, plain_text, visible},
     plan::usual_places,
     progress::{NodeProgress, Share},
     queue::{GET_BACK, land_after_stash},
@@ -187,7 +187,7 @@ fn summary(view: &StateView<'_>) -> String {
     }
     parts
         .extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
-    format!("{}: {}", view.run.scope.branch, parts.join(", "))
+    format!("{}: {}", visible(view.run.scope.branch.as_str()), parts.join(", "))
 }
 
 /// Whether a task was started, and no run is working on it now.
@@ -244,7 +244,7 @@ fn origin(view: &StateView<'_>) -> Option<String> {
             Some(format!("plan {} as it was when the run started (the file has changed since)", frozen.path))
         }
     };
-    let merged = view.merged_into.as_ref().map(|branch| format!("merged into {branch}"));
+    let merged = view.merged_into.as_ref().map(|branch| format!("merged into {}", visible(branch.as_str())));
     let parts: Vec<String> = session.into_iter().chain(merged).chain(plan).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }

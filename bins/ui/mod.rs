@@ -237,7 +237,7 @@ impl Ui {
         {
             return;
         }
-        for line in text.lines() {
+        for line in visible_lines(text).lines() {
             self.err(&format!("hint: {line}\n"));
         }
     }

@@ -213,3 +213,48 @@ fn a_damaged_ticket_of_the_task_itself_is_kept_and_replaced() {
         }
     }
 }
+
+#[test]
+fn a_broken_ref_of_any_kind_is_named_and_stops_no_run_in_lanes() {
+    let names = [
+        "refs/heads/mine",
+        "refs/tags/v1",
+        "refs/arborist/queue/tickets/main/T009",
+        "refs/arborist/transcripts/old",
+        "refs/arborist/saved/x/y",
+    ];
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
+    repo.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds();
+    for name in names {
+        let file = repo.path(&format!(".git/{name}"));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, []).unwrap();
+    }
+    // A branch whose commit cannot be read is the same to git.
+    let lost = repo.git(["commit-tree", "-m", "lost", "HEAD^{tree}"]).answer();
+    repo.git(["branch", "lost", &lost]).succeeds();
+    corrupt_object(&repo, "refs/heads/lost");
+    let said = repo.arborist(["gardener", "--isolate"]).succeeds().out("1 completed (T002)");
+    for name in names.into_iter().chain(["refs/heads/lost"]) {
+        assert!(said.stderr().contains(&format!("warning: '{name}' could not be read")), "{}", said.stderr());
+    }
+}
+
+#[test]
+fn an_empty_session_record_is_not_taken_for_a_change_by_the_test_command() {
+    for options in [&[][..], &["--isolate"], &["--session-branch"]] {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+        let run = |more: &[&str]| {
+            let all = ["gardener", "--test-command"].iter().chain(more).chain(options);
+            repo.arborist(all.copied().collect::<Vec<_>>())
+        };
+        run(&["true", "--only", "T001"]).succeeds();
+        let name = sessions(&repo).pop().unwrap();
+        fs::write(repo.path(&format!(".git/{name}")), []).unwrap();
+        run(&["test 1 = 1"])
+            .succeeds()
+            .err(&name)
+            .never("was created while it ran")
+            .out("1 completed (T002)");
+    }
+}

@@ -156,6 +156,27 @@ fn an_attempt_after_a_reset_knows_the_failures_before_it() {
 }
 
 #[test]
+fn an_attempt_in_a_lane_after_a_reset_knows_the_failures_before_it() {
+    for reset in [&["reset", "T001"][..], &["reset", "--drop", "T001"]] {
+        let repo = failing("before the reset\n");
+        let run = ["gardener", "--isolate", "--test-command", "./test.sh", "--max-retries", "1"];
+        repo.arborist(run).exits(1);
+        for (prompts, words) in [(1, "after the reset"), (2, "after the second reset")] {
+            repo.wait(60);
+            repo.arborist(reset).succeeds();
+            repo.write("output", &format!("{words}\n"));
+            repo.commit("other output\n");
+            repo.arborist(run).exits(1);
+            let prompt = repo.prompt(prompts);
+            assert_eq!(prompt.matches("before the reset").count(), 1, "{prompt}");
+        }
+        let prompt = repo.prompt(2);
+        let (new, old) = (prompt.find("after the reset"), prompt.find("before the reset"));
+        assert!(new.is_some() && new < old, "the newest failure comes first: {prompt}");
+    }
+}
+
+#[test]
 fn a_retried_task_knows_why_it_failed() {
     let repo = failing("no such column\n");
     let run = ["garden", "--test-command", "./test.sh", "--max-retries", "1"];

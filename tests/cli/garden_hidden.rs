@@ -195,3 +195,26 @@ fn new_files_of_a_test_in_a_submodule_do_not_fail_it() {
     let _module = add_submodule(&repo);
     repo.arborist(["gardener", "--test-command", "echo cache > sm/cache"]).succeeds();
 }
+
+#[test]
+fn work_in_a_submodule_that_a_mark_hides_fails_the_attempt() {
+    for mark in ["--assume-unchanged", "--skip-worktree"] {
+        for options in [&[][..], &["--isolate"]] {
+            let repo = repo(&format!("git -C sm update-index {mark} g; echo new > sm/g; echo new > d/g"));
+            let _module = add_submodule(&repo);
+            let run = ["gardener", "--max-retries", "1"];
+            repo.arborist(run.iter().chain(options)).exits(1).err(IN_SUBMODULE);
+        }
+    }
+}
+
+#[test]
+fn marks_of_yours_in_a_submodule_fail_no_attempt() {
+    for mark in ["--assume-unchanged", "--skip-worktree"] {
+        let repo = repo("echo new > d/g");
+        let _module = add_submodule(&repo);
+        repo.git(["-C", "sm", "update-index", mark, "g"]).succeeds();
+        repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
+        assert_ne!(repo.git(["-C", "sm", "ls-files", "-v", "g"]).answer(), "H g", "the mark is kept");
+    }
+}

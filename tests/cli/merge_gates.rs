@@ -255,6 +255,7 @@ fn why_a_gate_could_not_be_asked_is_kept_until_it_can() {
     repo.merge(&["T1"]).exits(2);
     repo.merge(&["status"]).exits(2).shows();
     repo.merge(&["status", "--json"]).exits(2).out("could not run");
+    repo.merge(&["log"]).succeeds().err("no queued task has an outcome yet");
     repo.plant("no-such-program", "#!/bin/sh\n");
     repo.merge(&["run"]).succeeds();
     repo.merge(&["status"]).succeeds();

@@ -371,14 +371,25 @@ fn no_text_of_a_plan_speaks_to_the_terminal() {
         "tasks.md",
         "## Phase 1: \u{1b}[31mAll\u{7}\n\n- [ ] T001 do \u{1b}[2Ja \u{202e}evil\n- [ ] T002 do b\u{9b}31m (depends on T001)\n",
     );
+    repo.write("f\u{1b}[31m.md", "- [ ] T001 a\n");
+    repo.commit("a plan\n");
+    repo.git(["branch", "m\u{202e}"]).succeeds();
     for args in [
         &["plan"][..],
         &["plan", "--explain", "T002"],
         &["plan", "--check"],
         &["plan", "--waves"],
+        &["plan", "--format", "mermaid"],
+        &["plan", "--format", "dot"],
         &["state"],
+        &["plan", "--tree", "tasks.m\u{1b}[31m"],
+        &["plan", "--no-such\u{1b}[31m"],
+        &["state", "no-such\u{1b}[31m task"],
+        &["plan", "--tree", "f\u{1b}[31.md"],
+        &["state", "--scope", "m\u{202e}"],
     ] {
-        let report = repo.arborist(args).report();
+        let said = repo.arborist(args);
+        let report = format!("{}{}", said.stdout(), said.stderr());
         let is_bad = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
         assert!(!report.contains(is_bad), "{args:?}: {report:?}");
     }

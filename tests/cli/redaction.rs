@@ -106,6 +106,21 @@ case \"$prompt\" in *API_TOKEN*) echo 'token = env(1)' > config.py ;;
 }
 
 #[test]
+fn a_secret_in_the_name_of_a_file_or_in_utf_16_fails_the_attempt_if_that_is_refused() {
+    for (work, what) in [
+        ("echo x > \"f-$API_TOKEN\"", "into the name of a file: f-"),
+        ("printf %s \"$API_TOKEN\" | sed 's/./&\\x00/g' > wide", "into wide"),
+    ] {
+        let repo = repo(&format!("{work}\n"));
+        repo.git(["config", "arborist.redact.files", "refuse"]).succeeds();
+        let said = garden(&repo, &[], 1);
+        said.err(&format!("the agent wrote the value of API_TOKEN {what}")).never(TOKEN);
+        assert!(!repo.git(["log", "--all", "-p", "--text", "--format=%B"]).answer().contains(TOKEN));
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    }
+}
+
+#[test]
 fn files_are_not_searched_if_that_is_switched_off() {
     let repo = repo("echo \"token = $API_TOKEN\" > config.py\n");
     repo.git(["config", "arborist.redact.files", "off"]).succeeds();

@@ -327,3 +327,20 @@ fn what_was_dropped_before_a_task_was_done_again_does_not_come_back() {
         repo.wait(5);
     }
 }
+
+#[test]
+fn a_replay_is_played_again_with_the_same_trees() {
+    let (repo, id) = worked();
+    send_everybody_home(&repo);
+    let replay = |id: &str| {
+        repo.wait(60);
+        let said = repo.arborist(["session", "replay", id, "--turn", "0", "--offline"]).succeeds();
+        said.stdout().lines().next().unwrap().to_owned()
+    };
+    let first = replay(&id);
+    let second = replay(&first);
+    for branch in [first, second].map(|id| format!("arborist/tasks/{id}")) {
+        assert_eq!(story(&repo, &branch), story(&repo, "main"));
+        assert_eq!(trees(&repo, &branch), trees(&repo, "main"));
+    }
+}

@@ -82,3 +82,37 @@ ends "done"
     assert_eq!(keys.lines().filter(|key| *key == "Arborist-Step").count(), 1, "{keys}");
     assert!(!keys.contains("Arborist-Result"), "{keys}");
 }
+
+/// Works, and answers questions for messages with its name.
+const NAMED: &str = r#"
+prompt=$(cat)
+line() { printf '%s\n' "$1"; }
+result() { line "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"$1\",\"session_id\":\"s\"}"; }
+line '{"type":"system","subtype":"init","session_id":"s","model":"m"}'
+case "$prompt" in
+  Review*) result APPROVED ;;
+  Implement*)
+    line '{"type":"assistant","message":{"id":"m1","model":"m","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"x"}}],"usage":{"input_tokens":1,"output_tokens":1}},"session_id":"s"}'
+    echo one > one.txt
+    line '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]},"session_id":"s"}'
+    result done ;;
+  *) result "Message by $1" ;;
+esac
+"#;
+
+#[test]
+fn the_runner_of_the_command_line_writes_the_messages_too() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", "");
+    let script = repo.root().join("named.sh");
+    fs::write(&script, NAMED).unwrap();
+    repo.git(["config", "arborist.session.commit-message", "model"]).succeeds();
+    for name in ["first", "second"] {
+        for word in ["sh", script.to_str().unwrap(), name] {
+            repo.git(["config", "--add", &format!("arborist.runners.{name}.command"), word]).succeeds();
+        }
+        repo.git(["config", &format!("arborist.runners.{name}.events"), "claude"]).succeeds();
+    }
+    repo.git(["config", "arborist.runner", "first"]).succeeds();
+    repo.arborist(["gardener", "--runner", "second"]).succeeds();
+    assert_eq!(turns(&repo), ["task(main@T001@turn): Message by second"]);
+}

@@ -59,6 +59,25 @@ fn with_a_remote_a_run_that_succeeded_is_pushed_in_every_repository() {
 }
 
 #[test]
+fn a_branch_that_the_remote_removes_after_the_push_is_not_called_pushed() {
+    let workspace = with_remotes();
+    let hook = "#!/bin/sh\nwhile read -r old new name; do git update-ref -d \"$name\"; done\n";
+    workspace.write_script("../backend.git/hooks/post-receive", hook);
+    let missing = "it is not there after the push; see its hooks there, such as post-receive";
+    workspace
+        .arborist(["gardener", "-v"])
+        .succeeds()
+        .err(missing)
+        .never("  pushed backend:")
+        .err("pushed web:");
+    workspace.arborist(["workspace", "status"]).succeeds().out("unpushed");
+    workspace.arborist(["workspace", "push"]).exits(1).err(missing).never("backend: pushed");
+    fs::remove_file(workspace.remote_of("backend").join("hooks/post-receive")).unwrap();
+    workspace.arborist(["workspace", "push"]).succeeds().out("backend: pushed");
+    assert_eq!(pushed(&workspace, "backend").len(), 1);
+}
+
+#[test]
 fn without_a_remote_nothing_is_fetched_or_pushed() {
     let workspace = workspace();
     workspace.arborist(["gardener"]).succeeds().never("fetched").never("pushed");
@@ -223,7 +242,9 @@ fn what_is_missing_is_cloned_when_a_run_begins_and_events_tell_of_it() {
     assert!(files(&workspace, "backend").contains("T003.txt"));
     fs::remove_dir_all(workspace.clone_of("web")).unwrap();
     workspace.git(["config", "--global", "--unset", "arborist.workspace.repos.web.remote"]).succeeds();
-    workspace.arborist(["gardener", "--new-run"]).exits(128).err("workspace.repos.web.remote");
+    for command in [&["gardener", "--new-run"][..], &["workspace", "sync"]] {
+        workspace.arborist(command).exits(1).err("workspace.repos.web.remote");
+    }
 }
 
 /// The repository with the plan has a remote too, by a path that is right only in the checkout.

@@ -52,6 +52,22 @@ fn a_task_gets_a_folder_and_a_branch_and_the_checkout_is_untouched() {
 }
 
 #[test]
+fn tracked_instructions_for_agents_are_in_every_worktree_and_are_not_changed() {
+    let worker = r#"case "$prompt" in Review*) echo APPROVED ;; *) cat CLAUDE.md .claude/settings.json > copy.txt ;; esac"#;
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", worker);
+    repo.write("CLAUDE.md", "Be brief.\n");
+    repo.write(".claude/settings.json", "{}\n");
+    repo.commit("instructions\n");
+    let path = add(&repo, "T002");
+    assert_eq!(fs::read_to_string(path.join("CLAUDE.md")).unwrap(), "Be brief.\n");
+    assert_eq!(fs::read_to_string(path.join(".claude/settings.json")).unwrap(), "{}\n");
+    assert_eq!(repo.git_in(&path, ["status", "--porcelain"]).answer(), "");
+    repo.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds();
+    assert_eq!(repo.git(["show", "HEAD:copy.txt"]).answer(), "Be brief.\n{}");
+    assert_eq!(repo.git(["log", "--format=%s", "--", "CLAUDE.md", ".claude"]).answer(), "instructions");
+}
+
+#[test]
 fn tasks_do_not_see_each_others_files() {
     let repo = TestRepo::init();
     let (one, other) = (add(&repo, "T1"), add(&repo, "T10"));

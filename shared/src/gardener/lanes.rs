@@ -10,7 +10,8 @@ use std::{
 use crate::{
     gardener::{GardenerError, recover::save_branch},
     git::{FastForward, HiddenMarks, Merge, NewCommit, Repository, Signing},
-    history::Event,
+    history::{Event, Run},
+    message::Status,
     name::{Oid, SessionId, TaskId},
     process::{FileLock, OrphanLock},
     queue,
@@ -221,6 +222,39 @@ fn is_stale(lease: &Lease, head: Oid, start: &LaneStart) -> Result<bool, Gardene
         }
     }
     Ok(false)
+}
+
+/// The events of a task on its own branch from before it was reset, oldest first. The run's branch has only the reset, and
+/// the task's branch is saved when the task starts over.
+pub(super) fn events_before_reset(
+    repository: &Repository,
+    run: &Run,
+    task: &TaskId,
+) -> Result<Vec<Event>, GardenerError> {
+    let history =
+        run.find(task).filter(|history| history.events.iter().any(|event| event.status() == Status::Reset));
+    let (Some(history), Some(start)) = (history, &run.start) else { return Ok(Vec::new()) };
+    let branch = run.scope.branch.task_branch(task);
+    let (own, saved) = (branch.to_ref(), format!("refs/arborist/saved/{}/", branch.component()));
+    let mut revisions: Vec<String> =
+        repository.list_refs(&[&own, &saved])?.into_iter().map(|found| found.target.to_string()).collect();
+    if revisions.is_empty() {
+        return Ok(Vec::new());
+    }
+    revisions.push(format!("^{}", run.scope.tip.unwrap_or(start.commit)));
+    let mut events = Vec::new();
+    for commit in repository.stream_commits(&revisions)? {
+        let event = Event::of(&commit?).filter(|event| event.task() == Some(task));
+        let is_told = |event: &Event| {
+            event.session().as_ref() == Some(&start.session)
+                && history.events.iter().all(|known| known.commit != event.commit)
+        };
+        events.extend(event.filter(is_told));
+    }
+    // Branches of different attempts follow each other only in time.
+    events.reverse();
+    events.sort_by_key(|event| event.time);
+    Ok(events)
 }
 
 /// Saves a branch and the files of its worktree, and resets both.

@@ -58,6 +58,7 @@ use crate::{
 };
 use course::{RunProgress, RunningWorker, Stop, next_report};
 use land::CompletedTask;
+use lanes::events_before_reset;
 use worker::{EndedJob, Job, JobKind, JobPlace, TaskStart, WorkerReport, work, works_in};
 
 /// A run that is open.
@@ -322,7 +323,10 @@ impl<'a> Gardener<'a> {
     ) -> Result<JobKind, GardenerError> {
         let history = self.run.find(&task.id);
         let (earlier, events) = history.map(TaskHistory::split).unwrap_or_default();
-        let (earlier, events) = (earlier.to_vec(), events.to_vec());
+        let (mut earlier, events) = (earlier.to_vec(), events.to_vec());
+        if self.tools.lanes.is_some() {
+            earlier.splice(..0, events_before_reset(self.repository, &self.run, &task.id)?);
+        }
         let spent = Spent::beside(&self.run, &task.id) + at_work;
         if events.is_empty() {
             self.tools

@@ -4,10 +4,16 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
+    fmt::Write as _,
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use super::{GitError, Merge, RawCommit, Repository, moved_refs::remove_forged, owned_refs::OwnedRefs};
+use super::{
+    GitError, Merge, RawCommit, Repository,
+    moved_refs::{remove_forged, restore, save},
+    owned_refs::{OwnedRefs, RefTable},
+    ref_files::RefValue,
+};
 use crate::{
     message::{self, Message, MessageReading, Status},
     name::{BranchName, Oid},
@@ -181,4 +187,26 @@ fn step_of(scope: &BranchName, message: &[u8]) -> Option<Box<Message>> {
 
 fn is_written(commit: Oid) -> bool {
     WRITTEN_COMMITS.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
+}
+
+impl RefTable {
+    /// Makes a target a branch again if it was turned into a symbolic ref: otherwise everything that is committed to
+    /// the other branch would have landed.
+    pub(super) fn unlink_targets(&mut self, repository: &Repository) {
+        let is_symbolic = |(name, _): &(&String, &TargetBranch)| repository.is_symbolic_ref(name);
+        let linked = self.targets.iter().filter(is_symbolic);
+        let linked: Vec<(String, Oid)> =
+            linked.map(|(name, target)| (name.clone(), target.last_known)).collect();
+        for (name, last_known) in linked {
+            let mut message = format!("{name} was turned into a symbolic ref while it ran");
+            let now = repository.find_ref(&name).ok().flatten().filter(|now| *now != last_known);
+            if let Some(under) = now.and_then(|now| save(repository, &name, now)) {
+                let _ = write!(message, "; its target is kept as {under}");
+            }
+            if let Err(error) = restore(repository, &name, Some(last_known), Some(RefValue::Other)) {
+                let _ = write!(message, "; it could not be restored: {error}");
+            }
+            self.changes.push(message);
+        }
+    }
 }

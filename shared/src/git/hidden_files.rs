@@ -15,7 +15,11 @@ pub(super) struct HiddenReader(Option<BackgroundProgram>);
 
 impl HiddenReader {
     /// Most indexes hide nothing, which can be seen without git.
-    fn of(index: Option<&Path>, format: ObjectFormat, command: impl FnOnce() -> GitCommand) -> Self {
+    pub(super) fn of(
+        index: Option<&Path>,
+        format: ObjectFormat,
+        command: impl FnOnce() -> GitCommand,
+    ) -> Self {
         if index.and_then(|index| has_hidden(index, format)) == Some(false) {
             return Self(None);
         }
@@ -78,11 +82,19 @@ impl PrivateIndex<'_> {
 
     /// Clears the marks of these paths, so that git looks at them.
     pub(super) fn reveal(&self, hidden: &[Vec<u8>]) -> Result<(), GitError> {
-        let names: Vec<u8> = hidden.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
-        for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
-            let command = self.git("update-index").args([mark, "-z", "--stdin"]);
-            checked("update-index", command.finish_with(&names.clone())?)?;
-        }
-        Ok(())
+        clear_marks(hidden, || self.git("update-index"))
     }
+}
+
+/// Clears the marks of these paths in the index that the commands write.
+pub(super) fn clear_marks<'a>(
+    hidden: impl IntoIterator<Item = &'a Vec<u8>>,
+    command: impl Fn() -> GitCommand,
+) -> Result<(), GitError> {
+    let names: Vec<u8> = hidden.into_iter().flat_map(|path| path.iter().copied().chain([0])).collect();
+    for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
+        let command = command().args([mark, "-z", "--stdin"]);
+        checked("update-index", command.finish_with(&names)?)?;
+    }
+    Ok(())
 }

@@ -407,6 +407,15 @@ impl Repository {
         Ok(PrivateIndex { repository: self, file: IndexFile { path, origin } })
     }
 
+    /// A copy of the index of another repository, such as that of a submodule.
+    pub(super) fn copy_index(&self, own: &Path, name: &str) -> Result<IndexFile, GitError> {
+        let index = IndexFile { path: self.name_index(name), origin: Stamp::of(own) };
+        let copied = KnownIndex::read(own)
+            .and_then(|found| found.map_or(Ok(()), |found| write_index(&index.path, &found)));
+        copied.map_err(|source| self.file_error(source))?;
+        Ok(index)
+    }
+
     /// A private index to read the worktree with, if its own index cannot be trusted.
     pub(super) fn find_trusted_view(&self) -> Result<Option<PrivateIndex<'_>>, GitError> {
         let is_untrusted =

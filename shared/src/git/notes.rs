@@ -14,7 +14,7 @@ use crate::{
     safe_files,
 };
 
-/// Refs of ours that this process left out because their files, objects or messages are broken, with the reason. A disk that
+/// Refs that this process left out because their files, objects or messages are broken, with the reason. A disk that
 /// was full or a machine that lost power leaves such refs, and one of them must not stop every command.
 static SKIPPED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
@@ -133,6 +133,24 @@ impl Repository {
         Ok(notes)
     }
 
+    /// All refs but those that cannot be read, which are remembered.
+    pub(super) fn list_readable_refs(&self) -> Result<Vec<Ref>, GitError> {
+        self.skip_broken_files(&["refs"]);
+        let mut refs = self.list_refs(&["refs/"])?;
+        refs.retain(|found| match self.find_object(found.target, "object") {
+            Ok(Some(_)) => true,
+            Ok(None) => {
+                skip_ref(&found.name, &format!("the object {} is missing", found.target));
+                false
+            }
+            Err(error) => {
+                skip_ref(&found.name, &format!("the object {} cannot be read: {error}", found.target));
+                false
+            }
+        });
+        Ok(refs)
+    }
+
     /// Remembers the refs whose files hold neither an id nor the name of another ref. git leaves them out.
     fn skip_broken_files(&self, prefixes: &[&str]) {
         if !self.has_files_backend {
@@ -145,12 +163,16 @@ impl Repository {
 
     /// The loose refs at or below a name whose files are damaged.
     fn find_broken_files(&self, prefix: &str) -> Vec<(String, RefValue)> {
-        let is_damaged = |name: &str| {
-            let content = safe_files::read(&self.common_dir.join(name));
-            content.is_ok_and(|content| !content.starts_with(b"ref:"))
-        };
         let loose = self.read_loose(prefix.trim_end_matches('/'));
-        loose.into_iter().filter(|(name, value)| *value == RefValue::Other && is_damaged(name)).collect()
+        let is_broken =
+            |(name, value): &(String, RefValue)| *value == RefValue::Other && self.is_broken_file(name);
+        loose.into_iter().filter(is_broken).collect()
+    }
+
+    /// Whether the file of a ref that holds no id is damaged, and not that of a symbolic ref.
+    pub(super) fn is_broken_file(&self, name: &str) -> bool {
+        let content = safe_files::read(&self.common_dir.join(name));
+        content.is_ok_and(|content| !content.starts_with(b"ref:"))
     }
 
     /// Removes a ref whose file is damaged, so that it can be written again. A copy of the file is kept, and named at the

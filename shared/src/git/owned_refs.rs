@@ -54,6 +54,8 @@ pub(super) struct RefTable {
     bases: BTreeMap<String, Option<Oid>>,
     /// The values of owned refs that exist.
     pub(super) values: BTreeMap<String, Oid>,
+    /// Owned refs whose files were damaged before the first child process. No child is blamed for them.
+    damaged: BTreeSet<String>,
     /// Refs that are not checked for now, with the number of their [`ExemptRef`]s: a task's branch while its worker
     /// moves it.
     exempt: BTreeMap<String, usize>,
@@ -62,7 +64,7 @@ pub(super) struct RefTable {
     /// The last version of packed-refs that git could read.
     last_good_packed: LastGoodPackedRefs,
     /// Messages about everything that was restored since the process started.
-    changes: Vec<String>,
+    pub(super) changes: Vec<String>,
     /// Target branches, which the user moves too. They are not restored to a recorded value; only forged steps are
     /// removed.
     pub(super) targets: BTreeMap<String, TargetBranch>,
@@ -181,8 +183,10 @@ impl Repository {
         for (name, found) in table.scan(self)? {
             let is_new = new.iter().any(|new| name == *new || name.starts_with(new.as_str()));
             let is_new = is_new && !shared_before.iter().any(|known| name.starts_with(known.as_str()));
-            if let (true, RefValue::Id(target)) = (is_new, found) {
-                table.values.insert(name, target);
+            match found {
+                RefValue::Id(target) if is_new => drop(table.values.insert(name, target)),
+                RefValue::Other if is_new && self.is_broken_file(&name) => drop(table.damaged.insert(name)),
+                _ => {}
             }
         }
         Ok(())
@@ -344,6 +348,7 @@ impl RefTable {
             return;
         }
         self.others.forget(name);
+        self.damaged.remove(name);
         match to {
             Some(to) => drop(self.values.insert(name.to_owned(), to)),
             None => drop(self.values.remove(name)),
@@ -389,26 +394,6 @@ impl RefTable {
         own.map(|(_, target)| *target).collect()
     }
 
-    /// Makes a target a branch again if it was turned into a symbolic ref: otherwise everything that is committed to
-    /// the other branch would have landed.
-    fn unlink_targets(&mut self, repository: &Repository) {
-        let is_symbolic = |(name, _): &(&String, &TargetBranch)| repository.is_symbolic_ref(name);
-        let linked = self.targets.iter().filter(is_symbolic);
-        let linked: Vec<(String, Oid)> =
-            linked.map(|(name, target)| (name.clone(), target.last_known)).collect();
-        for (name, last_known) in linked {
-            let mut message = format!("{name} was turned into a symbolic ref while it ran");
-            let now = repository.find_ref(&name).ok().flatten().filter(|now| *now != last_known);
-            if let Some(under) = now.and_then(|now| save(repository, &name, now)) {
-                let _ = write!(message, "; its target is kept as {under}");
-            }
-            if let Err(error) = restore(repository, &name, Some(last_known), Some(RefValue::Other)) {
-                let _ = write!(message, "; it could not be restored: {error}");
-            }
-            self.changes.push(message);
-        }
-    }
-
     /// Restores every ref whose value is not the recorded one.
     fn restore_all(&mut self, repository: &Repository) -> Result<(), GitError> {
         self.unlink_targets(repository);
@@ -418,8 +403,14 @@ impl RefTable {
         }
         let found = self.scan(repository)?;
         let names: BTreeSet<&String> = found.keys().chain(self.values.keys()).collect();
+        let is_damaged = |name: &String| {
+            found.get(name) == Some(&RefValue::Other)
+                && self.damaged.contains(name)
+                && repository.is_broken_file(name)
+        };
         let is_elsewhere = |name: &&&String| {
             !self.exempt.contains_key(**name)
+                && !is_damaged(name)
                 && found.get(**name).copied() != self.values.get(**name).map(|target| RefValue::Id(*target))
         };
         let moved: Vec<String> = names.iter().filter(is_elsewhere).map(|name| (*name).clone()).collect();

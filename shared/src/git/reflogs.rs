@@ -94,10 +94,15 @@ fn find_unreachable(repository: &Repository, commits: &HashSet<Oid>) -> Vec<Oid>
     if commits.is_empty() {
         return Vec::new();
     }
+    let options = ["--topo-order", "--parents", "--ignore-missing"];
     let input: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
-    let command = repository.git("rev-list").args(["--topo-order", "--parents", "--ignore-missing"]);
+    let command = repository.git("rev-list").args(options);
     let ended = command.args(["--stdin", "--not", "--all"]).finish_with(&input.into_bytes());
-    let printed = ended.and_then(|ended| checked("rev-list", ended)).unwrap_or_default();
+    let printed = ended.and_then(|ended| checked("rev-list", ended)).or_else(|_| {
+        let tips: Vec<Oid> = commits.iter().copied().collect();
+        repository.list_unheld(&options, &tips, |_| true)
+    });
+    let printed = printed.unwrap_or_default();
     let text = String::from_utf8_lossy(&printed);
     let parents: HashSet<&str> = text.lines().flat_map(|line| line.split(' ').skip(1)).collect();
     let listed = text.lines().filter_map(|line| line.split(' ').next());

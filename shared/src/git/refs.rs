@@ -1,5 +1,7 @@
 //! Reads refs and revisions.
 
+use std::collections::BTreeSet;
+
 use super::{
     GitCommand, GitError, Head, Repository, command::checked, odb::StoredKind, owned_refs::OwnedRefs,
 };
@@ -66,14 +68,26 @@ impl RefReader {
 
 /// A running check whether a commit is reachable from refs.
 #[derive(Debug)]
-pub struct ReachabilityCheck(BackgroundProgram);
+pub struct ReachabilityCheck {
+    running: BackgroundProgram,
+    repository: Box<Repository>,
+    commit: Oid,
+}
 
 impl ReachabilityCheck {
     /// Whether it is reachable.
     pub fn finish(self) -> Result<bool, GitError> {
-        Ok(checked("rev-list", self.0.finish()?)?.is_empty())
+        let ended = self.running.finish()?;
+        if ended.status.success() {
+            return Ok(ended.stdout.is_empty());
+        }
+        let is_lasting = |name: &str| !TEMPORARY.iter().any(|prefix| name.starts_with(prefix));
+        Ok(self.repository.list_unheld(&["-1"], &[self.commit], is_lasting)?.is_empty())
     }
 }
+
+/// Refs that end with an operation or with a worktree.
+const TEMPORARY: [&str; 3] = ["refs/bisect/", "refs/rewritten/", "refs/worktree/"];
 
 impl Repository {
     /// The refs below each of `prefixes`.
@@ -252,9 +266,29 @@ impl Repository {
     /// Starts to look for such a ref in the background.
     #[must_use]
     pub fn start_reachability_check(&self, commit: Oid) -> ReachabilityCheck {
-        let temporary = ["bisect", "rewritten", "worktree"].map(|name| format!("--exclude=refs/{name}/*"));
+        let temporary = TEMPORARY.map(|prefix| format!("--exclude={prefix}*"));
         let command = self.git("rev-list").args(["-1", &commit.to_string(), "--not"]).args(temporary);
-        ReachabilityCheck(command.arg("--glob=refs/*").finish_in_background())
+        let running = command.arg("--glob=refs/*").finish_in_background();
+        ReachabilityCheck { running, repository: Box::new(self.clone()), commit }
+    }
+
+    /// What `git rev-list` prints with these options for `tips`, without what leads from the refs that `is_wanted`
+    /// selects. Refs that cannot be read are left out with a warning. `--all` and `--glob` fail if there is one, so this
+    /// is for the case that they have failed.
+    pub fn list_unheld(
+        &self,
+        options: &[&str],
+        tips: &[Oid],
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<u8>, GitError> {
+        let held: BTreeSet<Oid> = (self.list_readable_refs()?.into_iter())
+            .filter(|found| is_wanted(&found.name))
+            .map(|found| found.target)
+            .collect();
+        let tips = tips.iter().map(|tip| format!("{tip}\n"));
+        let input: String = tips.chain(held.iter().map(|held| format!("^{held}\n"))).collect();
+        let command = self.git("rev-list").args(options).arg("--stdin");
+        checked("rev-list", command.finish_with(&input.into_bytes())?)
     }
 
     /// The commit that `revision` names.

@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, Repository, TreeChange, command::without_prefix, index_format::find_gitlinks,
+    GitCommand, GitError, IndexFile, Repository, TreeChange,
+    command::without_prefix,
+    hidden_files::{HiddenReader, clear_marks},
+    index_format::find_gitlinks,
     plain_path,
 };
 use crate::{
@@ -248,6 +251,11 @@ impl Repository {
             }
         };
         let status = ask("status").args(["--porcelain", "-z", "--no-renames", untracked]);
+        let revealed = self.reveal_in_submodule((git_dir, place), ask)?;
+        let status = match &revealed {
+            Some(index) => status.env("GIT_INDEX_FILE", &index.path),
+            None => status,
+        };
         for record in status.stdout()?.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
             found.add(record);
             found.add_path(&place.join(OsStr::from_bytes(&record[3..])));
@@ -265,6 +273,23 @@ impl Repository {
             }
         }
         Ok(())
+    }
+
+    /// A copy of a submodule's index in which no file is marked `assume-unchanged` or `skip-worktree`, so that git looks at
+    /// all files that are there; `None` if its index has no such marks.
+    fn reveal_in_submodule(
+        &self,
+        (git_dir, place): (&Path, &Path),
+        ask: impl Fn(&'static str) -> GitCommand,
+    ) -> Result<Option<IndexFile>, GitError> {
+        let own = git_dir.join("index");
+        let hidden = HiddenReader::of(Some(&own), self.format, || ask("ls-files")).finish(place)?;
+        if hidden.is_empty() {
+            return Ok(None);
+        }
+        let index = self.copy_index(&own, "submodule")?;
+        clear_marks(&hidden, || ask("update-index").env("GIT_INDEX_FILE", &index.path))?;
+        Ok(Some(index))
     }
 
     /// The submodules of a commit.

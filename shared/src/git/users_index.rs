@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     GitError, Repository, TreeChange, UsersCheckout,
-    command::checked,
+    hidden_files::clear_marks,
     index_format::{HiddenEntry, find_hidden},
     locks,
     saved_checkout::named,
@@ -117,14 +117,7 @@ fn clear(
     if at.is_index_held() {
         return Err(locks::held(&at.git_dir.join("index.lock")));
     }
-    let names: Vec<u8> = paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
-    at.write_index(|index| {
-        for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
-            let command = index.of(at.change("update-index")).dir(at.top()).args([mark, "-z", "--stdin"]);
-            checked("update-index", command.finish_with(&names)?)?;
-        }
-        Ok(())
-    })
+    at.write_index(|index| clear_marks(paths, || index.of(at.change("update-index")).dir(at.top())))
 }
 
 /// Whether the run works in the checkout that it was started in.

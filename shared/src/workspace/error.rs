@@ -67,7 +67,15 @@ impl Explain for WorkspaceError {
             Self::Remote(error) => error.exit(),
             Self::History(error) => error.exit(),
             Self::Session(error) => error.exit(),
-            Self::NowhereToPush { .. }
+            // The configuration names something that cannot be used.
+            Self::Missing { .. }
+            | Self::NotCloned { .. }
+            | Self::Dangling { .. }
+            | Self::NoRepository { .. }
+            | Self::Bare { .. }
+            | Self::NoRemote { .. }
+            | Self::NoBranch { .. }
+            | Self::NowhereToPush { .. }
             | Self::Unknown { .. }
             | Self::Wrong { .. }
             | Self::SamePath { .. } => Exit::No,

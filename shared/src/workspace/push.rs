@@ -10,6 +10,9 @@ use crate::{
 const SESSIONS: &str = "refs/arborist/sessions/";
 const TRANSCRIPTS: &str = "refs/arborist/transcripts/";
 
+/// What to do about a ref that a remote accepted and does not have.
+const SEE_HOOKS: &str = "; see its hooks there, such as post-receive";
+
 /// Selects what is pushed from a repository.
 #[derive(Debug, Clone)]
 pub struct PushSet {
@@ -199,12 +202,39 @@ impl Workspace {
         if missing.is_empty() {
             return Ok(PushResult { remote, ..PushResult::default() });
         }
-        let rows = repository.push_refs((&remote, &missing), &self.network)?;
+        let mut rows = repository.push_refs((&remote, &missing), &self.network)?;
+        self.read_back((repository, &remote), &missing, &mut rows)?;
         let (refused, taken): (Vec<Pushed>, Vec<Pushed>) =
             rows.into_iter().partition(|row| row.refused.is_some());
         let is_taken = |push: &Push| taken.iter().any(|row| row.name == push.name);
         let pushed: Vec<Push> = missing.into_iter().filter(is_taken).collect();
         tracking::remember(repository, section, &pushed)?;
         Ok(PushResult { remote, pushed, refused })
+    }
+
+    /// Asks the remote for the refs that it accepted, and marks those as refused that it does not have: a hook there may
+    /// have removed or replaced them after the push.
+    fn read_back(
+        &self,
+        (repository, remote): (&Repository, &str),
+        pushes: &[Push],
+        rows: &mut [Pushed],
+    ) -> Result<(), WorkspaceError> {
+        let taken: Vec<&mut Pushed> = rows.iter_mut().filter(|row| row.refused.is_none()).collect();
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = taken.iter().map(|row| row.name.as_str()).collect();
+        let there = repository.list_remote_refs((remote, &names), &self.network)?;
+        for row in taken {
+            let Some(push) = pushes.iter().find(|push| push.name == row.name) else { continue };
+            let found = there.iter().find(|(name, _)| *name == row.name).map(|(_, target)| *target);
+            row.refused = match found {
+                Some(found) if found == push.target => None,
+                Some(found) => Some(format!("it is at {} there after the push{SEE_HOOKS}", found.short())),
+                None => Some(format!("it is not there after the push{SEE_HOOKS}")),
+            };
+        }
+        Ok(())
     }
 }

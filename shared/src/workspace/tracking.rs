@@ -65,8 +65,12 @@ pub(super) fn count_unpushed(
     let command = repository.git("rev-list").arg("--count").args(tips.iter().map(ToString::to_string));
     // Only tracked branches count, not records: records have commits of branches as parents, and would hide commits
     // that are on no branch of the remote.
-    let command = command.arg("--not").arg(format!("--glob={}heads/*", prefix(&section.name)));
-    let printed = command.arg(format!("--glob=refs/remotes/{remotes}/*")).stdout()?;
+    let tracked = [format!("{}heads/", prefix(&section.name)), format!("refs/remotes/{remotes}/")];
+    let command = command.arg("--not").args(tracked.iter().map(|prefix| format!("--glob={prefix}*")));
+    let printed = command.stdout().or_else(|_| {
+        let is_tracked = |name: &str| tracked.iter().any(|prefix| name.starts_with(prefix.as_str()));
+        repository.list_unheld(&["--count"], tips, is_tracked)
+    })?;
     let text = String::from_utf8_lossy(&printed);
     let strange = || GitError::UnexpectedOutput { command: "rev-list".into(), what: text.trim().to_owned() };
     text.trim().parse().map_err(|_| strange().into())

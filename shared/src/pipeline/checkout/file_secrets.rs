@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    agent::redact::Secrets,
+    agent::redact::{Redactor, Secrets},
     git::{GitError, Repository, TreeChange},
     name::Oid,
     pipeline::checkout::{
@@ -65,6 +65,15 @@ impl FileSecrets {
     fn find(&self, repository: &Repository, changes: &[TreeChange]) -> Result<Vec<SecretFile>, GitError> {
         let mut found = Vec::new();
         for change in changes {
+            // The name is in the record of the session, too.
+            let named = self.secrets.describe_in(&change.path);
+            if change.before.is_none() && !named.is_empty() {
+                let named: Vec<&str> = named.iter().map(String::as_str).collect();
+                let shown = Redactor::redact(&self.secrets, &change.shown());
+                let message = format!("it wrote {} into the name of a file: {shown}", named.join(" and "));
+                found.push(SecretFile { change: change.clone(), message });
+                continue;
+            }
             let after = self.describe(repository, change.after)?;
             if after.is_empty() {
                 continue;
@@ -85,8 +94,14 @@ impl FileSecrets {
         side: Option<(u32, Oid)>,
     ) -> Result<BTreeSet<String>, GitError> {
         let Some((_, blob)) = side else { return Ok(BTreeSet::new()) };
-        let content = repository.find_blob(blob)?.unwrap_or_default();
-        Ok(self.secrets.describe_in(&content))
+        let mut content = repository.find_blob(blob)?.unwrap_or_default();
+        let mut described = self.secrets.describe_in(&content);
+        // In UTF-16, every other byte of plain text is zero.
+        if memchr::memchr(0, &content).is_some() {
+            content.retain(|byte| *byte != 0);
+            described.extend(self.secrets.describe_in(&content));
+        }
+        Ok(described)
     }
 }
 
