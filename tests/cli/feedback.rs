@@ -164,7 +164,7 @@ fn an_attempt_in_a_lane_after_a_reset_knows_the_failures_before_it() {
         for (prompts, words) in [(1, "after the reset"), (2, "after the second reset")] {
             repo.wait(60);
             repo.arborist(reset).succeeds();
-            repo.write("output", &format!("{words}\n"));
+            repo.write("output", format!("{words}\n"));
             repo.commit("other output\n");
             repo.arborist(run).exits(1);
             let prompt = repo.prompt(prompts);
