@@ -41,7 +41,7 @@ fn the_next_attempt_is_told_the_failed_tests_with_their_messages() {
     assert_eq!(
         feedback.trim_end(),
         format!(
-            "--- Previous test failure ---\n'./test.sh' failed with exit code 3\nFailed tests:\ncreates user\n      message: no such column email\nAll of the output is in {}",
+            "--- Previous test failure ---\n'./test.sh' failed with exit code 3\nFailed tests:\ncreates user\n      message: no such column email\nThe complete output is in {}",
             repo.path(&log).display()
         )
     );

@@ -26,7 +26,7 @@ const DEEDS: [(&str, &str); 4] = [
 fn what_a_reviewer_changed_is_put_back_and_it_is_asked_again() {
     for ((deed, words), place) in pairs(&DEEDS, &[[].as_slice(), &["--isolate"]]) {
         let repo = repo(deed);
-        repo.arborist(["gardener"].iter().chain(place)).succeeds().err("called again").err(words);
+        repo.arborist(["gardener"].iter().chain(place)).succeeds().err("trying again").err(words);
         assert_eq!(repo.calls(), 3, "{deed}: one who works, two reviews");
         let files = repo.git(["ls-tree", "--name-only", "HEAD"]).answer();
         assert_eq!(files, "kept.txt\nspec\ntask-tree.json\nwork.txt", "{deed}");

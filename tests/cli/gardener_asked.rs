@@ -30,7 +30,7 @@ fn what_is_finished_stays_queued_until_somebody_lands_it() {
         .out("3 did not land (T001, T002, T003), 1 left (T004)")
         .out("T001: it is queued, and merge.auto is off")
         .out("waits for T001")
-        .out("next   git arborist merge run");
+        .out("next       git arborist merge run");
     assert_eq!(repo.git(["ls-files", "T*.txt"]).answer(), "", "nothing has landed");
     repo.arborist(["state", "--exit-code", "T001"]).exits(1).out("not landed");
     let calls = repo.calls();

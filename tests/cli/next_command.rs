@@ -50,7 +50,7 @@ fn a_conflict_is_resolved_with_what_is_printed() {
     let repo = TestRepo::planned("tasks.md", TWO, clash);
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
     let said = repo.arborist(["gardener", "--jobs", "2"]).exits(2);
-    let said = said.out("next   git arborist merge resolve T00").out("1 of 2 done");
+    let said = said.out("next       git arborist merge resolve T00").out("1 of 2 done");
     let said = said.err("it conflicts with main in same.txt");
     let task = if said.stdout().contains("merge resolve T001") { "T001" } else { "T002" };
     assert_eq!(fact(&repo, task, "state").unwrap(), "complete, but not landed");
@@ -67,7 +67,7 @@ fn a_failed_gate_and_its_commands_are_named() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.git(["config", "arborist.merge.gates.lint.command", "! test -e T002.txt"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2", "--yes"]).exits(1);
-    assert!(fact(&repo, "T002", "why").unwrap().starts_with("the gate 'lint' failed, see "));
+    assert!(fact(&repo, "T002", "why").unwrap().starts_with("the gate 'lint' failed (log: "));
     type_next(&repo, "T002").exits(1).err("git arborist worktree add T002");
     repo.arborist(["merge", "run"]).exits(1).err("after a fix, run: git arborist merge retry T002");
 }

@@ -230,7 +230,7 @@ fn ids_are_given_to_boxes_that_have_none() {
     repo.arborist(["plan"]).succeeds().out("[ ] first first\n[x] second second  (waits for first)\n");
     repo.arborist(["plan", "--assign-ids"]).succeeds().out("tasks.md:2: T001\ntasks.md:3: T002\n");
     assert_eq!(repo.read("tasks.md"), "# Plan\n- [ ] T001 first\n- [x] T002 second\n");
-    repo.arborist(["plan"]).succeeds().out("2 tasks in 0 phases: 1 done, 1 to do");
+    repo.arborist(["plan"]).succeeds().out("2 tasks: 1 done, 1 to do");
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn an_agent_makes_the_tree_that_drives_state() {
         .silent()
         .err("robot for a plan, call 1 of at most 3")
         .err("wrote task-tree.json")
-        .err("2 tasks in 0 phases: 2 to do; 2 waves (the tasks of a wave can run at the same time)")
+        .err("2 tasks: 2 to do; 2 waves (the tasks of a wave can run at the same time)")
         .never("warning");
     let tree: Value = serde_json::from_str(&repo.read("task-tree.json")).unwrap();
     assert_eq!(tree["spec_files"], serde_json::json!(["spec.md"]), "what was read, not what the reply says");

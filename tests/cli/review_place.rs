@@ -49,7 +49,7 @@ fn what_a_reviewer_does_in_its_place_is_discarded_and_does_not_count_against_it(
     let repo = repo(
         "cat .git > \"$ROOT/link\"; ls -A >> \"$ROOT/seen\"; echo more >> T1.txt; echo new > new.txt; echo y > y.log; mkdir d; echo z > d/z; rm task-tree.json; git add -A; git -c user.name=r -c user.email=r@example.com commit -qm mine",
     );
-    repo.arborist(["gardener"]).succeeds().never("called again");
+    repo.arborist(["gardener"]).succeeds().never("trying again");
     assert_eq!(repo.calls(), 4, "two who work, two reviews");
     let seen = noted(&repo, "seen");
     assert!(!seen.contains("new.txt") && !seen.contains("y.log") && !seen.contains("d\n"), "{seen}");

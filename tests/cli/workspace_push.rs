@@ -182,8 +182,8 @@ fn a_remote_that_vanishes_in_mid_run_costs_a_warning_and_no_work() {
         .agent(&WORKER.replace("echo x >", "mv \"$ROOT/backend.git\" \"$ROOT/gone\" 2>/dev/null; echo x >"));
     let run = workspace.arborist(["gardener", "-v"]).succeeds().err("warning: 'backend' was not pushed");
     let run =
-        run.out("  unpushed backend: the last push failed\n").out("  next   git arborist workspace push\n");
-    let run = run.err("  pushed web: ").out("  merge  in backend: git merge ");
+        run.out("  unpushed backend: the last push failed\n").out("  next     git arborist workspace push\n");
+    let run = run.err("  pushed web: ").out("  merge    in backend: git merge ");
     assert_eq!(run.stderr().matches("was not pushed").count(), 1, "said once: {}", run.stderr());
     workspace
         .arborist(["state", "--exit-code"])

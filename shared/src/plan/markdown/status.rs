@@ -32,7 +32,7 @@ pub(super) fn is_status_label(label: &str) -> bool {
 /// What a status in words means, in the languages that people use.
 pub(super) fn status_mark(status: &str) -> Mark {
     /// Also words that have one of those for "done" in them.
-    const TODO: &[&str] = &[
+    const OPEN: &[&str] = &[
         "not ",
         "todo",
         "to do",
@@ -173,10 +173,10 @@ pub(super) fn status_mark(status: &str) -> Mark {
     ];
     const BLOCKED: &[&str] =
         &["blocked", "⛔", "blockiert", "bloqué", "bloquead", "阻塞", "ブロック", "차단", "заблок", "zablok"];
-    const TODO_STARTS: &[&str] = &["open", "no ", "non ", "pas ", "sin ", "noch "];
+    const OPEN_STARTS: &[&str] = &["open", "no ", "non ", "pas ", "sin ", "noch "];
     let lower = status.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    if says(TODO) || TODO_STARTS.iter().any(|start| lower.starts_with(start)) {
+    if says(OPEN) || OPEN_STARTS.iter().any(|start| lower.starts_with(start)) {
         Mark::Todo
     } else if says(PARTIAL) {
         Mark::Partial
