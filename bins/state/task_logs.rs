@@ -7,7 +7,7 @@ use std::{
 
 use arborist_core::{
     git::Repository,
-    history::{Event, Run},
+    history::{Event, Run, TaskHistory},
     message::{Key, Status, Step, one_line},
     name::TaskId,
     record::StepLog,
@@ -62,7 +62,8 @@ impl TaskLogs {
         let name =
             |log: &StepLog| log.path.file_name().map(|name| format!("{folder}/{}", name.to_string_lossy()));
         let implement = logs.iter().rfind(|log| log.step == Step::Implement);
-        let unfinished = logs.last().filter(|log| is_unfinished(repository, run, (task, log), name(log)));
+        let unfinished =
+            logs.last().filter(|log| is_unfinished(repository, run, (task, log), name(log).as_deref()));
         let unfinished = unfinished.and_then(|log| {
             Some(UnfinishedStep { step: log.step, log: name(log)?, said: last_line(&log.path) })
         });
@@ -76,12 +77,12 @@ fn is_unfinished(
     repository: &Repository,
     run: &Run,
     (task, log): (&TaskId, &StepLog),
-    name: Option<String>,
+    name: Option<&str>,
 ) -> bool {
-    let current = run.find(task).map(|history| history.current()).unwrap_or_default();
+    let current = run.find(task).map(TaskHistory::current).unwrap_or_default();
     match (log.step, current.last().map(Event::status)) {
         (Step::Review, Some(Status::TestPass)) => {
-            !current.iter().any(|event| event.trailers.get(Key::ReviewLog) == name.as_deref())
+            !current.iter().any(|event| event.trailers.get(Key::ReviewLog) == name)
         }
         (Step::Implement, Some(Status::TestFail | Status::ReviewRejected)) => true,
         // The log may be from an earlier run.

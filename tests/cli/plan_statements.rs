@@ -1871,7 +1871,7 @@ fn sections_of_modules_run_in_parallel_where_the_plan_says_so_of_modules() {
 fn tests_are_the_reason_to_wait_only_where_there_are_tests() {
     let repo = TestRepo::init();
     let explain = |titles: [&str; 3]| {
-        repo.write("tasks.md", &sections_with(titles, ""));
+        repo.write("tasks.md", sections_with(titles, ""));
         repo.arborist(["plan", "--explain", "T003", "tasks.md"]).succeeds()
     };
     explain(["Implementation - A", "Implementation - B", "C"]).out("the sections of a phase run in order");
@@ -1955,7 +1955,7 @@ fn core_tasks_do_not_wait_for_starred_ones_that_do_not_block() {
 fn a_file_that_is_only_cited_may_be_read_by_tasks_at_once() {
     let repo = TestRepo::init();
     let check = |first: &str, second: &str| {
-        repo.write("tasks.md", &format!("## Phase 1\n- [ ] T001 [P] {first}\n- [ ] T002 [P] {second}\n"));
+        repo.write("tasks.md", format!("## Phase 1\n- [ ] T001 [P] {first}\n- [ ] T002 [P] {second}\n"));
         repo.arborist(["plan", "--check", "tasks.md"]).succeeds()
     };
     for (first, second) in [

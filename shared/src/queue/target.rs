@@ -236,7 +236,7 @@ impl<'a> Target<'a> {
             Some(place) if is_in_operation(place) => {
                 format!("git{at} merge --ff-only --no-overwrite-ignore {}", self.into.landing_ref())
             }
-            Some(_) => land_after_stash(&at, &self.into),
+            Some(_) => land_after_stash(&at, self.into),
             None => "git arborist merge run".into(),
         };
         Parking { why, command }

@@ -329,26 +329,32 @@ fn priority_at<'a>(clause: &[Token<'a>], at: usize) -> Option<(Name<'a>, usize)>
     is_meant.then(|| (Name::Priority(word(stories + 2)), stories + 4))
 }
 
+/// How a name for all of something begins.
+const ALL_WORDS: [&str; 11] =
+    ["all", "any", "every", "each", "toutes", "todas", "las", "les", "wszystkie", "historias", "histórias"];
+
+/// What "all user story …" may go on with and still mean all of them.
+const STORY_WORK: [&str; 6] =
+    ["entities", "work", "implementations", "implementation", "features", "components"];
+
+const FEATURES_DONE: [&str; 12] = [
+    "being",
+    "are",
+    "is",
+    "to",
+    "complete",
+    "completed",
+    "done",
+    "finished",
+    "deseadas",
+    "desejadas",
+    "souhaitées",
+    "completas",
+];
+
 /// "all user stories", "every story", "all previous phases", "everything", and "all" alone.
 fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, usize)> {
     const LONGEST: usize = 6;
-    /// What "all user story …" may go on with and still mean all of them.
-    const STORY_WORK: [&str; 6] =
-        ["entities", "work", "implementations", "implementation", "features", "components"];
-    const FEATURES_DONE: [&str; 12] = [
-        "being",
-        "are",
-        "is",
-        "to",
-        "complete",
-        "completed",
-        "done",
-        "finished",
-        "deseadas",
-        "desejadas",
-        "souhaitées",
-        "completas",
-    ];
     let is_cjk_all = (word.starts_with("所有") || word.starts_with("全部")) && word.ends_with("故事");
     if is_cjk_all || word == "すべてのユーザーストーリー" {
         return Some((Name::AllStories, at + 1));
@@ -380,20 +386,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     if lower == "all" && is_alone {
         return Some((Name::AllBefore, at + 1));
     }
-    let is_all = matches!(
-        lower.as_str(),
-        "all"
-            | "any"
-            | "every"
-            | "each"
-            | "toutes"
-            | "todas"
-            | "las"
-            | "les"
-            | "wszystkie"
-            | "historias"
-            | "histórias"
-    );
+    let is_all = ALL_WORDS.contains(&lower.as_str());
     let is_previous = matches!(lower.as_str(), "previous" | "prior" | "earlier" | "preceding");
     // "P1 stories" and "P1 user stories" are some of them, and which ones cannot be read.
     let is_priority = |token: Option<&Token<'_>>| {

@@ -54,97 +54,103 @@ fn is_document(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
 }
 
+/// Words right before a file that is cited.
+const BEFORE: [&str; 40] = [
+    "per",
+    "according to",
+    "as defined in",
+    "as specified in",
+    "as described in",
+    "as documented in",
+    "defined in",
+    "specified in",
+    "described in",
+    "based on",
+    "following",
+    "matching",
+    "matches",
+    "against",
+    "ref",
+    "refs",
+    "reference",
+    "cf.",
+    "cf",
+    "gemäß",
+    "laut",
+    "selon",
+    "conformément à",
+    "según",
+    "conforme",
+    "segundo",
+    "de acordo com",
+    "de acuerdo con",
+    "согласно",
+    "см.",
+    "zgodnie z",
+    "według",
+    "wg",
+    "根据",
+    "根據",
+    "按照",
+    "依据",
+    "参照",
+    "参考",
+    "参见",
+];
+
+const BEHIND: [&str; 10] =
+    ["に従", "に基づ", "を参照", "参照", "に準拠", "에 따라", "에 따른", "참조", "참고", "를 참조"];
+
+/// Labels of lines that list what to read.
+const LABELS: [&str; 20] = [
+    "spec reference",
+    "spec references",
+    "spec ref",
+    "spec",
+    "reference",
+    "references",
+    "refs",
+    "see also",
+    "referenz",
+    "referenzen",
+    "référence",
+    "références",
+    "referencia",
+    "referencias",
+    "referência",
+    "referências",
+    "参考",
+    "参照",
+    "참조",
+    "ссылки",
+];
+
+/// Words that begin a list of what is cited.
+const OPENING: [&str; 15] = [
+    "per ",
+    "according to ",
+    "as defined in ",
+    "as specified in ",
+    "as described in ",
+    "based on ",
+    "gemäß ",
+    "laut ",
+    "selon ",
+    "según ",
+    "conforme ",
+    "согласно ",
+    "zgodnie z ",
+    "według ",
+    "根据",
+];
+
+/// Documents of spec-kit that tasks work from.
+const SOURCES: [&str; 5] = ["research.md", "quickstart.md", "spec.md", "data-model.md", "plan.md"];
+
+const DRESS: [char; 9] = ['`', '(', '（', '[', '*', '_', '"', '\'', ' '];
+
 /// Whether the path at a place of a line in lower case is only read there.
 fn is_cited(line: &str, at: usize, path: &str) -> bool {
-    /// Words right before a file that is cited.
-    const BEFORE: [&str; 40] = [
-        "per",
-        "according to",
-        "as defined in",
-        "as specified in",
-        "as described in",
-        "as documented in",
-        "defined in",
-        "specified in",
-        "described in",
-        "based on",
-        "following",
-        "matching",
-        "matches",
-        "against",
-        "ref",
-        "refs",
-        "reference",
-        "cf.",
-        "cf",
-        "gemäß",
-        "laut",
-        "selon",
-        "conformément à",
-        "según",
-        "conforme",
-        "segundo",
-        "de acordo com",
-        "de acuerdo con",
-        "согласно",
-        "см.",
-        "zgodnie z",
-        "według",
-        "wg",
-        "根据",
-        "根據",
-        "按照",
-        "依据",
-        "参照",
-        "参考",
-        "参见",
-    ];
-    const BEHIND: [&str; 10] =
-        ["に従", "に基づ", "を参照", "参照", "に準拠", "에 따라", "에 따른", "참조", "참고", "를 참조"];
-    /// Labels of lines that list what to read.
-    const LABELS: [&str; 20] = [
-        "spec reference",
-        "spec references",
-        "spec ref",
-        "spec",
-        "reference",
-        "references",
-        "refs",
-        "see also",
-        "referenz",
-        "referenzen",
-        "référence",
-        "références",
-        "referencia",
-        "referencias",
-        "referência",
-        "referências",
-        "参考",
-        "参照",
-        "참조",
-        "ссылки",
-    ];
-    /// Words that begin a list of what is cited.
-    const OPENING: [&str; 15] = [
-        "per ",
-        "according to ",
-        "as defined in ",
-        "as specified in ",
-        "as described in ",
-        "based on ",
-        "gemäß ",
-        "laut ",
-        "selon ",
-        "según ",
-        "conforme ",
-        "согласно ",
-        "zgodnie z ",
-        "według ",
-        "根据",
-    ];
-    /// Documents of spec-kit that tasks work from.
-    const SOURCES: [&str; 5] = ["research.md", "quickstart.md", "spec.md", "data-model.md", "plan.md"];
-    const DRESS: [char; 9] = ['`', '(', '（', '[', '*', '_', '"', '\'', ' '];
     let label =
         line.trim_start_matches(['-', '*', '_', '>', ' ']).split_once([':', '：']).map(|(label, _)| label);
     if label.is_some_and(|label| LABELS.contains(&label.trim_matches(['*', '_', ' ']))) {
@@ -159,7 +165,7 @@ fn is_cited(line: &str, at: usize, path: &str) -> bool {
         let rest = before.strip_suffix(*words);
         rest.is_some_and(|rest| words.starts_with(is_cjk) || !rest.ends_with(char::is_alphanumeric))
     };
-    if BEFORE.iter().any(|words| ends(words)) {
+    if BEFORE.iter().any(ends) {
         return true;
     }
     // "per FR-006 and `data-model.md`".
