@@ -198,7 +198,7 @@ fn a_run_that_goes_on_with_another_test_command_has_a_new_baseline() {
         let main = repo.git(["rev-parse", "main"]).answer();
         let other = counted(&repo, "exit 7");
         repo.arborist(place.iter().chain(&["--test-command", &other])).exits(1).shows();
-        assert_eq!((repo.calls(), runs(&repo)), (calls, before + 1), "{place:?}: nobody is paid");
+        assert_eq!((repo.calls(), runs(&repo)), (calls, before + 1), "{place:?}: no agent was started");
         assert_eq!(repo.git(["rev-parse", "main"]).answer(), main, "{place:?}");
         repo.arborist(place.iter().chain(&["--test-command", &first])).succeeds();
     }

@@ -166,7 +166,7 @@ fn a_baseline_that_changes_what_belongs_to_the_run_stops_it_and_has_changed_noth
         let args = [args, &["--allow-red"][..]].concat();
         let run = repo.arborist(args.iter().copied());
         assert_eq!(run.code(), 1, "{deed} {args:?}: {}", run.report());
-        assert_eq!(repo.calls(), 0, "{deed} {args:?}: nobody is paid");
+        assert_eq!(repo.calls(), 0, "{deed} {args:?}: no agent was started");
         assert_eq!(owned(&repo), before, "{deed} {args:?}");
         if is_kept {
             assert!(!refs(&repo, "refs/arborist/saved").is_empty(), "{deed} {args:?}");

@@ -80,9 +80,10 @@ fn the_first_signal_asks_and_the_run_ends_in_order() {
 #[test]
 fn one_press_that_arrives_twice_is_one_and_a_second_press_ends_all_at_once() {
     let dir = tempfile::tempdir().unwrap();
-    let script = "trap 'echo asked' TERM INT; while :; do echo x >> pulse; sleep 0.02; done";
+    // It prints when it is ready to be asked, not before.
+    let script = "trap 'echo asked' TERM INT; echo; while :; do echo x >> pulse; sleep 0.02; done";
     let start = Instant::now();
-    let mut driver = Driver::start(dir.path(), &format!("echo; {script}"));
+    let mut driver = Driver::start(dir.path(), script);
     driver.send_twice("-INT");
     driver.await_line("asked");
     thread::sleep(interrupt::REPEAT_WINDOW * 2);

@@ -139,26 +139,26 @@ fn surrounded() {
 
 #[test]
 fn a_program_that_hangs_is_ended_in_time() {
-    let limits = Limits { whole: Some(ms(300)), ..Limits::default() };
+    let limits = Limits { whole: Some(ms(1500)), grace: LONG, ..Limits::default() };
     let start = Instant::now();
     let outcome = Supervised::new(shell("trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done"))
         .limits(limits)
         .run(|_| {});
-    assert!(matches!(outcome.ending, Ending::TimedOut { after } if after == ms(300)));
+    assert!(matches!(outcome.ending, Ending::TimedOut { after } if after == ms(1500)));
     assert_eq!(outcome.stdout.text, "bye\n", "it was asked, and heard to its end");
-    assert!(start.elapsed() < ms(4500), "it was not waited for longer than it took");
+    assert!(start.elapsed() < LONG, "the grace was not waited for");
 }
 
 #[test]
 fn a_program_that_ignores_term_is_killed_after_the_grace() {
-    let limits = Limits { whole: Some(ms(200)), grace: ms(300), ..Limits::default() };
+    let limits = Limits { whole: Some(ms(1000)), grace: ms(300), ..Limits::default() };
     let start = Instant::now();
     let outcome = Supervised::new(shell("trap '' TERM; sleep 100 & while :; do sleep 1; done"))
         .limits(limits)
         .run(|_| {});
     assert!(matches!(outcome.ending, Ending::TimedOut { .. }));
     assert!(outcome.survivors.is_empty());
-    assert!(start.elapsed() >= ms(500) && start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() >= ms(1300) && start.elapsed() < LONG);
 }
 
 #[test]

@@ -34,7 +34,6 @@ mod release;
 mod section;
 mod sentences;
 mod settle;
-mod spoken_phases;
 mod stated;
 mod status;
 mod table;

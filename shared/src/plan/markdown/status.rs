@@ -29,7 +29,7 @@ pub(super) fn is_status_label(label: &str) -> bool {
     LABELS.contains(&label.trim_matches(['*', '_', ' ']).to_lowercase().as_str())
 }
 
-/// Also words that have one of those for "done" in them.
+/// Parts of words for "not done yet". They are looked for first, because some contain a word for "done", as "unfinished" does.
 const OPEN: &[&str] = &[
     "not ",
     "todo",
@@ -79,6 +79,7 @@ const OPEN: &[&str] = &[
     "planowan",
 ];
 
+/// Parts of words for work that has begun.
 const PARTIAL: &[&str] = &[
     "progress",
     "partial",
@@ -110,6 +111,7 @@ const PARTIAL: &[&str] = &[
     "częściow",
 ];
 
+/// Parts of words for work that is done.
 const DONE: &[&str] = &[
     "✅",
     "✓",
@@ -150,6 +152,7 @@ const DONE: &[&str] = &[
     "wykonan",
 ];
 
+/// Parts of words for work that nobody will do.
 const SKIPPED: &[&str] = &[
     "skip",
     "dropped",
@@ -173,9 +176,11 @@ const SKIPPED: &[&str] = &[
     "pominięt",
 ];
 
+/// Parts of words for work that waits for something else.
 const BLOCKED: &[&str] =
     &["blocked", "⛔", "blockiert", "bloqué", "bloquead", "阻塞", "ブロック", "차단", "заблок", "zablok"];
 
+/// Words for "not done yet" that mean this only at the start.
 const OPEN_STARTS: &[&str] = &["open", "no ", "non ", "pas ", "sin ", "noch "];
 
 /// What a status in words means, in the languages that people use.

@@ -424,7 +424,7 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
     let hooks = hooks.filter_map(|hooks| counterpart(repository, &safe_files::resolved(hooks)));
     items.extend(hooks.flat_map(|hooks| hook_items(top, hooks)));
     let of_others = NamedFiles::find_of_others(repository);
-    // Files that only the configuration of another repository includes are restored here and nowhere else.
+    // Files that only the configuration of another repository includes are in no other guard's list.
     let real_top = safe_files::resolved(top);
     let here = |file: &Path| {
         let inner = file.strip_prefix(&real_top).ok().filter(|inner| !inner.starts_with(".git"));
