@@ -129,6 +129,9 @@ impl<'a> Gardener<'a> {
                     self.look_at_target(&mut course);
                     break;
                 }
+                if course.is_idle() {
+                    self.look_soon(&mut course);
+                }
                 self.tell_notices();
                 match next_report(&reports, &mut course) {
                     None => {}

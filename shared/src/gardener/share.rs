@@ -30,6 +30,11 @@ use crate::{
 const MAX_FAILURES: u32 = 20;
 /// How many looks a finished task waits for its own worker to land it, before another worker does.
 const PATIENCE: u32 = 4;
+/// How long a worker that has nothing to do waits between two looks at the others, for each of them. All of them
+/// together then look ten times a second. GitHub recommends at most fifteen reads a second.
+const IDLE_INTERVAL: Duration = Duration::from_millis(100);
+/// The shortest time between two looks of a worker that has nothing to do.
+const MIN_IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// How often this worker tries to land a task that has to wait.
 const MAX_TRIES: u32 = 10;
 
@@ -39,6 +44,8 @@ pub(super) struct Shared {
     outlook: Outlook,
     /// When to look at them again.
     pub(super) look_at: Option<Instant>,
+    /// The most tasks that others had at the same time.
+    most_taken: u32,
     /// Tasks that are finished here and could not be published, because the remote was out of reach.
     unpublished: Vec<CompletedTask>,
     /// How often in a row the remote was out of reach.
@@ -90,6 +97,14 @@ impl<'a> Gardener<'a> {
         }
     }
 
+    /// Looks at others more often while this worker has nothing to do but to wait for them.
+    pub(super) fn look_soon(&self, course: &mut RunProgress<'_, 'a, '_>) {
+        let Some((_, interval)) = self.shared().filter(|_| course.shared.failures == 0) else { return };
+        let idle = IDLE_INTERVAL.saturating_mul(course.shared.most_taken).max(MIN_IDLE_INTERVAL).min(interval);
+        let soon = Instant::now() + idle;
+        course.shared.look_at = Some(course.shared.look_at.map_or(soon, |at| at.min(soon)));
+    }
+
     /// Applies what others have done.
     fn apply(&mut self, course: &mut RunProgress<'_, 'a, '_>, outlook: Outlook) -> Result<(), GardenerError> {
         for remark in &outlook.remarks {
@@ -110,6 +125,8 @@ impl<'a> Gardener<'a> {
         let target = outlook.target;
         let has_waiting = outlook.finished.keys().any(|task| !course.ended.contains(task));
         course.shared.waited = if has_waiting { course.shared.waited + 1 } else { 0 };
+        let taken = u32::try_from(outlook.taken.len()).unwrap_or(u32::MAX);
+        course.shared.most_taken = course.shared.most_taken.max(taken);
         course.shared.outlook = outlook;
         // While this process lands, it moves the target itself.
         if course.lander.is_none() {
