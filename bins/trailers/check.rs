@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::{self, Fault, MessageReading, plain_text, read},
+    message::{self, Fault, MessageReading, plain_text, read_to_check},
 };
 use clap::Args;
 
@@ -66,7 +66,7 @@ pub(super) fn run(args: &CheckArgs, ui: &mut Ui) -> Outcome {
 impl Tally {
     fn check(&mut self, ui: &mut Ui, label: &str, text: &[u8]) {
         self.seen += 1;
-        match read(text) {
+        match read_to_check(text) {
             MessageReading::Foreign => {}
             MessageReading::Sound(_) => self.sound += 1,
             MessageReading::Unsound(faults) => {

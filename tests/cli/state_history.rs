@@ -309,3 +309,46 @@ fn a_cache_with_a_hole_hides_nothing() {
     std::fs::write(&cache, format!("{}{}", &bytes[..begin], &bytes[end + next..])).unwrap();
     assert_eq!(repo.arborist(["state", "--json"]).answer(), fresh);
 }
+
+/// The format of a run has a version, and the first commit of the run names it.
+#[test]
+fn a_run_in_a_newer_format_is_refused_and_the_present_one_is_named() {
+    let repo = TestRepo::init();
+    let base = repo.git(["rev-parse", "HEAD"]).answer();
+    let start = TaskCommit::run_start("main", "s1", &base);
+    repo.commit(start.clone().trailer("Format", "1").to_string());
+    repo.task("T1", "complete");
+    assert_eq!(state_of(&repo, "T1"), "complete");
+    repo.commit(start.trailer("Format", "2").trailer("Shape", "new").to_string());
+    repo.task("T1", "complete");
+    for command in ["state", "verify", "gardener", "worktree list"] {
+        let run = repo.arborist(command.split(' ')).exits(1);
+        let error = run.stderr();
+        assert!(error.contains("the run on 'main' was recorded in format 2"), "{command}: {error}");
+        assert!(
+            error.contains("hint: install a version of git arborist that reads format 2"),
+            "{command}: {error}"
+        );
+    }
+}
+
+/// A newer version may write trailers that this one does not know.
+#[test]
+fn a_trailer_that_is_not_known_is_ignored_here_and_reported_by_the_check() {
+    let repo = TestRepo::init();
+    repo.run_start("main", "s1");
+    for step in TaskCommit::new("T1", "complete").steps_before() {
+        repo.commit(step.trailer("Weather", "fine").to_string());
+    }
+    repo.commit(TaskCommit::new("T1", "complete").trailer("Weather", "fine").to_string());
+    assert_eq!(state_of(&repo, "T1"), "complete");
+    let check = repo.arborist(["trailers", "check", "HEAD"]).exits(1);
+    assert!(
+        check.stdout().contains("'Arborist-Weather' is not a trailer of git arborist"),
+        "{}",
+        check.stdout()
+    );
+    // git reads this key as ours, so it contradicts the other one.
+    repo.commit(TaskCommit::new("T2", "failed").to_string() + "arborist-result: pass\n");
+    assert!(repo.arborist(["state", "--json", "T2"]).code() != 0);
+}

@@ -100,7 +100,8 @@ impl<'a> Gardener<'a> {
     /// Looks at others more often while this worker has nothing to do but to wait for them.
     pub(super) fn look_soon(&self, course: &mut RunProgress<'_, 'a, '_>) {
         let Some((_, interval)) = self.shared().filter(|_| course.shared.failures == 0) else { return };
-        let idle = IDLE_INTERVAL.saturating_mul(course.shared.most_taken).max(MIN_IDLE_INTERVAL).min(interval);
+        let idle =
+            IDLE_INTERVAL.saturating_mul(course.shared.most_taken).max(MIN_IDLE_INTERVAL).min(interval);
         let soon = Instant::now() + idle;
         course.shared.look_at = Some(course.shared.look_at.map_or(soon, |at| at.min(soon)));
     }

@@ -3,7 +3,7 @@
 use crate::{
     gardener::GardenerError,
     git::{GitError, Repository, TreeChange, changed_lines},
-    history::Run,
+    history::{Run, RunStart},
     message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers, counted},
     name::{Oid, SessionId, TaskId, digest},
     plan::Plan,
@@ -77,6 +77,7 @@ fn write_first(
     let base = recorder.head();
     let (mut trailers, tree, added) = freeze(recorder, plan)?;
     let _ = trailers.set(Key::Base, base.to_string());
+    let _ = trailers.set(Key::Format, RunStart::FORMAT.to_string());
     if let Some(session) = replays {
         let _ = trailers.set(Key::Replays, session.as_str());
     }

@@ -45,6 +45,17 @@ pub enum HistoryError {
         /// Whether commits of the run are here, so that it must have begun.
         has_begun: bool,
     },
+    /// A newer version of git arborist has written the run.
+    #[error(
+        "the run on '{branch}' was recorded in format {format}, and this version of git arborist reads format {} only",
+        RunStart::FORMAT
+    )]
+    Newer {
+        /// The branch of the run.
+        branch: BranchName,
+        /// Its format.
+        format: u32,
+    },
     /// The plan was changed on two sides that were then merged.
     #[error("the plan was changed on two sides of a merge, by {} and {}", commits[0].short(), commits[1].short())]
     ForkedPlan {
@@ -64,6 +75,7 @@ impl Explain for HistoryError {
         match self {
             Self::Git(error) => error.exit(),
             Self::Detached | Self::Shallow { .. } => Exit::Fatal,
+            Self::Newer { .. } => Exit::No,
             Self::Renamed { .. } | Self::ForkedRun { .. } | Self::ForkedPlan { .. } => Exit::Person,
         }
     }
@@ -80,6 +92,10 @@ impl Explain for HistoryError {
                     .into(),
             ),
             Self::ForkedRun { .. } => Some("start a new run after both: git arborist gardener --new-run".into()),
+            Self::Newer { format, .. } => Some(format!(
+                "install a version of git arborist that reads format {format}; this is {}",
+                env!("CARGO_PKG_VERSION")
+            )),
             Self::ForkedPlan { .. } => Some("revert one of them".into()),
         }
     }
@@ -98,6 +114,11 @@ pub struct RunStart {
     pub plan: Option<PlanRef>,
     /// The session whose work it continues, if it is a replay.
     pub replays: Option<SessionId>,
+}
+
+impl RunStart {
+    /// The version of the format in which this version of git arborist records runs.
+    pub const FORMAT: u32 = 1;
 }
 
 /// The history of the run of a branch.
@@ -282,6 +303,10 @@ fn run_start(walk: &RunCommits, reverts: &Reverts) -> Result<Option<RunStart>, H
     let Some(session) = start.session() else {
         return Ok(None);
     };
+    let format = start.trailers.format();
+    if format > RunStart::FORMAT {
+        return Err(HistoryError::Newer { branch: start.subject.branch.clone(), format });
+    }
     let is_change = |node: &u32| {
         let event = graph.entry(*node).event();
         event

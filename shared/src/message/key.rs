@@ -51,6 +51,8 @@ keys! {
     Review = "Review",
     /// The number of the attempt, from 0.
     Retry = "Retry",
+    /// The version of the format of the run's commits. A run without it has format 1.
+    Format = "Format",
     /// The commit at which the run started.
     Base = "Base",
     /// The session that a replay started from.

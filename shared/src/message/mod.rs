@@ -28,7 +28,7 @@ pub use fault::Fault;
 pub use hidden::hidden_length_in_json;
 pub use key::Key;
 pub use nearest::{is_mistyped, misspelt, nearest};
-pub use read::{MessageReading, read};
+pub use read::{MessageReading, read, read_to_check};
 pub use status::{Status, Step};
 pub use subject::{Subject, Wording};
 pub use trailers::Trailers;

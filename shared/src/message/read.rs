@@ -29,9 +29,28 @@ const ALLOWED_AFTER: [&str; 3] = ["signed-off-by", "co-authored-by", "change-id"
 const SHORTEST_KEY: usize = "Arborist-: ".len();
 const CHERRY_PICK: &str = "(cherry picked from commit ";
 
-/// Reads a message.
+/// What an `Arborist-` trailer means that this version does not know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnknownTrailer {
+    /// Nothing: a newer version may have written it.
+    Ignored,
+    /// A typing error.
+    Fault,
+}
+
+/// Reads a message. `Arborist-` trailers that this version does not know are ignored.
 #[must_use]
 pub fn read(message: &[u8]) -> MessageReading {
+    read_with(message, UnknownTrailer::Ignored)
+}
+
+/// Reads a message to check it: `Arborist-` trailers that this version does not know are faults.
+#[must_use]
+pub fn read_to_check(message: &[u8]) -> MessageReading {
+    read_with(message, UnknownTrailer::Fault)
+}
+
+fn read_with(message: &[u8], unknown: UnknownTrailer) -> MessageReading {
     if !claims(message) {
         return MessageReading::Foreign;
     }
@@ -44,7 +63,7 @@ pub fn read(message: &[u8]) -> MessageReading {
         )]);
     }
     match std::str::from_utf8(message) {
-        Ok(text) => Reader::new(text).read(),
+        Ok(text) => Reader::new(text, unknown).read(),
         Err(error) => {
             let line = line_at(error.valid_up_to());
             MessageReading::Unsound(vec![Fault::new(
@@ -66,10 +85,11 @@ struct Reader<'a> {
     faults: Vec<Fault>,
     trailers: Trailers,
     foreign: Vec<String>,
+    unknown: UnknownTrailer,
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Self {
+    fn new(text: &'a str, unknown: UnknownTrailer) -> Self {
         let mut lines = Vec::with_capacity(32);
         let mut from = 0;
         for end in memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]) {
@@ -86,7 +106,7 @@ impl<'a> Reader<'a> {
         };
         let bytes = lines[block..].iter().map(|line| line.len().saturating_sub(SHORTEST_KEY)).sum();
         let trailers = Trailers::with_capacity(lines.len() - block, bytes);
-        Self { lines, subject, block, faults: Vec::new(), trailers, foreign: Vec::new() }
+        Self { lines, subject, block, faults: Vec::new(), trailers, foreign: Vec::new(), unknown }
     }
 
     fn fault(&mut self, line: usize, what: impl Into<String>, fix: impl Into<String>) {
@@ -198,6 +218,11 @@ impl<'a> Reader<'a> {
         if let Ok(key) = name.parse::<Key>() {
             self.take(number, key, value);
         } else if name.to_ascii_lowercase().starts_with("arborist-") {
+            // git reads 'arborist-result' as 'Arborist-Result', so another spelling is never ignored.
+            let is_known = Key::ALL.iter().any(|key| key.as_str().eq_ignore_ascii_case(name));
+            if self.unknown == UnknownTrailer::Ignored && !is_known {
+                return;
+            }
             self.fault(
                 number,
                 format!("'{}' is not a trailer of git arborist", shown(name)),

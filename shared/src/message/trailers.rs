@@ -64,6 +64,12 @@ impl Trailers {
         self.get(Key::Retry)?.parse().ok().map(Attempt)
     }
 
+    /// The version of the format of the run's commits.
+    #[must_use]
+    pub fn format(&self) -> u32 {
+        self.get(Key::Format).and_then(|format| format.parse().ok()).unwrap_or(1)
+    }
+
     /// The session of the run.
     #[must_use]
     pub fn session(&self) -> Option<SessionId> {

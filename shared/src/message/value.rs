@@ -80,6 +80,7 @@ impl Key {
             | Self::TestSkipped
             | Self::TokensIn
             | Self::TokensOut => (is_count(value, u64::MAX), "a whole number"),
+            Self::Format => (value != "0" && is_count(value, u64::from(u32::MAX)), "a whole number, from 1"),
             Self::TestRuntime | Self::Runtime => (is_decimal(value), "seconds, such as 3.2"),
             Self::Cost => (is_decimal(value), "US dollars, such as 0.05"),
             Self::Base | Self::Source => (value.parse::<Oid>().is_ok(), "a full commit id"),
