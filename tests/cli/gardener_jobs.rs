@@ -211,7 +211,7 @@ case "$prompt" in
   "Review"*) echo APPROVED ;;
   *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')
      echo "$task" >> "$task.txt"
-     if [ ! -e "$ROOT/calm" ]; then touch "$ROOT/begun-$task"; sleep 60; fi ;;
+     if [ ! -e "$ROOT/calm" ]; then touch "$ROOT/begun-$task"; sleep 600; fi ;;
 esac
 "#,
     );
@@ -219,12 +219,11 @@ esac
     let quiet = std::process::Stdio::null;
     let mut child = driver.args(["--jobs", "2"]).stdout(quiet()).stderr(quiet()).spawn().unwrap();
     let begun = |task: &str| repo.root().join(format!("begun-{task}"));
-    for _ in 0..600 {
-        if begun("T001").exists() && begun("T002").exists() {
-            break;
-        }
+    let are_begun = (0..3600).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
-    }
+        begun("T001").exists() && begun("T002").exists()
+    });
+    assert!(are_begun);
     child.kill().unwrap();
     child.wait().unwrap();
     fs::write(repo.root().join("calm"), "").unwrap();
