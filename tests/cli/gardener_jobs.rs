@@ -61,7 +61,11 @@ fn merges(repo: &TestRepo) -> usize {
 
 #[test]
 fn tasks_are_worked_on_apart_and_land_as_one_merge_each() {
-    let repo = repo(WORKER);
+    // The first four have all begun before one of them lands.
+    let work = "echo \"$task\" > \"$task.txt\"";
+    let begun =
+        "[ $task = T005 ] || until [ $(ls \"$ROOT\"/seen/*.worktree | wc -l) -ge 4 ]; do sleep 0.02; done";
+    let repo = repo(&WORKER.replace(work, &format!("{begun}\n     {work}")));
     repo.arborist(["gardener", "--jobs", "4"]).succeeds().out("5 completed");
     assert_eq!(tracked(&repo), "T001.txt T002.txt T003.txt T004.txt T005.txt");
     assert_eq!(merges(&repo), 5);

@@ -33,7 +33,7 @@ fn a_task_is_ready_or_says_what_it_waits_for() {
 
 #[test]
 fn tasks_that_were_interrupted_in_lanes_are_continued_there() {
-    let stop = format!("{BOTH}\ncase \"$prompt\" in *T001:*) kill -INT $PPID ;; esac; sleep 60");
+    let stop = format!("{BOTH}\n[ $ARBORIST_TASK != T001 ] || kill -INT $PPID; sleep 60");
     let repo = TestRepo::planned("tasks.md", TWO, &stop);
     let said =
         repo.arborist(["gardener", "--jobs", "2"]).exits(130).out("next   git arborist gardener --jobs 2");
