@@ -31,6 +31,13 @@ impl Cluster {
             eprintln!("skipped: {missing} is not installed here");
             return None;
         }
+        // Another test may take a port before the cluster has it.
+        let cluster = (0..3).find_map(|_| Self::try_start(nodes, timeout));
+        assert!(cluster.is_some(), "the cluster does not start");
+        cluster
+    }
+
+    fn try_start(nodes: u16, timeout: u16) -> Option<Self> {
         let folder = tempfile::Builder::new().prefix("ga-slurm-").tempdir_in("/tmp").unwrap();
         let mut script = Command::new("tests/slurm/cluster.sh")
             .arg(folder.path())
@@ -41,7 +48,10 @@ impl Cluster {
             .unwrap();
         let mut line = String::new();
         BufReader::new(script.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line.trim(), "ready", "the cluster does not start");
+        if line.trim() != "ready" {
+            let _ = script.wait();
+            return None;
+        }
         Some(Self { folder, script })
     }
 

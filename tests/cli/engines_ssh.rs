@@ -130,7 +130,7 @@ fn start_host(shared: &SharedPlan, server: &str, name: &'static str) -> Host {
         ]);
         let mut server = command.stdin(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(20) && server.try_wait().unwrap().is_none() {
+        while begun.elapsed() < Duration::from_secs(120) && server.try_wait().unwrap().is_none() {
             if TcpStream::connect(("127.0.0.1", port)).is_ok() {
                 return Host { name, server, port };
             }

@@ -38,8 +38,8 @@ fn what_is_saved_while_an_agent_works_passes_no_filter_of_the_agents() {
         repo.git(["config", "arborist.worktree.save-every", "1"]).succeeds();
         repo.agent(&format!(
             r#"{CANARY}
-saved() {{ git show refs/arborist/wip/main/T001/tree:T001.txt > "$ROOT/saved" 2>/dev/null; }}
-waits() {{ tries=0; while ! saved && [ $tries -lt 600 ]; do sleep 0.05; tries=$((tries+1)); done; }}
+saved() {{ git show refs/arborist/wip/main/T001/tree:T001.txt > "$ROOT/saved" 2>/dev/null && [ -s "$ROOT/saved" ]; }}
+waits() {{ tries=0; while ! saved && [ $tries -lt 2400 ]; do sleep 0.05; tries=$((tries+1)); done; }}
 case "$prompt" in Review*) echo APPROVED; exit ;; esac
 echo half > T001.txt
 canary waits

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use arborist_testkit::TestRepo;
+use arborist_testkit::{TestRepo, with_longer_limits};
 
 const PLAN: &str = r#"{"nodes": {
   "T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b"}}, "root_ids": ["T1", "T2"]}"#;
@@ -91,9 +91,13 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
 
 #[test]
 fn a_reviewer_that_hangs_is_asked_again_too() {
-    let repo = repo("work", "once hang && sleep 60; say APPROVED", "[timeouts]\nsilence = 1");
-    repo.arborist(["garden"]).succeeds().err("trying again").err("wrote nothing for 1 s");
-    assert_eq!(statuses(&repo, "T1"), DONE);
+    with_longer_limits(|silence| {
+        let settings = format!("[timeouts]\nsilence = {silence}");
+        let repo = repo("work", "once hang && sleep 600; say APPROVED", &settings);
+        let said = repo.arborist(["garden"]).succeeds().err("trying again");
+        said.err(&format!("wrote nothing for {silence} s"));
+        assert_eq!(statuses(&repo, "T1"), DONE);
+    });
 }
 
 #[test]
@@ -125,14 +129,18 @@ fn a_review_that_a_provider_keeps_from_happening_is_taken_up_where_it_was() {
 
 #[test]
 fn a_time_that_the_provider_names_is_waited_for() {
-    let named = r#"once limited && { printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s}}\n' $(($(date +%s) + 2)); refuse 429 'come back'; }; work"#;
-    let repo = repo(named, "say APPROVED", "[timeouts]\nlimit = 0");
-    repo.arborist(["garden"])
-        .succeeds()
-        .err("the provider asks us to wait for")
-        .err("the run continues at ")
-        .err("no attempt is used up");
-    assert_eq!(statuses(&repo, "T1"), DONE);
+    // A time that is over when it is read is none.
+    with_longer_limits(|seconds| {
+        let named = r#"once limited && { printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s}}\n' $(($(date +%s) + 1 + SECONDS)); refuse 429 'come back'; }; work"#;
+        let named = named.replace("SECONDS", &seconds.to_string());
+        let repo = repo(&named, "say APPROVED", "[timeouts]\nlimit = 0");
+        repo.arborist(["garden"])
+            .succeeds()
+            .err("the provider asks us to wait for")
+            .err("the run continues at ")
+            .err("no attempt is used up");
+        assert_eq!(statuses(&repo, "T1"), DONE);
+    });
 }
 
 #[test]
@@ -184,40 +192,45 @@ fn a_call_is_ended_when_the_time_for_it_is_over() {
         ("--max-task-time", "the task has used up its time limit"),
         ("--max-time", "the run has used up its time limit"),
     ] {
-        let repo = repo("echo half > half.txt; [ -e \"$ROOT/quick\" ] || sleep 60; work", "say APPROVED", "");
-        let begun = Instant::now();
-        repo.arborist(["gardener", flag, "1", "--max-retries", "1"])
-            .exits(1)
-            .err(&format!("error: {sentence} of 1 s ({flag})"))
-            .err("hint: continue with a higher limit, which uses up no attempt: git arborist gardener")
-            .err(&format!(" {flag} "));
-        assert!(begun.elapsed() < Duration::from_secs(30));
-        assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half", "what was there is kept");
-        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
-        repo.arborist(["gardener", flag, "1", "--max-retries", "1"]).exits(1).err(sentence);
-        assert_eq!(repo.calls(), 1, "a new process has no new time");
-        std::fs::write(repo.root().join("quick"), "").unwrap();
-        repo.arborist(["garden", flag, "1000", "--max-retries", "1"]).succeeds();
-        repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
-        repo.arborist(["trailers", "check", "HEAD~5.."]).succeeds().err("all valid");
+        with_longer_limits(|seconds| is_ended_after(seconds, flag, sentence));
     }
+}
+
+fn is_ended_after(seconds: u32, flag: &str, sentence: &str) {
+    let repo = repo("echo half > half.txt; [ -e \"$ROOT/quick\" ] || sleep 600; work", "say APPROVED", "");
+    let begun = Instant::now();
+    let time = seconds.to_string();
+    repo.arborist(["gardener", flag, &time, "--max-retries", "1"])
+        .exits(1)
+        .err(&format!("error: {sentence} of {seconds} s ({flag})"))
+        .err("hint: continue with a higher limit, which uses up no attempt: git arborist gardener")
+        .err(&format!(" {flag} "));
+    assert!(begun.elapsed() < Duration::from_secs(300));
+    assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half", "what was there is kept");
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
+    repo.arborist(["gardener", flag, &time, "--max-retries", "1"]).exits(1).err(sentence);
+    assert_eq!(repo.calls(), 1, "a new process has no new time");
+    std::fs::write(repo.root().join("quick"), "").unwrap();
+    repo.arborist(["garden", flag, "1000", "--max-retries", "1"]).succeeds();
+    repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+    repo.arborist(["trailers", "check", "HEAD~5.."]).succeeds().err("all valid");
 }
 
 #[test]
 fn a_review_that_is_cut_off_by_time_is_taken_again() {
-    let repo = repo(
-        "work",
-        "[ -e \"$ROOT/quick\" ] || sleep 60; say APPROVED",
-        "[budget]\ntask-time = 1\ntime = 100",
-    );
-    repo.arborist(["garden"]).exits(1).err("the task has used up its time limit of 1 s");
-    std::fs::write(repo.root().join("quick"), "").unwrap();
-    repo.arborist(["garden", "--max-task-time", "1000"]).succeeds();
-    assert_eq!(
-        statuses(&repo, "T1"),
-        ["implement-pass", "test-pass", "implement-fail", "review-approved", "complete"]
-    );
-    repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+    with_longer_limits(|seconds| {
+        let review = "[ -e \"$ROOT/quick\" ] || sleep 600; say APPROVED";
+        let repo = repo("work", review, &format!("[budget]\ntask-time = {seconds}\ntime = 1000"));
+        let said = repo.arborist(["garden"]).exits(1);
+        said.err(&format!("the task has used up its time limit of {seconds} s"));
+        std::fs::write(repo.root().join("quick"), "").unwrap();
+        repo.arborist(["garden", "--max-task-time", "1000"]).succeeds();
+        assert_eq!(
+            statuses(&repo, "T1"),
+            ["implement-pass", "test-pass", "implement-fail", "review-approved", "complete"]
+        );
+        repo.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+    });
 }
 
 #[test]

@@ -9,7 +9,7 @@ const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\
 /// Writes a file for each task; fails while `$ROOT/broken` is there.
 const WORKER: &str = r#"
 case "$prompt" in
-  "Review"*) if [ -e "$ROOT/broken" ]; then kill $PPID; sleep 5; fi; echo APPROVED ;;
+  "Review"*) if [ -e "$ROOT/broken" ]; then kill $PPID; sleep 60; fi; echo APPROVED ;;
   *) echo "$ARBORIST_TASK" >> "${FILE:-$ARBORIST_TASK.txt}" ;;
 esac
 "#;

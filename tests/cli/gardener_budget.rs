@@ -4,12 +4,14 @@ use arborist_testkit::TestRepo;
 
 const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n- [ ] T003 [P] do c\n";
 
-/// Each call costs 50 cents. T002 works until T001 has landed.
+/// Each call costs 50 cents. T001 works until T002 has begun, and T002 until T001 has landed.
 const SPENDER: &str = r#"
 say() { printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","total_cost_usd":0.5,"usage":{"input_tokens":100,"output_tokens":50}}\n' "$1"; }
 case "$prompt" in
   "Review"*) say APPROVED ;;
   *) echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt"
+     : > "$ROOT/began-$ARBORIST_TASK"
+     [ $ARBORIST_TASK != T001 ] || until [ -e "$ROOT/began-T002" ]; do sleep 0.02; done
      [ $ARBORIST_TASK != T002 ] || until git -C "$ROOT/repo" log --format=%s main | grep -q '@T001@merge'; do sleep 0.02; done
      say done ;;
 esac

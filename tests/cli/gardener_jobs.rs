@@ -61,7 +61,11 @@ fn merges(repo: &TestRepo) -> usize {
 
 #[test]
 fn tasks_are_worked_on_apart_and_land_as_one_merge_each() {
-    let repo = repo(WORKER);
+    // The first four have all begun before one of them lands.
+    let work = "echo \"$task\" > \"$task.txt\"";
+    let begun =
+        "[ $task = T005 ] || until [ $(ls \"$ROOT\"/seen/*.worktree | wc -l) -ge 4 ]; do sleep 0.02; done";
+    let repo = repo(&WORKER.replace(work, &format!("{begun}\n     {work}")));
     repo.arborist(["gardener", "--jobs", "4"]).succeeds().out("5 completed");
     assert_eq!(tracked(&repo), "T001.txt T002.txt T003.txt T004.txt T005.txt");
     assert_eq!(merges(&repo), 5);
@@ -211,7 +215,7 @@ case "$prompt" in
   "Review"*) echo APPROVED ;;
   *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')
      echo "$task" >> "$task.txt"
-     if [ ! -e "$ROOT/calm" ]; then touch "$ROOT/begun-$task"; sleep 60; fi ;;
+     if [ ! -e "$ROOT/calm" ]; then touch "$ROOT/begun-$task"; sleep 600; fi ;;
 esac
 "#,
     );
@@ -219,12 +223,11 @@ esac
     let quiet = std::process::Stdio::null;
     let mut child = driver.args(["--jobs", "2"]).stdout(quiet()).stderr(quiet()).spawn().unwrap();
     let begun = |task: &str| repo.root().join(format!("begun-{task}"));
-    for _ in 0..600 {
-        if begun("T001").exists() && begun("T002").exists() {
-            break;
-        }
+    let are_begun = (0..3600).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
-    }
+        begun("T001").exists() && begun("T002").exists()
+    });
+    assert!(are_begun);
     child.kill().unwrap();
     child.wait().unwrap();
     fs::write(repo.root().join("calm"), "").unwrap();

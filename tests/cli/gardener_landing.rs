@@ -176,7 +176,9 @@ fn who_resolves_a_conflict_is_who_was_asked_for_and_knows_both_tasks() {
 case "$prompt" in
   "Review"*) echo APPROVED ;;
   "Resolve"*) echo both > same.txt ;;
-  *) printf '%s' "$prompt" | head -1 > same.txt ;;
+  *) touch "$ROOT/began-$ARBORIST_TASK"
+     until [ -e "$ROOT/began-T001" ] && [ -e "$ROOT/began-T002" ]; do sleep 0.05; done
+     printf '%s' "$prompt" | head -1 > same.txt ;;
 esac
 "#,
     );

@@ -52,7 +52,7 @@ fn of_four_gardeners_on_one_branch_one_works_and_the_others_say_who() {
     let mut gardeners: Vec<Child> = (0..4).map(|_| start(&repo, &repo.path(""))).collect();
     let begun = Instant::now();
     while gardeners.iter_mut().filter_map(|gardener| gardener.try_wait().unwrap()).count() < 3 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "more than one works");
+        assert!(begun.elapsed() < Duration::from_secs(180), "more than one works");
         std::thread::sleep(Duration::from_millis(10));
     }
     fs::write(repo.root().join("go"), "").unwrap();

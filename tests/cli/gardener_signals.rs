@@ -19,7 +19,7 @@ const SLEEPER: &str = r#"
 case "$prompt" in
   "Review"*) echo APPROVED ;;
   *) echo half >> "$ARBORIST_TASK.txt"
-     [ -e "$ROOT/well" ] || { echo $$ > "$ROOT/pid-$ARBORIST_TASK"; sleep 60; } ;;
+     [ -e "$ROOT/well" ] || { echo $$ > "$ROOT/pid-$ARBORIST_TASK"; sleep 600; } ;;
 esac
 "#;
 
@@ -34,7 +34,7 @@ fn wait_for<T>(what: &str, find: impl Fn() -> Option<T>) -> T {
         if let Some(found) = find() {
             return found;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(300), "{what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -144,20 +144,35 @@ fn a_signal_to_the_whole_group_is_a_wish_to_stop_at_any_call_of_git() {
     }
 }
 
-#[test]
-fn the_second_signal_ends_all_at_once_and_the_next_run_saves_what_was_left() {
+/// A repository whose run was ended by a second signal, and its agents with it, which do not end when they are asked to. `None`
+/// if it was ended in order: on a busy machine the agents' time may be over before the second signal arrives.
+fn ended_at_once() -> Option<TestRepo> {
     let repo = repo();
-    repo.agent(&format!("trap '' TERM INT\n{}", SLEEPER.replace("sleep 60", "while :; do sleep 1; done")));
-    let (child, agents) = start(&repo);
-    let begun = Instant::now();
-    for _ in 0..2 {
-        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-        std::thread::sleep(Duration::from_millis(500));
+    repo.agent(&format!("trap '' TERM INT\n{}", SLEEPER.replace("sleep 600", "while :; do sleep 1; done")));
+    let (mut child, agents) = start(&repo);
+    let pid = child.id().to_string();
+    let send = || assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    // One that follows too soon is the same wish, and a busy run hears of both at the same time.
+    let mut ends_soon = || {
+        (0..50).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            child.try_wait().unwrap().is_some()
+        })
+    };
+    send();
+    while !ends_soon() {
+        send();
     }
     let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
-    assert!(begun.elapsed() < Duration::from_secs(4), "nobody is asked politely any more");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
     wait_for("an agent was left alive", || (!agents.iter().any(|agent| is_alive(agent))).then_some(()));
+    (!said.contains("\nstopped\n")).then_some(repo)
+}
+
+#[test]
+fn the_second_signal_ends_all_at_once_and_the_next_run_saves_what_was_left() {
+    let repo = (0..3).find_map(|_| ended_at_once()).expect("nobody is asked politely any more");
     fs::write(repo.root().join("well"), "").unwrap();
     repo.arborist(["gardener", "--jobs", "4"]).succeeds().err("was interrupted").out("4 completed");
     assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");

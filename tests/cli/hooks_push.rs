@@ -228,7 +228,7 @@ fn thousands_of_refs_are_checked_in_one_go() {
         repo.arborist_with(run, &lines(&zero, &new, prefix)).exits(1).err("and 9995 more");
     }
     repo.arborist_with(run, &lines(&old, &new, "refs/heads/b")).exits(1).err("would lose 1 commit with");
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(180), "{:?}", begun.elapsed());
 }
 
 #[test]

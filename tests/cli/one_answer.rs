@@ -98,13 +98,13 @@ fn a_worktree_whose_agent_works_is_shown_as_its_task_is() {
     let repo = TestRepo::planned(
         "tasks.md",
         "- [ ] T001 one\n",
-        "echo $$ > \"$ROOT/pid.new\"; mv \"$ROOT/pid.new\" \"$ROOT/pid\"; sleep 60\n",
+        "echo $$ > \"$ROOT/pid.new\"; mv \"$ROOT/pid.new\" \"$ROOT/pid\"; sleep 600\n",
     );
     let mut command = repo.command("git-arborist-gardener", &repo.path(""));
     let mut child = command.arg("--isolate").stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     while !repo.root().join("pid").exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the agent was not called");
+        assert!(begun.elapsed() < Duration::from_secs(180), "the agent was not called");
         std::thread::sleep(Duration::from_millis(10));
     }
     let list = repo.arborist(["worktree", "list", "--json"]).answer();

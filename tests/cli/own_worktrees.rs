@@ -44,12 +44,12 @@ fn worktrees_that_the_run_makes_again_while_a_reviewer_works_are_no_ones_fault()
   if [ $ARBORIST_TASK = T002 ]; then
     [ -e '{root}/called' ] && touch '{root}/again'
     touch '{root}/called'
-    i=0; while [ $i -lt 1000 ] && [ ! -e '{root}/go' ]; do sleep 0.02; i=$((i+1)); done
+    i=0; while [ $i -lt 6000 ] && [ ! -e '{root}/go' ]; do sleep 0.02; i=$((i+1)); done
   fi
   echo APPROVED; exit ;; esac
 echo $ARBORIST_TASK > $ARBORIST_TASK.txt
 if [ $ARBORIST_TASK = T001 ]; then
-  i=0; while [ $i -lt 1000 ] && [ ! -e '{root}/called' ]; do sleep 0.02; i=$((i+1)); done
+  i=0; while [ $i -lt 6000 ] && [ ! -e '{root}/called' ]; do sleep 0.02; i=$((i+1)); done
   # The folder of a worktree that was made for the baseline, as if somebody had cleaned up.
   rm -r '{root}/repo.arborist/gate-1'
 fi

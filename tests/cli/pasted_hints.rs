@@ -105,7 +105,10 @@ fn a_hint_names_the_plan_that_was_named() {
 
 #[test]
 fn a_task_starts_over_with_the_options_of_its_run() {
-    let repo = TestRepo::planned("tasks.md", ABREAST, WORKER);
+    // Both are at work before one of them lands.
+    let both = "touch \"$ROOT/at-$ARBORIST_TASK\"; until [ -e \"$ROOT/at-T001\" ] && [ -e \"$ROOT/at-T002\" ]; do sleep 0.02; done";
+    let worker = format!("case \"$prompt\" in Review*) ;; *) {both} ;; esac\n{WORKER}");
+    let repo = TestRepo::planned("tasks.md", ABREAST, &worker);
     let test = "test $(ls T00* 2>/dev/null | wc -l) -lt 2";
     let asked = ["--jobs", "2", "--max-retries", "2", "--test-command", test];
     repo.arborist(["gardener"].into_iter().chain(asked)).exits(1);

@@ -57,9 +57,10 @@ fn a_daemon_that_ends_in_mid_run_costs_a_warning_and_no_work() {
         .succeeds()
         .out("app: unpushed by ")
         .out("backend: unpushed by ");
-    let port = daemon.port();
     drop(daemon);
-    let _again = GitDaemon::at(&workspace, port).unwrap();
+    // Somebody else may have its port by now.
+    let again = GitDaemon::start(&workspace);
+    workspace.use_remotes(|repo| again.url(repo), "on_checkpoint");
     workspace.arborist(["workspace", "push"]).succeeds();
     assert!(workspace.has("repo", "T003.txt") && workspace.has("backend", "T002.txt"));
     workspace.arborist(["state"]).succeeds().never("unpushed");
@@ -133,13 +134,17 @@ fn what_a_remote_begins_to_refuse_is_told_also_beside_what_it_refused_before() {
     let workspace = TestWorkspace::of_remotes();
     workspace.mend();
     workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_checkpoint");
-    workspace.agent(&format!("case \"$prompt\" in *T003:*) : > \"$ROOT/later\" ;; esac\n{WORKER}"));
+    // Not before a push is over in which a branch was refused, however slow the pushes are.
+    let later = "i=0; until [ -e \"$ROOT/pushed\" ] || [ $i = 600 ]; do i=$((i+1)); sleep 0.02; done; : > \"$ROOT/later\"";
+    workspace.agent(&format!("case \"$prompt\" in *T003:*) {later} ;; esac\n{WORKER}"));
+    let root = workspace.root().display();
     let hook = format!(
-        "#!/bin/sh\ncase $1 in refs/heads/*) exit 1 ;; *) test ! -e '{}' ;; esac\n",
-        workspace.root().join("later").display()
+        "#!/bin/sh\ncase $1 in refs/heads/*) : > '{root}/refused'; exit 1 ;; *) test ! -e '{root}/later' ;; esac\n"
     );
     fs::create_dir_all(workspace.remote_of("repo").join("hooks")).unwrap();
     workspace.write_script("../repo.git/hooks/update", &hook);
+    let over = format!("#!/bin/sh\ntest ! -e '{root}/refused' || : > '{root}/pushed'\n");
+    workspace.write_script("../repo.git/hooks/post-receive", &over);
     let run = workspace.arborist(["gardener"]).succeeds().out("unpushed app: the last push failed");
     let said = run.stderr();
     assert_eq!(said.matches("'app' was not pushed: refs/heads/").count(), 1, "{said}");

@@ -73,10 +73,11 @@ fn a_second_final_event_fails_the_call_whatever_it_says() {
 
 #[test]
 fn what_is_printed_after_the_reviewer_has_ended_is_not_its_word() {
-    let late = "echo 'I think not.'\n( sleep 0.3; echo APPROVED ) &\n";
+    // It sleeps so long that the reviewer has ended before, however busy the machine is.
+    let late = "echo 'I think not.'\n( sleep 30; echo APPROVED ) &\n";
     let (code, state) = verdict(&repo("text", late));
     assert!(code != 0 && state != "complete", "{code} {state}");
-    let alone = format!("( sleep 0.3; {} ) &\n", result("APPROVED"));
+    let alone = format!("( sleep 30; {} ) &\n", result("APPROVED"));
     let (code, state) = verdict(&repo("claude", &alone));
     assert!(code != 0 && state != "complete", "{code} {state}");
 }

@@ -36,7 +36,7 @@ fn precious(repo: &TestRepo) -> BTreeMap<PathBuf, Vec<u8>> {
 /// Runs a command that must end by itself.
 fn ends(repo: &TestRepo, args: &[&str]) -> Run {
     let mut command = repo.command("timeout", &repo.path(""));
-    command.args(["-k", "1", "60", "git", "arborist"]).args(args);
+    command.args(["-k", "1", "300", "git", "arborist"]).args(args);
     let run = Run::of(&mut command, b"");
     assert!(![124, 137].contains(&run.code()), "it hangs: {}", run.report());
     run

@@ -295,7 +295,7 @@ fn a_review_with_instructions_that_were_there_for_a_while_does_not_count() {
     for mode in ["off"].into_iter().chain(working_modes()) {
         let wait = |file: &str| {
             format!(
-                "i=0; until [ -e \"$HOME/shared/{file}\" ] || [ $i = 600 ]; do i=$((i+1)); sleep 0.05; done"
+                "i=0; until [ -e \"$HOME/shared/{file}\" ] || [ $i = 2400 ]; do i=$((i+1)); sleep 0.05; done"
             )
         };
         let plant = format!(

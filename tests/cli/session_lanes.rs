@@ -18,7 +18,7 @@ fn json(repo: &TestRepo, args: &[&str]) -> Value {
 
 /// Waits until what landed stands in the records too.
 const LANDED: &str = r#"
-landed() { tries=0; while [ -z "$(git log --format=%s --glob=refs/arborist/sessions --grep='checkpoint: merge')" ] && [ $tries -lt 900 ]; do sleep 0.02; tries=$((tries+1)); done; }
+landed() { tries=0; while [ -z "$(git log --format=%s --glob=refs/arborist/sessions --grep='checkpoint: merge')" ] && [ $tries -lt 6000 ]; do sleep 0.02; tries=$((tries+1)); done; }
 case "$prompt" in
   "Review"*) echo APPROVED; exit ;;
 esac

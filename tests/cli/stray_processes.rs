@@ -2,7 +2,12 @@
 
 #![cfg(target_os = "linux")]
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
 use arborist_testkit::{TestRepo, WORKER};
 
@@ -71,5 +76,10 @@ printf '\\n[GNUPG:] SIG_CREATED \\n' >&2\n";
     repo.git(["config", "gpg.program", sign.to_str().unwrap()]).succeeds();
     repo.git(["config", "commit.gpgSign", "true"]).succeeds();
     repo.arborist(["garden", "--test-command", "true"]).succeeds();
+    // It may still be about to begin.
+    let begun = Instant::now();
+    while pids(&repo).is_empty() && begun.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(10));
+    }
     assert!(end(&pids(&repo)), "it was ended");
 }

@@ -197,7 +197,7 @@ fn the_settings_of_submodules_in_other_lanes_are_put_back_before_those_are_fille
 {FILTER}
 echo $ARBORIST_TASK > $ARBORIST_TASK.txt
 touch \"$ROOT/at-$ARBORIST_TASK\"
-other() {{ i=0; while [ $i -lt 500 ] && [ ! -e \"$ROOT/at-$1\" ]; do sleep 0.02; i=$((i+1)); done; }}
+other() {{ i=0; while [ $i -lt 6000 ] && [ ! -e \"$ROOT/at-$1\" ]; do sleep 0.02; i=$((i+1)); done; }}
 case $ARBORIST_TASK in
   T001) other T002 ;; T002) other T001 ;; T004) other T005 ;; T005) other T004 ;;
   T003) [ -e \"$ROOT/once\" ] || for module in \"$ROOT\"/repo/.git/worktrees/lane-*/modules/lib; do

@@ -168,7 +168,7 @@ fn folders_that_a_test_closes_in_a_lane_stop_neither_the_run_nor_cleanup() {
     repo.arborist(["cleanup", "--force", "--older-than", "0"]).succeeds();
     let worktrees = repo.root().join("repo.arborist");
     let count = || std::fs::read_dir(&worktrees).map_or(0, Iterator::count);
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     while count() > 0 && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }

@@ -216,7 +216,7 @@ fn a_message_that_is_wrong_in_every_line_is_answered_at_once() {
     let said = repo.arborist_with(["trailers", "check"], message.as_bytes()).exits(1);
     said.out("standard input: and many more");
     repo.arborist(["state"]).succeeds();
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(90), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -11,7 +11,7 @@ case "$prompt" in
   "Review"*) echo APPROVED ;;
   *) touch "$ROOT/at-work-$ARBORIST_TASK"; pwd > "$ROOT/place-$ARBORIST_TASK"; tries=0
      until [ -e "$ROOT/at-work-T001" ] && [ -e "$ROOT/at-work-T002" ]; do
-       tries=$((tries+1)); [ $tries -gt 600 ] && exit 1; sleep 0.05
+       tries=$((tries+1)); [ $tries -gt 2400 ] && exit 1; sleep 0.05
      done
      git rev-parse --abbrev-ref HEAD > "$ROOT/branch-$ARBORIST_TASK"
      echo $ARBORIST_TASK > "$ARBORIST_TASK.txt"; ls > "$ROOT/seen-$ARBORIST_TASK"; echo done ;;

@@ -94,7 +94,7 @@ const SIDE_BY_SIDE: &str = r#"
 touch "$ROOT/at-work-$ARBORIST_TASK"; pwd > "$ROOT/place-$ARBORIST_TASK"
 tries=0
 until [ -e "$ROOT/at-work-T001" ] && [ -e "$ROOT/at-work-T002" ]; do
-  tries=$((tries+1)); [ $tries -gt 600 ] && exit 1; sleep 0.05
+  tries=$((tries+1)); [ $tries -gt 2400 ] && exit 1; sleep 0.05
 done
 opens
 calls 1 "I add a file"; echo a > "$ARBORIST_TASK-a"; ls > "$ROOT/seen-$ARBORIST_TASK"; answers 1

@@ -109,7 +109,7 @@ case "$prompt" in
   "Review"*) echo APPROVED ;;
   *T003*) n=0
     until git --git-dir="$ROOT/backend.git" log --all --format=%s | grep -q T001@implement-pass; do
-      n=$((n+1)); [ $n -gt 200 ] && exit 1; sleep 0.05
+      n=$((n+1)); [ $n -gt 2400 ] && exit 1; sleep 0.05
     done
     git --git-dir="$ROOT/web.git" for-each-ref | grep -q session && exit 1
     echo x > T003.txt; echo done ;;
@@ -136,7 +136,7 @@ if [ $ARBORIST_TASK = T001 ]; then mv "$ROOT/repo.git" "$ROOT/gone"; fi
 echo x > "$ARBORIST_TASK.txt"
 if [ $ARBORIST_TASK = T002 ]; then
   git add T002.txt; git commit -qm "by the agent"; mv "$ROOT/gone" "$ROOT/repo.git"
-  for i in $(seq 600); do
+  for i in $(seq 1800); do
     git --git-dir="$ROOT/repo.git" for-each-ref refs/heads/arborist | grep -q . && break; sleep 0.1
   done
   git --git-dir="$ROOT/repo.git" log --branches --format=%s > "$ROOT/seen"

@@ -183,7 +183,7 @@ fn a_turn_that_changed_only_another_repository_is_pushed_at_once() {
     workspace.set("backend", "push", "on_checkpoint");
     let waits =
         "pushed() { git --git-dir=\"$ROOT/backend.git\" log --all --format=%s | grep -c 'Write there'; }
-        tries=0; while [ \"$(pushed)\" = 0 ] && [ $tries -lt 600 ]; do sleep 0.02; tries=$((tries+1)); done
+        tries=0; while [ \"$(pushed)\" = 0 ] && [ $tries -lt 6000 ]; do sleep 0.02; tries=$((tries+1)); done
         pushed > \"$ROOT/seen\"\n";
     fs::write(workspace.root().join("before-last.sh"), waits).unwrap();
     workspace.arborist(["gardener"]).succeeds();

@@ -55,7 +55,7 @@ fn what_a_program_did_is_saved_while_it_runs_and_at_its_end() {
     let (repo, path) = repo();
     repo.git(["config", "arborist.worktree.save-every", "1"]).succeeds();
     let wait = format!(
-        "echo b > a; echo new > new; echo hot > cache; n=0; until git rev-parse -q --verify {WIP}; do sleep 0.1; n=$((n+1)); [ $n -lt 300 ] || exit 9; done; rm new"
+        "echo b > a; echo new > new; echo hot > cache; n=0; until git cat-file -e {WIP}:new 2>/dev/null; do sleep 0.1; n=$((n+1)); [ $n -lt 1200 ] || exit 9; done; rm new"
     );
     run(&repo, &wait).succeeds();
     let saved = |revision: &str| repo.git(["show", &format!("{WIP}{revision}:new")]).code();

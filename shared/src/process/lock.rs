@@ -117,21 +117,25 @@ pub(super) struct Locked {
 /// How often the file may be replaced while we try to lock it.
 const TRIES: usize = 100;
 const WORDS: usize = 4096;
-/// The processes of a killed holder are gone within this time.
-const EXIT_TIME: Duration = Duration::from_secs(2);
+/// The processes of a killed holder are gone within this time, also on a busy machine.
+const EXIT_TIME: Duration = Duration::from_secs(10);
+/// A process that only inspects a lock has released it within this time.
+const LOOK_TIME: Duration = Duration::from_secs(2);
 
 impl FileLock {
     /// Takes the lock at `path` if it is free. `what` is shown to processes that find it held. Missing folders are
     /// created. If the holder was killed, a child of it that has not called `exec` yet may hold the lock a little
     /// longer: that is waited for.
     pub fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
-        let end = Instant::now() + EXIT_TIME;
+        let begun = Instant::now();
+        let is_passing = |holder: &Holder| {
+            // A lock without a holder is only being inspected: `find_holder` takes it for a moment.
+            let time = if holder.pid == 0 { LOOK_TIME } else { EXIT_TIME };
+            (holder.pid == 0 || holder.is_gone()) && begun.elapsed() < time
+        };
         loop {
             match Locked::try_take(path, what) {
-                // A lock without a holder is only being inspected: `find_holder` takes it for a moment.
-                Err(LockError::Held { holder, .. })
-                    if (holder.is_gone() || holder.pid == 0) && Instant::now() < end =>
-                {
+                Err(LockError::Held { holder, .. }) if is_passing(&holder) => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 result => return result.map(Self::new),

@@ -29,8 +29,9 @@ pub struct OrphanLock {
     lock: Locked,
 }
 
-/// How long a child that is being started can have copies of descriptors that are not meant for it.
-const SPAWN_TIME: Duration = Duration::from_secs(2);
+/// How long a child that is being started can have copies of descriptors that are not meant for it, also on a busy
+/// machine.
+const SPAWN_TIME: Duration = Duration::from_secs(10);
 
 /// The processes of an earlier attempt that had to be ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -24,6 +24,8 @@ use super::{
 
 /// How often the processes are listed if each list shows only processes that have ended.
 const MAX_LOOKS: usize = 20;
+/// How long the start of a program can take.
+const START_TIME: Duration = Duration::from_secs(5);
 
 /// The group of a supervised program, and its mark.
 #[derive(Debug, Clone)]
@@ -131,8 +133,7 @@ fn is_stray(process: &Process) -> bool {
     let is_stopped = environment.as_ref().is_some_and(Vec::is_empty);
     if is_stopped {
         send(Signal::STOP, &[process.pid]);
-        thread::sleep(Duration::from_millis(5));
-        environment = table::environment(process.pid);
+        environment = environment_of_stopped(process.pid);
     }
     let is_stray = match environment {
         Some(environment) => !is_of_this_driver(&environment) && !spawn::has_mark(&environment),
@@ -143,6 +144,21 @@ fn is_stray(process: &Process) -> bool {
         send(Signal::CONT, &[process.pid]);
     }
     is_stray
+}
+
+/// The environment of a process that was told to stop. A program that is being started stops only when it has its
+/// environment, and on a busy machine that may take a while.
+fn environment_of_stopped(pid: u32) -> Option<Vec<u8>> {
+    let end = Instant::now() + START_TIME;
+    loop {
+        thread::sleep(Duration::from_millis(5));
+        let is_running = table::is_running(pid);
+        let environment = table::environment(pid);
+        let is_empty = environment.as_ref().is_some_and(Vec::is_empty);
+        if !is_running || !is_empty || Instant::now() >= end {
+            return environment;
+        }
+    }
 }
 
 /// Reaps processes that we adopted and that have ended. Returns them.

@@ -11,6 +11,9 @@ use std::{
 
 use arborist_core::process::{Ending, Limits, Program, Supervised, interrupt};
 
+/// The time of an agent that is asked to end. Nobody waits for that long.
+const GRACE: Duration = Duration::from_secs(120);
+
 struct Driver {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -35,8 +38,12 @@ impl Driver {
     }
 
     fn await_line(&mut self, wanted: &str) {
-        let found = self.lines.by_ref().map_while(Result::ok).any(|line| line.contains(wanted));
-        assert!(found, "'{wanted}' was printed");
+        assert!(self.prints(wanted), "'{wanted}' was printed");
+    }
+
+    /// Whether it prints this before it ends.
+    fn prints(&mut self, wanted: &str) -> bool {
+        self.lines.by_ref().map_while(Result::ok).any(|line| line.contains(wanted))
     }
 
     fn send(&self, signal: &str) {
@@ -44,7 +51,7 @@ impl Driver {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    /// In one breath, however busy the machine is.
+    /// In one breath, unless the machine is too busy for that.
     fn send_twice(&self, signal: &str) {
         let pid = self.child.id();
         let kills = format!("kill {signal} {pid}; kill {signal} {pid}");
@@ -77,20 +84,33 @@ fn the_first_signal_asks_and_the_run_ends_in_order() {
     }
 }
 
+/// A driver that has got one press twice, and is still alive. On a busy machine both may arrive too far apart from each other,
+/// so there are several tries.
+fn pressed_twice(dir: &Path) -> Driver {
+    // It prints when it is ready to be asked, not before.
+    let script =
+        "trap 'echo asked' TERM INT; echo x >> pulse; echo; while :; do echo x >> pulse; sleep 0.02; done";
+    for _ in 0..5 {
+        let mut driver = Driver::start(dir, script);
+        driver.send_twice("-INT");
+        let is_asked = driver.prints("asked");
+        thread::sleep(interrupt::REPEAT_WINDOW * 2);
+        if is_asked && driver.child.try_wait().unwrap().is_none() {
+            return driver;
+        }
+        assert_eq!(driver.code(), Some(130));
+    }
+    panic!("the echo is not a second wish");
+}
+
 #[test]
 fn one_press_that_arrives_twice_is_one_and_a_second_press_ends_all_at_once() {
     let dir = tempfile::tempdir().unwrap();
-    // It prints when it is ready to be asked, not before.
-    let script = "trap 'echo asked' TERM INT; echo; while :; do echo x >> pulse; sleep 0.02; done";
+    let driver = pressed_twice(dir.path());
     let start = Instant::now();
-    let mut driver = Driver::start(dir.path(), script);
-    driver.send_twice("-INT");
-    driver.await_line("asked");
-    thread::sleep(interrupt::REPEAT_WINDOW * 2);
-    assert!(driver.child.try_wait().unwrap().is_none(), "the echo is not a second wish");
     driver.send("-INT");
     assert_eq!(driver.code(), Some(130));
-    assert!(start.elapsed() < Duration::from_secs(50), "nobody waited for the grace");
+    assert!(start.elapsed() < GRACE / 2, "nobody waited for the grace");
     let before = fs::read(dir.path().join("pulse")).unwrap();
     thread::sleep(Duration::from_millis(300));
     assert_eq!(fs::read(dir.path().join("pulse")).unwrap(), before, "the agent is gone");
@@ -114,7 +134,7 @@ fn a_hangup_is_ignored_under_nohup() {
 fn driver() {
     let Ok(script) = std::env::var("SCRIPT") else { return };
     let cancel = interrupt::watch(|signal| std::process::exit(128 + signal)).unwrap();
-    let limits = Limits { grace: Duration::from_secs(60), ..Limits::default() };
+    let limits = Limits { grace: GRACE, ..Limits::default() };
     let program = Program::new("sh").args(["-c", &script]);
     let outcome = Supervised::new(program).limits(limits).until(&cancel).run(|chunk| {
         println!("\nstarted {}", String::from_utf8_lossy(chunk.bytes));

@@ -12,7 +12,7 @@ use std::{
 
 use arborist_core::process::{Cancel, FileLock, LockError, OrphanLock, Program, Supervised};
 
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(60);
 
 /// This test program again, as another process that does what `role` says in `dir` and prints "ready".
 fn start(role: &str, dir: &Path, script: &str) -> Child {
@@ -158,10 +158,15 @@ fn ended_after_kill(script: &str) -> usize {
 
 const PULSE: &str = "while :; do echo x >> pulse; sleep 0.02; done";
 
+/// Whether an agent that runs `script` is found. Other tests may end it first: this process adopts it when its driver is
+/// killed, and what it has adopted ends with any of its programs. So there are several tries.
+fn is_found_after_kill(script: &str) -> bool {
+    (0..10).any(|_| ended_after_kill(script) >= 1)
+}
+
 #[test]
 fn after_a_driver_was_killed_its_agent_is_found_and_ended() {
-    // On a busy machine the agent may end with its driver before it is looked for.
-    assert!((0..3).any(|_| ended_after_kill(PULSE) >= 1));
+    assert!(is_found_after_kill(PULSE));
 }
 
 #[cfg(target_os = "linux")]
@@ -176,7 +181,7 @@ fn what_left_the_group_or_closed_the_lock_or_lost_its_mark_is_found_as_well() {
         format!("env -u ARBORIST_PROCESS bash -c '{shut}; {PULSE}' & wait"),
     ];
     for script in cases {
-        assert!(ended_after_kill(&script) >= 1, "{script}");
+        assert!(is_found_after_kill(&script), "{script}");
     }
 }
 
@@ -247,7 +252,7 @@ fn driver() {
     let agent = Program::new("sh").args(["-c", &script]).dir(dir);
     thread::scope(|scope| {
         scope.spawn(|| Supervised::new(agent).with_orphan_lock(&mut orphan_lock).run(|_| {}));
-        let mut tries = 0..2000;
+        let mut tries = 0..12_000;
         while !dir.join("pulse").exists() {
             thread::sleep(Duration::from_millis(10));
             tries.next().unwrap_or_else(|| std::process::exit(1));

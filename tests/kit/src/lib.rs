@@ -52,6 +52,17 @@ pub fn pairs<A: Clone, B: Clone>(deeds: &[A], modes: &[B]) -> Vec<(A, B)> {
     deeds.zip(modes).take(count).collect()
 }
 
+/// Runs a test with a limit of one second, and again with longer ones if it fails: on a busy machine, a short limit also ends
+/// what is only slow. The test must have a repository of its own each time, and no snapshots.
+pub fn with_longer_limits(test: impl Fn(u32)) {
+    for seconds in [1, 10] {
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(seconds))).is_ok() {
+            return;
+        }
+    }
+    test(60);
+}
+
 /// A new temporary folder with a space and a letter beyond ASCII in its name. Six digits tell it from others: random letters
 /// would now and then spell what a test expects nowhere, such as the id of a task.
 fn new_folder() -> TempDir {

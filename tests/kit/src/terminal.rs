@@ -21,7 +21,7 @@ use vt100::Parser;
 /// How many rows a terminal has.
 const ROWS: u16 = 24;
 /// How long something may take to appear.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A command on a terminal.
 #[derive(Debug)]
@@ -77,13 +77,19 @@ impl Terminal {
     /// Waits until this stands on the screen, and gives what stands there.
     #[track_caller]
     pub fn shows(&self, text: &str) -> String {
+        self.becomes(&format!("no '{text}'"), |screen| screen.contains(text))
+    }
+
+    /// Waits until the screen is as it should be, and gives what stands there. A change of several rows may be read in parts.
+    #[track_caller]
+    pub fn becomes(&self, otherwise: &str, is_so: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
             let screen = self.screen();
-            if screen.contains(text) {
+            if is_so(&screen) {
                 return screen;
             }
-            assert!(Instant::now() < end, "no '{text}' in:\n{screen}");
+            assert!(Instant::now() < end, "{otherwise} in:\n{screen}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
