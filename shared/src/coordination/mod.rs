@@ -90,13 +90,18 @@ pub trait Coordinator: fmt::Debug + Send + Sync {
     fn look(&self) -> Result<Outlook, CoordinationError>;
     /// Claims a task.
     fn claim(&self, task: &TaskId) -> Result<Claiming, CoordinationError>;
-    /// Publishes a task that is finished at `tip`.
-    fn finish(&self, task: &TaskId, tip: Oid) -> Result<Publication, CoordinationError>;
+    /// Publishes a task that is finished at `tip`, and claims `next` with the same push if it is free.
+    fn finish(
+        &self,
+        task: &TaskId,
+        tip: Oid,
+        next: Option<&TaskId>,
+    ) -> Result<Publication, CoordinationError>;
     /// Gives a task back.
     fn release(&self, task: &TaskId, release: Release) -> Result<(), CoordinationError>;
     /// Brings the objects of these commits here. They are finished tasks.
     fn fetch(&self, tasks: &[TaskId]) -> Result<(), CoordinationError>;
-    /// Whether this worker may land now.
+    /// Whether this worker may land now. If so, look again: something may have landed before.
     fn begin_landing(&self) -> Result<bool, CoordinationError>;
     /// Publishes the landing of `tasks`: moves the target from `base` to `tip`.
     fn land(&self, base: Oid, tip: Oid, tasks: &[TaskId]) -> Result<SharedLanding, CoordinationError>;
@@ -125,7 +130,7 @@ impl Coordinator for Alone {
         Ok(Claiming::Won)
     }
 
-    fn finish(&self, _: &TaskId, _: Oid) -> Result<Publication, CoordinationError> {
+    fn finish(&self, _: &TaskId, _: Oid, _: Option<&TaskId>) -> Result<Publication, CoordinationError> {
         Ok(Publication::Done)
     }
 

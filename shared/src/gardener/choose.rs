@@ -78,13 +78,31 @@ pub(super) fn next_task<'a>(
     progress: &Progress<'_>,
     running: &[&Task],
     ended: &BTreeSet<TaskId>,
+    pick: Pick,
 ) -> Option<&'a Task> {
     let is_ready = |task: &&&Task| {
         let is_free = !ended.contains(&task.id) && running.iter().all(|other| other.id != task.id);
         is_free && progress.find(&task.id).is_some_and(|standing| standing.is_ready)
     };
     let is_apart = |task: &&&Task| running.iter().all(|other| !task.shares_files(other));
-    wanted.iter().filter(is_ready).find(is_apart).copied()
+    let first = wanted.iter().filter(is_ready).filter(is_apart).copied();
+    let first: Vec<&'a Task> = first.take(pick.among).collect();
+    first.get(pick.number % first.len().max(1)).copied()
+}
+
+/// Which of the tasks that could be started is started. Workers that share a plan choose different ones, so that they
+/// do not all claim the first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pick {
+    /// How many tasks there are to choose from.
+    pub(super) among: usize,
+    /// A number that is different for each worker.
+    pub(super) number: usize,
+}
+
+impl Pick {
+    /// The first one.
+    pub(super) const FIRST: Self = Self { among: 1, number: 0 };
 }
 
 /// The tasks of a selection that are not done and have not failed in this call.

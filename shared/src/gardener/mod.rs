@@ -124,6 +124,7 @@ impl<'a> Gardener<'a> {
                 }
                 self.catch_up(&mut course);
                 self.take_up(&mut course, scope, (&tools, &sender));
+                self.release_unused(&mut course);
                 self.land(&mut course, scope, (&tools, &sender));
                 if course.is_idle() && !self.awaits_others(&mut course) {
                     self.look_at_target(&mut course);
@@ -284,8 +285,14 @@ impl<'a> Gardener<'a> {
         let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(is_open).collect();
         // Workers that share a plan test phases only as gates of landings.
         let due = find_due_phase(plan, &progress).filter(|_| self.shared().is_none());
-        due.filter(|phase| is_free(phase) && has_places(phase) && !is_parked)
-            .or_else(|| choose::next_task(&wanted, &progress, &running, &course.ended))
+        due.filter(|phase| is_free(phase) && has_places(phase) && !is_parked).or_else(|| {
+            let next = |wanted: &[&'a Task], pick| {
+                choose::next_task(wanted, &progress, &running, &course.ended, pick)
+            };
+            let early = wanted.iter().find(|task| course.shared.is_claimed_early(&task.id));
+            let early = early.and_then(|task| next(&[task], choose::Pick::FIRST));
+            early.or_else(|| next(&wanted, course.shared.pick()))
+        })
     }
 
     /// Collects everything that a worker needs for a task or a phase.

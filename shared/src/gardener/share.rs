@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Gardener, GardenerError,
-    choose::failed_before,
+    choose::{Pick, failed_before},
     course::{RunProgress, Stop},
     land::CompletedTask,
     recover::save_branch,
@@ -46,6 +46,10 @@ pub(super) struct Shared {
     pub(super) look_at: Option<Instant>,
     /// The most tasks that others had at the same time.
     most_taken: u32,
+    /// How many tasks others have claimed before this worker could.
+    lost_claims: usize,
+    /// The task that was claimed together with the last result.
+    claimed_early: Option<TaskId>,
     /// Tasks that are finished here and could not be published, because the remote was out of reach.
     unpublished: Vec<CompletedTask>,
     /// How often in a row the remote was out of reach.
@@ -65,6 +69,22 @@ impl Shared {
     pub(super) fn is_open(&self, task: &TaskId) -> bool {
         let Outlook { taken, finished, failed, .. } = &self.outlook;
         !taken.contains(task) && !finished.contains_key(task) && !failed.contains(task)
+    }
+
+    /// Whether this task was claimed together with the last result.
+    pub(super) fn is_claimed_early(&self, task: &TaskId) -> bool {
+        self.claimed_early.as_ref() == Some(task)
+    }
+
+    /// Which of the ready tasks this worker tries to claim: one of as many as there are workers.
+    pub(super) fn pick(&self) -> Pick {
+        match self.most_taken {
+            0 => Pick::FIRST,
+            others => {
+                let number = (std::process::id() as usize).wrapping_add(self.lost_claims);
+                Pick { among: others as usize + 1, number }
+            }
+        }
     }
 }
 
@@ -210,6 +230,9 @@ impl<'a> Gardener<'a> {
         }
         match coordinator.claim(&task.id) {
             Ok(Claiming::Taken) => {
+                course.shared.lost_claims += 1;
+                // What else others have claimed meanwhile need not be tried.
+                self.look(course);
                 course.shared.outlook.taken.insert(task.id.clone());
                 return false;
             }
@@ -254,14 +277,32 @@ impl<'a> Gardener<'a> {
         }
     }
 
+    /// Gives the task back that was claimed together with the last result, if it was not started.
+    pub(super) fn release_unused(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
+        let Some(task) = course.shared.claimed_early.take() else { return };
+        if course.running.iter().all(|running| running.task.id != task) {
+            self.give_back(course, &task, Release::Free);
+        }
+    }
+
+    /// The task that this worker would start now. It is claimed together with a result, which saves a push.
+    fn next_claim(&self, course: &RunProgress<'_, 'a, '_>) -> Option<TaskId> {
+        let may_start = course.stop.is_none() && !self.tools.context.cancel.is_cancelled();
+        let is_free = course.shared.claimed_early.is_none() && self.has_place(course);
+        let task = self.next_job(course).filter(|task| may_start && is_free && task.is_leaf())?;
+        Some(task.id.clone())
+    }
+
     /// Publishes a finished task, so that it can land.
     pub(super) fn publish(&mut self, course: &mut RunProgress<'_, 'a, '_>, mut finished: CompletedTask) {
         let Some((coordinator, _)) = self.shared() else {
             course.finished.push(finished);
             return;
         };
-        match coordinator.finish(&finished.task, finished.source) {
+        let next = self.next_claim(course);
+        match coordinator.finish(&finished.task, finished.source, next.as_ref()) {
             Ok(Publication::Done) => {
+                course.shared.claimed_early = course.shared.claimed_early.take().or(next);
                 course.shared.outlook.finished.insert(finished.task.clone(), finished.source);
                 // The work is at the remote, so the next task can use the lane.
                 let lease = finished.site.take().and_then(|site| site.lease);

@@ -1,12 +1,27 @@
 //! Chooses the ssh command: the user's, with options so that it never asks on the terminal.
 
+use std::sync::{Arc, OnceLock};
+
 use super::{GitCommand, GitError, Repository};
 
 /// No password prompt, no question about a host key, and a limit for hosts that do not answer.
 const BATCH_OPTIONS: &str = "-o BatchMode=yes -o ConnectTimeout=20";
 
+/// The command, once it was determined. Clones share it, so that a run asks git once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KnownSshCommand(Arc<OnceLock<Option<String>>>);
+
 /// The value for `GIT_SSH_COMMAND`; `None` leaves the user's command unchanged, because it is not OpenSSH.
 pub(super) fn command(repository: Option<&Repository>) -> Result<Option<String>, GitError> {
+    let Some(repository) = repository else { return find_command(None) };
+    if let Some(known) = repository.ssh_command.0.get() {
+        return Ok(known.clone());
+    }
+    let found = find_command(Some(repository))?;
+    Ok(repository.ssh_command.0.get_or_init(|| found).clone())
+}
+
+fn find_command(repository: Option<&Repository>) -> Result<Option<String>, GitError> {
     // A value that is not UTF-8 still counts as set. It matches no known name, so it stays unchanged.
     let variable = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());

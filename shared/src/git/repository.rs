@@ -9,8 +9,8 @@ use std::{
 
 use super::{
     GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::GitDirId,
-    open_objects::ObjectDatabase, ref_updater::RefUpdaters, signatures::KnownSigning, trees::TreeCache,
-    worktree_cache::WorktreeCache,
+    open_objects::ObjectDatabase, ref_updater::RefUpdaters, remote_ssh::KnownSshCommand,
+    signatures::KnownSigning, trees::TreeCache, worktree_cache::WorktreeCache,
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
@@ -63,6 +63,8 @@ pub struct Repository {
     pub(super) authors: Authors,
     /// Whether commits and records are signed.
     pub(super) signing: KnownSigning,
+    /// The ssh command for remotes.
+    pub(super) ssh_command: KnownSshCommand,
     /// The list of worktrees, as git printed it last.
     pub(super) register: WorktreeCache,
 }
@@ -202,6 +204,7 @@ impl Repository {
             ref_updaters: RefUpdaters::default(),
             authors: Authors::default(),
             signing: KnownSigning::default(),
+            ssh_command: KnownSshCommand::default(),
             register: WorktreeCache::default(),
         })
     }

@@ -4,6 +4,7 @@
 use arborist_core::{
     message::{
         Body, Fault, Key, Message, MessageReading, Status, Subject, Trailers, Wording, read, read_as_git,
+        read_to_check,
     },
     name::{Attempt, BranchName, TaskId},
 };
@@ -190,7 +191,7 @@ fn each_fault_names_its_line_and_what_would_be_right() {
         ("fix a typo\n\nArborist-Result: pass\n", 1, "start the message with"),
     ];
     for (message, line, fix) in table {
-        let MessageReading::Unsound(faults) = read(message.as_bytes()) else {
+        let MessageReading::Unsound(faults) = read_to_check(message.as_bytes()) else {
             panic!("sound or foreign: {message}");
         };
         assert!(
@@ -201,7 +202,7 @@ fn each_fault_names_its_line_and_what_would_be_right() {
 }
 
 fn faults_of(message: &str) -> Vec<(usize, String)> {
-    match read(message.as_bytes()) {
+    match read_to_check(message.as_bytes()) {
         MessageReading::Unsound(faults) => faults.into_iter().map(|fault| (fault.line, fault.what)).collect(),
         other => panic!("{message:?}: {other:?}"),
     }

@@ -66,8 +66,15 @@ impl Coordinator for RemoteWork {
         }
     }
 
-    fn finish(&self, task: &TaskId, tip: Oid) -> Result<Publication, CoordinationError> {
+    fn finish(
+        &self,
+        task: &TaskId,
+        tip: Oid,
+        next: Option<&TaskId>,
+    ) -> Result<Publication, CoordinationError> {
         let mut known = self.known();
+        // Only with the first try: if that is refused, another worker may have taken the next task.
+        let mut next = next.filter(|next| !known.view.tasks.contains_key(*next));
         for _ in 0..TRIES {
             let Some(held) = known.held.get(task).cloned() else { return Ok(Publication::Lost) };
             let finished = self.restate(&held, (ClaimState::Finished, Some(tip)))?;
@@ -81,11 +88,14 @@ impl Coordinator for RemoteWork {
             ];
             let record = self.record_push(&known)?;
             pushes.extend(record.clone());
+            let claimed = next.take().map(|next| self.new_claim(Some(next))).transpose()?;
+            pushes.extend(claimed.iter().map(|held| self.creation(held)));
             let refused = self.push(&mut known, &pushes, Renewal::Early)?;
             if refused.is_empty() {
                 known.published = record.and_then(|record| record.new).or(known.published);
                 known.held.remove(task);
                 known.view.branches.insert(task.clone(), tip);
+                claimed.into_iter().for_each(|held| known.renew(held));
                 return Ok(Publication::Done);
             }
             self.refresh(&mut known)?;
@@ -140,10 +150,6 @@ impl Coordinator for RemoteWork {
         self.refresh(&mut known)?;
         let found = known.view.lander.clone();
         known.lander = self.take(&mut known, (self.refs.lander.clone(), None), found)?;
-        if known.lander.is_some() {
-            // What landed before the claim was ours has to be seen.
-            self.refresh(&mut known)?;
-        }
         Ok(known.lander.is_some())
     }
 

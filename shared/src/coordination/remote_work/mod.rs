@@ -312,6 +312,7 @@ impl RemoteWork {
             let refused = refused.map_err(CoordinationError::of_push)?;
             if refused.is_empty() {
                 renewed.into_iter().for_each(|(_, held)| known.renew(held));
+                self.remember(known, &pushes);
                 return Ok(refused);
             }
             if renewed.is_empty() {
@@ -328,6 +329,17 @@ impl RemoteWork {
         Ok(Vec::new())
     }
 
+    /// Remembers claims that this process has pushed, so that they are not fetched.
+    fn remember(&self, known: &mut Known, pushes: &[LeasedPush]) {
+        let is_claim =
+            |push: &&LeasedPush| push.name.starts_with(&self.refs.tasks) || push.name == self.refs.lander;
+        for commit in pushes.iter().filter(is_claim).filter_map(|push| push.new) {
+            // If it cannot be read here, it is fetched like any other.
+            let read = self.repository.load_commits(&[commit]).ok().and_then(|mut found| found.pop());
+            known.commits.extend(read.map(|content| (commit, Some(content))));
+        }
+    }
+
     /// The claims that are to be renewed with a push, except those that it moves anyway.
     fn due_renewals(
         &self,
@@ -338,11 +350,7 @@ impl RemoteWork {
         let Some(age) = renewal.age(self.options.ttl) else { return Ok(Vec::new()) };
         let mut due = Vec::new();
         for held in known.held.values().chain(&known.lander) {
-            let name = held
-                .claim
-                .task
-                .as_ref()
-                .map_or_else(|| self.refs.lander.clone(), |task| self.refs.task(task));
+            let name = self.ref_of(held);
             let is_free = held.claim.state == ClaimState::Free;
             if is_free || held.pushed.elapsed() < age || wanted.iter().any(|push| push.name == name) {
                 continue;
@@ -369,6 +377,23 @@ impl RemoteWork {
         Ok(HeldClaim { commit, claim, pushed: Instant::now() })
     }
 
+    /// A new claim on a task, or to land. Nobody else knows it before it is pushed.
+    fn new_claim(&self, task: Option<&TaskId>) -> Result<HeldClaim, CoordinationError> {
+        let mut claim = self.identity.claim(task.cloned(), ((self.options.clock)(), self.options.ttl));
+        let commit = claim.write(&self.repository)?;
+        Ok(HeldClaim { commit, claim, pushed: Instant::now() })
+    }
+
+    /// The push that creates a claim where there is none.
+    fn creation(&self, held: &HeldClaim) -> LeasedPush {
+        LeasedPush { name: self.ref_of(held), new: Some(held.commit), old: None }
+    }
+
+    /// The ref of a claim.
+    fn ref_of(&self, held: &HeldClaim) -> String {
+        held.claim.task.as_ref().map_or_else(|| self.refs.lander.clone(), |task| self.refs.task(task))
+    }
+
     /// Takes a claim. `found` is what the remote has.
     fn take(
         &self,
@@ -379,16 +404,13 @@ impl RemoteWork {
         if found.as_ref().is_some_and(|found| self.is_taken(known, found)) {
             return Ok(None);
         }
-        let now = ((self.options.clock)(), self.options.ttl);
         let old = found.map(|found| found.commit);
         let mut why = String::new();
         for _ in 0..TRIES {
-            let mut claim = self.identity.claim(task.cloned(), now);
-            let commit = claim.write(&self.repository)?;
-            let pushed = Instant::now();
-            let push = LeasedPush { name: name.clone(), new: Some(commit), old };
+            let held = self.new_claim(task)?;
+            let push = LeasedPush { name: name.clone(), new: Some(held.commit), old };
             let refused = self.push(known, &[push], Renewal::Early)?;
-            let Some(row) = refused.first() else { return Ok(Some(HeldClaim { commit, claim, pushed })) };
+            let Some(row) = refused.first() else { return Ok(Some(held)) };
             why = row.reason();
             self.refresh(known)?;
             let now = match task {
