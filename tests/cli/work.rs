@@ -32,6 +32,22 @@ fn one_worker_does_a_whole_plan_and_lands_it_at_the_remote() {
     shared.repo.arborist_in(&shared.clone(0), ["verify"]).succeeds();
 }
 
+/// One push for the result and the claim on the next task, one for the claim to land, and one for the landing.
+#[test]
+fn a_task_that_lands_alone_costs_three_pushes() {
+    use std::os::unix::fs::PermissionsExt;
+    let shared = SharedPlan::new(6, 1, WORKER);
+    let hook = shared.origin().join("hooks/post-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\necho x >> pushes\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    shared.work(0, &[]).succeeds().out("6 completed");
+    let pushes = fs::read_to_string(shared.origin().join("pushes")).unwrap().lines().count();
+    // The run-start, the first claim and the last records have pushes of their own.
+    assert!(pushes <= 6 * 3 + 4, "{pushes} pushes");
+    assert_eq!(shared.left(), "", "no claim and no branch is left");
+}
+
 #[test]
 fn two_clones_share_a_plan_by_running_the_same_command() {
     let shared = SharedPlan::new(6, 2, MEETING);
