@@ -50,7 +50,9 @@ fn main() {
             pushes as f64 / count as f64
         );
     }
-    println!("  (asked: at least 90 % for 16 workers; at most 4 pushes for a task, fewer than 2 if many land together)");
+    println!(
+        "  (asked: at least 90 % for 16 workers; at most 4 pushes for a task, fewer than 2 if many land together)"
+    );
     let _ = daemon.kill();
     let _ = daemon.wait();
 }

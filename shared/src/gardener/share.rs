@@ -35,6 +35,8 @@ const PATIENCE: u32 = 4;
 const IDLE_INTERVAL: Duration = Duration::from_millis(100);
 /// The shortest time between two looks of a worker that has nothing to do.
 const MIN_IDLE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a worker that has other work waits before it lands what it has finished, so that more can land with it.
+const BATCH_DELAY: Duration = Duration::from_secs(3);
 /// How often this worker tries to land a task that has to wait.
 const MAX_TRIES: u32 = 10;
 
@@ -58,6 +60,8 @@ pub(super) struct Shared {
     waited: u32,
     /// When to try again to land what waits.
     land_at: Option<Instant>,
+    /// Until when more may be finished that lands together with the last result.
+    batch_until: Option<Instant>,
     /// How often tasks have waited to land, although it was tried.
     tries: BTreeMap<TaskId, u32>,
     /// Remarks that were reported.
@@ -144,11 +148,11 @@ impl<'a> Gardener<'a> {
             None => {}
         }
         let target = outlook.target;
-        let has_waiting = outlook.finished.keys().any(|task| !course.ended.contains(task));
-        course.shared.waited = if has_waiting { course.shared.waited + 1 } else { 0 };
         let taken = u32::try_from(outlook.taken.len()).unwrap_or(u32::MAX);
         course.shared.most_taken = course.shared.most_taken.max(taken);
         course.shared.outlook = outlook;
+        let has_waiting = !self.waiting_elsewhere(course).is_empty();
+        course.shared.waited = if has_waiting { course.shared.waited + 1 } else { 0 };
         // While this process lands, it moves the target itself.
         if course.lander.is_none() {
             if let Some(target) = target {
@@ -197,10 +201,6 @@ impl<'a> Gardener<'a> {
 
     /// Notices the tasks of this worker that another one has landed.
     fn notice_landed(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let has_landed = |run: &Run, task: &TaskId| {
-            let is_done = |history: &TaskHistory| history.is_landed && history.state.state == State::Complete;
-            run.find(task).is_some_and(is_done)
-        };
         while let Some(at) = course.finished.iter().position(|finished| has_landed(&self.run, &finished.task))
         {
             let finished = course.finished.swap_remove(at);
@@ -295,7 +295,7 @@ impl<'a> Gardener<'a> {
 
     /// Publishes a finished task, so that it can land.
     pub(super) fn publish(&mut self, course: &mut RunProgress<'_, 'a, '_>, mut finished: CompletedTask) {
-        let Some((coordinator, _)) = self.shared() else {
+        let Some((coordinator, interval)) = self.shared() else {
             course.finished.push(finished);
             return;
         };
@@ -303,6 +303,10 @@ impl<'a> Gardener<'a> {
         match coordinator.finish(&finished.task, finished.source, next.as_ref()) {
             Ok(Publication::Done) => {
                 course.shared.claimed_early = course.shared.claimed_early.take().or(next);
+                let batch_until = Instant::now() + BATCH_DELAY.min(interval);
+                course.shared.batch_until = Some(batch_until);
+                // Another worker may land it meanwhile.
+                course.shared.look_at = course.shared.look_at.map(|at| at.min(batch_until));
                 course.shared.outlook.finished.insert(finished.task.clone(), finished.source);
                 // The work is at the remote, so the next task can use the lane.
                 let lease = finished.site.take().and_then(|site| site.lease);
@@ -375,7 +379,9 @@ impl<'a> Gardener<'a> {
     pub(super) fn begin_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
         let Some((coordinator, _)) = self.shared() else { return true };
         let is_own = course.finished.iter().any(|finished| !finished.is_queued);
-        let is_early = course.shared.land_at.is_some_and(|at| at > Instant::now());
+        let is_coming = |at: Option<Instant>| at.is_some_and(|at| at > Instant::now());
+        let may_batch = is_coming(course.shared.batch_until) && !course.is_idle() && course.stop.is_none();
+        let is_early = is_coming(course.shared.land_at) || may_batch;
         let is_due = (is_own || course.shared.waited > PATIENCE || course.is_idle()) && !is_early;
         if !is_due || course.shared.outlook.is_landing || self.waiting_elsewhere(course).is_empty() && !is_own
         {
@@ -425,7 +431,9 @@ impl<'a> Gardener<'a> {
     /// The finished tasks of other workers that this one could land.
     fn waiting_elsewhere(&self, course: &RunProgress<'_, 'a, '_>) -> Vec<(TaskId, Oid)> {
         let is_known = |task: &TaskId| {
-            course.ended.contains(task) || course.finished.iter().any(|finished| finished.task == *task)
+            course.ended.contains(task)
+                || course.finished.iter().any(|finished| finished.task == *task)
+                || has_landed(&self.run, task)
         };
         let is_wanted = |task: &TaskId| course.wanted.iter().any(|wanted| wanted.id == *task);
         let waiting = course.shared.outlook.finished.iter();
@@ -521,4 +529,9 @@ pub(super) fn is_unreached(error: &GardenerError) -> bool {
                 RemoteError::Unreached { .. }
             )))
     )
+}
+
+/// Whether a task is complete and has landed.
+fn has_landed(run: &Run, task: &TaskId) -> bool {
+    run.find(task).is_some_and(|history| history.is_landed && history.state.state == State::Complete)
 }
