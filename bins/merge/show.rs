@@ -126,7 +126,7 @@ pub(super) fn list(args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
         return print(ui, &QueueDocument::new(&site, &listed, &claims));
     }
     if listed.is_empty() && claims.is_empty() {
-        ui.note("nothing is queued");
+        ui.line("nothing is queued");
     }
     show(&listed, Detail::None, ui);
     claims.iter().for_each(|claim| ui.line(&drain_line(claim)));

@@ -54,11 +54,11 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
     repo.arborist(["garden", "--max-retries", "1"])
         .exits(2)
         .err("error: the reviewer of 'T1' failed 3 times: the agent exited with code 3 without a result")
-        .err("(log: spec/logs/T1_review_")
+        .err("; log: spec/logs/T1_review_")
         .err("hint: fix it, or name another reviewer");
     repo.arborist(["state", "T1"])
         .succeeds()
-        .out("paused: tests passed, the review is next")
+        .out("paused; tests passed, the review is next")
         .out("why          the last call of the reviewer ended without a result")
         .out("review log   spec/logs/T1_review_");
     assert_eq!(statuses(&repo, "T1"), DONE[..2]);
