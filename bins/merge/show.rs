@@ -125,8 +125,9 @@ pub(super) fn list(args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
     if args.json {
         return print(ui, &QueueDocument::new(&site, &listed, &claims));
     }
+    // The rows are for scripts, too.
     if listed.is_empty() && claims.is_empty() {
-        ui.line("nothing is queued");
+        ui.note("nothing is queued");
     }
     show(&listed, Detail::None, ui);
     claims.iter().for_each(|claim| ui.line(&drain_line(claim)));

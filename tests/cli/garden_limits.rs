@@ -54,7 +54,7 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
     repo.arborist(["garden", "--max-retries", "1"])
         .exits(2)
         .err("error: the reviewer of 'T1' failed 3 times: the agent exited with code 3 without a result")
-        .err("; log: spec/logs/T1_review_")
+        .err("(log: spec/logs/T1_review_")
         .err("hint: fix it, or name another reviewer");
     repo.arborist(["state", "T1"])
         .succeeds()
@@ -269,7 +269,7 @@ fn a_budget_that_is_none_is_refused() {
     let repo = repo("work", "say APPROVED", "");
     repo.arborist(["garden", "--max-cost=-1"]).exits(129).err("must be more than 0");
     repo.git(["config", "arborist.budget.cost", "much"]).succeeds();
-    repo.arborist(["garden"]).exits(1).err("'budget.cost' must be US dollars");
+    repo.arborist(["garden"]).exits(1).err("'arborist.budget.cost' must be US dollars");
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn a_task_has_the_logs_of_the_run_that_is_checked_out() {
     repo.arborist(run).succeeds();
     let branch = repo.git(["branch", "--list", "arborist/tasks/*", "--format=%(refname:short)"]).answer();
     let branch = branch.trim();
-    let [first, second] = &names(&repo, "implement")[..] else { panic!("two logs") };
+    let [second, first] = &names(&repo, "implement")[..] else { panic!("two logs") };
     let own = repo.arborist(["logs", "T001"]).succeeds();
     own.out(first).never(second).out("unit test: ! test").never("unit test: true").silent();
     repo.arborist(["state", "T001"]).succeeds().out(&format!("agent log    spec/logs/{first}"));

@@ -82,7 +82,7 @@ pub enum PipelineError {
     #[error("could not prepare the worktree for the reviewer: {0}")]
     ReviewPlace(String),
     /// No reviewer has reached a verdict.
-    #[error("the reviewer of '{task}' failed {tries} times: {said}; log: {log}")]
+    #[error("the reviewer of '{task}' failed {tries} times: {said} (log: {log})")]
     NoReview {
         /// The task.
         task: TaskId,
