@@ -248,9 +248,9 @@ fn a_task_has_the_logs_of_the_run_that_is_checked_out() {
     let branch = branch.trim();
     let [second, first] = &names(&repo, "implement")[..] else { panic!("two logs") };
     let own = repo.arborist(["logs", "T001"]).succeeds();
-    own.out(first).never(second).out("unit test: ! test").never("unit test: true").silent();
+    own.out(first).never(second).out("unit test: ! test").never("unit test: true").never("note: ");
     repo.arborist(["state", "T001"]).succeeds().out(&format!("agent log    spec/logs/{first}"));
-    repo.arborist(["logs", "T001", "--scope", branch]).succeeds().out(second).never(first).silent();
+    repo.arborist(["logs", "T001", "--scope", branch]).succeeds().out(second).never(first).never("note: ");
     repo.arborist(["state", "T001", "--scope", branch]).succeeds().out(second).never(first);
     // The run here has not reached this task.
     let other = repo.arborist(["logs", "T002"]).succeeds().out("T002 implement, attempt 1");
