@@ -84,7 +84,7 @@ pub enum GardenerError {
     NoPlan,
     #[error("the plan has no task or phase '{task}'")]
     NoTask { task: TaskId, meant: Option<String>, options: Box<TypedOptions> },
-    #[error("--only {} and --until {until} have no task in common", name_some(.only))]
+    #[error("--only {} and --until {until} have no task in common: '{until}' comes first in the plan", name_some(.only))]
     NothingSelected { only: Vec<TaskId>, until: TaskId },
     #[error("task '{task}' is not ready: it waits for {needs}")]
     NotReady { task: TaskId, needs: String, has_failed: bool, options: Box<TypedOptions> },
@@ -311,9 +311,6 @@ impl Explain for GardenerError {
             Self::NoTask { options, .. } => {
                 format!("see all tasks with: git arborist state{}", options.tree)
             }
-            Self::NothingSelected { until, .. } => {
-                format!("'{until}' comes first in the plan; use only one of the two options")
-            }
             Self::NoAttemptLeft { task, options } => {
                 format!("to try it again, run: git arborist garden {task} --retry-failed{}", options.common)
             }
@@ -340,7 +337,7 @@ impl Explain for GardenerError {
             Self::BegunBefore { path, run, .. } => {
                 format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
             }
-            Self::NoPlace | Self::Log { .. } => return None,
+            Self::NoPlace | Self::Log { .. } | Self::NothingSelected { .. } => return None,
             Self::RedBaseline { is_elsewhere, names_tests, is_missing, .. } => {
                 baseline_advice(*is_elsewhere, *names_tests, *is_missing)
             }
