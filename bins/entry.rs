@@ -20,10 +20,13 @@ use clap::{
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::ui::Ui;
+use crate::ui::{Ui, broken};
 
 /// How many files a run may have open at once, if the system allows it.
 const WANTED_DESCRIPTORS: u64 = 8192;
+
+/// The widest help, in columns.
+const WIDEST_HELP: usize = 100;
 
 /// How a command's body ends.
 pub type Outcome = Result<Exit, Failure>;
@@ -53,7 +56,7 @@ fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit 
     if args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == "--help") {
         return manual::<A>(&mut ui, &args);
     }
-    let outcome = match parse(args) {
+    let outcome = match parse(args, help_width(&ui)) {
         Ok(args) => body(args, &mut ui),
         Err(error) => return usage::<A>(&mut ui, &error),
     };
@@ -61,10 +64,17 @@ fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit 
 }
 
 /// Parses the arguments. A negative number after an option is its value, so that the error says what is wrong with it.
-fn parse<A: Parser>(args: Vec<OsString>) -> Result<A, clap::Error> {
-    let mut command = with_negative_numbers(A::command());
+fn parse<A: Parser>(args: Vec<OsString>, width: usize) -> Result<A, clap::Error> {
+    let mut command = with_negative_numbers(A::command()).term_width(width);
     let matches = command.try_get_matches_from_mut(args)?;
     A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// How wide help is: as wide as the terminal, but not too wide to read. Clap asks the terminal too, but ignores the answer of
+/// one that does not know its height.
+fn help_width(ui: &Ui) -> usize {
+    let told = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    ui.width().or_else(told).unwrap_or(WIDEST_HELP).min(WIDEST_HELP)
 }
 
 fn with_negative_numbers(command: Command) -> Command {
@@ -120,39 +130,81 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
 
 /// `--help` opens the manual page, as git does, or prints the same text if there is no page.
 fn manual<A: CommandFactory>(ui: &mut Ui, args: &[OsString]) -> Exit {
-    let mut command = A::command();
+    let width = help_width(ui);
+    let mut command = A::command().term_width(width);
     let page = command.get_name().to_owned();
     let is_there = Program::new("man").args(["-w", &page]).finish().is_ok_and(|man| man.status.success());
     if is_there {
         let error = Program::new("man").arg(&page).exec();
         ui.warn(&error.to_string());
     }
-    let long = match A::command().try_get_matches_from(args) {
+    let long = match A::command().term_width(width).try_get_matches_from(args) {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => error.render().to_string(),
         _ => command.render_long_help().to_string(),
     };
-    ui.out(&in_gits_voice(&long));
+    ui.out(&in_gits_voice(&long, width));
     conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done))
 }
 
 fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
     // The error repeats arguments.
-    let text = visible_lines(&in_gits_voice(&error.render().to_string()));
-    if error.kind() == ErrorKind::DisplayHelp {
+    let is_asked = error.kind() == ErrorKind::DisplayHelp;
+    let is_help = is_asked || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    let width = help_width(ui);
+    // The usage of an error is printed again below.
+    let room = if is_help { width } else { usize::MAX };
+    let text = visible_lines(&in_gits_voice(&error.render().to_string(), room));
+    if is_help && !is_asked {
+        ui.err(&text);
+        return Exit::Usage;
+    }
+    if is_asked {
         ui.out(&text);
         return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));
     }
-    ui.err(&with_useful_hint(&with_nearest(&text)));
-    if error.kind() == ErrorKind::InvalidSubcommand && !text.contains("\nhint: ") {
+    let text = with_useful_hint(&with_nearest(&text));
+    // As for other errors: no blank lines, and the hints follow the error. The usage comes last.
+    let (usage, text): (Vec<&str>, Vec<&str>) =
+        text.lines().filter(|line| !line.trim().is_empty()).partition(|line| line.starts_with("usage: "));
+    let (hints, error_lines): (Vec<&str>, Vec<&str>) =
+        text.into_iter().partition(|line| line.starts_with("hint: "));
+    error_lines.iter().chain(&hints).for_each(|line| ui.err(&format!("{line}\n")));
+    if error.kind() == ErrorKind::InvalidSubcommand && hints.is_empty() {
         ui.hint(&format!(
             "see the commands with: {} -h",
             A::command().get_bin_name().unwrap_or("git arborist")
         ));
     }
-    if let Some(task) = unnamed_task::<A>(error) {
-        ui.hint(&format!("name tasks with: --only {task}"));
+    let command = usage.first().map(|usage| words_of_command(usage).split_off(1).join(" "));
+    match (unnamed_task::<A>(error), &command) {
+        (Some(task), _) => ui.hint(&format!("name tasks with: --only {task}")),
+        (None, Some(command)) if error.kind() == ErrorKind::UnknownArgument && hints.is_empty() => {
+            ui.hint(&format!("see the options with: {command} -h"));
+        }
+        _ => {}
+    }
+    if let Some(command) = &command {
+        ui.err(&whole_usage::<A>(command, width));
     }
     Exit::Usage
+}
+
+/// The usage of the command with this name, as `-h` prints it. Clap's own line leaves out most options, and
+/// calls optional arguments that were given required.
+fn whole_usage<A: CommandFactory>(name: &str, width: usize) -> String {
+    let mut command = A::command();
+    command.build();
+    let own = command.get_bin_name().map_or(0, |name| name.split_whitespace().count());
+    for name in name.split(' ').skip(own) {
+        let Some(verb) = command.find_subcommand(name).cloned() else { break };
+        command = verb;
+    }
+    in_gits_voice(&format!("{}\n", command.render_usage()), width)
+}
+
+/// The words of a usage line that name the command.
+fn words_of_command(usage: &str) -> Vec<&str> {
+    usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-'])).collect()
 }
 
 /// A task that was given without its option, if the command has one.
@@ -184,8 +236,7 @@ fn with_useful_hint(text: &str) -> String {
     let Some(usage) = text.lines().find_map(|line| line.strip_prefix("usage: ")) else {
         return text.to_owned();
     };
-    let is_name = |word: &&str| !word.starts_with(['[', '<', '-']);
-    let command: Vec<&str> = usage.split_whitespace().take_while(is_name).collect();
+    let command = words_of_command(usage);
     let hint = match usage.contains("[-- ") {
         true => typed_after_dashes(text, &command.join(" ")),
         false if usage.contains("-- ") => return text.to_owned(),
@@ -214,11 +265,12 @@ fn typed_after_dashes(text: &str, command: &str) -> String {
     format!("hint: options of the run come after '--': {command}{typed}")
 }
 
-/// Replaces clap's wording by git's `usage:` and `hint:`.
-fn in_gits_voice(text: &str) -> String {
+/// Replaces clap's wording by git's `usage:` and `hint:`. Clap does not break the usage.
+fn in_gits_voice(text: &str, width: usize) -> String {
     let text = text.replace("\n  tip: ", "\nhint: ").replace("For more information, try '--help'.\n", "");
-    match text.strip_prefix("Usage: ") {
-        Some(rest) => format!("usage: {rest}"),
-        None => text.replacen("\nUsage: ", "\nusage: ", 1),
-    }
+    let lines = text.lines().map(|line| match line.strip_prefix("Usage: ") {
+        Some(usage) => format!("usage: {}", broken(usage, width.saturating_sub(7)).join("\n       ")),
+        None => line.to_owned(),
+    });
+    lines.map(|line| line + "\n").collect()
 }

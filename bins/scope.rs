@@ -3,8 +3,9 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
+    gardener::{GardenerError, start::difference},
     git::Repository,
-    history::{CommitSource, Run, RunScope},
+    history::{CommitSource, HistoryError, Run, RunScope},
     message::nearest,
     name::{BranchName, TaskId},
     plan::{Plan, find_usual_plan},
@@ -14,6 +15,18 @@ use arborist_core::{
     settings::Settings,
     workspace::{SessionFilter, Workspace},
 };
+
+/// The run of the branch that was asked for, or of the one that is checked out, for a command with `--scope`.
+pub(crate) fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Result<RunScope, Failure> {
+    RunScope::resolve(repository, asked).map_err(name_scope)
+}
+
+/// The error of a command with `--scope`, which is the other way to select a run.
+fn name_scope(error: HistoryError) -> Failure {
+    let HistoryError::Detached { branch } = &error else { return error.into() };
+    let branch = branch.as_ref().map_or("<branch>", BranchName::as_str).to_owned();
+    Failure::from(error).hint(format!("or name it: --scope {branch}"))
+}
 
 /// The error if there is neither the branch nor a run of it.
 pub(crate) fn unknown(repository: &Repository, run: &Run) -> Failure {
@@ -41,6 +54,14 @@ pub(crate) fn added_later(repository: &Repository, run: &Run, task: &TaskId) -> 
         format!("'{task}' was added to '{}' after the run started, so the run does not have it", frozen.path);
     let next = Continuation::of(repository, run).continue_run(" --accept-changes");
     Some(Failure::new(Exit::No, words).hint(format!("add it to the run with: {next}")))
+}
+
+/// The error for a task that the plan in this checkout does not have; `None` if it has it, or there is no plan.
+pub(crate) fn not_in_plan(repository: &Repository, settings: &Settings, task: &TaskId) -> Option<Failure> {
+    let path = plan_here(repository, settings)?;
+    let bytes = safe_files::read_beneath(repository.worktree.as_ref()?, &path).ok()?;
+    let plan = Plan::read(&path, &bytes).ok().filter(|plan| plan.find(task).is_none())?;
+    Some(GardenerError::no_task(task, plan.tasks.iter().map(|task| task.id.as_str())).into())
 }
 
 /// The option that selects the run of `branch` in a hint, with a space before it; empty if it is selected without one.
@@ -104,4 +125,78 @@ pub(crate) fn find_last_apart(
 pub(crate) fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
     let top = repository.worktree.as_ref()?;
     settings.tree().map(str::to_owned).or_else(|| find_usual_plan(top, repository.head.branch.as_ref()))
+}
+
+/// The selected run. If runs have session branches, the last one of the plan in this checkout.
+pub(crate) fn find_shown(
+    repository: &Repository,
+    settings: &Settings,
+    asked: Option<&BranchName>,
+) -> Result<RunScope, Failure> {
+    let here = match RunScope::resolve(repository, asked) {
+        Err(error @ HistoryError::Detached { .. }) => return Err(detached(repository, settings, error)),
+        resolved => resolved?,
+    };
+    if asked.is_some() {
+        return Ok(here);
+    }
+    let workspace = Workspace::load(repository, settings, &Cancel::new())?;
+    let is_apart = workspace.wants_session_branches(settings)
+        && workspace.main().find_session_of(repository, &here.branch)?.is_none();
+    let last = if is_apart { find_last_apart(&workspace, repository, settings)? } else { None };
+    match last {
+        Some(last) => {
+            let run = Run::scan(repository, last.clone(), CommitSource::Cached)?;
+            Ok(if has_plan_of(repository, settings, run)? { last } else { here })
+        }
+        None => Ok(here),
+    }
+}
+
+/// The run of the newest session that was merged into the branch of `here`, which has no run itself. Only sessions of the
+/// plan in this checkout count.
+pub(crate) fn find_merged(
+    repository: &Repository,
+    settings: &Settings,
+    here: &Run,
+) -> Result<Option<RunScope>, Failure> {
+    for branch in &here.others {
+        let scope = RunScope { branch: branch.clone(), tip: here.scope.tip };
+        let run = match Run::scan(repository, scope.clone(), CommitSource::Fresh) {
+            Ok(run) => run,
+            Err(error @ HistoryError::Git(_)) => return Err(error.into()),
+            // A run that is not clear is not shown instead of this one.
+            Err(_) => continue,
+        };
+        if run.has_session_branch() && has_plan_of(repository, settings, run)? {
+            return Ok(Some(scope));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a run was frozen with the tasks of the plan in this checkout. True if there is none.
+fn has_plan_of(repository: &Repository, settings: &Settings, run: Run) -> Result<bool, Failure> {
+    let top = repository.worktree.as_ref();
+    let file = plan_here(repository, settings);
+    let now = file.and_then(|path| Some((safe_files::read_beneath(top?, &path).ok()?, path)));
+    let Some((bytes, path)) = now else {
+        return Ok(true);
+    };
+    let Some(frozen) = run.start.and_then(|start| start.plan) else {
+        return Ok(false);
+    };
+    let Some(before) = repository.find_blob(frozen.blob)? else {
+        return Ok(false);
+    };
+    let (before, now) = (Plan::read(&frozen.path, &before)?, Plan::read(&path, &bytes)?);
+    Ok(difference(&before, &now).is_empty())
+}
+
+fn detached(repository: &Repository, settings: &Settings, error: HistoryError) -> Failure {
+    let failure = name_scope(error);
+    match find_apart(repository, settings) {
+        Ok(Some(branch)) => failure.hint(format!("see the run of the last session: --scope {branch}")),
+        _ => failure,
+    }
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 const USAGE: &str = "usage: git arborist [--version] [-h] <command> [<args>]\n";
-const FOOTER: &str = "\n'git arborist <command> -h' lists the options of a command, --help shows more.\n";
+const FOOTER: &str = "\n'git arborist <command> -h' lists the options of a command; --help shows more.\n";
 
 /// The overview and one line on this repository.
 pub(super) fn show(ui: &mut Ui) {

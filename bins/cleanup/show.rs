@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
-    cleanup::{Active, CleanupOutcome, CleanupVerdict, JudgedCandidate, KeepReason, What},
+    cleanup::{Active, Candidate, CleanupOutcome, CleanupVerdict, JudgedCandidate, KeepReason, What},
     message::visible,
     session::SessionState,
 };
@@ -43,7 +43,7 @@ struct Entry<'a> {
 pub(super) fn show(ui: &mut Ui, all: &[Outcomes]) {
     let is_full = |outcomes: &&Outcomes| !outcomes.plan.items.is_empty() || !outcomes.reclaimed.is_empty();
     if !all.iter().any(|outcomes| is_full(&outcomes)) {
-        ui.line("Nothing to clean up.");
+        ui.line("nothing to clean up");
         return;
     }
     for (at, outcomes) in all.iter().filter(is_full).enumerate() {
@@ -219,8 +219,8 @@ fn row(entry: &Entry<'_>) -> Row {
     [
         candidate.what.as_str().to_owned(),
         match &candidate.home {
-            Some(home) => format!("{} of {}", visible(&candidate.name), visible(home)),
-            None => visible(&candidate.name),
+            Some(home) => format!("{} of {}", shown_name(candidate), visible(home)),
+            None => shown_name(candidate),
         },
         visible(&entry.why),
         candidate.size.map(size).unwrap_or_default(),
@@ -228,11 +228,26 @@ fn row(entry: &Entry<'_>) -> Row {
     ]
 }
 
+/// The name for people. A cache is named after a branch, with its slashes escaped.
+fn shown_name(candidate: &Candidate) -> String {
+    match candidate.what {
+        What::Cache => visible(&candidate.name.replace("%2F", "/").replace("%25", "%")),
+        _ => visible(&candidate.name),
+    }
+}
+
 fn row_of_group(what: What, why: &str, group: &[&Entry<'_>]) -> Row {
     let sum = group.iter().filter_map(|entry| entry.item.candidate.size).sum();
     let oldest = group.iter().filter_map(|entry| entry.item.candidate.time).min();
-    let name = format!("{} of them", group.len());
-    [what.as_str().to_owned(), name, visible(why), size(sum), oldest.map(clock::age).unwrap_or_default()]
+    let name = format!("{} entries", group.len());
+    let each = if why.contains(" its ") { "each: " } else { "" };
+    [
+        what.as_str().to_owned(),
+        name,
+        format!("{each}{}", visible(why)),
+        size(sum),
+        oldest.map(clock::age).unwrap_or_default(),
+    ]
 }
 
 fn show_reclaimed(ui: &mut Ui, outcomes: &Outcomes) {

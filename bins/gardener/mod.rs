@@ -43,9 +43,10 @@ stops and shows what changed; --accept-changes accepts the new files.
 
 Before the first task, the tests run once. If they fail, or if their program
 does not exist, the run stops before an agent is called. A new project may have
-no tests yet. The run starts, with a note, if the test command finds no tests,
-finds no project file (such as package.json), or is a missing script (such as
-./run-tests.sh) in a repository that holds only documents.
+no tests yet. The run starts, with a note, if the test command finds no tests or
+no project file (such as package.json). It also starts if the command is a
+script that does not exist yet (such as ./run-tests.sh) and the repository holds
+only documents.
 
 Phases run in order. So do the tasks in a phase, with one exception: adjacent
 tasks that are all marked [P] (parallel) may run at the same time. A task is
@@ -74,8 +75,8 @@ does not count. If a task is interrupted three times in a row (by signals,
 crashes, provider outages or internal errors), the run stops with exit code 2;
 --retry-failed continues it.
 
-A git command that gives no answer for 30 minutes is ended. The error names it,
-the attempt does not count, and the same command continues the run.";
+A git command that does not finish in 30 minutes is stopped. The error names
+it, the attempt does not count, and the same command continues the run.";
 
 const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD
@@ -162,7 +163,7 @@ pub struct GardenerArgs {
     /// Continue with other tasks when one fails
     #[arg(long)]
     keep_going: bool,
-    /// Try failed tasks again, and continue tasks that were interrupted too often
+    /// Try failed tasks again, and continue tasks that were interrupted three times in a row
     #[arg(long)]
     retry_failed: bool,
     /// Call no agent: replay the records of the session that this one was forked from
@@ -226,6 +227,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
         let known = planned.plan.tasks.iter().map(|task| task.id.as_str());
         return Err(opened.with_hints(GardenerError::no_task(unknown, known)));
     }
+    selection.refuse_empty(&planned.plan)?;
     let jobs = opened.request.lanes.count(&opened.settings)?;
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
     let due = args.due(&planned, &progress, &selection);

@@ -44,21 +44,21 @@ pub(crate) struct GardeningArgs {
     step_runner: RunnerArgs,
     #[command(flatten)]
     budget: BudgetArgs,
-    /// Attempts for each task, the first one included [default: 5]
+    /// Number of attempts for each task: the first one and its retries [default: 5]
     #[arg(long, value_name = "NUMBER", value_parser = positive::<u32>)]
     max_retries: Option<u32>,
     /// Test command for tasks without their own test commands
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. The
-    /// output of the tests must name the failed tests
+    /// Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. If
+    /// the output of the tests does not name the failed ones, every task fails until the tests pass
     #[arg(long)]
     allow_red: bool,
     /// Let tasks change this path even if the setting 'protect' names it. --allow fewer-tests lets them run fewer tests
     /// than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
-    /// The most characters of the diff that are put into the reviewer's prompt [default: 8000]
+    /// How much of the diff the reviewer's prompt contains at most, in characters [default: 8000]
     #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
     /// The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the

@@ -121,7 +121,7 @@ fn offer_hooks(wish: Hooks, repository: &Repository, ui: &mut Ui) -> Outcome {
     match ui.ask(QUESTION) {
         Some(true) => hooks::install(ui),
         _ => {
-            ui.hint("to install the hooks later, run: git arborist hooks install");
+            ui.hint("to check task commits and pushes with git hooks, run: git arborist hooks install");
             Ok(Exit::Done)
         }
     }

@@ -85,7 +85,7 @@ fn heading(key: &str) -> (String, String) {
 fn comment(setting: &Setting) -> String {
     let mut text = String::from("\n#");
     let mut width = 1;
-    for word in format!("{} Default: {}.", setting.about, setting.default).split_whitespace() {
+    for word in format!("{} Default: {}.", setting.about, default_with_unit(setting)).split_whitespace() {
         if width + 1 + word.chars().count() > WIDTH {
             text += "\n#";
             width = 1;
@@ -95,6 +95,16 @@ fn comment(setting: &Setting) -> String {
         width += 1 + word.chars().count();
     }
     text + "\n"
+}
+
+/// The default with its unit, if it is a number that has one.
+fn default_with_unit(setting: &Setting) -> String {
+    let Setting { default, expected, .. } = setting;
+    let unit = expected.strip_prefix("a number of ").and_then(|unit| unit.split(',').next());
+    match unit.filter(|_| default.parse::<f64>().is_ok()) {
+        Some(unit) => format!("{default} {unit}"),
+        None => (*default).to_owned(),
+    }
 }
 
 /// An example value: the default, if that is a value.

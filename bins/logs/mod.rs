@@ -14,9 +14,9 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
-    history::{CommitSource, Run, RunScope},
+    history::{CommitSource, Run},
     message::{Step, nearest},
-    name::{Attempt, TaskId},
+    name::{Attempt, BranchName, TaskId},
     plan::Plan,
     record::{StepLog, StepStatus},
     settings::Settings,
@@ -38,6 +38,10 @@ A task that failed or was rejected has another attempt, with its own logs. The
 newest attempt is shown, unless --attempt names another one. With --follow, new
 output is printed while the agent works.
 
+Runs of several branches may have the same task. The logs are those of the run
+of the branch that is checked out, unless --scope names another branch. If this
+run has none, the newest ones are shown, with a note.
+
 'git arborist state TASK' gives the short answer to why a task failed. Read the
 logs if you need to know what the agent did.";
 
@@ -48,6 +52,9 @@ EXAMPLES
 
    What the tests of the second attempt printed
        git arborist logs T001 --step test --attempt 2
+
+   The same task in the run of another branch
+       git arborist logs T001 --scope feature/login
 
    Watch the task that is being worked on
        git arborist logs -f
@@ -77,6 +84,9 @@ pub struct LogsArgs {
     /// Show this attempt; the first is 1 [default: the newest]
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::positive::<u32>)]
     attempt: Option<u32>,
+    /// Use the run of this branch [default: the branch that is checked out]
+    #[arg(long, value_name = "BRANCH")]
+    scope: Option<BranchName>,
     /// Print new output until the task ends
     #[arg(short, long)]
     follow: bool,
@@ -176,18 +186,41 @@ pub fn run(args: LogsArgs, ui: &mut Ui) -> Outcome {
         step: args.step.map(LoggedStep::step),
         attempt: args.attempt.map(|ordinal| Attempt(ordinal - 1)),
     };
-    let task = match args.task {
-        Some(task) => task,
-        None => newest_task(&folders, &selection)?,
+    let run = match &args.scope {
+        Some(branch) => Some(require_run(&folders, branch)?),
+        None => find_run(&folders),
     };
-    let logs = folders.list(Some(&task)).map_err(|error| unreadable(&folders, &error))?;
+    let is_own = |log: &StepLog| is_of_run(log, run.as_ref());
+    let is_candidate = |log: &StepLog| selection.has(log) && (args.scope.is_none() || is_own(log));
+    let newest = match &args.task {
+        Some(_) => None,
+        None => Some(find_newest(&folders, is_candidate)?),
+    };
+    let task = args.task.or_else(|| newest.as_ref().map(|log| log.task.clone()));
+    let task = task.unwrap_or_else(|| unreachable!("the newest log has a task"));
+    let mut logs = folders.list(Some(&task)).map_err(|error| unreadable(&folders, &error))?;
+    // Runs of several branches write to one folder. The logs of another run are shown only if there are no others, or
+    // if no task was named and they are the newest.
+    let foreign = match newest {
+        Some(newest) => Some(newest).filter(|log| !is_own(log)),
+        None if args.scope.is_some() || logs.iter().any(is_own) => None,
+        None => logs.last().cloned(),
+    };
+    match &foreign {
+        Some(foreign) => logs.retain(|log| log.session == foreign.session),
+        None => logs.retain(is_own),
+    }
     let picked = selection.pick(&logs);
     if picked.is_empty() {
         return Err(if logs.is_empty() {
-            without_logs(&folders, &task)?
+            without_logs(&folders, &task, run.as_ref())?
         } else {
             not_selected(&task, &logs, &selection)
         });
+    }
+    if let Some(session) = foreign.and_then(|log| log.session) {
+        let here = run.as_ref().map(|run| format!(", not of the run of '{}'", run.scope.branch));
+        ui.note(&format!("the log is of session '{session}'{}", here.unwrap_or_default()));
     }
     show(&folders, &picked, args.follow.then_some(&selection), ui)
         .map_err(|error| unreadable(&folders, &error))?;
@@ -198,11 +231,17 @@ fn unreadable(folders: &LogFolders, error: &io::Error) -> Failure {
     Failure::new(Exit::Fatal, format!("could not read the logs in '{}': {error}", folders.name))
 }
 
-/// The task with the newest log.
-fn newest_task(folders: &LogFolders, selection: &Selection) -> Result<TaskId, Failure> {
+/// Whether a log is of a run. A log of an earlier version does not name its session, and counts for every run.
+fn is_of_run(log: &StepLog, run: Option<&Run>) -> bool {
+    let Some(session) = &log.session else { return true };
+    run.is_some_and(|run| run.has_work_of(session, &log.task))
+}
+
+/// The newest of the logs that are asked for.
+fn find_newest(folders: &LogFolders, is_candidate: impl Fn(&StepLog) -> bool) -> Result<StepLog, Failure> {
     let logs = folders.list(None).map_err(|error| unreadable(folders, &error))?;
-    let newest = logs.iter().rfind(|log| selection.has(log));
-    newest.map(|log| log.task.clone()).ok_or_else(|| {
+    let newest = logs.iter().rfind(|log| is_candidate(log));
+    newest.cloned().ok_or_else(|| {
         let such = if logs.is_empty() { "" } else { "such " };
         Failure::new(Exit::No, format!("there is no {such}log in '{}'", folders.name))
             .hint("the turns of sessions are recorded in git: git arborist session list")
@@ -233,7 +272,9 @@ fn show(folders: &LogFolders, logs: &[StepLog], follow: Option<&Selection>, ui: 
         let Some((log, _)) = open.as_ref().filter(|_| is_active && !ui.is_closed()) else { break };
         thread::sleep(PAUSE);
         let is_next = |next: &StepLog| {
-            next.started > log.started && follow.is_some_and(|selection| selection.has(next))
+            next.started > log.started
+                && next.session == log.session
+                && follow.is_some_and(|selection| selection.has(next))
         };
         queue = folders.list(Some(&log.task))?.into_iter().filter(is_next).collect();
     }
@@ -244,19 +285,21 @@ fn show(folders: &LogFolders, logs: &[StepLog], follow: Option<&Selection>, ui: 
 }
 
 /// The error for a task without logs: it has not begun, its logs are elsewhere, or the name is wrong.
-fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure> {
+fn without_logs(folders: &LogFolders, task: &TaskId, run: Option<&Run>) -> Result<Failure, Failure> {
     let logs = folders.list(None).map_err(|error| unreadable(folders, &error))?;
-    let run = find_run(&folders.repository);
-    let mut known = run.as_ref().map(|run| tasks_of_run(&folders.repository, run)).unwrap_or_default();
-    if known.contains(task) {
+    let mut known = run.map(|run| tasks_of_run(&folders.repository, run)).unwrap_or_default();
+    if let Some(run) = run.filter(|_| known.contains(task)) {
         let words = format!("task '{task}' has no log in '{}'", folders.name);
-        return Ok(
-            Failure::new(Exit::No, words).hint(format!("see its state with: git arborist state {task}"))
-        );
+        let option = scope::option(&folders.repository, &run.scope.branch);
+        return Ok(Failure::new(Exit::No, words)
+            .hint(format!("see its state with: git arborist state {task}{option}")));
     }
     if known.is_empty() && logs.is_empty() {
+        if let Some(failure) = scope::not_in_plan(&folders.repository, &folders.settings, task) {
+            return Ok(failure);
+        }
         let words = format!("there is no log of '{task}', because no task has run yet");
-        let hint = match &run {
+        let hint = match run {
             Some(run) => {
                 let again = "git arborist state";
                 scope::hint_without_run(&folders.repository, &folders.settings, (run, ""), again)
@@ -265,7 +308,7 @@ fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure>
         };
         return Ok(Failure::new(Exit::No, words).hint(hint));
     }
-    let later = run.as_ref().and_then(|run| scope::added_later(&folders.repository, run, task));
+    let later = run.and_then(|run| scope::added_later(&folders.repository, run, task));
     if let Some(failure) = later {
         return Ok(failure);
     }
@@ -277,10 +320,23 @@ fn without_logs(folders: &LogFolders, task: &TaskId) -> Result<Failure, Failure>
     })
 }
 
-/// The run here, if it can be read: it is only for an error.
-fn find_run(repository: &Repository) -> Option<Run> {
-    let scope = RunScope::resolve(repository, None).ok()?;
-    Run::scan(repository, scope, CommitSource::Cached).ok()
+/// The run here, if it can be read: the logs of one that cannot be read are shown, too.
+fn find_run(folders: &LogFolders) -> Option<Run> {
+    let LogFolders { repository, settings, .. } = folders;
+    let scope = scope::find_shown(repository, settings, None).ok()?;
+    let run = Run::scan(repository, scope, CommitSource::Cached).ok()?;
+    if run.start.is_some() {
+        return Some(run);
+    }
+    let merged = scope::find_merged(repository, settings, &run).ok().flatten();
+    merged.and_then(|scope| Run::scan(repository, scope, CommitSource::Cached).ok()).or(Some(run))
+}
+
+/// The run of a branch that the user named.
+fn require_run(folders: &LogFolders, branch: &BranchName) -> Result<Run, Failure> {
+    let scope = scope::resolve(&folders.repository, Some(branch))?;
+    scope::require(&folders.repository, &scope)?;
+    Ok(Run::scan(&folders.repository, scope, CommitSource::Cached)?)
 }
 
 /// The tasks in the plan and the history of a run, as far as they can be read.

@@ -27,7 +27,7 @@ pub(crate) struct QueueAddArgs {
     /// Land on this branch [default: the branch of the run]
     #[arg(long, value_name = "BRANCH")]
     pub(super) into: Option<BranchName>,
-    /// Priority from 0 (first) to 9 (last)
+    /// Priority from 0 (first) to 9 (last) [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::digit)]
     priority: Option<u8>,
     /// Queue tasks even if they are not complete
@@ -170,8 +170,8 @@ impl TicketMaker<'_> {
             let see = format!("see why with: git arborist state {task}{option}");
             let (why, next) = match state {
                 State::Pending => {
-                    let next = self.site.continuation(self.run).run_apart(task, "");
-                    (format!("'{task}' has not run yet"), format!("run it first: {next}"))
+                    let words = format!("'{task}' has not run yet");
+                    self.find_waiting(task).unwrap_or_else(|| (words, self.run_first(task, "")))
                 }
                 State::Failed => (format!("'{task}' has failed, so it cannot land"), see),
                 _ => (format!("'{task}' is not complete, so it cannot land"), see),
@@ -200,13 +200,20 @@ impl TicketMaker<'_> {
         let is_known =
             self.run.find(task).is_some() || self.plan.is_some_and(|plan| plan.find(task).is_some());
         if is_known {
-            let words = format!("'{task}' has not run in its own worktree: there is nothing to land");
             let has_failed = self.run.find(task).is_some_and(|history| history.state.state == State::Failed);
             let retry = if has_failed { " --retry-failed" } else { "" };
-            let next = self.site.continuation(self.run).run_apart(task, retry);
-            return Failure::new(Exit::No, words).hint(format!("run it first: {next}"));
+            let words = format!("'{task}' has not run in its own worktree: there is nothing to land");
+            let (words, hint) =
+                self.find_waiting(task).unwrap_or_else(|| (words, self.run_first(task, retry)));
+            return Failure::new(Exit::No, words).hint(hint);
         }
         if self.run.start.is_none() {
+            let settings = self.site.settings(self.run).ok();
+            let unknown =
+                settings.and_then(|settings| scope::not_in_plan(&self.site.repository, &settings, task));
+            if let Some(unknown) = unknown {
+                return unknown;
+            }
             let words = format!("'{task}' has not run: there is no run of '{}' yet", self.run.scope.branch);
             return Failure::new(Exit::No, words).hint(self.site.hint_without_run(self.run, task));
         }
@@ -220,6 +227,25 @@ impl TicketMaker<'_> {
             Some(meant) => format!("did you mean '{meant}'?"),
             None => format!("see all tasks with: git arborist state{}", self.site.scope_option()),
         })
+    }
+
+    /// The hint for a task that has to run before it can land.
+    fn run_first(&self, task: &TaskId, options: &str) -> String {
+        format!("run it first: {}", self.site.continuation(self.run).run_apart(task, options))
+    }
+
+    /// The error and the hint for a task that has not run because it waits for others, which have to run before.
+    fn find_waiting(&self, task: &TaskId) -> Option<(String, String)> {
+        let progress = Progress::new(Some(self.plan?), self.run, Boxes::Count);
+        let standing = progress.find(task).filter(|standing| !standing.waits_for.is_empty())?;
+        let error = GardenerError::not_ready(task, &standing.waits_for, &progress);
+        let has_failed = matches!(error, GardenerError::NotReady { has_failed: true, .. });
+        let (what, retry) = match has_failed {
+            true => ("try failed tasks again and run all others in order", " --retry-failed"),
+            false => ("run all tasks in order", ""),
+        };
+        let next = self.site.continuation(self.run).continue_run(retry);
+        Some((error.to_string(), format!("to {what}: {next}")))
     }
 
     /// Refuses a landed task whose branch has commits that its target does not have: no test and no reviewer saw them.

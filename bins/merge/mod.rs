@@ -76,7 +76,8 @@ EXIT STATUS
                merge.wait-limit allows.
    2           You must act: a task has a conflict, changed files in your
                checkout are in the way, a gate cannot run or already fails on
-               the target, or settings wait for your approval.
+               the target, or you have not approved settings in the
+               repository.
    3           Another process is landing on the target.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 

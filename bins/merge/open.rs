@@ -37,7 +37,7 @@ impl OpenQueue {
         let config = config.finish()?;
         ui.configure(&config);
         let Some(run) = opened_for(&repository) else {
-            let scope = RunScope::resolve(&repository, args.scope.as_ref())?;
+            let scope = scope::resolve(&repository, args.scope.as_ref())?;
             let site = Self { repository, scope, is_in_conflict: false, config };
             if args.scope.is_some() && site.store().load(Some(&site.scope.branch))?.is_empty() {
                 scope::require(&site.repository, &site.scope)?;

@@ -43,7 +43,7 @@ pub(crate) struct LandingArgs {
     /// Approve commands in tracked files. With 'merge resolve', also land changes that you made to files that had no conflict
     #[arg(long)]
     pub(super) yes: bool,
-    /// Test landings with this command if no gates are configured
+    /// Test landings with this command if no gates (checks before landing) are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
     /// Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at
@@ -218,7 +218,9 @@ fn drain(
         };
         // Nothing was reported about conflicts that were known before.
         for (ticket, _) in report.outcomes.iter().filter(is_old).filter(|_| !args.quiet) {
-            ui.hint(&format!("resolve it with: {}", site.command(&format!("resolve {}", ticket.task))));
+            let task = &ticket.task;
+            let command = site.command(&format!("resolve {task}"));
+            ui.hint(&format!("resolve the conflict of {task} with: {command}"));
         }
         tell_withheld(site, &report, ui)?;
         all.join(report);

@@ -125,6 +125,7 @@ pub(super) fn list(args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
     if args.json {
         return print(ui, &QueueDocument::new(&site, &listed, &claims));
     }
+    // The rows are for scripts, too.
     if listed.is_empty() && claims.is_empty() {
         ui.note("nothing is queued");
     }

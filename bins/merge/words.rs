@@ -69,14 +69,14 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         }
         TicketOutcome::Red { failing, with } if with.is_empty() => {
             format!(
-                "{task} did not land: the gate '{}' failed: {} (log: {})",
+                "{task} did not land: the gate '{}' failed: {}; log: {}",
                 failing.gate.name, failing.why, failing.log
             )
         }
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             format!(
-                "{task} passes alone, but fails together with {}: {} (log: {})",
+                "{task} passes alone, but fails together with {}: {}; log: {}",
                 with.join(", "),
                 failing.why,
                 failing.log

@@ -77,7 +77,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     refuse_in_step(&repository)?;
     let config = config.finish()?;
     ui.configure(&config);
-    let scope = RunScope::resolve(&repository, args.scope.as_ref())?;
+    let scope = scope::resolve(&repository, args.scope.as_ref())?;
     if repository.find_branch(&scope.branch)?.is_none() {
         let words = format!("there is no branch '{}'", scope.branch);
         return Err(Failure::new(Exit::No, words).hint("see the branches with: git branch"));
@@ -92,6 +92,10 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     let run = Run::scan(&repository, scope, CommitSource::Fresh)?;
     let Some(start) = &run.start else {
         let settings = Settings::load(&repository, &config)?;
+        let unknown = args.tasks.iter().find_map(|task| scope::not_in_plan(&repository, &settings, task));
+        if let Some(unknown) = unknown {
+            return Err(unknown);
+        }
         let tasks: Vec<&str> = args.tasks.iter().map(TaskId::as_str).collect();
         let drop = if args.drop { " --drop" } else { "" };
         let again = format!("git arborist reset{drop} {}", tasks.join(" "));

@@ -39,7 +39,7 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 const LONG_ABOUT: &str = "\
 Show what agents did, turn by turn; resume or replay a session.
 
-A session is the record of a run: every call of an agent with its prompt, what
+A session is the record of a run: every call to an agent with its prompt, what
 it said, which files it wrote, its tokens and its cost. A turn is one exchange
 with the agent's model. A turn that changed files is a commit, so you can see
 what each turn changed and go back to it. Records are commits below

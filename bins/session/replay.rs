@@ -85,7 +85,8 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         newest.record.session,
         session_worktree.path.display()
     ));
-    if !args.onward.json {
+    // For scripts. On a terminal, the note has said it.
+    if !args.onward.json && !ui.is_terminal() {
         ui.line(session.as_str());
     }
     let _ = ui.finish();

@@ -5,7 +5,6 @@ mod detail;
 pub mod document;
 mod remark;
 pub mod remote;
-mod scope;
 mod source;
 mod task_logs;
 mod tree;
@@ -36,7 +35,7 @@ use arborist_core::{
 use clap::Parser;
 
 use self::task_logs::TaskLogs;
-use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, ui::Ui};
+use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, scope, ui::Ui};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -190,7 +189,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let scope = scope::find(&repository, &settings, args.scope.as_ref())?;
+    let scope = scope::find_shown(&repository, &settings, args.scope.as_ref())?;
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
     let tip = scope.tip;
@@ -217,7 +216,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     // The process ends after the output: freeing ten thousand commits one by one would take a tenth of its time.
     let run: &Run = Box::leak(Box::new(run));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {
-        return Err(crate::scope::unknown(&repository, run));
+        return Err(scope::unknown(&repository, run));
     }
     let found = source::find(&repository, &settings, run, args.tree.as_deref())?;
     let mut progress = Progress::new(found.plan.as_ref(), run, found.boxes);
@@ -272,7 +271,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     if run.start.is_none()
         && !is_asked
         && kind == Kind::Text
-        && let Some(branch) = crate::scope::find_apart(&repository, &settings)?
+        && let Some(branch) = scope::find_apart(&repository, &settings)?
     {
         ui.hint(&format!("the last session has its own branch: git arborist state --scope {branch}"));
     }
@@ -449,7 +448,7 @@ impl StateView<'_> {
         let Some(unknown) = self.options.tasks.iter().find(|id| self.progress.find(id).is_none()) else {
             return Ok(());
         };
-        if let Some(failure) = crate::scope::added_later(repository, self.run, unknown) {
+        if let Some(failure) = scope::added_later(repository, self.run, unknown) {
             return Err(failure);
         }
         let place = if plan.is_some() { "the plan or the history" } else { "the history" };

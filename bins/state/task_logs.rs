@@ -55,10 +55,13 @@ impl TaskLogs {
         (home, run, task): (&Path, &Run, &TaskId),
     ) -> Self {
         let folder = settings.text("log-dir").unwrap_or("spec/logs");
-        let Ok(logs) = home.join(folder).canonicalize().and_then(|folder| StepLog::list(&folder, Some(task)))
+        let Ok(mut logs) =
+            home.join(folder).canonicalize().and_then(|folder| StepLog::list(&folder, Some(task)))
         else {
             return Self::default();
         };
+        // Runs of other branches write to the same folder.
+        logs.retain(|log| log.session.as_ref().is_none_or(|session| run.has_work_of(session, task)));
         let name =
             |log: &StepLog| log.path.file_name().map(|name| format!("{folder}/{}", name.to_string_lossy()));
         let implement = logs.iter().rfind(|log| log.step == Step::Implement);

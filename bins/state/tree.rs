@@ -19,7 +19,7 @@ use super::{
 use crate::{
     active_work::gerund,
     clock,
-    ui::{Tone, Ui, shortened},
+    ui::{Tone, Ui, broken, shortened},
 };
 
 /// Names wider than this push the following columns to the right.
@@ -211,12 +211,13 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
     }
     if view.parked.is_some() {
         let command = land_after_stash("", &view.run.scope.branch);
-        let words = "a landing waits: your changed files are in its way. Stash them, and land it";
-        let or = "or commit them, and run\n  git arborist merge run";
+        let words = "a landing waits: your changed files are in its way. To land it, stash them:";
+        let or = "Or commit them, then run:\n  git arborist merge run";
         ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  {command}\n{GET_BACK}\n{or}")));
     }
     if let Some(line) = origin(view) {
-        ui.line(&ui.paint(Tone::Dim, &line));
+        let lines = broken(&line, ui.width().unwrap_or(usize::MAX));
+        lines.iter().for_each(|line| ui.line(&ui.paint(Tone::Dim, line)));
     }
     ui.line("");
 }
@@ -400,19 +401,13 @@ fn status_word(event: &Event) -> String {
 
 /// What the subject of a commit adds to its status and the name of its task, which are shown elsewhere.
 fn words_of(event: &Event) -> String {
-    let subject = plain_text(&event.subject.text);
+    let subject = event.subject_for_people();
     // Other commits have free texts.
     let has_name = !matches!(event.status(), Status::Turn | Status::Plan | Status::RunStart);
     let Some((_, more)) = subject.rsplit_once('"').filter(|_| has_name) else { return subject };
     let more = more.trim();
     let more = more.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(more);
-    let more = more.strip_prefix("failed, ").unwrap_or(more);
-    // The subject of a failed task counts all its attempts as retries.
-    match more.strip_suffix(" retries").filter(|_| event.status() == Status::Failed) {
-        Some(counted) if counted.ends_with(" 1") => format!("{counted} attempt"),
-        Some(counted) => format!("{counted} attempts"),
-        None => more.to_owned(),
-    }
+    more.strip_prefix("failed, ").unwrap_or(more).to_owned()
 }
 
 /// The part of `text` that fits.

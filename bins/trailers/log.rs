@@ -4,7 +4,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
     history::Event,
-    message::{MessageReading, Step, claims, plain_text, read},
+    message::{MessageReading, Step, claims, read},
     name::{SessionId, TaskId},
 };
 use clap::{
@@ -131,7 +131,7 @@ fn show(ui: &mut Ui, events: &[Event]) {
         let status = ui.paint(tone, &format!("{:<statuses$}", event.status()));
         let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));
         let age = clock::age(event.time);
-        let text = plain_text(&event.subject.text);
+        let text = event.subject_for_people();
         ui.line(&format!("{commit} {age:>4} {:<tasks$} {status} {attempt:<3} {text}", id_of(event)));
     }
 }

@@ -1,10 +1,12 @@
 //! The only place that writes to the terminal.
 
+mod broken;
 mod live;
 mod path;
 mod screen;
 mod table;
 
+pub(crate) use broken::broken;
 pub(crate) use live::{Live, Scene, StyledRow, cut};
 pub(crate) use path::seen_from_here;
 pub use screen::leave;

@@ -2,6 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
+    gardener::GardenerError,
     git::{GitError, Repository},
     history::Event,
     message::Status,
@@ -97,6 +98,9 @@ fn range_of(session: &SessionId, from: Option<Oid>, to: Oid) -> VerifyRange {
 
 fn require_commit(repository: &Repository, name: &str) -> Result<Oid, Failure> {
     let found = repository.find_commit(name)?;
+    if let (None, None, Some(branch)) = (&found, &repository.head.commit, &repository.head.branch) {
+        return Err(GardenerError::Unborn(branch.clone()).into());
+    }
     found.ok_or_else(|| {
         Failure::new(Exit::No, GitError::Unknown(name.to_owned(), "commit").to_string())
             .hint("get other branches with 'git fetch'; in a shallow clone: git fetch --unshallow")

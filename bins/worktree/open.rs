@@ -67,7 +67,7 @@ pub(super) fn open_until(
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let scope = RunScope::resolve(&repository, args.scope.as_ref())?;
+    let scope = scope::resolve(&repository, args.scope.as_ref())?;
     if args.scope.is_some() {
         scope::require(&repository, &scope)?;
     }

@@ -58,7 +58,7 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
         .err("hint: fix it, or name another reviewer");
     repo.arborist(["state", "T1"])
         .succeeds()
-        .out("paused: tests passed, the review is next")
+        .out("paused; tests passed, the review is next")
         .out("why          the last call of the reviewer ended without a result")
         .out("review log   spec/logs/T1_review_");
     assert_eq!(statuses(&repo, "T1"), DONE[..2]);
@@ -269,7 +269,7 @@ fn a_budget_that_is_none_is_refused() {
     let repo = repo("work", "say APPROVED", "");
     repo.arborist(["garden", "--max-cost=-1"]).exits(129).err("must be more than 0");
     repo.git(["config", "arborist.budget.cost", "much"]).succeeds();
-    repo.arborist(["garden"]).exits(1).err("'budget.cost' must be US dollars");
+    repo.arborist(["garden"]).exits(1).err("'arborist.budget.cost' must be US dollars");
 }
 
 #[test]

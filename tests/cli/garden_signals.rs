@@ -101,7 +101,7 @@ fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
         let told = repo
             .arborist(["state", "T1"])
             .succeeds()
-            .out("paused: attempt 1 was interrupted while implementing")
+            .out("paused; attempt 1 was interrupted while implementing")
             .stdout();
         let log = told.lines().find_map(|line| line.trim().strip_prefix("agent log")).unwrap();
         assert!(repo.path(log.trim()).is_file(), "{told}");

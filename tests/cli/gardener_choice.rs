@@ -143,9 +143,9 @@ fn tasks_that_a_merged_run_completed_are_not_done_again() {
     let repo = merged();
     let calls = repo.calls();
     repo.arborist(["gardener"]).exits(2).shows();
-    repo.arborist(["gardener", "--session-branch"]).exits(2).err("contains the run of 'feature'");
+    repo.arborist(["gardener", "--session-branch"]).exits(2).err("in the run of 'feature'");
     repo.git(["switch", "-q", "-c", "other"]).succeeds();
-    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("contains the run of 'feature'");
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("in the run of 'feature'");
     repo.arborist(["state"]).succeeds().err("the run of 'feature' is not counted here");
     assert_eq!(repo.calls(), calls);
     repo.arborist(["gardener", "--new-run"]).succeeds().out("2 completed");
@@ -227,4 +227,50 @@ fn only_the_selected_tasks_are_counted_as_untested() {
     repo.arborist(["garden", "T001"]).succeeds().err("no test command for 1 task:");
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
     repo.arborist(["gardener"]).succeeds().err("no test command for 2 tasks:");
+}
+
+#[test]
+fn tasks_that_failed_in_an_earlier_call_are_counted_as_failed_not_as_left() {
+    let repo = repo();
+    repo.write("../broken", "T002\n");
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).out("1 failed (T002), 2 left (T003, T004)");
+    let again = repo.arborist(["gardener"]).exits(1).out("1 failed earlier (T002), 2 left (T003, T004)");
+    again.out("failed T002 \"fence it in\" earlier, after 1 attempt");
+    repo.arborist(["trailers", "log", "--task", "T002"]).succeeds().out("after 1 attempt").never("retries");
+    // A task that waits for a failed one cannot run alone.
+    let hint = "git arborist gardener --retry-failed";
+    repo.arborist(["merge", "T003"]).exits(1).err("which failed").err(hint).never("--only");
+}
+
+#[test]
+fn options_that_have_no_task_in_common_are_refused() {
+    let repo = repo();
+    let both = ["gardener", "--only", "T003", "--until", "T002"];
+    repo.arborist(both).exits(1).err("--only T003 and --until T002 have no task in common");
+    repo.arborist(["gardener", "--only", "T001", "--until", "T002"]).succeeds();
+}
+
+#[test]
+fn the_usage_of_a_wrong_option_is_that_of_the_help_and_comes_last() {
+    let repo = repo();
+    for (args, usage) in [
+        (&["logs", "--bogus"][..], "usage: git arborist logs [OPTIONS] [TASK]"),
+        (&["gardener", "--jobz", "2"], "usage: git arborist gardener [OPTIONS]"),
+        (&["merge", "log", "--bogus"], "usage: git arborist merge log [OPTIONS]"),
+    ] {
+        let said = repo.arborist(args).exits(129).err("error: ").err("\nhint: ");
+        let stderr = said.stderr();
+        assert_eq!(stderr.lines().last(), Some(usage), "{stderr}");
+        assert!(!stderr.contains("\n\n"), "{stderr}");
+    }
+}
+
+#[test]
+fn hints_for_a_detached_head_name_a_branch_and_only_options_that_exist() {
+    let repo = repo();
+    repo.git(["switch", "-q", "--detach"]).succeeds();
+    let tick = repo.arborist(["plan", "--tick", "tasks.md"]).exits(128);
+    tick.err("check out the run's branch: git switch main").never("--scope");
+    let state = repo.arborist(["state"]).exits(128).err("git switch main");
+    state.err("or name it: --scope main");
 }

@@ -54,7 +54,7 @@ fn hooks_are_installed_only_where_the_user_says_so() {
         let said = repo.arborist(args).succeeds();
         assert_eq!(repo.path(".git/hooks/commit-msg").exists(), is_installed, "{option}");
         assert_eq!(
-            said.stderr().contains("hint: to install the hooks later"),
+            said.stderr().contains("hint: to check task commits"),
             hint,
             "{option}: {}",
             said.stderr()

@@ -74,7 +74,7 @@ fn three_interruptions_in_a_row_need_a_person_and_retry_failed_continues() {
     assert_eq!((&task["interruptions"], &task["attempt"]), (&3.into(), &0.into()), "{task}");
     assert!(task["interrupted"].is_string(), "{task}");
     let shown =
-        repo.arborist(["state", "T1"]).succeeds().out("paused: attempt 1 was interrupted while implementing");
+        repo.arborist(["state", "T1"]).succeeds().out("paused; attempt 1 was interrupted while implementing");
     shown.out("git arborist garden T1 --retry-failed");
     repo.arborist(["gardener", "--retry-failed"]).succeeds();
     let task = state(&repo, "T1");

@@ -237,3 +237,34 @@ fn a_running_task_is_followed_until_the_run_is_done_with_it() {
     assert!(text.contains("last words") && text.contains("=== T001 review, attempt 1"), "{text}");
     assert!(text.contains("a warning") && text.matches("first words").count() == 1, "{text}");
 }
+
+#[test]
+fn a_task_has_the_logs_of_the_run_that_is_checked_out() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    repo.arborist(["gardener", "--test-command", "! test -e T001.txt", "--max-retries", "1"]).exits(1);
+    let run = ["gardener", "--session-branch", "--new-run", "--test-command", "true"];
+    repo.arborist(run).succeeds();
+    let branch = repo.git(["branch", "--list", "arborist/tasks/*", "--format=%(refname:short)"]).answer();
+    let branch = branch.trim();
+    let [second, first] = &names(&repo, "implement")[..] else { panic!("two logs") };
+    let own = repo.arborist(["logs", "T001"]).succeeds();
+    own.out(first).never(second).out("unit test: ! test").never("unit test: true").never("note: ");
+    repo.arborist(["state", "T001"]).succeeds().out(&format!("agent log    spec/logs/{first}"));
+    repo.arborist(["logs", "T001", "--scope", branch]).succeeds().out(second).never(first).never("note: ");
+    repo.arborist(["state", "T001", "--scope", branch]).succeeds().out(second).never(first);
+    // The run here has not reached this task.
+    let other = repo.arborist(["logs", "T002"]).succeeds().out("T002 implement, attempt 1");
+    other.err("note: the log is of session '").err("', not of the run of 'main'");
+    repo.arborist(["logs"]).succeeds().out("T002 implement").err("note: the log is of session '");
+    repo.arborist(["logs", "T002", "--scope", "main"]).exits(1).err("task 'T002' has no log in 'spec/logs'");
+    repo.arborist(["logs", "T001", "--scope", "nowhere"]).exits(1).err("there is no branch 'nowhere'");
+}
+
+#[test]
+fn a_task_that_the_plan_does_not_have_is_unknown_before_the_first_run() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    for command in ["logs", "reset", "merge"] {
+        repo.arborist([command, "X7"]).exits(1).err("the plan has no task or phase 'X7'");
+    }
+    repo.arborist(["logs", "T001"]).exits(1).err("because no task has run yet");
+}

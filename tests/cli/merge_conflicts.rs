@@ -22,7 +22,10 @@ fn a_conflict_is_told_with_its_file_its_kind_and_all_three_versions() {
     let text = |side: &str| repo.git(["cat-file", "-p", conflict[side]["id"].as_str().unwrap()]).answer();
     assert_eq!([text("base"), text("ours"), text("theirs")], ["one", "ours", "theirs"]);
     repo.merge(&["status", "T2"]).exits(2).shows();
-    repo.merge(&["run"]).exits(2).shows().err("resolve it with: git arborist merge resolve T2");
+    repo.merge(&["run"])
+        .exits(2)
+        .shows()
+        .err("resolve the conflict of T2 with: git arborist merge resolve T2");
 }
 
 #[test]

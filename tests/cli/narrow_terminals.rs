@@ -105,3 +105,20 @@ fn a_list_of_sessions_shows_the_plan_beside_a_long_branch() {
     let wide = lines(&repo, 140, &["session", "list"]);
     assert!(wide[1].ends_with("rather-long-branch-name  tasks.md"), "{wide:#?}");
 }
+
+#[test]
+fn help_is_as_wide_as_the_terminal_also_if_that_does_not_know_its_height() {
+    let repo = TestRepo::init();
+    for columns in [60, 80, 130] {
+        for args in [&["merge", "-h"][..], &["gardener", "-h"], &["session", "replay", "-h"]] {
+            let shown = lines(&repo, columns, args);
+            let widest = shown.iter().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= usize::from(columns.min(100)), "{args:?}: {widest}");
+        }
+    }
+    let mut command = repo.command("sh", &repo.path(""));
+    command.args(["-c", "stty rows 0 cols 70; git arborist merge -h"]);
+    let (_, _, printed) = Terminal::start(command, 70).ends();
+    let widest = printed.lines().map(|line| line.trim_end().chars().count()).max();
+    assert!(widest.unwrap() <= 70, "{printed}");
+}

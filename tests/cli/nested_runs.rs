@@ -186,3 +186,47 @@ fi ;; esac\n{WORKER}"
     assert_eq!(start(&[]).status().unwrap().code(), Some(2));
     assert_eq!(sessions(&repo), 2);
 }
+
+/// The seconds in which the sessions began.
+fn starts(repo: &TestRepo) -> Vec<String> {
+    let list: serde_json::Value =
+        serde_json::from_str(&repo.arborist(["session", "list", "--json"]).answer()).unwrap();
+    let sessions = list["sessions"].as_array().unwrap();
+    sessions.iter().map(|session| session["started"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_session_is_continued_if_another_one_began_after_it_in_the_same_second() {
+    let seconds = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    // Two sessions in one second need luck on a busy machine.
+    for _ in 0..12 {
+        let repo = TestRepo::init();
+        repo.write("tasks.md", "- [ ] T001 one\n");
+        repo.commit("a plan\n");
+        // The session on main writes records in a later second than that in which both have begun.
+        repo.agent(&format!(
+            "case \"$prompt\" in Review*) ;; *) if [ \"$(git branch --show-current)\" = main ]; then
+from=$(date +%s); until [ $(date +%s) -gt $from ]; do sleep 0.02; done
+fi ;; esac\n{WORKER}"
+        ));
+        let start = |more: &[&str]| {
+            let mut command = repo.command("git", &repo.path(""));
+            command.args(["arborist", "gardener"]).args(more).env_remove("GIT_TEST_DATE_NOW");
+            command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().code()
+        };
+        let from = seconds();
+        while seconds() == from {
+            thread::sleep(Duration::from_millis(2));
+        }
+        assert_eq!(start(&["--session-branch"]), Some(0));
+        assert_eq!(start(&[]), Some(0));
+        let starts = starts(&repo);
+        assert_eq!(starts.len(), 2);
+        if starts[0] == starts[1] {
+            assert_eq!(start(&["--session-branch"]), Some(0));
+            assert_eq!(sessions(&repo), 2);
+            return;
+        }
+    }
+    eprintln!("skipped: no two sessions began in the same second");
+}

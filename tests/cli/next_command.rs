@@ -37,10 +37,11 @@ fn tasks_that_were_interrupted_in_lanes_are_continued_there() {
     let repo = TestRepo::planned("tasks.md", TWO, &stop);
     let said =
         repo.arborist(["gardener", "--jobs", "2"]).exits(130).out("next   git arborist gardener --jobs 2");
-    said.err("T001 attempt 1 was interrupted and does not count: stopped by Ctrl-C").never("failed");
-    let told = "paused: attempt 1 was interrupted while implementing, on its own branch";
+    said.err("T001 attempt 1 was interrupted and does not count: stopped by Ctrl-C or SIGINT")
+        .never("failed");
+    let told = "paused; attempt 1 was interrupted while implementing, on its own branch";
     assert_eq!(fact(&repo, "T001", "state").unwrap(), told);
-    assert_eq!(fact(&repo, "T001", "why").unwrap(), "stopped by Ctrl-C");
+    assert_eq!(fact(&repo, "T001", "why").unwrap(), "stopped by Ctrl-C or SIGINT");
     repo.agent(WORKER);
     repo.arborist(["gardener"]).exits(2).err("to continue it there, run: git arborist gardener --jobs 2");
     type_next(&repo, "T001").succeeds();

@@ -112,7 +112,7 @@ fn it_begins_at_any_branch_and_without_one() {
         assert!(files(&repo, &branch).contains("other.txt"), "it begins where the user is");
         let state = repo.arborist(["state", "--exit-code"]);
         if detached {
-            state.exits(128).err("--scope <branch>").err(&format!("--scope {branch}"));
+            state.exits(128).err("--scope other").err(&format!("--scope {branch}"));
             repo.arborist(["state", "--scope", &branch, "--exit-code"]).succeeds();
         } else {
             state.exits(1).out("0 of 2 done").err(&format!("state --scope {branch}"));

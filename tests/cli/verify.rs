@@ -428,3 +428,13 @@ fn only_gits_own_configuration_can_ask_for_signatures() {
         .err("can only be set in git's configuration")
         .err("git config arborist.sign");
 }
+
+#[test]
+fn a_repository_without_commits_is_named_as_such() {
+    let repo = TestRepo::with_options(&[]);
+    repo.arborist(["verify"])
+        .exits(128)
+        .err("'main' has no commits yet")
+        .err("make a first commit")
+        .never("fetch");
+}

@@ -2,13 +2,14 @@
 
 use arborist_core::{
     event::{FailedTask, ForeignCommit, LeftTask, RepoBranch, ResolvedConflict, RunAccount, UnlandedTask},
+    history::State,
     message::{counted, visible},
     name::Oid,
     progress::RunTotals,
 };
 use unicode_width::UnicodeWidthStr;
 
-use crate::clock::duration;
+use crate::{clock::duration, ui::broken};
 
 /// How many ids are listed in the first line.
 const MOST_IDS: usize = 10;
@@ -56,26 +57,6 @@ impl SummaryEntry {
     }
 }
 
-/// A text in lines of at most `room` columns, unless a word is longer.
-fn broken(text: &str, room: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut words = text.split(' ');
-    while let Some(word) = words.next() {
-        // A quoted command stays on one line.
-        let mut word = word.to_owned();
-        while word.starts_with("'git") && !word[1..].contains('\'') {
-            let Some(next) = words.next() else { break };
-            word += &format!(" {next}");
-        }
-        match lines.last_mut().filter(|line| line.width() + 1 + word.width() <= room) {
-            Some(line) => *line += &format!(" {word}"),
-            None => lines.push(word),
-        }
-    }
-    lines.retain(|line| !line.is_empty());
-    lines
-}
-
 fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     let mut lines = Vec::new();
     let is_well = account.failed.is_empty() && account.left.is_empty() && account.unlanded.is_empty();
@@ -97,11 +78,13 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
         lines.push(entry("note", &words));
     }
     lines.extend(some("failed", &account.failed, failed_words));
+    let (failed_earlier, left) = split_left(account);
+    lines.extend(some("failed", &failed_earlier, |left| failed_earlier_words(left)));
     let remaining: Vec<&FailedTask> = account.failed.iter().filter(|failed| failed.drop.is_some()).collect();
     lines.extend(some("kept", &remaining, |failed| remaining_words(failed, &account.branch)));
     lines.extend(some("not landed", &account.unlanded, unlanded_words));
     lines.extend(some("resolved", &account.resolved, resolved_words));
-    lines.extend(some("left", &account.left, left_words));
+    lines.extend(some("left", &left, |left| left_words(left)));
     if let Some(command) = &account.parked {
         let (branch, why) = (&account.branch, account.parked_because.as_deref().unwrap_or_default());
         let todo = match command.contains("stash") {
@@ -154,10 +137,16 @@ fn unpushed_line(account: &RunAccount) -> Option<SummaryEntry> {
 
 fn headline(account: &RunAccount) -> String {
     let failed: Vec<&str> = account.failed.iter().map(|failed| failed.task.as_str()).collect();
-    let left: Vec<&str> = account.left.iter().map(|left| left.task.as_str()).collect();
+    let (failed_earlier, left) = split_left(account);
     let completed: Vec<&str> = account.completed.iter().map(String::as_str).collect();
     let unlanded: Vec<&str> = account.unlanded.iter().map(|unlanded| unlanded.task.as_str()).collect();
-    let kinds = [("completed", completed), ("failed", failed), ("did not land", unlanded), ("left", left)];
+    let kinds = [
+        ("completed", completed),
+        ("failed", failed),
+        ("failed earlier", ids_of(&failed_earlier)),
+        ("did not land", unlanded),
+        ("left", ids_of(&left)),
+    ];
     let told = kinds.iter().filter(|(_, ids)| !ids.is_empty());
     let parts: Vec<String> =
         told.map(|(word, ids)| format!("{} {word} ({})", ids.len(), list(ids))).collect();
@@ -209,6 +198,21 @@ fn unlanded_words(unlanded: &UnlandedTask) -> String {
 fn resolved_words(resolved: &ResolvedConflict) -> String {
     let ResolvedConflict { task, by, commit } = resolved;
     format!("conflict of {task} by {by}: git show {}", shortened(commit))
+}
+
+/// The tasks that were not run: those that had failed in an earlier call, and the others.
+fn split_left(account: &RunAccount) -> (Vec<&LeftTask>, Vec<&LeftTask>) {
+    account.left.iter().partition(|left| left.state == State::Failed.as_str())
+}
+
+fn ids_of<'a>(left: &[&'a LeftTask]) -> Vec<&'a str> {
+    left.iter().map(|left| left.task.as_str()).collect()
+}
+
+fn failed_earlier_words(left: &LeftTask) -> String {
+    let LeftTask { task, name, words, .. } = left;
+    let words = words.strip_prefix("failed ").map_or_else(String::new, |how| format!(", {how}"));
+    format!("{task} \"{}\" earlier{words}", short(name))
 }
 
 fn left_words(left: &LeftTask) -> String {

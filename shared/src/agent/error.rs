@@ -133,7 +133,10 @@ impl Explain for AgentError {
             Self::UnknownRunner { name, .. } => Some(proposal(
                 name,
                 Preset::names(),
-                "to define your own runner, add [runners.<name>] to the configuration",
+                &format!(
+                    "known are {}\nto define your own runner, add [runners.<name>] to the configuration",
+                    Preset::names().collect::<Vec<_>>().join(", ")
+                ),
             )),
             Self::UnknownPlaceholder { name, .. } => {
                 let known: Vec<String> =

@@ -49,6 +49,16 @@ impl Selection {
     pub fn unknown(&self, plan: &Plan) -> Option<&TaskId> {
         self.only.iter().chain(&self.until).find(|task| plan.find(task).is_none())
     }
+
+    /// Refuses names of which none comes before the last task that is wanted.
+    pub fn refuse_empty(&self, plan: &Plan) -> Result<(), GardenerError> {
+        match &self.until {
+            Some(until) if !self.only.is_empty() && wanted(plan, self).is_empty() => {
+                Err(GardenerError::NothingSelected { only: self.only.clone(), until: until.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The selected tasks, in the order of the plan.

@@ -84,6 +84,8 @@ pub enum GardenerError {
     NoPlan,
     #[error("the plan has no task or phase '{task}'")]
     NoTask { task: TaskId, meant: Option<String>, options: Box<TypedOptions> },
+    #[error("--only {} and --until {until} have no task in common: '{until}' comes first in the plan", name_some(.only))]
+    NothingSelected { only: Vec<TaskId>, until: TaskId },
     #[error("task '{task}' is not ready: it waits for {needs}")]
     NotReady { task: TaskId, needs: String, has_failed: bool, options: Box<TypedOptions> },
     #[error("task '{task}' has failed, and its attempts are used up")]
@@ -101,9 +103,9 @@ pub enum GardenerError {
     Lost(LostBranch),
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
-    #[error("the tests fail before the first task: {why} (log: {log})")]
+    #[error("the tests fail before the first task: {why}; log: {log}")]
     RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool, is_missing: bool },
-    #[error("the tests fail before '{task}' starts, because of the changes of '{other}': {why} (log: {log})")]
+    #[error("the tests fail before '{task}' starts, because of the changes of '{other}': {why}; log: {log}")]
     RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
     #[error("the test command changed files or refs of the run before the first task: {why}")]
     MeddlingTests { why: String, log: String },
@@ -117,7 +119,7 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName },
     #[error("a landing on '{branch}' is parked: the checkout of '{branch}' has to be updated first")]
     Parked { branch: BranchName, options: Box<TypedOptions> },
-    #[error("{} {} already done: this branch contains the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("{} {} already done in the run of '{branch}', from which the new run would start", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
@@ -230,6 +232,7 @@ impl Explain for GardenerError {
             | Self::Log { .. } => Exit::Fatal,
             Self::NoPlan
             | Self::NoTask { .. }
+            | Self::NothingSelected { .. }
             | Self::NotReady { .. }
             | Self::NoAttemptLeft { .. }
             | Self::PhaseFailed(_)
@@ -334,7 +337,7 @@ impl Explain for GardenerError {
             Self::BegunBefore { path, run, .. } => {
                 format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
             }
-            Self::NoPlace | Self::Log { .. } => return None,
+            Self::NoPlace | Self::Log { .. } | Self::NothingSelected { .. } => return None,
             Self::RedBaseline { is_elsewhere, names_tests, is_missing, .. } => {
                 baseline_advice(*is_elsewhere, *names_tests, *is_missing)
             }
@@ -382,7 +385,7 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
     let place = if is_elsewhere { place } else { "" };
     if is_missing {
         return format!(
-            "install the program, or correct the test command\nif the plan writes the program, start with --allow-red{place}"
+            "install the program, or correct the test command\nif a task creates this program, add --allow-red{place}"
         );
     }
     let allow = match names_tests {

@@ -309,7 +309,7 @@ impl Drift {
         let who = by.as_ref().map(|(commit, task)| {
             let whose = task.as_ref().map(|task| format!(" of {task}")).unwrap_or_default();
             let commit = commit.short();
-            format!("commit {commit}{whose} changed it: git show {commit} -- {shown}\n")
+            format!("commit {commit}{whose} changed {shown}: git show {commit} -- {shown}\n")
         });
         let back = match (accepted, by) {
             (Some(accepted), None) => format!("git checkout {} -- {shown}", accepted.short()),
@@ -320,7 +320,7 @@ impl Drift {
             (None, None) => format!("rm {shown}"),
             (None, Some(_)) => format!("git rm {shown} && git commit -m 'as it was' -- {shown}"),
         };
-        format!("{}to restore it, run: {back}", who.unwrap_or_default())
+        format!("{}to restore {shown}, run: {back}", who.unwrap_or_default())
     }
 }
 

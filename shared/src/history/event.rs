@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc};
 
 use crate::{
     git::RawCommit,
-    message::{self, Body, Key, Message, MessageReading, Status, Subject, Trailers},
+    message::{self, Body, Key, Message, MessageReading, Status, Subject, Trailers, plain_text},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
 };
 
@@ -123,6 +123,17 @@ impl Event {
     #[must_use]
     pub fn session(&self) -> Option<SessionId> {
         self.trailers.session()
+    }
+
+    /// The text of its subject for people. The fixed form of the subject of a failed task calls all its attempts retries.
+    #[must_use]
+    pub fn subject_for_people(&self) -> String {
+        let text = plain_text(&self.subject.text);
+        match text.strip_suffix(" retries").filter(|_| self.status() == Status::Failed) {
+            Some(counted) if counted.ends_with(" 1") => format!("{counted} attempt"),
+            Some(counted) => format!("{counted} attempts"),
+            None => text,
+        }
     }
 
     /// Whether it records a failure or an interruption.

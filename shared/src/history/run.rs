@@ -26,7 +26,10 @@ pub enum HistoryError {
     Git(#[from] GitError),
     /// No branch is checked out.
     #[error("HEAD is detached, so it is not clear which run is meant")]
-    Detached,
+    Detached {
+        /// A branch at the same commit.
+        branch: Option<BranchName>,
+    },
     /// The run in this history belongs to another branch name.
     #[error(
         "the run in the history of '{branch}' belongs to '{old}', a branch that no longer exists: was it renamed?"
@@ -74,7 +77,7 @@ impl Explain for HistoryError {
     fn exit(&self) -> Exit {
         match self {
             Self::Git(error) => error.exit(),
-            Self::Detached | Self::Shallow { .. } => Exit::Fatal,
+            Self::Detached { .. } | Self::Shallow { .. } => Exit::Fatal,
             Self::Newer { .. } => Exit::No,
             Self::Renamed { .. } | Self::ForkedRun { .. } | Self::ForkedPlan { .. } => Exit::Person,
         }
@@ -83,7 +86,10 @@ impl Explain for HistoryError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Git(error) => error.hint(),
-            Self::Detached => Some("name the run's branch: --scope <branch>".into()),
+            Self::Detached { branch } => {
+                let branch = branch.as_ref().map_or("<branch>", BranchName::as_str);
+                Some(format!("check out the run's branch: git switch {branch}"))
+            }
             Self::Renamed { branch, old } => Some(format!(
                 "see the old run: git arborist state --scope {old}\nto continue it, give the branch its old name: git branch -m {branch} {old}\nor start a run under the new name: git arborist gardener --new-run"
             )),
@@ -265,6 +271,14 @@ impl Run {
     pub fn has_session_branch(&self) -> bool {
         let is_of = |start: &RunStart| self.scope.branch.as_str().ends_with(&format!("/{}", start.session));
         self.start.as_ref().is_some_and(is_of)
+    }
+
+    /// Whether a session did work of a task that counts in this run. In a replay, that may be the session it started from.
+    #[must_use]
+    pub fn has_work_of(&self, session: &SessionId, task: &TaskId) -> bool {
+        let is_of = |event: &Event| event.session().as_ref() == Some(session);
+        self.start.as_ref().is_some_and(|start| start.session == *session)
+            || self.find(task).is_some_and(|history| history.events.iter().any(is_of))
     }
 
     /// The history of a task.

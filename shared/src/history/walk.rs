@@ -40,12 +40,22 @@ impl RunScope {
             _ => None,
         };
         let Some(branch) = asked.or(on_task.as_ref()) else {
-            let branch = head.branch.clone().ok_or(HistoryError::Detached)?;
+            let Some(branch) = head.branch.clone() else {
+                return Err(HistoryError::Detached { branch: branch_at(repository, head.commit)? });
+            };
             return Ok(Self { branch, tip: head.commit });
         };
         let tip = repository.find_branch(branch)?.or(head.commit);
         Ok(Self { branch: branch.clone(), tip })
     }
+}
+
+/// A branch at this commit that is not a task's own.
+fn branch_at(repository: &Repository, commit: Option<Oid>) -> Result<Option<BranchName>, HistoryError> {
+    let refs = repository.list_refs(&["refs/heads/"])?.into_iter();
+    let at = refs.filter(|found| Some(found.target) == commit);
+    let mut names = at.filter_map(|found| found.name.strip_prefix("refs/heads/")?.parse::<BranchName>().ok());
+    Ok(names.find(|branch| branch.run_component().is_none()))
 }
 
 /// The run of a task's own branch. A name that was too long for a ref is found among the branches.

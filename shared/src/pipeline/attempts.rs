@@ -136,7 +136,7 @@ impl PipelineError {
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
-            Self::Stopped { signal: Some(2) } => "stopped by Ctrl-C".into(),
+            Self::Stopped { signal: Some(2) } => "stopped by Ctrl-C or SIGINT".into(),
             Self::Stopped { signal: Some(15) } => "stopped by SIGTERM".into(),
             Self::Stopped { signal: Some(signal) } => format!("stopped by signal {signal}"),
             Self::Stopped { signal: None } => "stopped by the user".into(),

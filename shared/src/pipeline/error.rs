@@ -42,7 +42,7 @@ pub enum PipelineError {
     #[error("files that the tests changed could not be restored: {0}")]
     Unrestored(GitError),
     /// Tests fail in a lane without the task's work too.
-    #[error("the tests fail in a worktree without the task's work too: {why} (log: {log})")]
+    #[error("the tests fail in a worktree without the task's work too: {why}; log: {log}")]
     RedLane {
         /// The reason in one line.
         why: String,

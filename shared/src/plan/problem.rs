@@ -4,7 +4,7 @@ use std::{fmt, io, path::Path};
 
 use crate::{
     failure::{Exit, Explain},
-    message::nearest,
+    message::{nearest, visible},
 };
 
 /// One thing that is wrong or doubtful.
@@ -47,6 +47,8 @@ pub enum PlanError {
         file: String,
         /// A file beside it that was probably meant.
         meant: Option<String>,
+        /// The folder that was searched.
+        folder: String,
     },
     /// It was read and makes no sense. There is at least one problem, in the order of the file.
     #[error("{}", lines(.problems))]
@@ -79,7 +81,8 @@ impl PlanError {
         let meant = nearest(&name, names.iter().map(String::as_str));
         // The name, with the folder as it was typed.
         let meant = meant.map(|meant| file.strip_suffix(&*name).unwrap_or_default().to_owned() + meant);
-        Self::Missing { file: file.to_owned(), meant }
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).display().to_string();
+        Self::Missing { file: file.to_owned(), meant, folder }
     }
 
     /// What is wrong, place by place.
@@ -108,10 +111,10 @@ impl Explain for PlanError {
     }
 
     fn hint(&self) -> Option<String> {
-        if let Self::Missing { meant, .. } = self {
+        if let Self::Missing { meant, folder, .. } = self {
             return Some(match meant {
                 Some(meant) => format!("did you mean '{meant}'?"),
-                None => "see how a plan is written with: git arborist plan --help".to_owned(),
+                None => format!("it was searched for in '{}'", visible(folder)),
             });
         }
         self.problems().first().and_then(Problem::hint)

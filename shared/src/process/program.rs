@@ -490,7 +490,7 @@ mod tests {
         let error = running.finish().unwrap_err();
         assert!(error.is_too_slow());
         let name = format!("git {}", script.display());
-        assert_eq!(error.to_string(), format!("'{name}' did not answer for 0 minutes, and was ended"));
+        assert_eq!(error.to_string(), format!("'{name}' did not finish in 0 minutes, and was stopped"));
     }
 
     #[test]

@@ -54,7 +54,7 @@ struct Hung;
 
 /// The error of a program that was ended because it took too long.
 #[derive(Debug, thiserror::Error)]
-#[error("'{name}' did not answer for {} minutes, and was ended", .limit.as_secs() / 60)]
+#[error("'{name}' did not finish in {} minutes, and was stopped", .limit.as_secs() / 60)]
 pub(super) struct TooSlow {
     name: Arc<str>,
     limit: Duration,

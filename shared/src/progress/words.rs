@@ -28,7 +28,7 @@ impl NodeProgress<'_> {
         let word = self.word();
         let attempt = self.attempt().map_or(1, Attempt::ordinal);
         match self.state {
-            _ if self.is_paused() => format!("{word}: {}", self.pause().unwrap_or_default()),
+            _ if self.is_paused() => format!("{word}; {}", self.pause().unwrap_or_default()),
             State::Failed if attempt == 1 => format!("{word} after 1 attempt"),
             State::Failed => format!("{word} after {attempt} attempts"),
             State::Complete if self.is_apart() => format!("{word}, but not landed"),

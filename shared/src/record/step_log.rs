@@ -13,7 +13,7 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use crate::{
     agent::EventFormat,
     message::{Step, one_line},
-    name::{Attempt, TaskId},
+    name::{Attempt, SessionId, TaskId},
     safe_files,
 };
 
@@ -34,13 +34,16 @@ pub struct StepHeading {
     pub attempt: Attempt,
     /// When it began. Names of files are less precise.
     pub started: Timestamp,
+    /// The session of the run; `None` in logs of earlier versions.
+    pub session: Option<SessionId>,
 }
 
 impl StepHeading {
-    /// A step that begins now.
+    /// A step of a session that begins now.
     #[must_use]
-    pub fn now(task: &TaskId, step: Step, attempt: Attempt) -> Self {
-        Self { task: task.clone(), step, attempt, started: Timestamp::now() }
+    pub fn now(session: &SessionId, (task, step, attempt): (&TaskId, Step, Attempt)) -> Self {
+        let session = Some(session.clone());
+        Self { task: task.clone(), step, attempt, started: Timestamp::now(), session }
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -52,14 +55,22 @@ impl StepHeading {
             step: step.parse().ok()?,
             attempt: Attempt(ordinal.checked_sub(1)?),
             started: parts.next()?.parse().ok()?,
+            session: parts
+                .next()
+                .and_then(|part| part.strip_prefix("session "))
+                .and_then(|id| id.parse().ok()),
         })
     }
 }
 
 impl fmt::Display for StepHeading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { task, step, attempt, started } = self;
-        write!(f, "=== {task} {}, attempt {}, {started} ===", step.as_str(), attempt.ordinal())
+        let Self { task, step, attempt, started, session } = self;
+        write!(f, "=== {task} {}, attempt {}, {started}", step.as_str(), attempt.ordinal())?;
+        if let Some(session) = session {
+            write!(f, ", session {session}")?;
+        }
+        f.write_str(" ===")
     }
 }
 
@@ -173,6 +184,8 @@ pub struct StepLog {
     pub attempt: Option<Attempt>,
     /// When it began.
     pub started: Timestamp,
+    /// The session that wrote it; `None` if the log does not say so.
+    pub session: Option<SessionId>,
 }
 
 impl StepLog {
@@ -193,9 +206,10 @@ impl StepLog {
             return None;
         }
         let heading = first_line(&path).as_deref().and_then(StepHeading::parse);
-        let (attempt, started) =
-            heading.map_or((None, named), |heading| (Some(heading.attempt), heading.started));
-        Some(Self { path, task, step, attempt, started })
+        let Some(StepHeading { attempt, started, session, .. }) = heading else {
+            return Some(Self { path, task, step, attempt: None, started: named, session: None });
+        };
+        Some(Self { path, task, step, attempt: Some(attempt), started, session })
     }
 }
 
@@ -224,8 +238,12 @@ mod tests {
 
     #[test]
     fn headings_are_read_back() {
-        let heading = StepHeading::now(&"T001".parse().unwrap(), Step::Test, Attempt(2));
-        assert_eq!(StepHeading::parse(&heading.to_string()), Some(heading));
+        let step = (&"T001".parse().unwrap(), Step::Test, Attempt(2));
+        let heading = StepHeading::now(&"1a2b3c4d".parse().unwrap(), step);
+        let of_earlier_version = StepHeading { session: None, ..heading.clone() };
+        for heading in [heading, of_earlier_version] {
+            assert_eq!(StepHeading::parse(&heading.to_string()), Some(heading));
+        }
         let runner = "my (own) robot".to_owned();
         let headings = [
             CallHeading::Prompt { runner: runner.clone() },

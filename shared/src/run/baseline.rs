@@ -83,7 +83,8 @@ impl OpenRun {
                 "the output does not name the failed tests, so every task fails until the command succeeds"
             }
         };
-        listener.warn(&plain_text(&format!("the tests already fail: {why} (log: {log})\n{rule}")));
+        listener.warn(&plain_text(&format!("the tests already fail: {why}; log: {log}")));
+        listener.remark(rule);
         let red = if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) };
         Ok(red.followed_by(counted))
     }

@@ -206,7 +206,7 @@ impl OpenRun {
             listener.warn(&first.to_string());
             if !more.is_empty() {
                 let count = counted(more.len(), "more warning");
-                listener.hint(&format!("the plan has {count}: {}", self.check_command()));
+                listener.hint(&format!("to see {count}, run: {}", self.check_command()));
             }
         }
         for mistake in &planned.plan.mistakes {

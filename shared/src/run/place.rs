@@ -16,7 +16,7 @@ use crate::{
     name::{BranchName, Oid, PipelineName, SessionId, digest},
     process::FileLock,
     safe_files::{self, Enclosure, InnerPath},
-    session::{RecordKind, SessionWriter},
+    session::{Record, RecordKind, SessionVerdict, SessionWriter},
     settings::{Settings, TRACKED_FILES},
     workspace::{DamagedSession, SessionFilter, SyncOutcome, Workspace},
     worktree::Pool,
@@ -108,7 +108,7 @@ impl RunPlace {
             return Ok(RunPlace { branch, head, session: Some(session), pending_move: Some(pending_move) });
         };
         if let Some(other) = main.find_concurrent_session(repository, filter, &last)? {
-            return Err(ambiguous(&last.record.session, &other));
+            return Err(ambiguous(&last.record, &other.record));
         }
         let branch = last.record.context.branch.clone();
         let head = repository.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
@@ -119,13 +119,21 @@ impl RunPlace {
 }
 
 /// A session that started while another one was at work may have been started by that one's agent.
-fn ambiguous(last: &SessionId, other: &SessionId) -> Failure {
+fn ambiguous(last: &Record, other: &Record) -> Failure {
+    let (newer, older) = (&last.session, &other.session);
     let what = format!(
-        "session '{last}' was started while session '{other}' of the same plan was running: which one do you mean?"
+        "session '{newer}' was started while session '{older}' of the same plan was running: which one do you mean?"
     );
+    let resume = |record: &Record| match &record.kind {
+        RecordKind::End(end) if end.result == SessionVerdict::Complete => {
+            format!("it is complete, see it with: git arborist session show {}", record.session)
+        }
+        _ => format!("continue it with: git arborist session resume {}", record.session),
+    };
     Failure::new(Exit::Person, what)
-        .hint(format!("continue the first: git arborist session resume {other}"))
-        .hint(format!("see the other one: git arborist session show {last}"))
+        .hint(format!("'{older}' was first; {}", resume(other)))
+        .hint(format!("'{newer}' may have been started by an agent of the first; {}", resume(last)))
+        .hint("or start another session with --new-run")
 }
 
 /// Serialises the choice of a session for one plan, so that two runs started at the same time get the same session.

@@ -1,5 +1,6 @@
 //! A record: one event of a session, with the totals so far.
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,9 @@ pub struct Context {
     #[serde(with = "rfc3339")]
     #[schemars(with = "String")]
     pub started: i64,
+    /// The nanosecond of that second; null in records of earlier versions. It tells which of two sessions began first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_nanosecond: Option<u32>,
     /// The branch that it works on.
     #[schemars(with = "String")]
     pub branch: BranchName,
@@ -182,6 +186,7 @@ impl Record {
     pub(super) fn first(session: SessionId, start: SessionStart, head: Oid, time: i64) -> Option<Self> {
         let context = Context {
             started: time,
+            started_nanosecond: nanosecond_of(time),
             branch: start.repositories.first()?.branch.clone(),
             plan: start.plan.clone(),
             pipeline: start.pipeline.clone(),
@@ -228,6 +233,28 @@ impl Record {
         }
         let (session, sequence) = (self.session.clone(), self.sequence.saturating_add(1));
         Self { session, sequence, time, totals, context, beside_turns, kind }
+    }
+}
+
+impl Context {
+    /// Whether this session began before the other one. If both began in the same second and one does not say when, they count
+    /// as begun at the same time.
+    #[must_use]
+    pub fn began_before(&self, other: &Self) -> bool {
+        let nanoseconds = self.started_nanosecond.zip(other.started_nanosecond);
+        let is_earlier = nanoseconds.is_some_and(|(own, others)| own < others);
+        self.started < other.started || (self.started == other.started && is_earlier)
+    }
+}
+
+/// The nanosecond of the second `time`, which has just been read from the clock. If the second is over, its last one; `None` if
+/// `time` is from another clock, as in tests.
+fn nanosecond_of(time: i64) -> Option<u32> {
+    let now = Timestamp::now();
+    match now.as_second().checked_sub(time)? {
+        0 => u32::try_from(now.subsec_nanosecond()).ok(),
+        1 => Some(999_999_999),
+        _ => None,
     }
 }
 

@@ -23,7 +23,9 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
         |offset: usize| format!("{label}:{}", 1 + text[..offset.min(text.len())].matches('\n').count());
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        let what = find_key_without_value(text, at).unwrap_or_else(|| in_plain_words(error.message()));
+        let what = find_key_without_value(text, at)
+            .or_else(|| find_unquoted_text(text, at, error.message()))
+            .unwrap_or_else(|| in_plain_words(error.message()));
         SettingsError::Syntax { place: place(at), what }
     })?;
     let mut lines = Vec::new();
@@ -58,6 +60,14 @@ fn in_plain_words(message: &str) -> String {
         "invalid literal string, expected `'`" => "this text has no closing quote (`'`)".to_owned(),
         other => other.to_owned(),
     }
+}
+
+/// That the value of a key is text without quotes. The parser names the grammar rules that it tried.
+fn find_unquoted_text(text: &str, at: usize, message: &str) -> Option<String> {
+    let begin = text.get(..at.min(text.len()))?.rfind('\n').map_or(0, |end| end + 1);
+    let (key, _) = text.get(begin..)?.lines().next()?.split_once('=')?;
+    let is_unquoted = message.starts_with("string values must be quoted");
+    is_unquoted.then(|| format!("the value of '{}' must be in quotes", key.trim()))
 }
 
 /// That a line ends after its `=`. The parser takes that for a string without quotes.

@@ -172,6 +172,9 @@ impl SettingsError {
     fn of_git(self) -> Self {
         match self {
             Self::UnknownKey { place, key, .. } => Self::UnknownKey { place, section: "arborist.", key },
+            Self::WrongValue { place, key, found, expected } => {
+                Self::WrongValue { place, key: format!("arborist.{key}"), found, expected }
+            }
             other => other,
         }
     }
@@ -395,7 +398,8 @@ impl Settings {
                 entry.value.as_deref().or(bare).unwrap_or_default().to_owned()
             };
             let value = Value::parse(&text, setting.kind).ok_or_else(|| quoted(&text));
-            self.add(setting, key.to_owned(), (value, place), Origin::User)?;
+            let added = self.add(setting, key.to_owned(), (value, place), Origin::User);
+            added.map_err(SettingsError::of_git)?;
         }
         Ok(())
     }
@@ -472,7 +476,7 @@ fn refuse_false_bare(config: &Config) -> Result<(), SettingsError> {
 fn place_of(origin: &str) -> String {
     match origin.split_once(':') {
         Some(("file", path)) => path.to_owned(),
-        Some(("command line", _)) => "git -c".into(),
+        Some(("command line", _)) => "command line (git -c)".into(),
         _ => origin.to_owned(),
     }
 }

@@ -130,7 +130,10 @@ impl RepoSection {
         };
         let mut found = SessionReader::new(repository).list()?.sessions;
         found.retain(|stored| is_candidate(&stored.record));
-        found.sort_by_key(|stored| (stored.record.context.started, stored.record.time));
+        found.sort_by_key(|stored| {
+            let Record { context, time, .. } = &stored.record;
+            (context.started, context.started_nanosecond, *time)
+        });
         while let Some(last) = found.pop() {
             let is_there = repository.find_branch(&last.record.context.branch)?.is_some();
             if is_there && is_own(repository, &last)? {
@@ -167,7 +170,7 @@ impl RepoSection {
         repository: &Repository,
         filter: SessionFilter<'_>,
         session: &StoredRecord,
-    ) -> Result<Option<SessionId>, WorkspaceError> {
+    ) -> Result<Option<StoredRecord>, WorkspaceError> {
         let began = session.record.context.started;
         let reader = SessionReader::new(repository);
         for other in reader.list()?.sessions {
@@ -175,10 +178,10 @@ impl RepoSection {
             let is_other = *id != session.record.session
                 && context.driver == Driver::Run
                 && filter.matches(&other.record)
-                && context.started <= began
+                && !session.record.context.began_before(context)
                 && *time > began;
             if is_other && was_at_work(&reader, &other, began)? {
-                return Ok(Some(id.clone()));
+                return Ok(Some(other));
             }
         }
         Ok(None)

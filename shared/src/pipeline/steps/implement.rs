@@ -341,7 +341,7 @@ impl Judgement {
         let said = said.filter(|_| why.is_some() || is_untouched);
         match (why, said) {
             (_, Some(said)) => {
-                let why = Some(format!("the agent changed no file: {said}"));
+                let why = Some(format!("the agent changed no file and said: \"{said}\""));
                 Self { body: Body::new(NOTHING_TO_DO, &said).followed_by(self.body), why, ..self }
             }
             (Some(why), None) => {

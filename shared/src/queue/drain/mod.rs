@@ -181,7 +181,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 }
                 GateVerdict::Red(failing) if self.rules.fan_in.setback() == StackSetback::Refuse => {
                     let why =
-                        format!("a gate fails for them together: {} (log: {})", failing.why, failing.log);
+                        format!("a gate fails for them together: {}; log: {}", failing.why, failing.log);
                     return self.refuse(tickets, &why);
                 }
                 GateVerdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),

@@ -93,7 +93,7 @@ impl GitQueue<'_> {
                 None
             }
             GateVerdict::Red(failing) | GateVerdict::Broken(failing) => {
-                Some(format!("{} (log: {})", failing.why, failing.log))
+                Some(format!("{}; log: {}", failing.why, failing.log))
             }
         })
     }
