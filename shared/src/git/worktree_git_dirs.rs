@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, Repository, move_aside, nested_repositories::has_own_commondir,
+    GitCommand, GitError, Repository, move_aside, planted_repositories::has_own_commondir,
     submodules::find_module_dirs, worktree_link::WorktreeLink, worktrees::top_of_git_dir,
 };
 use crate::{
