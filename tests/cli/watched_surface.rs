@@ -420,7 +420,7 @@ fn files_that_settings_name_are_watched_where_git_reads_them() {
         repo.write(".git/info/exclude", ".local\n.missing\n");
         repo.write(".local", "*.tmp text\n");
         let value = value.replace("$ROOT", repo.root().to_str().unwrap());
-        repo.git(["config", key, &value]).succeeds();
+        repo.git(["config", "--add", key, &value]).succeeds();
         repo.arborist(["gardener", "--max-retries", "2"].into_iter().chain(place)).succeeds();
         if place.is_some() && key == "include.path" {
             // The worktree of the session has no such file.

@@ -12,6 +12,7 @@ use std::{
 use super::{
     inner_repos,
     scripts::{self, CommandWords},
+    setting_paths::{expanded, expanded_by_git, named_files},
 };
 use crate::{
     git::{CHECKOUT_HOOKS, Config, Repository, UsersCheckout, find_module_dirs, husky_folder, runs_program},
@@ -157,9 +158,6 @@ const OF_GIT: [&str; 17] = [
 /// How many files are looked at in all other folders.
 const MAX_SEARCHED: usize = 1000;
 
-/// Settings that name a file which can hide something or run a program.
-const FILES: [&str; 2] = ["core.attributesfile", "core.excludesfile"];
-
 /// One thing that is watched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedItem {
@@ -267,28 +265,6 @@ fn is_listed(repository: &Repository, file: &Path) -> bool {
 fn words_of(command: &str) -> impl Iterator<Item = PathBuf> {
     let is_between = |c: char| c.is_whitespace() || "'\"();|&<>=`".contains(c);
     command.split(is_between).filter(|word| !word.is_empty()).map(PathBuf::from)
-}
-
-/// The configuration files, and the files that settings in them name. The second list has those whose path begins at the top of
-/// a worktree: git reads relative paths from there, except for those of included files.
-fn named_files(config: &Config, repository: &Repository) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let dir = &repository.dir;
-    let (mut files, mut in_worktrees) = (Vec::new(), Vec::new());
-    for entry in config.section("") {
-        let origin = entry.origin.strip_prefix("file:").map(|file| dir.join(file));
-        let base = origin.as_deref().and_then(Path::parent).unwrap_or(dir);
-        let is_include = entry.key.starts_with("include") && entry.key.ends_with(".path");
-        if let Some(value) = entry.value.as_deref().filter(|value| !value.is_empty()) {
-            if is_include {
-                files.push(base.join(expanded_by_git(repository, value)));
-            } else if FILES.contains(&entry.key.as_str()) {
-                let path = expanded_by_git(repository, value);
-                if path.is_absolute() { files.push(path) } else { in_worktrees.push(path) }
-            }
-        }
-        files.extend(origin);
-    }
-    (files, in_worktrees)
 }
 
 /// Files in the git directory that occur in the value of a setting. git or a tool of the user may run them.
@@ -569,19 +545,4 @@ pub(super) fn folder(path: PathBuf) -> WatchedItem {
 
 fn plain(path: &Path) -> PathBuf {
     crate::git::plain_path(path)
-}
-
-/// The path that git makes of the value of a setting. Only git knows the home directories of other users and its own folder.
-fn expanded_by_git(repository: &Repository, value: &str) -> PathBuf {
-    let is_known = value.starts_with("~/") || !value.starts_with(['~', '%']);
-    let ask = || Config::expand_path(repository, value).ok();
-    (!is_known).then(ask).flatten().unwrap_or_else(|| expanded(value))
-}
-
-pub(super) fn expanded(path: &str) -> PathBuf {
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => Path::new(&home).join(rest),
-        _ => path.into(),
-    }
 }
