@@ -409,3 +409,28 @@ echo ../.. > $w/commondir; echo $PWD/vendor/.git > $w/gitdir; echo \"gitdir: $w\
         assert!(!repo.home().join("planted").exists(), "{mode}");
     }
 }
+
+/// Replaces a path in the index of the repository `$1`: git refuses to add such a path, but obeys it.
+const FORGE: &str =
+    "forge() { LC_ALL=C sed \"s#$2#$3#\" \"$1/index\" > spec/index; cp spec/index \"$1/index\"; }\n";
+
+#[test]
+fn an_index_that_leads_git_out_of_a_clone_is_moved_away() {
+    let plant = "git -C vendor/deep/lib update-index --add --cacheinfo 160000,$(git -C vendor/deep/new rev-parse HEAD),zz/new
+evil vendor/deep/new";
+    let deeds = [
+        format!("{plant}; forge vendor/deep/lib/.git zz/new ../new"),
+        // Only git can read it then.
+        format!(
+            "{plant}; forge vendor/deep/lib/.git zz/new ../new; git -C vendor/deep/lib update-index --split-index"
+        ),
+    ];
+    for (deed, mode) in pairs(&deeds, &modes()) {
+        let repo = repo(&format!("{NESTED}{FORGE}plain vendor/deep/new; {deed}"));
+        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("vendor/deep/lib/.git/index (an index that leads"), "{mode}: {deed}: {body}");
+        let _ = repo.git(["-C", "vendor/deep/lib", "status"]).code();
+        assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
+    }
+}

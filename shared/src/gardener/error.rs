@@ -297,10 +297,7 @@ impl Explain for GardenerError {
                     "commit or stash them, or start anyway with --allow-dirty, which leaves them uncommitted{own}"
                 )
             }
-            Self::UntrackedRepository(path) => format!(
-                "ignore it, if agents may change it: echo '/{path}/' >> .git/info/exclude\n\
-                 or give the run its own branch: --session-branch"
-            ),
+            Self::UntrackedRepository(path) => advice_to_ignore(path),
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),
             Self::Contested(task, _) => {
                 format!("to keep the files and run the task again: git arborist reset {task}")
@@ -401,4 +398,12 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
         }
     };
     format!("fix the tests or the command first{allow}{place}")
+}
+
+/// How to start a run beside an untracked repository.
+fn advice_to_ignore(path: &str) -> String {
+    format!(
+        "ignore it, if agents may change it: echo '/{path}/' >> .git/info/exclude\n\
+         or give the run its own branch: --session-branch"
+    )
 }

@@ -143,7 +143,7 @@ pub use object_files::ObjectWatch;
 pub use operations::{EndedOperation, OperationInProgress};
 pub use owned_refs::{ExemptRef, OwnedRefs, Ownership, RefWatch, TemporaryOwnership};
 pub use packing::Packing;
-pub use planted_repositories::PlantedRepository;
+pub use planted_repositories::{PlantedRepository, is_inner_path};
 pub use private_git::{PrivateCommits, PrivateGit};
 pub use program_settings::runs_program;
 pub use refs::{HeadOf, ReachabilityCheck, Ref, RefReader};

@@ -41,6 +41,8 @@ pub(super) struct FoldersBefore {
     own_links: BTreeSet<PathBuf>,
     /// The folders of submodules in the index.
     submodules: Vec<PathBuf>,
+    /// Those of `git_dirs` and `own_links` whose index only git can read, such as a split one.
+    opaque: BTreeSet<PathBuf>,
     /// The folders that look like a bare repository.
     pub(super) bare: BTreeSet<PathBuf>,
     /// All folders, in a very large checkout those that are nearest to its top.
@@ -58,6 +60,8 @@ pub struct PlantedRepository {
     pub kept: Option<PathBuf>,
     /// The repository elsewhere, if a link to it was taken away.
     pub link_to: Option<PathBuf>,
+    /// Whether it is the index of another repository, with a submodule that could be anywhere.
+    pub is_index: bool,
 }
 
 impl Repository {
@@ -84,6 +88,8 @@ impl Repository {
             (found.own_links, found.git_dirs) = (own.into_iter().collect(), others);
             // An index that cannot be read is reported elsewhere.
             let gitlinks = self.list_gitlinks().unwrap_or_default();
+            let git_dirs = found.git_dirs.iter().chain(&found.own_links);
+            found.opaque = git_dirs.filter(|git_dir| gitlinks_at(git_dir).is_none()).cloned().collect();
             found.submodules = gitlinks.iter().map(|path| top.join(OsStr::from_bytes(path))).collect();
             Arc::new(found)
         });
@@ -109,6 +115,10 @@ impl Repository {
             moved.add(taken.map(|taken| PlantedRepository { link_to: Some(repository), ..taken }));
         }
         let entered = self.find_entered(top, &before);
+        for index in &entered.forged {
+            let taken = self.take_away(top, index);
+            moved.add(taken.map(|taken| PlantedRepository { is_index: true, ..taken }));
+        }
         for path in found.git_dirs.iter().filter(|path| !before.git_dirs.contains(path)) {
             let folder = path.parent().unwrap_or(path);
             let inner = folder.strip_prefix(top).unwrap_or(folder);
@@ -130,8 +140,8 @@ impl Repository {
             let inner = folder.strip_prefix(top).unwrap_or(folder);
             let is_harmless = || {
                 let is_old = before.all.contains(folder);
-                let is_harmless = !before.is_in_submodule(folder) && !(is_old && could_run(folder));
-                Ok::<_, GitError>(is_harmless && self.is_ignored(inner)?)
+                let is_planted = before.is_in_submodule(folder) || (is_old && could_run(folder));
+                Ok::<_, GitError>(!is_planted && self.is_ignored(inner)?)
             };
             if let Some(name) = self.find_untracked_part(folder, inner)?
                 && !is_harmless()?
@@ -177,7 +187,7 @@ impl Repository {
         };
         let kept = kept.map_err(|source| GitError::File { path: path.display().to_string(), source })?;
         let path = path.strip_prefix(top).unwrap_or(path).to_owned();
-        Ok(PlantedRepository { path, kept, link_to: None })
+        Ok(PlantedRepository { path, kept, link_to: None, is_index: false })
     }
 
     /// The first name that makes a folder look like a bare repository and that was not committed before; `None` if all of
@@ -210,15 +220,16 @@ impl Repository {
             let folder = git_dir.parent().unwrap_or(git_dir);
             match gitlinks_at(git_dir) {
                 Some(paths) => {
-                    let folders = paths.iter().map(|path| folder.join(OsStr::from_bytes(path)));
-                    // Neither a path such as `..` nor a link must lead out of the checkout.
-                    let is_inside = |folder: &PathBuf| {
-                        let is_plain = !folder.components().any(|part| part == Component::ParentDir);
-                        is_plain && folder.starts_with(top) && find_link(top, folder).is_none()
-                    };
-                    entered.folders.extend(folders.filter(is_inside));
+                    if !paths.iter().all(|path| is_inner_path(path)) {
+                        entered.forged.extend(index_of(git_dir));
+                    }
+                    let paths = paths.iter().filter(|path| is_inner_path(path));
+                    let folders = paths.map(|path| folder.join(OsStr::from_bytes(path)));
+                    // git does not follow links on the way to a submodule.
+                    entered.folders.extend(folders.filter(|folder| find_link(top, folder).is_none()));
                 }
-                None => entered.unknown.push(folder.to_owned()),
+                None if before.opaque.contains(git_dir) => entered.unknown.push(folder.to_owned()),
+                None => entered.forged.extend(index_of(git_dir)),
             }
         }
         entered
@@ -341,8 +352,10 @@ impl FoldersBefore {
 #[derive(Default)]
 struct EnteredFolders {
     folders: BTreeSet<PathBuf>,
-    /// Repositories whose submodules are unknown, because their index cannot be read.
+    /// Repositories whose submodules are unknown, because only git can read their index.
     unknown: Vec<PathBuf>,
+    /// Index files with paths that git never writes, or that could be read before and no longer can.
+    forged: Vec<PathBuf>,
 }
 
 impl EnteredFolders {
@@ -354,20 +367,26 @@ impl EnteredFolders {
 /// The paths of submodules in the index of another repository, given its `.git`; `None` if they cannot be read. Its settings
 /// say which format its ids have, and may be a child's, so any format will do.
 fn gitlinks_at(git_dir: &Path) -> Option<Vec<Vec<u8>>> {
-    let git_dir = match safe_files::kind_of(git_dir) {
-        // Builds may remove repositories that were there before.
-        None => return Some(Vec::new()),
-        Some(FileKind::Folder) => git_dir.to_owned(),
-        Some(FileKind::Link) => git_dir.canonicalize().ok()?,
-        // git finds no repository through a file that leads nowhere.
-        Some(_) => match find_git_dir(git_dir) {
-            Some(found) => found,
-            None => return Some(Vec::new()),
-        },
-    };
-    let index = git_dir.join("index");
+    // Builds may remove repositories that were there before.
+    let Some(index) = index_of(git_dir) else { return Some(Vec::new()) };
     let mut formats = [ObjectFormat::Sha1, ObjectFormat::Sha256].into_iter();
     formats.find_map(|format| find_gitlinks(&index, format))
+}
+
+/// The index of another repository, given its `.git`; `None` if git finds no repository there.
+fn index_of(git_dir: &Path) -> Option<PathBuf> {
+    let git_dir = match safe_files::kind_of(git_dir)? {
+        FileKind::Folder => git_dir.to_owned(),
+        FileKind::Link => git_dir.canonicalize().ok()?,
+        FileKind::File | FileKind::Special => find_git_dir(git_dir)?,
+    };
+    Some(git_dir.join("index"))
+}
+
+/// Whether the path of a submodule stays in its worktree. git writes no other path, but obeys it.
+#[must_use]
+pub fn is_inner_path(path: &[u8]) -> bool {
+    Path::new(OsStr::from_bytes(path)).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// Whether a repository has a submodule that is checked out, or that cannot be told.
