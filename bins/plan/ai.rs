@@ -4,7 +4,7 @@ use arborist_core::{
     agent::redact::Secrets,
     event::RunEvent,
     failure::{Exit, Failure},
-    git::{Config, HiddenMarks, Repository, SavedCheckout},
+    git::{Config, HiddenMarks, Repository, SavedCheckout, SavedWork},
     pipeline::{
         Caller, ConfigGuard, Expense, NamedRunner, RunnerFlags, RunnerTable, StepRunner, backoff, call_limits,
     },
@@ -77,9 +77,7 @@ pub(super) fn plan(
     let (made, trespass) = config_guard
         .guard(repository, || ask(ui, sources, (repository, &settings, &step_runner), strictness));
     warn_of_changes(ui, repository, before)?;
-    if let Some(words) = saved.as_ref().and_then(SavedCheckout::compare) {
-        ui.warn(&words);
-    }
+    saved.iter().filter_map(SavedCheckout::compare).for_each(|words| ui.warn(&words));
     if let Some(trespass) = trespass {
         return Err(Failure::new(Exit::No, format!("the agent changed what it must not change: {trespass}"))
             .hint("the plan of this agent is not used; see what it left in your files with: git status"));
@@ -126,13 +124,14 @@ fn ask(
 }
 
 /// Saves the user's uncommitted files. The plan does not depend on it, so an error is a warning.
-fn save_uncommitted(ui: &mut Ui, repository: &Repository) -> Option<SavedCheckout> {
+fn save_uncommitted(ui: &mut Ui, repository: &Repository) -> Vec<SavedCheckout> {
     // Without a commit there is nothing that a ref could be compared with.
-    repository.head.commit?;
-    repository.save_uncommitted("your checkout").unwrap_or_else(|error| {
-        ui.warn(&format!("the uncommitted changes in your checkout are not saved: {error}"));
-        None
-    })
+    if repository.head.commit.is_none() {
+        return Vec::new();
+    }
+    let SavedWork { checkouts, failures } = repository.save_uncommitted("your checkout");
+    failures.iter().for_each(|words| ui.warn(words));
+    checkouts
 }
 
 /// A planner has no business in the worktree. What it changed stays, for the user to judge.

@@ -218,3 +218,118 @@ fn marks_of_yours_in_a_submodule_fail_no_attempt() {
         assert_ne!(repo.git(["-C", "sm", "ls-files", "-v", "g"]).answer(), "H g", "the mark is kept");
     }
 }
+
+#[test]
+fn your_uncommitted_work_in_a_submodule_is_saved_if_an_agent_or_a_test_changes_it() {
+    let deed = "echo evil > sm/g; rm -f sm/notes sm/staged";
+    for by_test in [false, true] {
+        let repo = if by_test { repo("echo new > d/g") } else { repo(&format!("echo new > d/g; {deed}")) };
+        let _module = add_submodule(&repo);
+        if by_test {
+            let test = format!("grep -q old d/g || {{ {deed}; }}; true");
+            repo.git(["config", "arborist.test-command", &test]).succeeds();
+        }
+        repo.write("sm/g", "mine\n");
+        repo.write("sm/notes", "notes\n");
+        repo.write("sm/staged", "staged\n");
+        repo.git(["-C", "sm", "add", "staged"]).succeeds();
+        let run = repo.arborist(["gardener", "--allow-dirty", "--max-retries", "1"]);
+        let said = run.report();
+        assert_eq!(run.code(), 1, "{said}");
+        assert!(said.contains("the submodule 'sm'") && said.contains("notes"), "{said}");
+        let saved =
+            repo.git(["-C", "sm", "for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+        assert!(said.contains(&saved) && !saved.is_empty(), "{said}");
+        for (file, content) in [("g", "mine"), ("notes", "notes"), ("staged", "staged")] {
+            assert_eq!(repo.git(["-C", "sm", "show", &format!("{saved}:{file}")]).answer(), content);
+        }
+    }
+}
+
+#[test]
+fn your_uncommitted_work_in_a_submodule_of_a_submodule_is_saved() {
+    let repo = repo("echo new > d/g; rm sm/inner/notes");
+    let module = add_submodule(&repo);
+    let url = module.path("").display().to_string();
+    let add = ["-C", "sm", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "inner"];
+    repo.git(add).succeeds();
+    repo.git(["-C", "sm", "commit", "-qm", "inner"]).succeeds();
+    repo.commit("a submodule of the submodule\n");
+    repo.write("sm/inner/notes", "notes\n");
+    let run = repo.arborist(["gardener", "--max-retries", "1"]);
+    assert!(run.report().contains("git -C 'sm/inner' stash apply refs/"), "{}", run.report());
+    let saved = repo.git(["-C", "sm/inner", "for-each-ref", "--format=%(refname)", "refs/arborist"]).answer();
+    repo.git(["-C", "sm/inner", "stash", "apply", &saved]).succeeds();
+    assert_eq!(repo.read("sm/inner/notes"), "notes\n");
+}
+
+#[test]
+fn work_in_a_submodule_that_stays_leaves_no_ref_there() {
+    let repo = repo("echo new > d/g");
+    let _module = add_submodule(&repo);
+    repo.write("sm/g", "mine\n");
+    repo.arborist(["gardener", "--allow-dirty"]).succeeds().never("sm");
+    assert_eq!(repo.git(["-C", "sm", "for-each-ref", "refs/arborist"]).answer(), "");
+}
+
+#[test]
+fn agents_do_not_work_beside_an_untracked_repository() {
+    for is_born in [true, false] {
+        let repo = repo("rm -rf tool; echo new > d/g");
+        repo.git(["init", "-q", "tool"]).succeeds();
+        repo.write("tool/notes", "mine\n");
+        if is_born {
+            repo.git(["-C", "tool", "add", "-A"]).succeeds();
+            repo.git(["-C", "tool", "commit", "-qm", "mine"]).succeeds();
+        }
+        repo.arborist(["gardener", "--allow-dirty"]).exits(2).shows();
+        assert_eq!((repo.calls(), repo.read("tool/notes").as_str()), (0, "mine\n"));
+        assert_eq!(repo.git(["for-each-ref", "refs/arborist/saved"]).answer(), "");
+        repo.arborist(["gardener", "--session-branch"]).succeeds();
+        assert_eq!(repo.read("tool/notes"), "mine\n");
+    }
+}
+
+#[test]
+fn a_repository_of_yours_that_disappears_is_never_called_saved() {
+    let repo = repo("echo new > d/g; rm -rf \"$ROOT/repo/tool\"");
+    repo.git(["clone", "-q", ".", "tool"]).succeeds();
+    let run = repo.arborist(["gardener", "--session-branch", "--sandbox", "off"]);
+    assert!(run.report().contains("are not saved: tool"), "{}", run.report());
+    assert!(!run.report().contains("they are saved"), "{}", run.report());
+}
+
+#[test]
+fn the_reviewer_is_told_of_ignored_files_in_a_submodule() {
+    for (deed, named) in
+        [("echo x > sm/build/new", "sm/build/new"), ("echo x > sm/build/old", "sm/build/old")]
+    {
+        let repo = repo("");
+        let _module = add_submodule(&repo);
+        repo.write(".git/modules/sm/info/exclude", "build/\n");
+        repo.write("sm/build/old", "old\n");
+        repo.agent(&format!(
+            "case \"$prompt\" in Review*) cp \"$ROOT/prompts/$n\" \"$ROOT/review\"; echo APPROVED; exit ;; esac
+echo new > d/g; {deed}"
+        ));
+        repo.arborist(["gardener"]).succeeds();
+        let prompt = std::fs::read_to_string(repo.root().join("review")).unwrap();
+        assert!(prompt.contains(named), "{deed}: {prompt}");
+    }
+}
+
+#[test]
+fn a_file_of_yours_that_a_task_ignores_and_another_one_overwrites_is_kept_and_named_as_changed() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n", "");
+    repo.agent(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo x > $ARBORIST_TASK.txt
+case $ARBORIST_TASK in T001) echo notes.txt > .gitignore ;; *) echo other > notes.txt ;; esac",
+    );
+    repo.write("notes.txt", "mine\n");
+    let run = repo.arborist(["gardener", "--allow-dirty", "--keep-going", "--max-retries", "1"]);
+    let said = run.report();
+    assert!(said.contains("changed since the run began (notes.txt)") && !said.contains("undone"), "{said}");
+    let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/checkout"]).answer();
+    assert_eq!(repo.git(["show", &format!("{saved}:notes.txt")]).answer(), "mine");
+}

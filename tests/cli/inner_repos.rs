@@ -343,3 +343,94 @@ fn other_folders_do_not_hide_a_planted_repository() {
         assert!(!repo.home().join("planted").exists(), "{decoy}");
     }
 }
+
+/// Functions that make a repository in a folder, one that runs something, one that does not, and add one as a submodule to
+/// the index of another one.
+const NESTED: &str = "plain() { git init -q --template= $1; git -C $1 -c user.name=a -c user.email=b@c commit -q --allow-empty -m x; }
+evil() { git -C $1 config core.fsmonitor 'touch \"$HOME/planted\"; false'; }
+gitlink() { git -C $1 update-index --add --cacheinfo 160000,$(git -C $1/$2 rev-parse HEAD),$2; }
+";
+
+#[test]
+fn a_repository_with_a_planted_submodule_is_moved_out_of_an_ignored_folder_that_was_there() {
+    let deeds = [
+        ("plain vendor; plain vendor/new; gitlink vendor new; evil vendor/new", "vendor/.git"),
+        (
+            "plain vendor; plain vendor/deep; gitlink vendor deep; plain vendor/deep/n; gitlink vendor/deep n; evil vendor/deep/n",
+            "vendor/deep/.git",
+        ),
+        (
+            "plain vendor/x; plain vendor/x/new; gitlink vendor/x new; evil vendor/x/new; rm -rf vendor/old; ln -s x vendor/old",
+            "vendor/old",
+        ),
+        // An index that cannot be read by anyone but git.
+        (
+            "plain vendor; plain vendor/new; gitlink vendor new; evil vendor/new; git -C vendor update-index --split-index",
+            "vendor/.git",
+        ),
+    ];
+    for ((deed, named), mode) in pairs(&deeds, &modes()) {
+        let repo = repo(&format!("{NESTED}{deed}"));
+        repo.write("vendor/old/o", "o\n");
+        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("it made a repository") && body.contains(named), "{mode}: {deed}: {body}");
+        for folder in ["vendor", "vendor/deep", "vendor/old"] {
+            let _ = repo.git(["-C", folder, "status"]).code();
+        }
+        assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
+    }
+}
+
+#[test]
+fn a_submodule_that_is_added_to_the_index_of_a_clone_is_moved_away() {
+    for mode in modes() {
+        let deed = "plain vendor/deep/lib/new; gitlink vendor/deep/lib new; evil vendor/deep/lib/new";
+        let repo = repo(&format!("{NESTED}{deed}"));
+        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("vendor/deep/lib/new/.git"), "{mode}: {body}");
+        let _ = repo.git(["-C", "vendor/deep/lib", "status"]).code();
+        assert!(!repo.home().join("planted").exists(), "{mode}");
+    }
+}
+
+#[test]
+fn a_worktree_link_in_an_ignored_folder_leads_to_no_planted_submodule() {
+    let deed = format!(
+        "{NESTED}plain vendor; plain vendor/new; gitlink vendor new; evil vendor/new
+w=$PWD/.git/worktrees/w; mkdir -p $w; cp vendor/.git/index $w/index; rm -rf vendor/.git; git rev-parse HEAD > $w/HEAD
+echo ../.. > $w/commondir; echo $PWD/vendor/.git > $w/gitdir; echo \"gitdir: $w\" > vendor/.git"
+    );
+    for mode in modes().into_iter().filter(|mode| *mode != "bwrap") {
+        let repo = repo(&deed);
+        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+        let _ = repo.git(["-C", "vendor", "status"]).code();
+        assert!(!repo.home().join("planted").exists(), "{mode}");
+    }
+}
+
+/// Replaces a path in the index of the repository `$1`: git refuses to add such a path, but obeys it.
+const FORGE: &str =
+    "forge() { LC_ALL=C sed \"s#$2#$3#\" \"$1/index\" > spec/index; cp spec/index \"$1/index\"; }\n";
+
+#[test]
+fn an_index_that_leads_git_out_of_a_clone_is_moved_away() {
+    let plant = "git -C vendor/deep/lib update-index --add --cacheinfo 160000,$(git -C vendor/deep/new rev-parse HEAD),zz/new
+evil vendor/deep/new";
+    let deeds = [
+        format!("{plant}; forge vendor/deep/lib/.git zz/new ../new"),
+        // Only git can read it then.
+        format!(
+            "{plant}; forge vendor/deep/lib/.git zz/new ../new; git -C vendor/deep/lib update-index --split-index"
+        ),
+    ];
+    for (deed, mode) in pairs(&deeds, &modes()) {
+        let repo = repo(&format!("{NESTED}{FORGE}plain vendor/deep/new; {deed}"));
+        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("vendor/deep/lib/.git/index (an index that leads"), "{mode}: {deed}: {body}");
+        let _ = repo.git(["-C", "vendor/deep/lib", "status"]).code();
+        assert!(!repo.home().join("planted").exists(), "{mode}: {deed}");
+    }
+}

@@ -319,3 +319,32 @@ fn content_that_is_replaced_again_in_every_attempt_is_never_approved() {
     let log = repo.git(["log", "--format=%s"]).answer();
     assert_eq!(log.matches("@T1@implement-fail)").count(), 3, "{log}");
 }
+
+#[test]
+fn a_script_in_short_pieces_among_other_bytes_is_shown_to_the_reviewer() {
+    // Runs `touch` in any shell, and is mostly no text.
+    let script =
+        "printf 'echo starts\\nIFS=\\001\\na=h\\001\\na=c$a\\001\\na=u$a\\001\\n$a;\\001\\nexit\\n' > tool.sh
+i=0; while [ $i -lt 60 ]; do printf '\\000\\377\\376' >> tool.sh; i=$((i+1)); done";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T1 a\n", "");
+    works(&repo, script);
+    repo.arborist(["gardener"]).succeeds();
+    let prompt = reviewed(&repo);
+    assert!(prompt.contains("Binary files"), "{prompt}");
+    for piece in ["+IFS=", "+a=h", "+a=c$a", "+a=u$a", "+$a;"] {
+        assert!(prompt.contains(piece), "{piece}: {prompt}");
+    }
+}
+
+#[test]
+fn thousands_of_equal_files_can_be_moved() {
+    // Comparing each with each would take longer than the test suite.
+    let repo = TestRepo::planned("tasks.md", "- [ ] T1 a\n", "");
+    for n in 0..8000 {
+        repo.write(&format!("old/{}/{n}", n / 1000), "");
+    }
+    repo.commit("many files\n");
+    works(&repo, "mv old new");
+    repo.arborist(["gardener"]).succeeds();
+    assert!(reviewed(&repo).contains("old/0/0 => new/0/0"));
+}

@@ -77,3 +77,40 @@ fn a_task_in_words_stops_too_if_the_configuration_has_changed() {
     assert_ne!(refused.code(), 0);
     assert!(refused.report().contains("--accept-changes"), "{}", refused.report());
 }
+
+#[test]
+fn gates_and_reviews_have_files_outside_of_a_sparse_checkout() {
+    let repo = TestRepo::planned("tasks.md", PLAN, "");
+    repo.write("src/a", "a\n");
+    repo.write("out/o", "o\n");
+    repo.commit("folders\n");
+    repo.git(["sparse-checkout", "set", "src"]).succeeds();
+    repo.agent(
+        "case \"$prompt\" in Review*) ls out >> \"$ROOT/reviewed\" 2>&1; echo APPROVED; exit ;; esac
+case $ARBORIST_TASK in T001) mkdir -p out; echo 1 > out/flag ;; *) echo 1 > src/b ;; esac",
+    );
+    // Each task passes alone, and both together do not.
+    repo.git(["config", "arborist.test-command", "! test -f out/flag || ! test -f src/b"]).succeeds();
+    repo.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
+    let is_in = |path: &str| repo.git(["cat-file", "-e", &format!("main:{path}")]).code() == 0;
+    assert_ne!(is_in("out/flag"), is_in("src/b"), "exactly one lands");
+    let reviewed = std::fs::read_to_string(repo.root().join("reviewed")).unwrap();
+    assert!(reviewed.contains("flag") && !reviewed.contains("No such file"), "{reviewed}");
+}
+
+#[test]
+fn the_reviewer_of_a_task_in_a_sparse_checkout_has_all_files() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", "");
+    repo.write("src/a", "a\n");
+    repo.write("out/o", "o\n");
+    repo.commit("folders\n");
+    repo.git(["sparse-checkout", "set", "src"]).succeeds();
+    repo.agent(
+        "case \"$prompt\" in Review*) ls out > \"$ROOT/reviewed\" 2>&1; echo APPROVED; exit ;; esac
+mkdir -p out; echo 1 > out/new",
+    );
+    repo.arborist(["gardener"]).succeeds();
+    let reviewed = std::fs::read_to_string(repo.root().join("reviewed")).unwrap();
+    assert_eq!(reviewed, "new\no\n");
+    assert!(!repo.path("out/o").exists(), "the user's checkout stays sparse");
+}

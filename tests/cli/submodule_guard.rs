@@ -285,3 +285,70 @@ fn a_submodule_that_a_child_adds_to_the_index_is_taken_out_and_named() {
         assert!(!repo.home().join("planted").exists(), "{by_test}: {deed}");
     }
 }
+
+/// Makes the folder `$1` a repository whose settings leave a mark as soon as git looks at its files.
+const EVIL: &str = r#"
+evil() {
+  git init -q --template= "$1"; git -C "$1" -c user.name=a -c user.email=a@b commit -q --allow-empty -m x
+  git -C "$1" config core.fsmonitor "touch '$ROOT/ran'; false"
+}
+"#;
+
+/// A repository with a submodule at `lib`, which has a tracked folder, an ignored one, and a submodule that is not checked out.
+fn nested_repo(deed: &str) -> TestRepo {
+    let repo = repo(&format!("{EVIL}{deed}"));
+    let origin = repo.root().join("origin");
+    let lib = repo.path("lib");
+    fs::create_dir_all(lib.join("src")).unwrap();
+    fs::write(lib.join("src/a"), "a\n").unwrap();
+    fs::write(lib.join(".gitignore"), "build/\n").unwrap();
+    repo.git_in(&lib, ["add", "-A"]).succeeds();
+    repo.git_in(&lib, ["submodule", "--quiet", "add", origin.to_str().unwrap(), "deep"]).succeeds();
+    repo.git_in(&lib, ["commit", "-qm", "folders"]).succeeds();
+    repo.git_in(&lib, ["submodule", "--quiet", "deinit", "-f", "deep"]).succeeds();
+    fs::remove_dir_all(repo.path(".git/modules/lib/modules")).unwrap();
+    fs::create_dir_all(lib.join("build/old")).unwrap();
+    repo.commit("folders in the submodule\n");
+    repo
+}
+
+#[test]
+fn a_repository_that_is_planted_in_a_submodule_is_moved_away() {
+    let deeds = [
+        ("evil lib/deep", "lib/deep"),
+        ("evil lib/src", "lib/src"),
+        ("evil lib/build", "lib/build"),
+        ("evil lib/build/old", "lib/build/old"),
+        ("evil lib/build/new", "lib/build/new"),
+        // Harmless itself, but it has a submodule that is not.
+        ("evil lib/build/x; git init -q --template= lib/build; git -C lib/build add -f x 2>&1", "lib/build"),
+        ("evil spec/x; mv spec/x/.git lib/build/g; echo 'gitdir: ../build/g' > lib/src/.git", "lib/src"),
+    ];
+    let modes: [&[&str]; 2] = [&[], &["--sandbox", "off"]];
+    for ((deed, folder), mode) in pairs(&deeds, &modes) {
+        let repo = nested_repo(deed);
+        let _ = repo.arborist(["gardener", "--max-retries", "2"].iter().chain(mode));
+        assert!(repo.root().join("once").exists(), "the agent did not run: {deed}");
+        let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        let words = "it made a repository in a folder of the checkout: ";
+        assert!(body.contains(words) && body.contains(&format!("{folder}/.git")), "{deed}: {body}");
+        for place in [".", "lib", "lib/deep", "lib/src", "lib/build", folder] {
+            let _ = repo.git(["-C", place, "status"]).code();
+        }
+        assert_nothing_ran(&repo, deed);
+    }
+}
+
+#[test]
+fn what_is_planted_in_a_submodule_is_moved_away_if_a_test_did_it() {
+    let repo = nested_repo("");
+    let script =
+        format!("ROOT='{}'\n{EVIL}\n[ -e work.txt ] || exit 0\nevil lib/src\n", repo.root().display());
+    repo.write("test.sh", script);
+    repo.commit("a test\n");
+    repo.git(["config", "arborist.test-command", "sh test.sh"]).succeeds();
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    assert!(!repo.path("lib/src/.git").exists());
+    let _ = repo.git(["-C", "lib/src", "status"]).code();
+    assert_nothing_ran(&repo, "test");
+}

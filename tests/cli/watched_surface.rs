@@ -400,3 +400,35 @@ fn a_killed_run_that_changed_no_setting_is_not_named() {
     assert_ne!(repo.arborist(["gardener"]).code(), 0);
     repo.arborist(["gardener"]).succeeds().never("files that git obeys");
 }
+
+#[test]
+fn files_that_settings_name_are_watched_where_git_reads_them() {
+    let user = std::process::Command::new("id").arg("-un").output().unwrap();
+    let user = String::from_utf8(user.stdout).unwrap().trim().to_owned();
+    let deeds = [
+        ("core.excludesFile", ".local".to_owned(), "echo '*.py' >> .local"),
+        ("core.attributesFile", ".local".to_owned(), "echo '* -diff' >> .local"),
+        ("core.excludesFile", ".missing".to_owned(), "echo '*.py' > .missing"),
+        (
+            "include.path",
+            format!("~{user}/../../../../../../../..$ROOT/repo/.missing"),
+            "echo '[x]' > .missing",
+        ),
+    ];
+    for ((key, value, deed), place) in pairs(&deeds, &[None, Some("--session-branch")]) {
+        let repo = test_repo(deed);
+        repo.write(".git/info/exclude", ".local\n.missing\n");
+        repo.write(".local", "*.tmp text\n");
+        let value = value.replace("$ROOT", repo.root().to_str().unwrap());
+        repo.git(["config", "--add", key, &value]).succeeds();
+        repo.arborist(["gardener", "--max-retries", "2"].into_iter().chain(place)).succeeds();
+        if place.is_some() && key == "include.path" {
+            // The worktree of the session has no such file.
+            continue;
+        }
+        let body = repo.git(["log", "--all", "--grep=@implement-fail)", "--format=%B"]).answer();
+        let named = if deed.contains(".missing") { ".missing" } else { ".local" };
+        assert!(body.contains(named), "{place:?}: {deed}: {body}");
+        assert_eq!((repo.read(".local").as_str(), repo.path(".missing").exists()), ("*.tmp text\n", false));
+    }
+}

@@ -74,6 +74,10 @@ pub enum GardenerError {
     NoPlace,
     #[error("there are uncommitted changes: {files}")]
     Dirty { files: String, has_done: bool },
+    #[error(
+        "'{0}' is an untracked repository in your checkout, and it cannot be saved before agents work there"
+    )]
+    UntrackedRepository(String),
     #[error("the changes to these files cannot be undone, because the files have uncommitted changes: {0}")]
     Overlap(String),
     #[error("the changes of {0} cannot be undone, because later commits have changed the same lines: {1}")]
@@ -243,6 +247,7 @@ impl Explain for GardenerError {
             Self::LaneGone { .. }
             | Self::BegunBefore { .. }
             | Self::Dirty { .. }
+            | Self::UntrackedRepository(_)
             | Self::Overlap(_)
             | Self::Contested(..)
             | Self::OperationInProgress(_)
@@ -295,6 +300,7 @@ impl Explain for GardenerError {
                     "commit or stash them, or start anyway with --allow-dirty, which leaves them uncommitted{own}"
                 )
             }
+            Self::UntrackedRepository(path) => advice_to_ignore(path),
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),
             Self::Contested(task, _) => {
                 format!("to keep the files and run the task again: git arborist reset {task}")
@@ -395,4 +401,12 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
         }
     };
     format!("fix the tests or the command first{allow}{place}")
+}
+
+/// How to start a run beside an untracked repository.
+fn advice_to_ignore(path: &str) -> String {
+    format!(
+        "ignore it, if agents may change it: echo '/{path}/' >> .git/info/exclude\n\
+         or give the run its own branch: --session-branch"
+    )
 }

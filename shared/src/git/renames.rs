@@ -1,7 +1,7 @@
 //! Finds renamed files: pairs of a deleted and a new file with similar content.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -10,7 +10,7 @@ use crate::name::{ObjectKind, Oid};
 
 /// The similarity in percent from which a file counts as renamed.
 const MIN_SIMILARITY: usize = 50;
-/// With more pairs than this, only files with identical content are paired.
+/// With more pairs than this among the other files, only files with identical content are paired.
 const MAX_PAIRS: usize = 10_000;
 /// Larger files are not compared.
 const LARGEST: usize = 1024 * 1024;
@@ -55,25 +55,14 @@ impl Repository {
                 }
             }
         }
+        let (mut gone, mut new): (Vec<_>, Vec<_>) =
+            (gone.into_iter().map(Some).collect(), new.into_iter().map(Some).collect());
         for (at, old, percent) in self.find_pairs(&gone, &new)? {
-            let file = ChangedFile {
-                old: Some(gone[old].clone()),
-                new: Some(new[at].clone()),
-                similarity: Some(percent),
-            };
-            files.push(file);
+            files.push(ChangedFile { old: gone[old].take(), new: new[at].take(), similarity: Some(percent) });
         }
-        let is_paired = |side: &FileSide, of: fn(&ChangedFile) -> &Option<FileSide>| {
-            files.iter().any(|file| file.similarity.is_some() && of(file).as_ref() == Some(side))
-        };
         let left = |old, new| ChangedFile { old, new, similarity: None };
-        let gone: Vec<ChangedFile> = (gone.iter().filter(|side| !is_paired(side, |file| &file.old)))
-            .map(|side| left(Some(side.clone()), None))
-            .collect();
-        let new: Vec<ChangedFile> = (new.iter().filter(|side| !is_paired(side, |file| &file.new)))
-            .map(|side| left(None, Some(side.clone())))
-            .collect();
-        files.extend(gone.into_iter().chain(new));
+        files.extend(gone.into_iter().flatten().map(|side| left(Some(side), None)));
+        files.extend(new.into_iter().flatten().map(|side| left(None, Some(side))));
         files.sort_by(|a, b| a.path().cmp(b.path()).then(a.new.is_some().cmp(&b.new.is_some())));
         Ok(files)
     }
@@ -85,52 +74,72 @@ impl Repository {
         Ok(files.filter(|file| file.similarity.is_some()).filter_map(renamed).collect())
     }
 
-    /// Pairs of a new file and a deleted one, with their similarity. Each file occurs at most once.
+    /// Pairs of a new file and a deleted one, with their similarity. Each file occurs at most once. Identical files are
+    /// matched one to one first, because a folder can contain thousands of them, such as empty ones.
     fn find_pairs(
         &self,
-        gone: &[FileSide],
-        new: &[FileSide],
+        gone: &[Option<FileSide>],
+        new: &[Option<FileSide>],
     ) -> Result<Vec<(usize, usize, usize)>, GitError> {
-        let mut rated = Vec::new();
-        let is_small = gone.len().saturating_mul(new.len()) <= MAX_PAIRS;
-        let parts = |sides: &[FileSide]| -> Result<Vec<Option<LineHashes>>, GitError> {
-            if !is_small || gone.is_empty() || new.is_empty() {
-                return Ok(sides.iter().map(|_| None).collect());
-            }
-            sides.iter().map(|side| self.line_hashes_of(side)).collect()
+        let regular = |sides: &[Option<FileSide>]| -> Vec<(usize, Oid)> {
+            let sides = sides.iter().enumerate().filter_map(|(at, side)| Some((at, side.as_ref()?)));
+            sides.filter(|(_, side)| is_regular(side.mode)).map(|(at, side)| (at, side.id)).collect()
         };
-        let (old_parts, new_parts) = (parts(gone)?, parts(new)?);
-        let mut by_id: HashMap<Oid, Vec<usize>> = HashMap::new();
-        for (at, old) in gone.iter().enumerate().filter(|(_, old)| is_regular(old.mode)) {
-            by_id.entry(old.id).or_default().push(at);
+        let mut by_id: HashMap<Oid, VecDeque<usize>> = HashMap::new();
+        for (old, id) in regular(gone) {
+            by_id.entry(id).or_default().push_back(old);
         }
-        for (at, now) in new.iter().enumerate().filter(|(_, now)| is_regular(now.mode)) {
-            rated.extend(by_id.get(&now.id).into_iter().flatten().map(|old| (100, at, *old)));
-            for (old, parts) in old_parts.iter().enumerate() {
-                if let (Some(old_parts), Some(new_parts)) = (parts, &new_parts[at])
-                    && let Some(percent) =
-                        old_parts.similarity(new_parts).filter(|found| *found >= MIN_SIMILARITY)
-                {
-                    rated.push((percent.min(99), at, old));
-                }
+        let (mut pairs, mut left) = (Vec::new(), Vec::new());
+        for (at, id) in regular(new) {
+            match by_id.get_mut(&id).and_then(VecDeque::pop_front) {
+                Some(old) => pairs.push((at, old, 100)),
+                None => left.push((at, id)),
             }
         }
-        rated.sort_by_key(|(percent, at, old)| (usize::MAX - percent, *at, *old));
-        let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
-        for (percent, at, old) in rated {
-            if !pairs.iter().any(|pair| pair.0 == at || pair.1 == old) {
+        let mut unpaired: Vec<(usize, Oid)> =
+            by_id.into_iter().flat_map(|(id, olds)| olds.into_iter().map(move |old| (old, id))).collect();
+        unpaired.sort_unstable_by_key(|(old, _)| *old);
+        let mut is_taken = (vec![false; new.len()], vec![false; gone.len()]);
+        for (percent, at, old) in self.rate_pairs(&unpaired, &left)? {
+            if !is_taken.0[at] && !is_taken.1[old] {
+                (is_taken.0[at], is_taken.1[old]) = (true, true);
                 pairs.push((at, old, percent));
             }
         }
         Ok(pairs)
     }
 
-    fn line_hashes_of(&self, side: &FileSide) -> Result<Option<LineHashes>, GitError> {
-        if !is_regular(side.mode) {
-            return Ok(None);
+    /// The similar pairs among these files, best first: percentage, new file, deleted file.
+    fn rate_pairs(
+        &self,
+        gone: &[(usize, Oid)],
+        new: &[(usize, Oid)],
+    ) -> Result<Vec<(usize, usize, usize)>, GitError> {
+        let count = gone.len().saturating_mul(new.len());
+        if count == 0 || count > MAX_PAIRS {
+            return Ok(Vec::new());
         }
-        let unknown = || GitError::Unknown(side.id.to_string(), ObjectKind::Blob.as_str());
-        let text = self.read_object(ObjectKind::Blob, side.id)?.ok_or_else(unknown)?;
+        let hashes = |sides: &[(usize, Oid)]| -> Result<Vec<(usize, LineHashes)>, GitError> {
+            let mut found = Vec::new();
+            for (at, id) in sides {
+                found.extend(self.line_hashes_of(*id)?.map(|hashes| (*at, hashes)));
+            }
+            Ok(found)
+        };
+        let (gone, new) = (hashes(gone)?, hashes(new)?);
+        let mut rated = Vec::new();
+        for (at, now) in &new {
+            let similar = gone.iter().filter_map(|(old, before)| Some((before.similarity(now)?, *at, *old)));
+            let similar = similar.filter(|(percent, ..)| *percent >= MIN_SIMILARITY);
+            rated.extend(similar.map(|(percent, at, old)| (percent.min(99), at, old)));
+        }
+        rated.sort_by_key(|(percent, at, old)| (usize::MAX - percent, *at, *old));
+        Ok(rated)
+    }
+
+    fn line_hashes_of(&self, id: Oid) -> Result<Option<LineHashes>, GitError> {
+        let unknown = || GitError::Unknown(id.to_string(), ObjectKind::Blob.as_str());
+        let text = self.read_object(ObjectKind::Blob, id)?.ok_or_else(unknown)?;
         Ok((text.len() <= LARGEST && !text.is_empty()).then(|| LineHashes::of(&text)))
     }
 }

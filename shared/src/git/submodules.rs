@@ -135,6 +135,15 @@ impl Repository {
         Ok(gitlinks_in(&command.stdout()?))
     }
 
+    /// Whether the repository of a submodule is in the worktree: its `.git` is a folder.
+    pub fn has_folder_submodule(&self) -> bool {
+        let is_folder = |path: &Vec<u8>| {
+            let place = self.top().join(OsStr::from_bytes(path));
+            matches!(self.repository_of_submodule(&place), Some(SubmoduleRepository::Folder(_)))
+        };
+        self.list_gitlinks().is_ok_and(|paths| paths.iter().any(is_folder))
+    }
+
     /// The submodules of the index with uncommitted changes, which exist only in their own repositories.
     pub fn dirty_submodules(&self, known: Option<Oid>) -> Result<Vec<Vec<u8>>, GitError> {
         Ok(self.submodule_changes(known)?.into_keys().collect())

@@ -10,6 +10,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    io,
     os::unix::{
         ffi::OsStrExt,
         fs::{MetadataExt, PermissionsExt},
@@ -21,7 +22,7 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, Repository, move_aside, nested_repositories::has_own_commondir,
+    GitCommand, GitError, Repository, move_aside, planted_repositories::has_own_commondir,
     submodules::find_module_dirs, worktree_link::WorktreeLink, worktrees::top_of_git_dir,
 };
 use crate::{
@@ -199,6 +200,15 @@ impl Repository {
             let what = format!("'{}' has no git directory", top.display());
             return Err(GitError::UnexpectedOutput { command: "worktree add".into(), what });
         };
+        // git copies the patterns of a sparse checkout. Tests, gates and reviews need all files of a commit: tasks may have
+        // added some that the user's checkout leaves out.
+        let sparse = git_dir.join(SPARSE);
+        match safe_files::remove(&sparse) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(GitError::File { path: sparse.display().to_string(), source });
+            }
+            _ => {}
+        }
         table.unknown.remove(&git_dir);
         table.refuse_settings(self, &git_dir);
         table.recorded.insert(git_dir.clone(), GitDirState::read(&git_dir));

@@ -9,7 +9,7 @@ use super::{CallSource, OpenRun, Planned, RunListener, closing::RunMonitor, requ
 use crate::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Lanes, LeftMarks, Proofs, VisitedLanes},
-    git::{OperationInProgress, Repository, SavedCheckout, TreeChange},
+    git::{OperationInProgress, Repository, SavedCheckout, SavedWork, TreeChange},
     history::{Run, State},
     message::plain_text,
     pipeline::RunOptions,
@@ -96,6 +96,7 @@ impl OpenRun {
                 self.refuse_uncommitted(recorder, planned, run)?;
                 if !self.is_idle && self.home == self.repository.top() {
                     self.save_checkout(&self.repository, "your checkout", monitor.listener());
+                    self.refuse_untracked_repository()?;
                 }
             }
             Some(lanes) => self.prepare_lanes(lanes, monitor.listener())?,
@@ -124,15 +125,23 @@ impl OpenRun {
     /// warning.
     pub(super) fn save_checkout(&self, user: &Repository, place: &str, listener: &mut dyn RunListener) {
         let mut saved_checkouts = self.saved_checkouts();
-        if saved_checkouts.iter().any(|saved| saved.is_of(user)) || user.is_clean().unwrap_or(false) {
+        // Submodules whose repositories are in the worktree count as clean.
+        let is_clean = || user.is_clean().unwrap_or(false) && !user.has_folder_submodule();
+        if saved_checkouts.iter().any(|saved| saved.is_of(user)) || is_clean() {
             return;
         }
-        match user.save_uncommitted(place) {
-            Ok(saved) => saved_checkouts.extend(saved),
-            Err(error) => {
-                listener
-                    .warn_of_failure(&format!("the uncommitted changes in {place} are not saved: {error}"));
-            }
+        let SavedWork { checkouts, failures } = user.save_uncommitted(place);
+        saved_checkouts.extend(checkouts);
+        failures.iter().for_each(|words| listener.warn_of_failure(words));
+    }
+
+    /// Refuses to let agents work beside an untracked repository of the user, whose files and commits cannot be saved.
+    fn refuse_untracked_repository(&self) -> Result<(), Failure> {
+        let saved_checkouts = self.saved_checkouts();
+        let saved = saved_checkouts.iter().find(|saved| saved.is_of(&self.repository));
+        match saved.and_then(SavedCheckout::find_untracked_repository) {
+            Some(path) => Err(GardenerError::UntrackedRepository(path).into()),
+            None => Ok(()),
         }
     }
 

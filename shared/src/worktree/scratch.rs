@@ -93,6 +93,10 @@ impl Pool {
         let Ok(lock) = self.lock_place(&path, &task) else { return Ok(None) };
         match worktrees.iter().find(|worktree| worktree.path == path) {
             Some(found) if found.lock.as_deref() != Some(REASON) => return Ok(None),
+            Some(found) if is_sparse(found) => {
+                safe_files::remove_all(&path).map_err(WorktreeError::file("remove", &path))?;
+                self.forget(found)?;
+            }
             Some(found) if path.join(".git").is_file() => {
                 let worktree = found.clone();
                 return Ok(Some(ScratchClaim { worktree, task, origin: PlaceOrigin::Found, lock }));
@@ -179,4 +183,10 @@ impl Pool {
         safe_files::remove_all(&scratch.path).map_err(WorktreeError::file("remove", &scratch.path))?;
         Ok(self.repository.forget_worktree(&scratch.path)?)
     }
+}
+
+/// Whether files of its commit are left out, as an earlier version did in a repository with a sparse checkout.
+fn is_sparse(worktree: &Worktree) -> bool {
+    let git_dir = worktree.git_dir.as_ref();
+    git_dir.is_some_and(|git_dir| safe_files::kind_of(&git_dir.join("info/sparse-checkout")).is_some())
 }

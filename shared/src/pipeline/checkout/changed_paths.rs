@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::{
     git::{GitError, Repository, TreeChange},
     name::Oid,
-    pipeline::checkout::branch,
+    pipeline::checkout::{branch, guard::joined},
     record::Unfinished,
 };
 
@@ -88,11 +88,24 @@ impl ChangedPaths {
         }
         let kept = branch::save_tree(repository, &unfinished.name, (after, unfinished.before))?;
         repository.put_back(before, &touched)?;
-        let paths: Vec<String> = touched.iter().map(TreeChange::shown).collect();
-        let trespass = format!(
-            "it changed uncommitted files that are not its own: {}; they were restored, and the agent's version is kept in {kept}",
-            paths.join(", ")
-        );
-        Ok(Sorted { changes, trespass: Some(trespass) })
+        let shown =
+            |changes: &[TreeChange]| changes.iter().map(TreeChange::shown).collect::<Vec<_>>().join(", ");
+        // A tree has only the commit of a repository inside the checkout.
+        let (repositories, files): (Vec<TreeChange>, Vec<TreeChange>) =
+            touched.into_iter().partition(TreeChange::was_gitlink);
+        let mut trespasses = Vec::new();
+        if !files.is_empty() {
+            trespasses.push(format!(
+                "it changed uncommitted files that are not its own: {}; they were restored, and the agent's version is kept in {kept}",
+                shown(&files)
+            ));
+        }
+        if !repositories.is_empty() {
+            trespasses.push(format!(
+                "it removed repositories of yours inside the checkout, which could not be restored: {}",
+                shown(&repositories)
+            ));
+        }
+        Ok(Sorted { changes, trespass: joined(&trespasses) })
     }
 }

@@ -200,7 +200,10 @@ impl IgnoredFiles {
                 looked_at: 0,
                 began: Instant::now(),
             };
-            let looked_at: Vec<&Vec<u8>> = old.into_iter().chain(around).collect();
+            // Files in submodules that only these ignore. Other changes there fail the attempt.
+            let mut submodules = repository.list_gitlinks()?;
+            submodules.iter_mut().for_each(|path| path.push(b'/'));
+            let looked_at: Vec<&Vec<u8>> = old.into_iter().chain(around).chain(&submodules).collect();
             (found.changed, found.is_cut) = walk.find_changed(&looked_at);
         }
         let run = state.run.get_or_insert_default();
@@ -297,6 +300,8 @@ impl IgnoredWalk<'_> {
             let visited = safe_files::visit_stamps(&self.top.join(&folder), |name, kind, stamp| {
                 let path = folder.join(name);
                 match kind {
+                    // git writes into the repository of a submodule that is in the worktree.
+                    FileKind::Folder if name == ".git" => {}
                     FileKind::Folder if !path.join("").as_os_str().as_bytes().starts_with(self.log_dir) => {
                         inner.push(path);
                     }

@@ -55,12 +55,13 @@ pub fn move_planted_git(repository: &Repository) -> Option<String> {
     match repository.move_planted_git() {
         Ok(moved) if moved.is_empty() => None,
         Ok(moved) => {
-            let shown = moved.iter().map(|PlantedRepository { path, kept, link_to }| {
+            let shown = moved.iter().map(|PlantedRepository { path, kept, link_to, is_index }| {
+                let what = if *is_index { " (an index that leads git to other repositories)" } else { "" };
                 let kept = kept.as_ref().map(|kept| format!(", which is kept in {}", kept.display()));
                 let link = link_to.as_ref().map(|link_to| {
                     format!(", a link to '{}', which is removed", visible(&link_to.to_string_lossy()))
                 });
-                visible(&path.to_string_lossy()) + &kept.or(link).unwrap_or_default()
+                visible(&path.to_string_lossy()) + what + &kept.or(link).unwrap_or_default()
             });
             let shown: Vec<String> = shown.collect();
             Some(format!("it made a repository in a folder of the checkout: {}", shown.join("; ")))

@@ -16,7 +16,7 @@ use std::{
 use operations::StoppedOperation;
 
 use crate::{
-    git::{Repository, UsersCheckout, find_module_dirs, move_aside, tell},
+    git::{Repository, UsersCheckout, find_module_dirs, is_inner_path, move_aside, tell},
     safe_files,
 };
 
@@ -77,7 +77,8 @@ impl CheckoutLinks {
     /// submodule of the index and obeys the settings of the repository there.
     pub(super) fn move_new(&self) -> Vec<String> {
         let mut moved = Vec::new();
-        for path in self.list().difference(&self.known) {
+        // The summary names the others: what is outside of the checkout may be the user's.
+        for path in self.list().difference(&self.known).filter(|path| is_inner_path(path)) {
             let link = self.checkout.top.join(OsStr::from_bytes(path)).join(".git");
             if safe_files::kind_of(&link).is_some() {
                 moved.push(move_away(&link, &self.checkout.top, &self.repository.common_dir));

@@ -12,6 +12,7 @@ use std::{
 use super::{
     inner_repos,
     scripts::{self, CommandWords},
+    setting_paths::{expanded, expanded_by_git, named_files},
 };
 use crate::{
     git::{CHECKOUT_HOOKS, Config, Repository, UsersCheckout, find_module_dirs, husky_folder, runs_program},
@@ -157,9 +158,6 @@ const OF_GIT: [&str; 17] = [
 /// How many files are looked at in all other folders.
 const MAX_SEARCHED: usize = 1000;
 
-/// Settings that name a file which can hide something or run a program.
-const FILES: [&str; 2] = ["core.attributesfile", "core.excludesfile"];
-
 /// One thing that is watched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchedItem {
@@ -172,6 +170,8 @@ pub(super) struct WatchedItem {
 pub(super) struct NamedFiles {
     /// Configuration files, including included ones, and files that settings name.
     pub(super) files: Vec<PathBuf>,
+    /// Those whose path begins at the top of each worktree.
+    in_worktrees: Vec<PathBuf>,
     /// The value of `core.hooksPath`, and the folder with the hooks that husky runs from there.
     pub(super) hooks: Vec<PathBuf>,
     /// The programs that settings name. Some of them are scripts in the worktree.
@@ -202,10 +202,11 @@ impl NamedFiles {
 
     fn read(repository: &Repository) -> Option<Self> {
         let config = Config::load(repository).ok()?;
-        let mut files = named_files(&config, &repository.dir);
+        let (mut files, in_worktrees) = named_files(&config, repository);
         files.extend(named_programs(&config, repository));
         files.extend(users_files());
-        let hooks = config.find_text("core.hookspath").filter(|path| !path.is_empty()).map(expanded);
+        let hooks = config.find_text("core.hookspath").filter(|path| !path.is_empty());
+        let hooks = hooks.map(|path| expanded_by_git(repository, path));
         let hooks = hooks.map(|hooks| hook_folders(repository, hooks)).unwrap_or_default();
         let is_other = |file: &PathBuf| !is_listed(repository, file);
         let mut files: Vec<PathBuf> =
@@ -217,7 +218,7 @@ impl NamedFiles {
         commands
             .filter_map(|entry| entry.value.as_deref())
             .for_each(|command| programs.add([command].into_iter()));
-        Some(Self { files, hooks, programs })
+        Some(Self { files, in_worktrees, hooks, programs })
     }
 }
 
@@ -264,23 +265,6 @@ fn is_listed(repository: &Repository, file: &Path) -> bool {
 fn words_of(command: &str) -> impl Iterator<Item = PathBuf> {
     let is_between = |c: char| c.is_whitespace() || "'\"();|&<>=`".contains(c);
     command.split(is_between).filter(|word| !word.is_empty()).map(PathBuf::from)
-}
-
-/// The configuration files, and the files that settings in them name.
-fn named_files(config: &Config, dir: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in config.section("") {
-        let origin = entry.origin.strip_prefix("file:").map(|file| dir.join(file));
-        let base = origin.as_deref().and_then(Path::parent).unwrap_or(dir);
-        let is_include = entry.key.starts_with("include") && entry.key.ends_with(".path");
-        if (is_include || FILES.contains(&entry.key.as_str()))
-            && let Some(value) = &entry.value
-        {
-            files.push(base.join(expanded(value)));
-        }
-        files.extend(origin);
-    }
-    files
 }
 
 /// Files in the git directory that occur in the value of a setting. git or a tool of the user may run them.
@@ -331,7 +315,12 @@ pub(super) fn named_by_module(repository: &Repository, module: &Path) -> Vec<Pat
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let found = known.entry(module.to_owned()).or_insert_with(|| {
         let config = Config::load_file(repository, &module.join("config"));
-        let files = config.map(|config| named_files(&config, &repository.dir)).unwrap_or_default();
+        let (mut files, in_worktrees) =
+            config.as_ref().map(|config| named_files(config, repository)).unwrap_or_default();
+        let worktree = config.as_ref().ok().and_then(|config| config.find_text("core.worktree"));
+        // Without this setting, the git directory is in the worktree.
+        let top = module.join(worktree.unwrap_or(".."));
+        files.extend(in_worktrees.iter().map(|file| top.join(file)));
         let mut files: Vec<PathBuf> = files.iter().map(|file| safe_files::resolved(&plain(file))).collect();
         files.sort();
         files.dedup();
@@ -413,6 +402,8 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
     let named = NamedFiles::find(repository);
     let hooks = named.hooks.iter().filter(|path| path.is_relative());
     items.extend(hooks.flat_map(|hooks| hook_items(top, plain(&top.join(hooks)))));
+    let files = named.in_worktrees.iter().map(|file| plain(&top.join(file)));
+    items.extend(files.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     let (of_git, of_reviewers) = scripts_in(repository, reviewers);
     for (scripts, watch_mode) in [(of_git, WatchMode::GitScript), (of_reviewers, WatchMode::ReviewScript)] {
         items.extend(scripts.into_iter().map(|path| WatchedItem { path, watch_mode }));
@@ -489,8 +480,11 @@ fn users_checkout(repository: &Repository, checkout: &UsersCheckout) -> Vec<Watc
     let mut gitlinks = known_gitlinks(repository);
     gitlinks.extend(repository.list_gitlinks_at(&checkout.git_dir).unwrap_or_default());
     let mut items = connections(&checkout.top, gitlinks);
-    let hooks = untracked_hooks(repository).into_iter();
-    items.extend(hooks.map(|hooks| folder(plain(&checkout.top.join(hooks)))));
+    let NamedFiles { hooks, in_worktrees, .. } = NamedFiles::find(repository);
+    let hooks = untracked(repository, hooks).map(|hooks| folder(plain(&checkout.top.join(hooks))));
+    items.extend(hooks);
+    let files = untracked(repository, in_worktrees).map(|file| plain(&checkout.top.join(file)));
+    items.extend(files.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     if checkout.git_dir != repository.common_dir {
         items.push(WatchedItem { path: checkout.top.join(".git"), watch_mode: WatchMode::Submodule });
         for module in find_module_dirs(&checkout.git_dir) {
@@ -500,19 +494,17 @@ fn users_checkout(repository: &Repository, checkout: &UsersCheckout) -> Vec<Watc
     items
 }
 
-/// The folder of hooks in each checkout, as `husky` makes it. One with tracked files is left out: landings change it, and
-/// `git status` shows what an agent does to it.
-fn untracked_hooks(repository: &Repository) -> Vec<PathBuf> {
-    let mut hooks = NamedFiles::find(repository).hooks;
-    hooks.retain(|hooks| {
+/// Those of these paths that are in each checkout and not tracked, such as the folder of hooks that `husky` makes. Tracked
+/// ones are left out: landings change them, and `git status` shows what an agent does to them.
+fn untracked(repository: &Repository, paths: Vec<PathBuf>) -> impl Iterator<Item = PathBuf> {
+    paths.into_iter().filter(|path| {
         let in_tree: PathBuf =
-            hooks.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+            path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
         let find = |commit| repository.find_path(commit, in_tree.to_str()?).ok();
-        hooks.is_relative()
+        path.is_relative()
             && in_tree != Path::new("")
             && matches!(repository.head.commit.and_then(find), Some(None))
-    });
-    hooks
+    })
 }
 
 fn connections(top: &Path, gitlinks: BTreeSet<Vec<u8>>) -> Vec<WatchedItem> {
@@ -553,12 +545,4 @@ pub(super) fn folder(path: PathBuf) -> WatchedItem {
 
 fn plain(path: &Path) -> PathBuf {
     crate::git::plain_path(path)
-}
-
-pub(super) fn expanded(path: &str) -> PathBuf {
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => Path::new(&home).join(rest),
-        _ => path.into(),
-    }
 }
