@@ -294,12 +294,7 @@ impl Explain for GardenerError {
                 "make a first commit: git commit --allow-empty -m 'first commit'".into()
             }
             Self::Bare => "clone it, and run this in the clone".into(),
-            Self::Dirty { has_done, .. } => {
-                let own = if *has_done { "" } else { "\nor give the run its own branch: --session-branch" };
-                format!(
-                    "commit or stash them, or start anyway with --allow-dirty, which leaves them uncommitted{own}"
-                )
-            }
+            Self::Dirty { has_done, .. } => advice_to_commit(*has_done),
             Self::UntrackedRepository(path) => advice_to_ignore(path),
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),
             Self::Contested(task, _) => {
@@ -401,6 +396,12 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
         }
     };
     format!("fix the tests or the command first{allow}{place}")
+}
+
+/// How to start a run with uncommitted changes.
+fn advice_to_commit(has_done: bool) -> String {
+    let own = if has_done { "" } else { "\nor give the run its own branch: --session-branch" };
+    format!("commit or stash them, or start anyway with --allow-dirty, which leaves them uncommitted{own}")
 }
 
 /// How to start a run beside an untracked repository.
