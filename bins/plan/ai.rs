@@ -4,7 +4,7 @@ use arborist_core::{
     agent::redact::Secrets,
     event::RunEvent,
     failure::{Exit, Failure},
-    git::{Config, HiddenMarks, Repository, SavedCheckout, SavedWork},
+    git::{Config, HiddenMarks, Repository, SavedCheckout, SavedCheckouts},
     pipeline::{
         Caller, ConfigGuard, Expense, NamedRunner, RunnerFlags, RunnerTable, StepRunner, backoff, call_limits,
     },
@@ -129,7 +129,7 @@ fn save_uncommitted(ui: &mut Ui, repository: &Repository) -> Vec<SavedCheckout> 
     if repository.head.commit.is_none() {
         return Vec::new();
     }
-    let SavedWork { checkouts, failures } = repository.save_uncommitted("your checkout");
+    let SavedCheckouts { checkouts, failures } = repository.save_uncommitted("your checkout");
     failures.iter().for_each(|words| ui.warn(words));
     checkouts
 }

@@ -415,5 +415,5 @@ fn a_tracked_file_does_not_open_the_sandbox_without_approval() {
 fn a_relative_folder_is_refused() {
     let repo = repo("");
     repo.git(["config", "arborist.sandbox.write", "somewhere"]).succeeds();
-    repo.arborist(["gardener"]).exits(1).err("'sandbox.write' must be a list of folders");
+    repo.arborist(["gardener"]).exits(1).err("'arborist.sandbox.write' must be a list of folders");
 }

@@ -149,7 +149,7 @@ pub use program_settings::runs_program;
 pub use refs::{HeadOf, ReachabilityCheck, Ref, RefReader};
 pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, RemoteFailure, shown_url};
 pub use repository::{Head, Repository, RepositorySearch};
-pub use saved_checkout::{SavedCheckout, SavedWork};
+pub use saved_checkout::{SavedCheckout, SavedCheckouts};
 pub use shallow::{DeepenError, Deepened, FetchDepth};
 pub use snapshot::{PrivateIndex, Stamp, TreeChange, Unreadable, WorktreeSnapshot};
 pub use submodules::{Submodule, SubmoduleChanges, find_module_dirs};

@@ -53,7 +53,7 @@ pub struct SavedCheckout {
 
 /// The uncommitted work of a checkout and of its submodules.
 #[derive(Debug, Default)]
-pub struct SavedWork {
+pub struct SavedCheckouts {
     /// The checkout, if it has uncommitted work, and the submodules that have.
     pub checkouts: Vec<SavedCheckout>,
     /// Messages about work that could not be saved.
@@ -73,14 +73,14 @@ struct LostVersions<T> {
 impl Repository {
     /// Saves the uncommitted work of this checkout, which messages call `place`, and of its submodules.
     #[must_use]
-    pub fn save_uncommitted(&self, place: &str) -> SavedWork {
-        let mut saved = SavedWork::default();
+    pub fn save_uncommitted(&self, place: &str) -> SavedCheckouts {
+        let mut saved = SavedCheckouts::default();
         self.save_into(&mut saved, place, None);
         self.save_submodules(&mut saved, Path::new(""), MAX_DEPTH);
         saved
     }
 
-    fn save_into(&self, saved: &mut SavedWork, place: &str, submodule: Option<&str>) {
+    fn save_into(&self, saved: &mut SavedCheckouts, place: &str, submodule: Option<&str>) {
         match self.save_checkout(place, submodule) {
             Ok(checkout) => saved.checkouts.extend(checkout),
             Err(error) => saved.failures.push(not_saved(place, &error)),
@@ -88,7 +88,7 @@ impl Repository {
     }
 
     /// Saves the submodules with uncommitted changes. `folder` is the path of this checkout from the outermost one.
-    fn save_submodules(&self, saved: &mut SavedWork, folder: &Path, depth: usize) {
+    fn save_submodules(&self, saved: &mut SavedCheckouts, folder: &Path, depth: usize) {
         let tree = self.head.commit.and_then(|commit| self.tree_of(commit).ok());
         let paths = match self.dirty_submodules(tree) {
             Ok(paths) => paths,

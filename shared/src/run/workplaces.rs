@@ -9,7 +9,7 @@ use super::{CallSource, OpenRun, Planned, RunListener, closing::RunMonitor, requ
 use crate::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Lanes, LeftMarks, Proofs, VisitedLanes},
-    git::{OperationInProgress, Repository, SavedCheckout, SavedWork, TreeChange},
+    git::{OperationInProgress, Repository, SavedCheckout, SavedCheckouts, TreeChange},
     history::{Run, State},
     message::plain_text,
     pipeline::RunOptions,
@@ -130,7 +130,7 @@ impl OpenRun {
         if saved_checkouts.iter().any(|saved| saved.is_of(user)) || is_clean() {
             return;
         }
-        let SavedWork { checkouts, failures } = user.save_uncommitted(place);
+        let SavedCheckouts { checkouts, failures } = user.save_uncommitted(place);
         saved_checkouts.extend(checkouts);
         failures.iter().for_each(|words| listener.warn_of_failure(words));
     }
