@@ -20,7 +20,7 @@ use clap::{
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::ui::{Ui, broken};
+use crate::ui::{Ui, wrapped};
 
 /// How many files a run may have open at once, if the system allows it.
 const WANTED_DESCRIPTORS: u64 = 8192;
@@ -269,7 +269,7 @@ fn typed_after_dashes(text: &str, command: &str) -> String {
 fn in_gits_voice(text: &str, width: usize) -> String {
     let text = text.replace("\n  tip: ", "\nhint: ").replace("For more information, try '--help'.\n", "");
     let lines = text.lines().map(|line| match line.strip_prefix("Usage: ") {
-        Some(usage) => format!("usage: {}", broken(usage, width.saturating_sub(7)).join("\n       ")),
+        Some(usage) => format!("usage: {}", wrapped(usage, width.saturating_sub(7)).join("\n       ")),
         None => line.to_owned(),
     });
     lines.map(|line| line + "\n").collect()

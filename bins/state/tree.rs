@@ -19,7 +19,7 @@ use super::{
 use crate::{
     active_work::gerund,
     clock,
-    ui::{Tone, Ui, broken, shortened},
+    ui::{Tone, Ui, shortened, wrapped},
 };
 
 /// Names wider than this push the following columns to the right.
@@ -216,7 +216,7 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
         ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  {command}\n{GET_BACK}\n{or}")));
     }
     if let Some(line) = origin(view) {
-        let lines = broken(&line, ui.width().unwrap_or(usize::MAX));
+        let lines = wrapped(&line, ui.width().unwrap_or(usize::MAX));
         lines.iter().for_each(|line| ui.line(&ui.paint(Tone::Dim, line)));
     }
     ui.line("");

@@ -1,12 +1,10 @@
 //! The only place that writes to the terminal.
 
-mod broken;
 mod live;
 mod path;
 mod screen;
 mod table;
 
-pub(crate) use broken::broken;
 pub(crate) use live::{Live, Scene, StyledRow, cut};
 pub(crate) use path::seen_from_here;
 pub use screen::leave;
@@ -18,6 +16,7 @@ use std::{
 };
 
 use arborist_core::{failure::Failure, git::Config, message::visible_lines};
+use unicode_width::UnicodeWidthStr;
 
 /// A colour or weight, by its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -321,6 +320,26 @@ fn for_people(text: &str) -> String {
         }
     }
     plain
+}
+
+/// A text in lines of at most `room` columns, unless a word is longer.
+pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut words = text.split(' ');
+    while let Some(word) = words.next() {
+        // A quoted command stays on one line.
+        let mut word = word.to_owned();
+        while word.starts_with("'git") && !word[1..].contains('\'') {
+            let Some(next) = words.next() else { break };
+            word += &format!(" {next}");
+        }
+        match lines.last_mut().filter(|line| line.width() + 1 + word.width() <= room) {
+            Some(line) => *line += &format!(" {word}"),
+            None => lines.push(word),
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
 }
 
 #[cfg(test)]

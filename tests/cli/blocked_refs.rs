@@ -75,8 +75,8 @@ fi
 tree=$(env -u GIT_DIR -u GIT_COMMON_DIR -u GIT_ATTR_SOURCE "$git" -C "$root/repo" rev-parse 'arborist/task/main/T1^{tree}')
 file="$root/repo/.git/objects/$(echo $tree | cut -c1-2)/$(echo $tree | cut -c3-)"
 mkfifo "$root/queue"; mv "$file" "$root/true"; mv "$root/queue" "$file"
-# It is there again as soon as git, which this shell becomes, waits for somebody who writes, or was ended because it did. So
-# this must not end with git.
+# The object is put back when git (this shell, after exec) waits for a writer of the queue, or has been ended because of that.
+# So the process that does it must outlive git.
 ( env -u ARBORIST_PROCESS setsid sh -c 'until grep -q wait_for_partner /proc/$1/wchan && touch "$2/waited" || [ ! -e /proc/$1 ]; do sleep 0.05; done
 mv "$2/true" "$3"; touch "$2/back"' sh $$ "$root" "$file" > /dev/null 2>&1 & )
 exec "$git" "$@"

@@ -9,7 +9,7 @@ use arborist_core::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use crate::{clock::duration, ui::broken};
+use crate::{clock::duration, ui::wrapped};
 
 /// How many ids are listed in the first line.
 const MOST_IDS: usize = 10;
@@ -23,7 +23,7 @@ const NARROWEST_LABEL: usize = 7;
 /// The narrowest column for texts.
 const NARROWEST_TEXT: usize = 20;
 
-/// The summary for a person. On a terminal, lines that are too long for its width are broken.
+/// The summary for a person. On a terminal, lines that are too long for its width are wrapped.
 pub(super) fn lines(account: &RunAccount, width: Option<usize>) -> Vec<String> {
     let entries = entries(account);
     let labels = entries.iter().map(|entry| entry.label.len() + 1).max().unwrap_or(0).max(NARROWEST_LABEL);
@@ -49,7 +49,7 @@ impl SummaryEntry {
             _ if self.words.starts_with("git ") => ("", self.words.as_str()),
             _ => (self.words.as_str(), ""),
         };
-        let mut parts = broken(text.trim_end(), room);
+        let mut parts = wrapped(text.trim_end(), room);
         parts.extend((!command.is_empty()).then(|| command.to_owned()));
         let indent = " ".repeat(before.len());
         let lines = parts.iter().enumerate();

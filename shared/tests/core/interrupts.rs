@@ -11,7 +11,7 @@ use std::{
 
 use arborist_core::process::{Ending, Limits, Program, Supervised, interrupt};
 
-/// The time of an agent that is asked to end. Nobody waits for that long.
+/// How long an agent may take that is asked to end. No test waits for that long.
 const GRACE: Duration = Duration::from_secs(120);
 
 struct Driver {
@@ -110,7 +110,7 @@ fn one_press_that_arrives_twice_is_one_and_a_second_press_ends_all_at_once() {
     let start = Instant::now();
     driver.send("-INT");
     assert_eq!(driver.code(), Some(130));
-    assert!(start.elapsed() < GRACE / 2, "nobody waited for the grace");
+    assert!(start.elapsed() < GRACE / 2, "the grace was not waited for");
     let before = fs::read(dir.path().join("pulse")).unwrap();
     thread::sleep(Duration::from_millis(300));
     assert_eq!(fs::read(dir.path().join("pulse")).unwrap(), before, "the agent is gone");

@@ -217,7 +217,7 @@ fn cancelling_ends_it_at_once() {
         .until(&own)
         .run(|_| cancel.cancel());
     assert!(matches!(outcome.ending, Ending::Cancelled));
-    assert!(start.elapsed() < LONG, "nobody waited for the grace");
+    assert!(start.elapsed() < LONG, "the grace was not waited for");
     assert!(!own.is_cancelled());
 }
 

@@ -377,7 +377,7 @@ impl RemoteWork {
         Ok(HeldClaim { commit, claim, pushed: Instant::now() })
     }
 
-    /// A new claim on a task, or to land. Nobody else knows it before it is pushed.
+    /// A new claim on a task, or to land. It is valid once it is pushed.
     fn new_claim(&self, task: Option<&TaskId>) -> Result<HeldClaim, CoordinationError> {
         let mut claim = self.identity.claim(task.cloned(), ((self.options.clock)(), self.options.ttl));
         let commit = claim.write(&self.repository)?;

@@ -152,7 +152,7 @@ const DONE: &[&str] = &[
     "wykonan",
 ];
 
-/// Parts of words for work that nobody will do.
+/// Parts of words for work that was dropped.
 const SKIPPED: &[&str] = &[
     "skip",
     "dropped",
