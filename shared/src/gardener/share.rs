@@ -30,9 +30,9 @@ use crate::{
 const MAX_FAILURES: u32 = 20;
 /// How many looks a finished task waits for its own worker to land it, before another worker does.
 const PATIENCE: u32 = 4;
-/// How long a worker that has nothing to do waits between two looks at the others, for each of them. All of them
-/// together then look ten times a second. GitHub recommends at most fifteen reads a second.
-const IDLE_INTERVAL: Duration = Duration::from_millis(100);
+/// The shortest time between two looks of a worker, for each of the others. All of them together then look at most ten times
+/// a second. GitHub recommends at most fifteen reads a second.
+const INTERVAL_FOR_EACH: Duration = Duration::from_millis(100);
 /// The shortest time between two looks of a worker that has nothing to do.
 const MIN_IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a worker that has other work waits before it lands what it has finished, so that more can land with it.
@@ -69,6 +69,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// How long to wait between two looks: so long, or longer if there are many workers.
+    fn interval(&self, alone: Duration) -> Duration {
+        INTERVAL_FOR_EACH.saturating_mul(self.most_taken).max(alone)
+    }
+
     /// Whether no other worker has this task, or has ended it.
     pub(super) fn is_open(&self, task: &TaskId) -> bool {
         let Outlook { taken, finished, failed, .. } = &self.outlook;
@@ -110,7 +115,7 @@ impl<'a> Gardener<'a> {
     /// Looks at what others have done. Returns whether the remote could be reached.
     fn look(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
         let Some((coordinator, interval)) = self.shared() else { return true };
-        course.shared.look_at = Some(Instant::now() + interval);
+        course.shared.look_at = Some(Instant::now() + course.shared.interval(interval));
         match coordinator.look().map_err(GardenerError::from).and_then(|outlook| self.apply(course, outlook))
         {
             Ok(()) => {
@@ -124,9 +129,7 @@ impl<'a> Gardener<'a> {
     /// Looks at others more often while this worker has nothing to do but to wait for them.
     pub(super) fn look_soon(&self, course: &mut RunProgress<'_, 'a, '_>) {
         let Some((_, interval)) = self.shared().filter(|_| course.shared.failures == 0) else { return };
-        let idle =
-            IDLE_INTERVAL.saturating_mul(course.shared.most_taken).max(MIN_IDLE_INTERVAL).min(interval);
-        let soon = Instant::now() + idle;
+        let soon = Instant::now() + course.shared.interval(interval.min(MIN_IDLE_INTERVAL));
         course.shared.look_at = Some(course.shared.look_at.map_or(soon, |at| at.min(soon)));
     }
 
