@@ -209,6 +209,7 @@ mod workspace_offline;
 mod workspace_push;
 mod workspace_records;
 mod workspace_tasks;
+mod workspace_tested;
 mod workspace_tools;
 mod workspace_truth;
 mod workspace_turns;

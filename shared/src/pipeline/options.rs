@@ -217,10 +217,16 @@ impl RunOptions {
         if !task.test_commands.is_empty() {
             return (task.test_commands.clone(), true);
         }
-        let command = self.test_command.clone();
-        let has_command = command.is_some();
-        let command = command.unwrap_or_else(|| "true".into());
-        (vec![TestCommand { kind: TestKind::Unit, command, ..TestCommand::default() }], has_command)
+        let usual = self.usual_test();
+        let has_command = usual.is_some();
+        let nothing = || TestCommand { command: "true".into(), ..TestCommand::default() };
+        (vec![usual.unwrap_or_else(nothing)], has_command)
+    }
+
+    /// The run's test command.
+    pub(super) fn usual_test(&self) -> Option<TestCommand> {
+        let command = self.test_command.clone()?;
+        Some(TestCommand { kind: TestKind::Unit, command, ..TestCommand::default() })
     }
 }
 

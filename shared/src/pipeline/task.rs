@@ -156,7 +156,8 @@ impl TaskRun<'_, '_, '_> {
         let elsewhere = TestedFiles::look(self.context.other_test_repos(), concurrent_children.now())?;
         let config_guard = &self.context.run.config_guard;
         let guarded = guarded::begin(self.recorder, config_guard, self.context.other_test_repos());
-        let result = self.context.test(self.task, commands, log, self.recorder.head());
+        let tests = self.place_tests(commands)?;
+        let result = self.context.test(self.task, &tests, log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
         let other_writers = concurrent_children.since(1);
@@ -169,7 +170,7 @@ impl TaskRun<'_, '_, '_> {
         if trespass.is_none() && self.task.test_commands.is_empty() {
             self.require_good_lane(&result)?;
         }
-        let tests = (self.task, commands);
+        let tests = (self.task, tests.as_slice());
         let result = self.context.require_tests(tests, &mut self.tests_before, result, log)?;
         // A known failure excuses a failing test, but not a violation.
         Ok(result.with_violation(trespass))

@@ -314,10 +314,18 @@ impl QueueOptions {
         }
     }
 
-    /// The gates that run in a repository; `None` means the plan's. A gate that names a tool of another repository runs
-    /// only there.
-    pub(super) fn gates_in<'a>(&'a self, repo: Option<&'a RepoName>) -> impl Iterator<Item = Gate> + use<'a> {
-        let placed = self.gates.iter().map(move |gate| self.placed(gate, repo));
+    /// The gates that run in a repository if a task changes it; `None` means the plan's. A gate that names a tool of another
+    /// repository runs only there. If no gates are configured, it is the run's test command, except where the task is
+    /// tested anyway.
+    pub(super) fn gates_in<'a>(
+        &'a self,
+        repo: Option<&'a RepoName>,
+        task: &TaskId,
+    ) -> impl Iterator<Item = Gate> + use<'a> {
+        let is_tested = repo == self.tested_in(task);
+        let is_usual = self.gates.is_empty() && !is_tested;
+        let usual = self.usual_test.as_ref().filter(|usual| is_usual && !self.is_tool(usual));
+        let placed = self.gates.iter().chain(usual).map(move |gate| self.placed(gate, repo));
         placed.filter(move |gate| gate.repo.as_ref() == repo)
     }
 

@@ -237,7 +237,7 @@ impl TaskRun<'_, '_, '_> {
             + &self.describe_uncommitted()?
             + &list_rejected(&self.rejected)
             + &protected.review_words()
-            + &self.describe_tests();
+            + &self.describe_tests()?;
         let idle = implement::recorded_reason(&self.events);
         let TaskContext { run, dir, .. } = &*self.context;
         let is_elsewhere = self.context.place_of(self.task) != *dir;

@@ -20,7 +20,7 @@ use crate::{
         },
         context::with_environment,
         read_counts,
-        steps::excerpt::describe_failure,
+        steps::{excerpt::describe_failure, placed_tests::PlacedTest},
     },
     plan::{Task, TestCommand, TestKind},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
@@ -48,7 +48,7 @@ pub struct TestResult {
 impl TestResult {
     /// The result for a task without a test command. Nothing runs, so nothing needs to be watched.
     pub(in crate::pipeline) fn without_test(commands: &[TestCommand], log: &str) -> Self {
-        TestTotals::default().result(commands, log)
+        TestTotals::default().result(kinds(commands.iter().map(|command| command.kind)), log)
     }
 
     /// Turns the result into a failure if the tests did something that they may not do.
@@ -85,7 +85,8 @@ impl TaskContext<'_> {
         let before = before.transpose()?;
         let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
         let guarded = guarded::begin(recorder, &self.run.config_guard, self.other_test_repos());
-        let result = self.test(phase, commands, log, recorder.head());
+        let tests = self.place_tests(phase, commands);
+        let result = self.test(phase, &tests, log, recorder.head());
         let mark = Unfinished::name_of(recorder.branch(), &phase.id, first);
         let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
         let other_writers = concurrent_children.since(1);
@@ -93,15 +94,15 @@ impl TaskContext<'_> {
         let here = here.map_err(PipelineError::Unrestored)?;
         let changed = elsewhere.put_back(self.other_test_repos(), other_writers, (&phase.id, first))?;
         let trespass = trespass.or(here.flatten()).or(joined(&changed));
-        let result = self.require_tests((phase, commands), tests_before, result?, log)?;
+        let result = self.require_tests((phase, &tests), tests_before, result?, log)?;
         Ok(result.with_violation(trespass))
     }
 
-    /// Runs `commands` for a task. The log gets a heading for each of them, and all of its output.
+    /// Runs tests for a task. The log gets a heading for each of them, and all of its output.
     pub fn test(
         &mut self,
         task: &Task,
-        commands: &[TestCommand],
+        tests: &[PlacedTest],
         log: &str,
         commit: Oid,
     ) -> Result<TestResult, PipelineError> {
@@ -112,10 +113,10 @@ impl TaskContext<'_> {
         let place = place.as_ref().map(|place| place.path.as_path());
         let mut sum = TestTotals::default();
         let file = self.run.home.join(log);
-        for command in commands {
-            let (ended, denial) = self.run_test(task, command, (&file, place))?;
-            let key = self.count_key(task, &command.command);
-            sum.add((command, key.as_deref()), &ended, &self.run.secrets);
+        for test in tests {
+            let (ended, denial) = self.run_test(task, test, (&file, place))?;
+            let key = self.count_key(test);
+            sum.add((test, key.as_deref()), &ended, &self.run.secrets);
             if let Some(denial) = denial {
                 open_log(&file, &format!("=== {denial} ===\n"))?;
                 sum.failures.push(denial);
@@ -128,18 +129,18 @@ impl TaskContext<'_> {
                 return Err(PipelineError::stopped(&self.run.cancel));
             }
         }
-        Ok(sum.result(commands, log))
+        Ok(sum.result(kinds(tests.iter().map(|placed| placed.test.kind)), log))
     }
 
     /// Runs one command. If it failed, also returns what the sandbox kept it from doing.
     fn run_test(
         &mut self,
         task: &Task,
-        command: &TestCommand,
+        placed: &PlacedTest,
         (log, clean): (&Path, Option<&Path>),
     ) -> Result<(SupervisedEnd, Option<String>), PipelineError> {
+        let (command, here) = (&placed.test, placed.dir.as_path());
         let time = command.timeout.map(std::time::Duration::from_secs);
-        let here = self.place_of(task);
         // Only the repository with the plan has clean checkouts.
         let clean = clean.filter(|_| here == self.dir);
         let own = (command.command.as_str(), clean.unwrap_or(here), &[][..]);
@@ -159,6 +160,7 @@ impl TaskContext<'_> {
             None => program,
         };
         let words = Redactor::redact(&self.run.secrets, &command.command);
+        let words = if placed.is_elsewhere { placed.describe(&words) } else { words };
         let file = open_log(log, &command_heading(command.kind.as_str(), &words))?;
         let limits = self.run.options.test_limits();
         let supervised = Supervised::new(program).limits(Limits { whole: time.or(limits.whole), ..limits });
@@ -199,12 +201,7 @@ struct TestTotals {
 
 impl TestTotals {
     /// Adds a command. `key` is the name under which its counts are recorded.
-    fn add(
-        &mut self,
-        (command, key): (&TestCommand, Option<&str>),
-        ended: &SupervisedEnd,
-        secrets: &Secrets,
-    ) {
+    fn add(&mut self, (placed, key): (&PlacedTest, Option<&str>), ended: &SupervisedEnd, secrets: &Secrets) {
         self.seconds += ended.took.as_secs_f64();
         let observed = Observed::of(ended);
         let output = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
@@ -219,8 +216,8 @@ impl TestTotals {
             *self.counts.get_or_insert(Counts::default()) += counts;
         }
         if !ended.ending.is_success() {
-            let command = Redactor::redact(secrets, &command.command);
-            let why = format!("'{command}' {}", ended.ending);
+            let command = placed.describe(&Redactor::redact(secrets, &placed.test.command));
+            let why = format!("{command} {}", ended.ending);
             self.why.get_or_insert_with(|| why.clone());
             self.failures.push(why);
             let is_quoted =
@@ -228,7 +225,7 @@ impl TestTotals {
             let details = describe_failure(&output, is_quoted);
             self.details = std::mem::take(&mut self.details).followed_by(details);
         }
-        let kind = command.kind.as_str();
+        let kind = placed.test.kind.as_str();
         let mut body = std::mem::take(&mut self.body);
         for (stream, text) in [("stderr", &ended.stderr.text), ("stdout", &ended.stdout.text)] {
             if !text.trim().is_empty() {
@@ -238,12 +235,12 @@ impl TestTotals {
         self.body = body;
     }
 
-    fn result(self, commands: &[TestCommand], log: &str) -> TestResult {
+    fn result(self, kinds: String, log: &str) -> TestResult {
         let mut trailers = Trailers::default();
         let mut set = |key, value: String| {
             let _ = trailers.set(key, value);
         };
-        set(Key::TestType, kinds(commands));
+        set(Key::TestType, kinds);
         // The exit code decides. If a command succeeds although it printed failures, its counts would contradict it.
         if let Some(counts) = self.counts.filter(|counts| self.why.is_some() || counts.failed == 0) {
             set(Key::TestPassed, counts.passed.to_string());
@@ -272,9 +269,10 @@ impl TestTotals {
     }
 }
 
-fn kinds(commands: &[TestCommand]) -> String {
-    let has = |kind: &&TestKind| commands.iter().any(|command| command.kind == **kind);
-    TestKind::ALL.iter().filter(has).map(|kind| kind.as_str()).collect::<Vec<_>>().join(",")
+fn kinds(found: impl Iterator<Item = TestKind>) -> String {
+    let found: Vec<TestKind> = found.collect();
+    let all = TestKind::ALL.iter().filter(|kind| found.contains(kind));
+    all.map(|kind| kind.as_str()).collect::<Vec<_>>().join(",")
 }
 
 /// The last `count` characters.

@@ -9,8 +9,8 @@ use crate::{
     history::{Event, FAILED, Run, State, TaskHistory},
     message::{self, Body, Key, MessageReading, Status, one_line},
     name::{Oid, TaskId},
-    pipeline::{Counts, PipelineError, TaskContext, TaskRun, TestResult},
-    plan::{Task, TestCommand},
+    pipeline::{Counts, PipelineError, TaskContext, TaskRun, TestResult, steps::placed_tests::PlacedTest},
+    plan::Task,
 };
 
 /// The heading over the numbers, in the commits of test steps and of the start of a run.
@@ -166,13 +166,13 @@ fn find_fall(command: &str, before: Counts, now: Counts) -> Option<String> {
 
 impl TaskContext<'_> {
     /// The name under which the counts of a command are recorded. `None` if they say nothing about other tasks.
-    pub(in crate::pipeline) fn count_key(&self, task: &Task, command: &str) -> Option<String> {
+    pub(in crate::pipeline) fn count_key(&self, placed: &PlacedTest) -> Option<String> {
+        let command = placed.test.command.as_str();
         if command.contains(TASK_VARIABLE) {
             return None;
         }
         let words = one_line(&Redactor::redact(&self.run.secrets, command));
-        let is_elsewhere = self.find_tool(command).is_none() && self.place_of(task) != self.dir;
-        let repo = task.repos.first().filter(|_| is_elsewhere);
+        let repo = placed.repo.as_ref().filter(|_| self.find_tool(command).is_none());
         Some(repo.map_or(words.clone(), |repo| format!("{repo}: {words}")))
     }
 }
@@ -192,7 +192,7 @@ impl TaskContext<'_> {
     /// Fails a passed test step if a command ran fewer tests than before, or skipped more. Records the counts.
     pub fn require_tests(
         &mut self,
-        (task, commands): (&Task, &[TestCommand]),
+        (task, tests): (&Task, &[PlacedTest]),
         before: &mut TestsBefore,
         result: TestResult,
         log: &str,
@@ -201,13 +201,13 @@ impl TaskContext<'_> {
             return Ok(result);
         }
         let mut falls = Vec::new();
-        for command in commands {
-            let Some(key) = self.count_key(task, &command.command) else { continue };
+        for test in tests {
+            let Some(key) = self.count_key(test) else { continue };
             let Some(now) = result.counted.find(&key) else { continue };
             let fall = before.counts.find(&key).and_then(|before| find_fall(&key, before, now));
             let Some(fall) = fall.filter(|fall| !falls.contains(fall)) else { continue };
             // Others may have removed the tests: then they are missing without this work, too.
-            if let Some(base) = self.count_base(task, before.base, &command.command)? {
+            if let Some(base) = self.count_base(test, before.base)? {
                 before.counts.0.insert(key.clone(), base);
                 falls.extend(find_fall(&key, base, now));
             } else {
@@ -233,14 +233,14 @@ impl TaskContext<'_> {
         Ok(TestResult { is_passed: false, why: Some(why), body, trailers, ..result })
     }
 
-    /// Runs a command at the commit that the work began at, if there is a place for it, and returns its counts.
+    /// Runs a test at the commit that the work began at, if there is a place for it, and returns its counts.
     fn count_base(
         &mut self,
-        task: &Task,
+        placed: &PlacedTest,
         base: Option<Oid>,
-        command: &str,
     ) -> Result<Option<Counts>, PipelineError> {
-        if self.find_tool(command).is_some() || self.place_of(task) != self.dir {
+        let command = placed.test.command.as_str();
+        if self.find_tool(command).is_some() || placed.dir != self.dir {
             return Ok(None);
         }
         let Some(base) = base else { return Ok(None) };
@@ -253,12 +253,13 @@ impl TaskContext<'_> {
 
 impl TaskRun<'_, '_, '_> {
     /// The part of a reviewer's prompt about the tests that ran.
-    pub(in crate::pipeline) fn describe_tests(&self) -> String {
+    pub(in crate::pipeline) fn describe_tests(&self) -> Result<String, GitError> {
         let passed = self.events.iter().rfind(|event| event.status() == Status::TestPass);
         let now = passed.map(|event| CommandCounts::read(&event.body())).unwrap_or_default();
         let mut lines: Vec<String> = Vec::new();
-        for command in self.context.run.options.tests_of(self.task).0 {
-            let Some(key) = self.context.count_key(self.task, &command.command) else { continue };
+        let commands = self.context.run.options.tests_of(self.task).0;
+        for test in &self.place_tests(&commands)? {
+            let Some(key) = self.context.count_key(test) else { continue };
             let line = match (self.tests_before.counts.find(&key), now.find(&key)) {
                 (None, None) => continue,
                 (None, Some(now)) => format!("- '{key}': {}", describe(now)),
@@ -274,7 +275,10 @@ impl TaskRun<'_, '_, '_> {
                 lines.push(line);
             }
         }
-        if lines.is_empty() { String::new() } else { format!("\n\nTests that ran:\n{}", lines.join("\n")) }
+        if lines.is_empty() {
+            return Ok(String::new());
+        }
+        Ok(format!("\n\nTests that ran:\n{}", lines.join("\n")))
     }
 }
 

@@ -85,7 +85,7 @@ impl GitQueue<'_> {
     }
 
     /// The gates for a change from one commit to another. If a task works in several repositories, gates run in each
-    /// that it has changed, and its tests where it is tested.
+    /// that it has changed, and its own tests in the first that it names.
     pub(super) fn gates_for(
         &mut self,
         ticket: &Ticket,
@@ -94,23 +94,26 @@ impl GitQueue<'_> {
     ) -> Result<Vec<Gate>, QueueError> {
         let (options, task) = (self.options, &ticket.task);
         let others = options.others_of(task);
-        let mut gates = Vec::new();
+        let mut of_repos = Vec::new();
         for section in &others {
             let landed = Self::landed_in(landings).and_then(|landed| landed.0.get(&section.name).copied());
-            gates.extend(self.gates_in_other_repo(section, from, landed)?);
+            of_repos.extend(self.gates_in_other_repo((section, task), from, landed)?);
         }
         // The task's report lands here even if all of its work is in other repositories. It triggers no gate.
         let report = format!(":(exclude,glob){}/{task}_run_*.json", options.report_dir.trim_matches('/'));
-        for gate in options.gates_in(None) {
+        for gate in options.gates_in(None, task) {
             let is_asked = match (gate.when.as_deref(), others.as_slice()) {
                 (None, []) => true,
                 (Some(paths), []) => self.repository.touches(from, to, &[paths])?,
                 (paths, _) => self.repository.touches(from, to, &[paths.unwrap_or("."), &report])?,
             };
             if is_asked {
-                gates.push(gate);
+                of_repos.push(gate);
             }
         }
+        // Without configured gates, they are tests.
+        let (mut gates, of_repos) =
+            if options.gates.is_empty() { (Vec::new(), of_repos) } else { (of_repos, Vec::new()) };
         let phases = self.phases_of(ticket, from);
         let of_phases = phases.iter().filter_map(|phase| options.phases.get(phase)).flatten();
         gates.extend(of_phases.map(|gate| options.placed(gate, None)));
@@ -118,6 +121,7 @@ impl GitQueue<'_> {
         // A resolution has not been reviewed, so a failure of the target does not excuse it.
         let is_own = |gate: &Gate| gate.own || ticket.resolved.is_some();
         let placed = tests.iter().map(|gate| options.placed(gate, options.tested_in(task)));
+        let placed = placed.chain(of_repos);
         let known_red = if tests.is_empty() { KnownRed::default() } else { self.known_red(ticket, from)? };
         let known = |gate: &Gate| if gate.repo.is_none() { known_red.clone() } else { KnownRed::default() };
         gates.extend(placed.map(|gate| Gate { own: is_own(&gate), known_red: known(&gate), ..gate }));

@@ -102,11 +102,11 @@ impl GitQueue<'_> {
     /// to `onto`. If the repository is not here, all of them.
     pub(super) fn gates_in_other_repo(
         &mut self,
-        section: &RepoSection,
+        (section, task): (&RepoSection, &TaskId),
         onto: Oid,
         landed: Option<Oid>,
     ) -> Result<Vec<Gate>, QueueError> {
-        let all = self.options.gates_in(Some(&section.name));
+        let all = self.options.gates_in(Some(&section.name), task);
         let Some(target) = self.find_target(&section.name) else {
             return Ok(all.map(|gate| Gate { own: true, ..gate }).collect());
         };
