@@ -10,7 +10,11 @@ use arborist_core::{
     },
     message::{nearest, plain_text, visible_lines},
     name::TaskId,
-    process::{Program, interrupt::received_signal, protect_memory, shell_word},
+    process::{
+        Program,
+        interrupt::{self, received_signal},
+        protect_memory, shell_word,
+    },
     queue::take_unreadable_tickets,
 };
 use clap::{
@@ -35,6 +39,8 @@ pub type Outcome = Result<Exit, Failure>;
 pub fn main<A: Parser>(body: fn(A, &mut Ui) -> Outcome) -> ExitCode {
     protect_memory();
     raise_descriptor_limit();
+    // If it fails, a signal ends this process alone.
+    let _ = interrupt::end_with_programs();
     std::panic::set_hook(Box::new(|panic| Ui::plain().panicked(panic)));
     let run = || run(body, std::env::args_os().collect());
     let exit = std::panic::catch_unwind(run).unwrap_or(Exit::Fatal);

@@ -132,7 +132,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         if let Some(task) = standing.planned {
             foretell(ui, &opened.options, task)?;
             if args.common.is_verbose() {
-                tell_prompts(ui, &opened.preview_prompts(&planned, &run, task));
+                tell_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
             }
         }
         return Ok(Exit::Done);

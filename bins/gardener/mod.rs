@@ -258,7 +258,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
                 (false, _) => {
                     foretell(ui, &opened.options, task)?;
                     if args.common.is_verbose() {
-                        tell_prompts(ui, &opened.preview_prompts(&planned, &run, task));
+                        tell_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
                     }
                 }
             }

@@ -241,6 +241,21 @@ fn a_broken_ref_of_any_kind_is_named_and_stops_no_run_in_lanes() {
 }
 
 #[test]
+fn a_broken_ref_of_yours_is_named_once_by_a_run_in_the_checkout() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    for (name, content) in [("refs/heads/mine", vec![b'0'; 40]), ("refs/tags/v1", vec![0; 41])] {
+        let file = repo.path(&format!(".git/{name}"));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
+    }
+    let said = repo.arborist(["gardener"]).succeeds();
+    for name in ["refs/heads/mine", "refs/tags/v1"] {
+        let words = format!("warning: '{name}' could not be read");
+        assert_eq!(said.stderr().matches(&words).count(), 1, "{}", said.stderr());
+    }
+}
+
+#[test]
 fn an_empty_session_record_is_not_taken_for_a_change_by_the_test_command() {
     for options in [&[][..], &["--isolate"], &["--session-branch"]] {
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);

@@ -166,6 +166,8 @@ fn an_attempt_in_a_lane_after_a_reset_knows_the_failures_before_it() {
             repo.arborist(reset).succeeds();
             repo.write("output", format!("{words}\n"));
             repo.commit("other output\n");
+            let foretold = repo.arborist(run.iter().chain(&["--dry-run", "-v"])).succeeds();
+            assert_eq!(foretold.stdout().matches("before the reset").count(), 1, "{}", foretold.stdout());
             repo.arborist(run).exits(1);
             let prompt = repo.prompt(prompts);
             assert_eq!(prompt.matches("before the reset").count(), 1, "{prompt}");

@@ -1,6 +1,8 @@
 //! Files that git is told not to look at, that a sparse checkout leaves out, or that belong to a submodule: what an agent does
 //! there is committed or said to be not, and what the user has there stays out.
 
+use std::fs;
+
 use arborist_testkit::TestRepo;
 
 /// A repository with `d/g` and `e/f`, and an agent that does this.
@@ -199,8 +201,13 @@ fn new_files_of_a_test_in_a_submodule_do_not_fail_it() {
 #[test]
 fn work_in_a_submodule_that_a_mark_hides_fails_the_attempt() {
     for mark in ["--assume-unchanged", "--skip-worktree"] {
-        for options in [&[][..], &["--isolate"]] {
-            let repo = repo(&format!("git -C sm update-index {mark} g; echo new > sm/g; echo new > d/g"));
+        for (deed, options) in [
+            ("echo new > sm/g", &[][..]),
+            ("echo new > sm/g", &["--isolate"]),
+            ("rm sm/g", &[]),
+            ("rm sm/g", &["--isolate"]),
+        ] {
+            let repo = repo(&format!("git -C sm update-index {mark} g; {deed}; echo new > d/g"));
             let _module = add_submodule(&repo);
             let run = ["gardener", "--max-retries", "1"];
             repo.arborist(run.iter().chain(options)).exits(1).err(IN_SUBMODULE);
@@ -217,6 +224,16 @@ fn marks_of_yours_in_a_submodule_fail_no_attempt() {
         repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
         assert_ne!(repo.git(["-C", "sm", "ls-files", "-v", "g"]).answer(), "H g", "the mark is kept");
     }
+}
+
+#[test]
+fn a_sparse_checkout_of_a_submodule_fails_no_attempt() {
+    let repo = repo("echo new > d/g");
+    let _module = add_submodule(&repo);
+    repo.git(["-C", "sm", "config", "core.sparseCheckout", "true"]).succeeds();
+    repo.git(["-C", "sm", "update-index", "--skip-worktree", "g"]).succeeds();
+    fs::remove_file(repo.path("sm/g")).unwrap();
+    repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
 }
 
 #[test]

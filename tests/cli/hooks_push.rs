@@ -323,3 +323,40 @@ fn a_branch_is_not_rewound_where_only_a_record_keeps_the_state_of_its_tasks() {
     push(&repo, &["main:refs/heads/kept"]).succeeds();
     push(&repo, &["--force", "main~1:refs/heads/main"]).succeeds();
 }
+
+#[test]
+fn recorded_state_is_not_dropped_with_a_tag_that_was_the_last_to_keep_it() {
+    on_both_sides(|repo| {
+        repo.task("T1", "test-pass");
+        push(repo, &["main:refs/heads/feat"]).succeeds();
+        for hold in ["refs/tags/hold", "refs/keep/x"] {
+            push(repo, &[&format!("main:{hold}")]).succeeds();
+        }
+        // Tags are no remote-tracking refs, so only the receiver knows that they keep the commits.
+        if push(repo, &[":feat"]).code() == 0 {
+            push(repo, &[":refs/keep/x"]).succeeds();
+            let lost = "'refs/tags/hold' would lose 1 commit with the state of tasks";
+            push(repo, &[":refs/tags/hold"]).exits(1).err(lost);
+            push(repo, &["-f", "main~1:refs/tags/hold"]).exits(1).err(lost);
+        }
+        // A branch keeps them, too.
+        push(repo, &["main"]).succeeds();
+        push(repo, &[":refs/tags/hold"]).succeeds();
+    });
+}
+
+#[test]
+fn the_record_of_a_session_is_not_dropped_through_another_ref() {
+    let repo = with_finished(Guard::PreReceive, "--object-format=sha1");
+    let session = "refs/arborist/sessions/20260102-030405-abcd";
+    repo.commit("session 20260102-030405-abcd: start\n\n{}\n");
+    push(&repo, &[&format!("main:{session}")]).succeeds();
+    // A ticket comes and goes, so it keeps nothing.
+    push(&repo, &["main:refs/arborist/queue/tickets/main/T9"]).succeeds();
+    push(&repo, &[&format!(":{session}")]).exits(1).err("would be lost");
+    push(&repo, &["main:refs/heads/tmp", "main:refs/tags/hold"]).succeeds();
+    push(&repo, &[":tmp"]).succeeds();
+    push(&repo, &[&format!(":{session}")]).succeeds();
+    push(&repo, &[":refs/tags/hold"]).exits(1).err("would lose 1 commit with the record of a session");
+    push(&repo, &[&format!("main:{session}"), ":refs/tags/hold"]).succeeds();
+}

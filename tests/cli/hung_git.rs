@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    os::unix::process::CommandExt,
+    io::Read,
+    os::unix::process::{CommandExt, ExitStatusExt},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -57,6 +58,44 @@ fn one_signal_ends_a_run_although_its_git_hangs() {
         // The real git is found again, and the task is done.
         fs::remove_file(repo.bin().join("git")).unwrap();
         repo.arborist(["gardener"]).succeeds();
+    }
+}
+
+/// A git that hangs with a child, whatever it is asked, and ignores SIGTERM.
+const ALWAYS_HANGING: &str = "#!/bin/sh
+trap '' TERM INT
+while :; do
+  sleep 600 &
+  echo $$ $! >> 'ROOT/hangs'
+  wait $!
+done
+";
+
+#[test]
+fn a_git_that_hangs_ends_with_every_command_that_is_interrupted() {
+    let commands = ["state", "plan", "verify", "session list", "worktree list", "merge status", "cleanup -n"];
+    for (at, words) in commands.iter().enumerate() {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
+        repo.plant("git", &ALWAYS_HANGING.replace("ROOT", &repo.root().display().to_string()));
+        let mut words = words.split(' ');
+        let program = format!("git-arborist-{}", words.next().unwrap());
+        let mut command = repo.command(&program, &repo.path(""));
+        command.args(words).process_group(0).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut run = command.spawn().unwrap();
+        wait_for("git hangs", || repo.root().join("hangs").exists());
+        let (signal, number) = if at % 2 == 0 { ("-TERM", 15) } else { ("-INT", 2) };
+        assert!(Command::new("kill").args([signal, &run.id().to_string()]).status().unwrap().success());
+        wait_for("the command ends", || run.try_wait().unwrap().is_some());
+        let ended = run.wait().unwrap();
+        assert_eq!(ended.signal().or(ended.code().map(|code| code - 128)), Some(number), "{program}");
+        let mut said = String::new();
+        run.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "", "{program}");
+        let hung = fs::read_to_string(repo.root().join("hangs")).unwrap();
+        for process in hung.split_whitespace() {
+            let is_there = || Command::new("kill").args(["-0", process]).output().unwrap().status.success();
+            wait_for("git and its child end", || !is_there());
+        }
     }
 }
 

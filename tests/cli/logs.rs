@@ -182,6 +182,19 @@ fn a_log_that_is_too_large_is_cut_and_the_run_says_so() {
 }
 
 #[test]
+fn logs_of_gates_and_of_the_tests_before_a_run_that_are_too_large_are_cut_and_the_run_says_so() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.git(["config", "arborist.log-limit", "1"]).succeeds();
+    repo.git(["config", "arborist.test-command", "yes 'of a test' | head -c 1300000"]).succeeds();
+    repo.git(["config", "arborist.merge.gates.noisy.command", "yes 'of a gate' | head -c 1300000"])
+        .succeeds();
+    let run = repo.arborist(["gardener", "--isolate"]).succeeds();
+    let words = "is incomplete: the log has reached its size limit (log-limit), and the rest was left out";
+    run.err(&format!("the log of the tests before the work {words}"))
+        .err(&format!("the log of the gate 'noisy' {words}"));
+}
+
+#[test]
 fn locks_of_tasks_are_removed_with_their_release() {
     let plan: String = (1..=6).map(|n| format!("- [ ] T00{n} [P] do {n}\n")).collect();
     let repo = TestRepo::planned("tasks.md", &plan, WORKER);

@@ -12,6 +12,11 @@ const PASSWORD: &str = "correct/horse battery";
 const WORDS: &[(&str, &str)] = &[
     ("split: hunter2\\033[31msecret\\033[0mvalue", "secretvalue"),
     ("overstruck: hunter2\\010secretvalue", "secretvalue"),
+    ("returned: hunter2\\rsecretvalue", "secretvalue"),
+    (
+        "escaped: %%68%%75%%6E%%74%%65%%72%%32%%73%%65%%63%%72%%65%%74%%76%%61%%6C%%75%%65",
+        "%72%32%73%65%63%72",
+    ),
     ("database: postgres://app:correcthorse9@db.example.com/app", "correcthorse9"),
     ("its password: correcthorse9", "correcthorse9"),
     ("pwd: correct/horse battery", "horse battery"),

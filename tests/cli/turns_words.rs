@@ -100,8 +100,8 @@ case "$prompt" in
 esac
 "#;
 
-#[test]
-fn the_runner_of_the_command_line_writes_the_messages_too() {
+/// A repository with the runners `first`, which is the configured one, and `second`, which write messages.
+fn with_two_runners() -> TestRepo {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", "");
     let script = repo.root().join("named.sh");
     fs::write(&script, NAMED).unwrap();
@@ -113,6 +113,24 @@ fn the_runner_of_the_command_line_writes_the_messages_too() {
         repo.git(["config", &format!("arborist.runners.{name}.events"), "claude"]).succeeds();
     }
     repo.git(["config", "arborist.runner", "first"]).succeeds();
-    repo.arborist(["gardener", "--runner", "second"]).succeeds();
-    assert_eq!(turns(&repo), ["task(main@T001@turn): Message by second"]);
+    repo
+}
+
+#[test]
+fn the_runner_of_the_command_line_writes_the_messages_too() {
+    for option in ["--runner", "--implement-runner"] {
+        let repo = with_two_runners();
+        repo.arborist(["gardener", option, "second"]).succeeds();
+        assert_eq!(turns(&repo), ["task(main@T001@turn): Message by second"], "{option}");
+    }
+}
+
+#[test]
+fn the_runner_that_is_configured_for_messages_writes_them_whatever_the_command_line_names() {
+    for option in ["--runner", "--implement-runner"] {
+        let repo = with_two_runners();
+        repo.git(["config", "arborist.steps.commit-message.runner", "first"]).succeeds();
+        repo.arborist(["gardener", option, "second"]).succeeds();
+        assert_eq!(turns(&repo), ["task(main@T001@turn): Message by first"], "{option}");
+    }
 }

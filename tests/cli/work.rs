@@ -49,6 +49,25 @@ fn a_task_costs_at_most_three_pushes() {
 }
 
 #[test]
+fn a_landing_that_the_server_undoes_after_it_accepted_it_is_an_error() {
+    use std::os::unix::fs::PermissionsExt;
+    for undo in ["git update-ref refs/heads/main $old", "git update-ref -d refs/heads/main"] {
+        let shared = SharedPlan::new(1, 1, WORKER);
+        let hook = shared.origin().join("hooks/post-receive");
+        fs::create_dir_all(hook.parent().unwrap()).unwrap();
+        // The first commit of the run stays.
+        let script = format!(
+            "#!/bin/sh\nwhile read old new name; do\n  case $name in refs/heads/main)\n    git log --format=%s $old..$new | grep -q merge && {undo} ;;\n  esac\ndone\ntrue\n"
+        );
+        fs::write(&hook, script).unwrap();
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+        let words =
+            "refuses the push of refs/heads/main: it accepted the push, and does not have the commits";
+        shared.work(0, &[]).exits(128).err(words).never("1 completed");
+    }
+}
+
+#[test]
 fn two_clones_share_a_plan_by_running_the_same_command() {
     let shared = SharedPlan::new(6, 2, MEETING);
     shared.set_ttl(30);

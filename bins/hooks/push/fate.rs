@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use arborist_core::{
-    git::GitError,
+    git::{GitError, RawCommit},
     message::{MessageReading, read},
     name::Oid,
+    session::is_record,
 };
 
 use super::{Objection, Push, RefUpdate, receiver::Keepers, slice::Slice};
@@ -30,60 +31,77 @@ pub(super) struct Loss {
     pub commits: usize,
     /// Those among them that record a task's state, newest first.
     pub sound: Vec<Oid>,
+    /// Those among them that belong to the record of a session and that are not in another record either, newest first.
+    pub records: Vec<Oid>,
 }
 
 /// Everything that the receiver loses.
 pub(super) struct Lost {
     /// With our own refs.
     ours: LostCommits,
-    /// With other branches.
+    /// With other refs, if records and saved work do not count.
     others: LostCommits,
+    /// With other refs, from the whole receiver.
+    others_records: LostCommits,
 }
 
 /// Lost commits, found in one walk.
 #[derive(Default)]
 struct LostCommits {
     slice: Slice,
-    sound: HashSet<Oid>,
+    needed: HashSet<Oid>,
 }
 
 impl Lost {
     pub(super) fn scan(push: &Push<'_>) -> Result<Self, GitError> {
-        let ours = LostCommits::scan(push, Keepers::All, RefUpdate::is_ours)?;
-        let others = LostCommits::scan(push, Keepers::Branches, |update| !update.is_ours())?;
-        Ok(Self { ours, others })
+        let ours = LostCommits::scan(push, Keepers::All, (RefUpdate::is_ours, is_sound))?;
+        let others = LostCommits::scan(push, Keepers::Branches, (RefUpdate::is_foreign, is_sound))?;
+        let of_session = |commit: &RawCommit| is_record(commit.message());
+        let others_records = LostCommits::scan(push, Keepers::All, (RefUpdate::is_foreign, of_session))?;
+        Ok(Self { ours, others, others_records })
     }
 
     /// The loss with a ref that was at `old`.
     fn with(&self, update: &RefUpdate, old: Oid) -> Loss {
-        if update.is_ours() { self.ours.with(old) } else { self.others.with(old) }
+        let lost = if update.is_ours() { &self.ours } else { &self.others };
+        Loss {
+            commits: lost.slice.below(old).len(),
+            sound: lost.needed_below(old),
+            records: self.others_records.needed_below(old),
+        }
     }
 }
 
+fn is_sound(commit: &RawCommit) -> bool {
+    matches!(read(commit.message()), MessageReading::Sound(_))
+}
+
 impl LostCommits {
-    fn scan(push: &Push<'_>, keepers: Keepers, which: impl Fn(&RefUpdate) -> bool) -> Result<Self, GitError> {
+    /// Walks over everything that the refs selected by `which` lose, and remembers the commits selected by `is_needed`.
+    fn scan(
+        push: &Push<'_>,
+        keepers: Keepers,
+        (which, is_needed): (impl Fn(&RefUpdate) -> bool, impl Fn(&RawCommit) -> bool),
+    ) -> Result<Self, GitError> {
         let mut lost = Self::default();
-        let is_changed = |update: &RefUpdate| update.is_guarded() && update.old != update.new;
-        let tips = push.old_commits(|update| is_changed(update) && which(update));
+        let tips = push.old_commits(|update| update.old != update.new && which(update));
         if tips.is_empty() {
             return Ok(lost);
         }
         let kept = push.receiver.kept(&push.refs, push.updates, keepers);
         push.each_between(&tips, &kept, |commit| {
             lost.slice.add(commit);
-            if matches!(read(commit.message()), MessageReading::Sound(_)) {
-                lost.sound.insert(commit.id);
+            if is_needed(commit) {
+                lost.needed.insert(commit.id);
             }
         })?;
         Ok(lost)
     }
 
-    /// The loss with a ref that was at `old`. No kept commit leads to a lost one, so all lost ones are found from `old`
-    /// through others.
-    fn with(&self, old: Oid) -> Loss {
-        let commits = self.slice.below(old);
-        let sound = commits.iter().copied().filter(|id| self.sound.contains(id)).collect();
-        Loss { commits: commits.len(), sound }
+    /// The needed commits that are lost with a ref that was at `old`. No kept commit leads to a lost one, so all lost ones
+    /// are found from `old` through others.
+    fn needed_below(&self, old: Oid) -> Vec<Oid> {
+        self.slice.below(old).into_iter().filter(|id| self.needed.contains(id)).collect()
     }
 }
 
@@ -116,8 +134,8 @@ impl PushEffect {
         Ok(if is_kept { Self::Kept } else { Self::Rewound(loss) })
     }
 
-    /// The objection to it. Our own refs only grow; one may be deleted if nothing is lost. Of other branches only the
-    /// recorded state is guarded.
+    /// The objection to it. Our own refs only grow; one may be deleted if nothing is lost. Of other refs only the
+    /// recorded state and the records of sessions are guarded.
     pub(super) fn objection(&self, update: &RefUpdate) -> Option<Objection> {
         let name = update.name.clone();
         match self {
@@ -127,8 +145,11 @@ impl PushEffect {
                 Some(Objection::Deleted { name, commits: loss.commits })
             }
             Self::Deleted(loss) | Self::Rewound(loss) => {
-                let newest = *loss.sound.first()?;
-                Some(Objection::Dropped { name, newest, count: loss.sound.len() })
+                let (what, lost) = match loss.sound.is_empty() {
+                    true => ("the record of a session", &loss.records),
+                    false => ("the state of tasks", &loss.sound),
+                };
+                Some(Objection::Dropped { name, newest: *lost.first()?, count: lost.len(), what })
             }
             Self::Kept | Self::Unknown => None,
         }
@@ -143,21 +164,25 @@ mod tests {
     fn what_may_become_of_a_ref() {
         let sound: Oid = "1".repeat(40).parse().unwrap();
         let nothing = Loss::default();
-        let foreign = Loss { commits: 2, sound: vec![] };
-        let state = Loss { commits: 2, sound: vec![sound] };
+        let foreign = Loss { commits: 2, ..Loss::default() };
+        let state = Loss { sound: vec![sound], ..foreign.clone() };
+        let record = Loss { records: vec![sound], ..foreign.clone() };
         for (fate, ours, other) in [
             (PushEffect::Kept, true, true),
             (PushEffect::Unknown, false, true),
             (PushEffect::Deleted(nothing.clone()), true, true),
             (PushEffect::Deleted(foreign.clone()), false, true),
             (PushEffect::Deleted(state.clone()), false, false),
+            (PushEffect::Deleted(record.clone()), false, false),
             (PushEffect::Rewound(nothing), false, true),
             (PushEffect::Rewound(foreign), false, true),
             (PushEffect::Rewound(state), false, false),
+            (PushEffect::Rewound(record), false, false),
         ] {
             let may = |name| fate.objection(&RefUpdate::new(name, Some(sound), None)).is_none();
             assert_eq!(may("refs/arborist/saved/x"), ours, "{fate:?}");
             assert_eq!(may("refs/heads/x"), other, "{fate:?}");
+            assert_eq!(may("refs/tags/x"), other, "{fate:?}");
         }
     }
 }

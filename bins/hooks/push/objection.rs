@@ -21,8 +21,8 @@ pub(super) enum Objection {
     Rewound { name: String },
     /// A ref of ours would be deleted, and commits with it.
     Deleted { name: String, commits: usize },
-    /// Commits that record a task's state would be lost.
-    Dropped { name: String, newest: Oid, count: usize },
+    /// Commits that hold the state of tasks, or the record of a session, would be lost.
+    Dropped { name: String, newest: Oid, count: usize, what: &'static str },
     /// A commit claims to be ours and is malformed.
     Unsound { commit: Oid, fault: Fault, text: String },
 }
@@ -41,12 +41,9 @@ impl Objection {
             Self::Deleted { name, commits } => {
                 format!("'{name}' belongs to git arborist, and {} would be lost", counted(*commits, "commit"))
             }
-            Self::Dropped { name, newest, count } => {
+            Self::Dropped { name, newest, count, what } => {
                 let commits = counted(*count, "commit");
-                format!(
-                    "'{name}' would lose {commits} with the state of tasks; the newest is {}",
-                    newest.short()
-                )
+                format!("'{name}' would lose {commits} with {what}; the newest is {}", newest.short())
             }
             Self::Unsound { commit, fault, text } => {
                 let (line, what) = (fault.line, &fault.what);

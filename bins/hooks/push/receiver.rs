@@ -7,7 +7,10 @@ use arborist_core::{
     name::Oid,
 };
 
-use super::{RefUpdate, ref_update::pattern};
+use super::{
+    RefUpdate,
+    ref_update::{is_working, pattern},
+};
 
 /// The owner of the refs that a push changes.
 pub(super) enum Receiver {
@@ -20,7 +23,7 @@ pub(super) enum Receiver {
 /// The refs whose commits count as kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keepers {
-    /// All of them.
+    /// All but those that come and go while a run works.
     All,
     /// All but records and saved work: state is read from branches, and cleaning up removes the others.
     Branches,
@@ -38,7 +41,10 @@ impl Receiver {
     /// The commits of `refs` that the receiver keeps in any case, and those that it gets.
     pub(super) fn kept(&self, refs: &[Ref], changed: &[RefUpdate], keepers: Keepers) -> Vec<Oid> {
         let names: HashSet<String> = changed.iter().map(|update| self.name_here(update)).collect();
-        let is_keeper = |name: &str| keepers == Keepers::All || !name.starts_with("refs/arborist/");
+        let is_keeper = |name: &str| match keepers {
+            Keepers::All => !is_working(name),
+            Keepers::Branches => !name.starts_with("refs/arborist/"),
+        };
         let kept = refs.iter().filter(|found| !names.contains(&pattern(&found.name)));
         let kept = kept.filter(|found| is_keeper(&found.name)).map(|found| found.target);
         let new = changed.iter().filter(|update| is_keeper(&update.name)).filter_map(|update| update.new);

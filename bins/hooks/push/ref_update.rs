@@ -25,14 +25,25 @@ impl RefUpdate {
 
     /// Whether it is one of our own refs, which only grow.
     pub(super) fn is_ours(&self) -> bool {
-        let is_below = |prefixes: &[&str]| prefixes.iter().any(|prefix| self.name.starts_with(prefix));
-        is_below(&["refs/heads/arborist/", "refs/arborist/"]) && !is_below(&WORKING)
+        let is_below = |prefix: &&str| self.name.starts_with(*prefix);
+        ["refs/heads/arborist/", "refs/arborist/"].iter().any(is_below) && !is_working(&self.name)
+    }
+
+    /// Whether it is a ref of the user: a branch, a tag or any other, because each may be the last one that keeps
+    /// recorded state.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.is_guarded() && !self.is_ours()
     }
 
     /// Whether something may be lost with it.
     pub(super) fn is_guarded(&self) -> bool {
-        self.is_ours() || self.name.starts_with("refs/heads/")
+        !is_working(&self.name)
     }
+}
+
+/// Whether a ref comes and goes while a run works, and keeps nothing.
+pub(super) fn is_working(name: &str) -> bool {
+    WORKING.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The name of a ref in which bytes that are not UTF-8 are replaced by `*`, which no name contains.

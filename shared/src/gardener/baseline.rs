@@ -71,6 +71,16 @@ pub enum Baseline {
     Trespass(String),
 }
 
+impl Baseline {
+    /// The warning if its log is incomplete.
+    #[must_use]
+    pub fn log_warning(&self) -> Option<String> {
+        let (Self::Green(observed) | Self::Red { observed, .. }) = self else { return None };
+        let error = observed.log_error.as_ref()?;
+        Some(format!("the log of the tests before the work is incomplete: {error}"))
+    }
+}
+
 impl Probe<'_> {
     /// Runs the command.
     pub fn run(&self, orphan_lock: &mut OrphanLock) -> Result<Baseline, GardenerError> {

@@ -226,7 +226,7 @@ fn is_stale(lease: &Lease, head: Oid, start: &LaneStart) -> Result<bool, Gardene
 
 /// The events of a task on its own branch from before it was reset, oldest first. The run's branch has only the reset, and
 /// the task's branch is saved when the task starts over.
-pub(super) fn events_before_reset(
+pub(crate) fn events_before_reset(
     repository: &Repository,
     run: &Run,
     task: &TaskId,

@@ -113,7 +113,11 @@ impl Tools<'_> {
         if let Some(words) = changed.map_err(PipelineError::Unrestored)? {
             context.emit(task, EventKind::note(format!("  {words}; they were restored")));
         }
-        match guard.end(ended)? {
+        let baseline = guard.end(ended)?;
+        if let Some(words) = baseline.log_warning() {
+            context.emit(task, EventKind::note(format!("  {words}")));
+        }
+        match baseline {
             Baseline::Green(_) | Baseline::NoTests(_) => Ok(known_red),
             Baseline::Red { observed, .. } if known_red.excuses(&observed) => Ok(known_red),
             Baseline::Red { observed, .. } if options.allow_red => {

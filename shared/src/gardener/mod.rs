@@ -58,7 +58,7 @@ use crate::{
 };
 use course::{RunProgress, RunningWorker, Stop, next_report};
 use land::CompletedTask;
-use lanes::events_before_reset;
+pub(crate) use lanes::events_before_reset;
 use worker::{EndedJob, Job, JobKind, JobPlace, TaskStart, WorkerReport, work, works_in};
 
 /// A run that is open.

@@ -286,7 +286,9 @@ impl GitCommand {
     /// `git {name}` in `dir` with the user's own settings, for commands that depend on hooks or configuration.
     #[must_use]
     pub fn acting(name: &str, dir: &Path) -> Self {
-        let program = Self::plain_program(dir).arg(name);
+        // It only reads files; others may run programs that ask the user.
+        let is_reading = name == "config";
+        let program = Self::plain_program(dir).shielded_if_watched(is_reading).arg(name);
         Self::of(name, program)
     }
 

@@ -29,16 +29,49 @@ impl HiddenReader {
 
     /// The hidden files that exist in the worktree at `top`. Others may just be outside of a sparse checkout.
     pub(super) fn finish(self, top: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+        let is_there = |file: &HiddenFile| file.is_in(top);
+        Ok(self.list()?.into_iter().filter(is_there).map(|file| file.path).collect())
+    }
+
+    /// All hidden files that should exist in the worktree at `top`, also deleted ones. `is_sparse` tells whether files with
+    /// `skip-worktree` are outside of a sparse checkout if they do not exist.
+    pub(super) fn finish_with_deleted(
+        self,
+        top: &Path,
+        is_sparse: impl FnOnce() -> Result<bool, GitError>,
+    ) -> Result<Vec<Vec<u8>>, GitError> {
+        let mut files = self.list()?;
+        if files.iter().any(|file| file.is_skipped && !file.is_in(top)) && is_sparse()? {
+            files.retain(|file| !file.is_skipped || file.is_in(top));
+        }
+        Ok(files.into_iter().map(|file| file.path).collect())
+    }
+
+    fn list(self) -> Result<Vec<HiddenFile>, GitError> {
         let Some(asked) = self.0 else {
             return Ok(Vec::new());
         };
         let printed = checked("ls-files", asked.finish()?)?;
         let hidden = printed.split(|byte| *byte == 0).filter_map(|record| match record {
-            [tag, b' ', path @ ..] if *tag == b'S' || tag.is_ascii_lowercase() => Some(path),
+            [tag, b' ', path @ ..] if *tag == b'S' || tag.is_ascii_lowercase() => {
+                Some(HiddenFile { path: path.to_vec(), is_skipped: tag.eq_ignore_ascii_case(&b'S') })
+            }
             _ => None,
         });
-        let is_there = |path: &&[u8]| top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok();
-        Ok(hidden.filter(is_there).map(<[u8]>::to_vec).collect())
+        Ok(hidden.collect())
+    }
+}
+
+/// A file that git is told not to look at.
+struct HiddenFile {
+    path: Vec<u8>,
+    /// Whether it is marked `skip-worktree`.
+    is_skipped: bool,
+}
+
+impl HiddenFile {
+    fn is_in(&self, top: &Path) -> bool {
+        top.join(OsStr::from_bytes(&self.path)).symlink_metadata().is_ok()
     }
 }
 

@@ -152,7 +152,7 @@ impl Repository {
     }
 
     /// Remembers the refs whose files hold neither an id nor the name of another ref. git leaves them out.
-    fn skip_broken_files(&self, prefixes: &[&str]) {
+    pub(super) fn skip_broken_files(&self, prefixes: &[&str]) {
         if !self.has_files_backend {
             return;
         }
@@ -164,8 +164,10 @@ impl Repository {
     /// The loose refs at or below a name whose files are damaged.
     fn find_broken_files(&self, prefix: &str) -> Vec<(String, RefValue)> {
         let loose = self.read_loose(prefix.trim_end_matches('/'));
-        let is_broken =
-            |(name, value): &(String, RefValue)| *value == RefValue::Other && self.is_broken_file(name);
+        let is_broken = |(name, value): &(String, RefValue)| match value {
+            RefValue::Id(id) => id.is_zero(),
+            RefValue::Other => self.is_broken_file(name),
+        };
         loose.into_iter().filter(is_broken).collect()
     }
 

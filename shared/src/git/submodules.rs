@@ -285,14 +285,19 @@ impl Repository {
     }
 
     /// A copy of a submodule's index in which no file is marked `assume-unchanged` or `skip-worktree`, so that git looks at
-    /// all files that are there; `None` if its index has no such marks.
+    /// all files that are or should be there; `None` if its index has no such marks.
     fn reveal_in_submodule(
         &self,
         (git_dir, place): (&Path, &Path),
         ask: impl Fn(&'static str) -> GitCommand,
     ) -> Result<Option<IndexFile>, GitError> {
         let own = git_dir.join("index");
-        let hidden = HiddenReader::of(Some(&own), self.format, || ask("ls-files")).finish(place)?;
+        let is_sparse = || {
+            let answer = ask("config").args(["--type=bool", "--get", "core.sparseCheckout"]).answer()?;
+            Ok(answer.is_some_and(|answer| answer.trim_ascii_end() == b"true"))
+        };
+        let reader = HiddenReader::of(Some(&own), self.format, || ask("ls-files"));
+        let hidden = reader.finish_with_deleted(place, is_sparse)?;
         if hidden.is_empty() {
             return Ok(None);
         }

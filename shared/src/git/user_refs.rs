@@ -63,7 +63,9 @@ pub(super) fn is_user_ref(name: &str) -> bool {
 
 impl Repository {
     /// Records the user's refs, and what is staged in the user's checkouts, before a run starts its first child process.
+    /// Damaged refs are named at its end.
     pub fn record_user_refs(&self, own: OwnCheckout) {
+        self.skip_broken_files(&FOLDERS);
         let owned = OwnedRefs::of(self);
         owned.lock().user_refs.begin(self, RefSource::Git);
         let staged = StagedState::read_all(self, own);

@@ -2,6 +2,8 @@
 //!
 //! `git arborist …` is a child of git in the same terminal: one Ctrl-C reaches it from the terminal and again from git,
 //! which passes it on. So a signal shortly after the first one is ignored.
+//!
+//! A command that does not ask to be stopped this way ends with its first signal, after the programs that it runs.
 
 use std::{
     io,
@@ -18,12 +20,18 @@ use signal_hook::{
     iterator::Signals,
 };
 
-use super::{Cancel, spawn};
+use super::{Cancel, running_program, spawn};
 
 /// A signal within this time after the first one is the same request.
 pub const REPEAT_WINDOW: Duration = Duration::from_millis(300);
 
+/// How long programs may take to end before they are killed, if this process ends with its first signal.
+const END_GRACE: Duration = Duration::from_secs(1);
+
 static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a signal ends this process now.
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// The request that the first signal triggers, for code that waits for a program without a [`Cancel`] of its own.
 static SIGNAL_CANCEL: OnceLock<Cancel> = OnceLock::new();
@@ -60,6 +68,36 @@ pub fn watch(on_second_signal: impl FnOnce(i32) + Send + 'static) -> io::Result<
     let _ = SIGNAL_CANCEL.set(cancel.clone());
     thread::Builder::new().name("signals".into()).spawn(move || listen(signals, &told, on_second_signal))?;
     Ok(cancel)
+}
+
+/// Ends this process with its first signal, as without a handler, but ends the programs that it runs before: a git that
+/// hangs would outlive it. Once [`watch`] was called, that decides.
+pub fn end_with_programs() -> io::Result<()> {
+    let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignores(*signal)).collect();
+    let mut signals = Signals::new(wanted)?;
+    WATCHED.store(true, Ordering::SeqCst);
+    let end = move || {
+        let first = signals.forever().find(|_| signal_cancel().is_none());
+        first.into_iter().for_each(end_by);
+    };
+    thread::Builder::new().name("signals".into()).spawn(end)?;
+    Ok(())
+}
+
+fn end_by(signal: i32) {
+    ENDING.store(true, Ordering::SeqCst);
+    // Held until the end, so that no other program is started.
+    let _none_starts = spawn::stop_spawns();
+    running_program::end_all(END_GRACE);
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+}
+
+/// Waits for the end of this process, if a signal ends it now: the programs that it ran were ended, and nothing should be
+/// concluded from that.
+pub(super) fn wait_if_ending() {
+    while ENDING.load(Ordering::SeqCst) {
+        thread::park();
+    }
 }
 
 fn listen(mut signals: Signals, told: &Cancel, on_second_signal: impl FnOnce(i32)) {

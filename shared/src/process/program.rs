@@ -23,7 +23,7 @@ use super::{
     mark::{self, RunMark},
     occupants::{DRIVER, driver_mark},
     quiet::Writer,
-    running_program::{LIMIT, Pipes, RunningProgram},
+    running_program::{self, LIMIT, Pipes, Reach, RunningProgram},
     spawn,
     timed_reader::WaitBounds,
 };
@@ -207,6 +207,7 @@ impl Program {
         let name = program.command.get_program().to_os_string();
         let writer = program.begin_writing();
         let mut child = program.spawn()?;
+        running_program::register(&child, Reach { has_group: true, may_finish: false });
         child.stdin = Some(OwnedFd::from(input.0).into());
         let pipes = Pipes::Fresh(OwnedFd::from(output.0).into(), OwnedFd::from(errors.0).into());
         Ok(RunningProgram {
@@ -371,6 +372,7 @@ impl Program {
     fn launch(&mut self) -> Result<RunningProgram, ProcessError> {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         environment::remove_private(&mut self.command);
+        let may_finish = self.has_group;
         if self.is_shielded_if_watched && interrupt::is_watched() {
             self.command.process_group(0);
             self.has_group = true;
@@ -384,6 +386,7 @@ impl Program {
         let program = self.command.get_program().to_os_string();
         let writer = self.begin_writing();
         let mut child = self.spawn()?;
+        running_program::register(&child, Reach { has_group: self.has_group, may_finish });
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
         let (patience, has_group, name) = (Some(LIMIT), self.has_group, name_of(&self.command));
         Ok(RunningProgram { child, pipes, program, name, patience, mark, has_group, _writer: writer })

@@ -1,18 +1,19 @@
 //! A program that is running: its streams are read and its end is waited for, with limits, because a git can hang.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     io::{self, BufReader, Read, Write},
     os::unix::process::ExitStatusExt,
     process::{Child, ChildStderr, ChildStdout, ExitStatus},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use rustix::{
     event::{PollFd, PollFlags},
-    process::{Signal, kill_process_group},
+    process::{Signal, kill_process, kill_process_group},
 };
 
 use super::{
@@ -34,6 +35,55 @@ pub(super) const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// How long a program may take to end after SIGTERM.
 const TERM_GRACE: Duration = Duration::from_millis(200);
+
+/// How long [`end_all`] waits before it looks again.
+const END_TICK: Duration = Duration::from_millis(10);
+
+/// How a program can be ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach {
+    /// Whether it has a process group of its own.
+    pub(super) has_group: bool,
+    /// Whether it may use the time until everything has to end, because it changes files.
+    pub(super) may_finish: bool,
+}
+
+/// The programs that run, by their ids.
+static RUNNING: Mutex<BTreeMap<u32, Reach>> = Mutex::new(BTreeMap::new());
+
+fn running() -> MutexGuard<'static, BTreeMap<u32, Reach>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Registers a program that was started, until it is dropped.
+pub(super) fn register(child: &Child, reach: Reach) {
+    running().insert(child.id(), reach);
+}
+
+/// Ends all programs. They are asked first, so that git removes its locks: those that may finish after `grace`, the others
+/// at once. Those that ignore this are killed.
+pub(super) fn end_all(grace: Duration) {
+    let end = Instant::now() + grace;
+    // A program that was started just now may not be listed yet.
+    thread::sleep(END_TICK);
+    let left: Vec<(u32, Reach)> = running().iter().map(|(pid, reach)| (*pid, *reach)).collect();
+    let wait_until = |end: Instant| {
+        while Instant::now() < end && !left.iter().all(|(pid, _)| has_ended(*pid)) {
+            thread::sleep(END_TICK);
+        }
+    };
+    left.iter().filter(|(_, reach)| !reach.may_finish).for_each(|program| send(Signal::TERM, *program));
+    wait_until(end);
+    left.iter().filter(|(_, reach)| reach.may_finish).for_each(|program| send(Signal::TERM, *program));
+    wait_until(end + TERM_GRACE);
+    // Also what a program left in its group.
+    left.iter().for_each(|program| send(Signal::KILL, *program));
+}
+
+fn send(signal: Signal, (pid, reach): (u32, Reach)) {
+    let Some(pid) = number(pid) else { return };
+    let _ = if reach.has_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+}
 
 /// Enlarges the pipe, because a walk over a whole history comes through it, and with a large pipe the two programs wake
 /// each other less often. A failure is ignored.
@@ -114,7 +164,7 @@ impl RunningProgram {
         let group = mark.map(|mark| ProcessGroup::new(pid, mark));
         // Processes that it left behind may hold our pipes open.
         let on_silence = || {
-            if let Some(group) = group.as_ref().filter(|_| has_ended(&self.child)) {
+            if let Some(group) = group.as_ref().filter(|_| has_ended(pid)) {
                 group.kill(&group.living());
             }
         };
@@ -202,7 +252,10 @@ impl Terminable for LeftoverProcesses {
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
+        // `end_all` ends it, and it is not reaped before that is done, so that its id stays its own.
+        interrupt::wait_if_ending();
         self.end();
+        running().remove(&self.child.id());
         spawn::forget(self.child.id());
     }
 }

@@ -10,7 +10,7 @@ use std::{
     io,
     os::fd::OwnedFd,
     process::{Child, Command},
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group};
@@ -53,7 +53,7 @@ pub(super) fn spawn_group(
 ) -> io::Result<(Child, ProcessGroup)> {
     adopt_orphans();
     disable_core_dumps();
-    let _alone = SPAWN_LOCK.write().unwrap_or_else(PoisonError::into_inner);
+    let _alone = stop_spawns();
     keep_inherited();
     let _inherited = lock.map(inheritable).transpose()?;
     let child = start(command, confinement)?;
@@ -100,6 +100,11 @@ pub(super) fn is_older(process: &Process) -> bool {
 /// While this is held, no group begins.
 pub(super) fn hold_spawns() -> RwLockReadGuard<'static, ()> {
     SPAWN_LOCK.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// While this is held, no child is started.
+pub(super) fn stop_spawns() -> RwLockWriteGuard<'static, ()> {
+    SPAWN_LOCK.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Kills all groups at once.

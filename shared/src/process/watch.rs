@@ -69,7 +69,7 @@ impl SupervisedProgram<'_> {
             if self.streams.serve(Some(time), &wakers, &mut self.recorder) {
                 self.clock.heard = Instant::now();
             }
-            if has_ended(&self.child) {
+            if has_ended(self.child.id()) {
                 return None;
             }
             if self.cancels.iter().any(Cancel::is_cancelled) {
@@ -126,9 +126,9 @@ impl Drop for SupervisedProgram<'_> {
     }
 }
 
-pub(super) fn has_ended(child: &Child) -> bool {
+pub(super) fn has_ended(pid: u32) -> bool {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let Some(pid) = number(child.id()) else { return true };
+    let Some(pid) = number(pid) else { return true };
     match waitid(WaitId::Pid(pid), look) {
         Ok(status) => status.is_some(),
         Err(error) => error != Errno::INTR,

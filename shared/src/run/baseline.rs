@@ -47,6 +47,9 @@ impl OpenRun {
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
         let baseline = guard.end(self.run_baseline((command, &log, &secrets), (lanes, tip), orphan_lock))?;
+        if let Some(words) = baseline.log_warning() {
+            listener.warn(&words);
+        }
         let counted = match &baseline {
             Baseline::Green(observed) | Baseline::Red { observed, .. } => {
                 let words = Redactor::redact(&secrets, command);

@@ -20,9 +20,19 @@ pub(super) fn message(subject: &str, value: &impl Serialize) -> Result<String, S
 
 /// Parses a commit of the chain `name`.
 pub(super) fn read<T: DeserializeOwned>(name: &str, commit: &RawCommit) -> Result<T, SessionError> {
-    let message = commit.message();
-    let body = memchr::memmem::find(message, b"\n\n").map_or(&message[..0], |at| &message[at + 2..]);
-    parse(name, commit.id, body)
+    parse(name, commit.id, body_of(commit.message()))
+}
+
+fn body_of(message: &[u8]) -> &[u8] {
+    memchr::memmem::find(message, b"\n\n").map_or(&message[..0], |at| &message[at + 2..])
+}
+
+/// Whether a commit with this message belongs to the record of a session or to its transcript.
+#[must_use]
+pub fn is_record(message: &[u8]) -> bool {
+    let body = body_of(message).trim_ascii();
+    let is_named = message.starts_with(b"session ") || message.starts_with(b"transcript of ");
+    is_named && body.starts_with(b"{") && body.ends_with(b"}")
 }
 
 /// Parses the text below the subject of the commit `id`.

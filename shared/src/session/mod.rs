@@ -32,6 +32,7 @@ mod unrecorded;
 mod writer;
 
 pub use asked::{Asked, OF_RUNNER};
+pub use chain::is_record;
 pub use error::SessionError;
 pub use interrupted::{find_turn_elsewhere, finish_turn_elsewhere, finish_turns, recover_from_crash};
 pub use lost::find_lost_tasks;

@@ -25,6 +25,10 @@ pub(super) fn encoded(value: &[u8]) -> Vec<Vec<u8>> {
         forms.push(lower_escapes(&upper).into_bytes());
         forms.push(upper.into_bytes());
     }
+    // Some programs escape every byte.
+    let upper: String = value.iter().map(|byte| format!("%{byte:02X}")).collect();
+    forms.push(lower_escapes(&upper).into_bytes());
+    forms.push(upper.into_bytes());
     forms.push(as_json(value));
     forms
 }
@@ -112,9 +116,15 @@ mod tests {
     fn a_value_is_percent_encoded_as_programs_do_it() {
         let forms: Vec<String> =
             encoded(b"a b/c(d)").into_iter().map(|form| String::from_utf8(form).unwrap()).collect();
-        for form in
-            ["a%20b%2Fc%28d%29", "a%20b%2fc%28d%29", "a+b%2Fc%28d%29", "a%20b/c%28d%29", "a%20b%2Fc(d)"]
-        {
+        for form in [
+            "a%20b%2Fc%28d%29",
+            "a%20b%2fc%28d%29",
+            "a+b%2Fc%28d%29",
+            "a%20b/c%28d%29",
+            "a%20b%2Fc(d)",
+            "%61%20%62%2F%63%28%64%29",
+            "%61%20%62%2f%63%28%64%29",
+        ] {
             assert!(forms.iter().any(|found| found == form), "{form}: {forms:?}");
         }
     }

@@ -18,16 +18,17 @@ impl<'a> View<'a> {
         Self { bytes: Cow::Borrowed(text), places: Vec::new() }
     }
 
-    /// The text that remains if everything hidden is removed.
+    /// The text that remains if everything hidden is removed, also carriage returns: a terminal continues the line after
+    /// them, and a commit message loses them.
     pub(super) fn cleaned(text: &'a [u8]) -> Self {
-        let may_hide = |byte: &u8| !matches!(byte, b' '..=b'[' | b']'..=b'~' | b'\n' | b'\t' | b'\r');
+        let may_hide = |byte: &u8| !matches!(byte, b' '..=b'[' | b']'..=b'~' | b'\n' | b'\t');
         let Some(first) = text.iter().position(may_hide) else {
             return Self::unchanged(text);
         };
         let (mut bytes, mut places): (Vec<u8>, Vec<usize>) = (text[..first].to_vec(), (0..first).collect());
         let mut at = first;
         while at < text.len() {
-            let hidden = if may_hide(&text[at]) { hidden_length_in_json(&text[at..]) } else { 0 };
+            let hidden = if may_hide(&text[at]) { hidden_length(&text[at..]) } else { 0 };
             if hidden > 0 {
                 at += hidden;
                 continue;
@@ -60,5 +61,15 @@ impl<'a> View<'a> {
     /// Where the byte before `at` ends in the original.
     pub(super) fn end(&self, at: usize) -> usize {
         at.checked_sub(1).map_or(0, |last| self.place(last) + 1)
+    }
+}
+
+/// The length of what is hidden at the beginning of a text. In JSON, a carriage return is an escape.
+fn hidden_length(text: &[u8]) -> usize {
+    let slashes = text.iter().take_while(|byte| **byte == b'\\').count();
+    match text.get(slashes) {
+        Some(b'\r') if slashes == 0 => 1,
+        Some(b'r') if slashes > 0 => slashes + 1,
+        _ => hidden_length_in_json(text),
     }
 }

@@ -183,6 +183,7 @@ impl Coordinator for RemoteWork {
             }
         };
         if is_done {
+            self.require_landed(base)?;
             known.lander = Some(free);
             known.view.target = Some(tip);
             for task in tasks {
@@ -231,6 +232,21 @@ impl RemoteWork {
         let branch = known.view.branches.get(task).map(|old| (self.refs.branch(task), *old));
         let gone = claim.into_iter().chain(branch);
         gone.map(|(name, old)| LeasedPush { name, new: None, old: Some(old) }).collect()
+    }
+
+    /// Fails if the target is still at `base` after a push that the remote accepted, or is gone: a hook there may have
+    /// undone it. Any other value may be a later landing.
+    fn require_landed(&self, base: Oid) -> Result<(), CoordinationError> {
+        let target = self.refs.target.as_str();
+        let listed = self.repository.list_remote_refs((&self.options.remote, &[target]), &self.network);
+        // If the remote cannot be asked, its answer to the push counts.
+        let Ok(listed) = listed else { return Ok(()) };
+        let found = listed.into_iter().find(|(name, _)| name == target).map(|(_, commit)| commit);
+        if found.is_some_and(|found| found != base) {
+            return Ok(());
+        }
+        let why = "it accepted the push, and does not have the commits afterwards".to_owned();
+        Err(CoordinationError::Refused { remote: self.remote(), name: target.to_owned(), why })
     }
 
     /// Lands where claims are at another remote than the target, so that no single push can move both. The target is moved

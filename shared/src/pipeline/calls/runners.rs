@@ -270,7 +270,8 @@ impl RunnerTable {
         let levels = match role {
             // The runner that does the work is rarely the best one for a line of text, and no flag names the runner that
             // resolves conflicts. So what is configured for these steps comes first.
-            RunnerRole::CommitMessage | RunnerRole::Resolve => [own, planned, of_step, flags, general],
+            RunnerRole::CommitMessage => [of_step, self.flags.implement.clone(), flags, planned, general],
+            RunnerRole::Resolve => [own, planned, of_step, flags, general],
             _ => [own, flags, planned, of_step, general],
         };
         let first = self.step_runner(choose(&levels))?;

@@ -20,6 +20,8 @@ pub struct Observed {
     pub failing: Option<BTreeSet<String>>,
     /// Whether the beginning of the output is missing, so that the counts may be too low.
     pub is_cut: bool,
+    /// Why its log is incomplete, if it is.
+    pub log_error: Option<String>,
 }
 
 impl Observed {
@@ -30,7 +32,8 @@ impl Observed {
         let code = if let Ending::Exited(code) = ended.ending { Some(code) } else { None };
         let counts = read_counts(&said);
         let failing = counts.and_then(|counts| read_failing(&said, counts));
-        Self { code, counts, failing, is_cut: ended.stdout.cut || ended.stderr.cut }
+        let log_error = ended.log_error.as_ref().map(ToString::to_string);
+        Self { code, counts, failing, is_cut: ended.stdout.cut || ended.stderr.cut, log_error }
     }
 
     /// The counts, if they are those of all tests. `output` may say that no test ran without giving a number.
@@ -59,7 +62,8 @@ impl Observed {
             (Some(a), Some(b)) => Some(a.union(&b).cloned().collect()),
             _ => None,
         };
-        Self { code, counts, failing, is_cut: self.is_cut || other.is_cut }
+        let log_error = self.log_error.or(other.log_error);
+        Self { code, counts, failing, is_cut: self.is_cut || other.is_cut, log_error }
     }
 
     /// Whether the command ran to its end and failed.

@@ -186,7 +186,7 @@ mod tests {
     fn observed(names: &[&str], passed: u64) -> Observed {
         let counts = Counts { passed, failed: names.len() as u64, skipped: 0 };
         let failing = names.iter().map(|name| (*name).to_owned()).collect();
-        Observed { code: Some(1), counts: Some(counts), failing: Some(failing), is_cut: false }
+        Observed { code: Some(1), counts: Some(counts), failing: Some(failing), ..Observed::default() }
     }
 
     fn unnamed(failed: u64, passed: u64) -> Observed {

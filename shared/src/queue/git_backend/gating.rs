@@ -187,6 +187,10 @@ impl GitQueue<'_> {
         {
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
+        if let Some(error) = &ended.log_error {
+            let words = format!("the log of the gate '{}' is incomplete: {error}", gate.name);
+            (self.on_event)(crate::queue::QueueEvent::Note { words });
+        }
         // Reported now, because the gate may pass on its second run.
         if let Some(trespass) = &trespass {
             let words = format!("the gate '{}' does not count: {trespass}", gate.name);
