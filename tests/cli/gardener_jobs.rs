@@ -158,6 +158,25 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
 }
 
 #[test]
+fn a_parked_landing_is_compared_with_its_merge_once_in_a_run() {
+    let repo = repo(WORKER);
+    repo.write("T001.txt", "mine\n");
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let (git, root) = (git.display(), repo.root().display());
+    let note = format!(r#"case " $* " in *" merge-tree "*) echo "$*" >> '{root}/merges' ;; esac"#);
+    repo.plant("git", &format!("#!/bin/sh\n{note}\nexec '{git}' \"$@\"\n"));
+    // Not by way of git, which puts its own folder first on `PATH`.
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
+    Run::of(command.args(["--jobs", "2", "--until", "T003"]), b"").exits(2).out("parked");
+    let merges = fs::read_to_string(repo.root().join("merges")).unwrap();
+    for merge in merges.lines() {
+        let count = merges.lines().filter(|other| *other == merge).count();
+        assert!(count <= 2, "once to land, and once to compare, but {count} times: {merge}");
+    }
+}
+
+#[test]
 fn what_was_parked_and_lands_anew_behind_a_commit_of_the_user_is_complete() {
     let repo = repo(WORKER);
     repo.write("T001.txt", "mine\n");

@@ -1,7 +1,11 @@
 //! Finds out whether a branch may be moved: whether it is checked out somewhere, and whether a parked landing is
 //! genuine.
 
-use std::path::PathBuf;
+use std::{
+    collections::HashSet,
+    path::PathBuf,
+    sync::{LazyLock, Mutex, PoisonError},
+};
 
 use super::{
     GitCommand, GitError, HiddenMarks, Merge, RawCommit, Ref, Repository, TreeChange, Worktree,
@@ -11,6 +15,11 @@ use crate::{
     message::{self, MessageReading, Status},
     name::{BranchName, Oid},
 };
+
+/// Landings whose tree this process has compared with the merge of their parents, and the git directories that hold
+/// them. A run asks for the parked landing many times, and each merge is a git process. A commit's id fixes its
+/// tree and its parents, so the answer stays true.
+static COMPARED_LANDINGS: LazyLock<Mutex<HashSet<(PathBuf, Oid)>>> = LazyLock::new(Mutex::default);
 
 /// How a branch is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,14 +84,28 @@ impl Repository {
         if !has_source || message.trailers.source() != Some(source) {
             return Ok(None);
         }
+        Ok(self.is_genuine_landing(commit.id, [before, source])?.then_some(before))
+    }
+
+    /// Whether the tree of a landing is the merge of its parents, except for files that conflict.
+    fn is_genuine_landing(&self, landing: Oid, [before, source]: [Oid; 2]) -> Result<bool, GitError> {
+        let compared = || COMPARED_LANDINGS.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (self.common_dir.clone(), landing);
+        if compared().contains(&key) {
+            return Ok(true);
+        }
         let (tree, conflicts) = match self.merge(before, source)? {
             Merge::Clean(tree) => (tree, Vec::new()),
             Merge::Conflicted(tree, conflicts) => (tree, conflicts),
         };
-        let changes = self.changes(tree, self.tree_of(commit.id)?)?;
+        let changes = self.changes(tree, self.tree_of(landing)?)?;
         let is_resolved =
             |change: &TreeChange| conflicts.iter().any(|conflict| conflict.is_about(&change.shown()));
-        Ok(changes.iter().all(is_resolved).then_some(before))
+        let is_merge = changes.iter().all(is_resolved);
+        if is_merge {
+            compared().insert(key);
+        }
+        Ok(is_merge)
     }
 
     /// How `branch` is used, which is about to be moved to `commit`.
