@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 
-use super::{GitError, Ref, Repository, misplaced_files::unused_path};
+use super::{GitError, Ref, Repository, misplaced_files::unused_path, refs::TEMPORARY};
 use crate::{name::Oid, safe_files};
 
 /// The folders of refs that all worktrees share and that we use.
@@ -71,12 +71,19 @@ impl Repository {
     }
 
     /// The value of a ref with this full name, `None` inside if it does not exist. `None` outside if only git can tell:
-    /// with reftables, for a symbolic ref and for a large packed-refs.
+    /// with reftables, for a symbolic ref and for a large packed-refs. Of refs that we do not use, only the absence is
+    /// read here: git ignores those whose object is missing.
     pub(super) fn find_ref_in_files(&self, name: &str) -> Option<Option<Oid>> {
-        let is_plain = SHARED.iter().any(|folder| name.starts_with(folder)) && !name.contains("..");
-        if !is_plain || !self.has_files_backend {
+        let is_shared = name.starts_with("refs/") && !TEMPORARY.iter().any(|folder| name.starts_with(folder));
+        if !is_shared || name.contains("..") || !self.has_files_backend {
             return None;
         }
+        let found = self.find_shared_ref(name)?;
+        let is_used = SHARED.iter().any(|folder| name.starts_with(folder));
+        (is_used || found.is_none()).then_some(found)
+    }
+
+    fn find_shared_ref(&self, name: &str) -> Option<Option<Oid>> {
         match safe_files::read(&self.common_dir.join(name)) {
             Ok(content) => {
                 let id = content.trim_ascii_end();

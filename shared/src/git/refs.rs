@@ -86,8 +86,8 @@ impl ReachabilityCheck {
     }
 }
 
-/// Refs that end with an operation or with a worktree.
-const TEMPORARY: [&str; 3] = ["refs/bisect/", "refs/rewritten/", "refs/worktree/"];
+/// Refs that end with an operation or with a worktree. Each worktree has its own.
+pub(super) const TEMPORARY: [&str; 3] = ["refs/bisect/", "refs/rewritten/", "refs/worktree/"];
 
 impl Repository {
     /// The refs below each of `prefixes`.
