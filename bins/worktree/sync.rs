@@ -1,12 +1,14 @@
 //! `git arborist worktree sync`.
 
+use std::time::Duration;
+
 use arborist_core::{
     failure::{Exit, Failure},
     git::{MergeConflict, Network},
     message::visible,
-    name::TaskId,
+    name::{Oid, TaskId},
     process::Cancel,
-    worktree::{BaseReason, Synced},
+    worktree::{BaseReason, SyncCooldown, Synced},
 };
 use clap::Args;
 
@@ -14,7 +16,10 @@ use super::{
     add,
     open::{OpenWorktrees, WorktreeScopeArgs, open},
 };
-use crate::{entry::Outcome, ui::Ui};
+use crate::{clock, entry::Outcome, ui::Ui};
+
+/// The usual value of `worktree.sync-cooldown`, in seconds.
+const COOLDOWN: u64 = 60;
 
 #[derive(Debug, Args)]
 pub(super) struct SyncArgs {
@@ -24,6 +29,9 @@ pub(super) struct SyncArgs {
     /// Do not fetch from the remote of the run's branch
     #[arg(long)]
     offline: bool,
+    /// Sync even if the last sync was less than worktree.sync-cooldown seconds ago
+    #[arg(long)]
+    now: bool,
     #[command(flatten)]
     scope: WorktreeScopeArgs,
 }
@@ -43,8 +51,10 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
         from = base.commit;
     }
     let mut exit = Exit::Done;
+    let span = opened.settings.count("worktree.sync-cooldown").unwrap_or(COOLDOWN);
+    let cooldown = SyncCooldown { span: Duration::from_secs(span), now: clock::now() };
     for task in &args.tasks {
-        if !sync(task, from, &opened, ui)? {
+        if !sync(task, (from, (!args.now).then_some(cooldown)), &opened, ui)? {
             exit = Exit::Person;
         }
     }
@@ -54,7 +64,7 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
 /// Whether the task's branch has everything now.
 fn sync(
     task: &TaskId,
-    from: arborist_core::name::Oid,
+    (from, cooldown): (Oid, Option<SyncCooldown>),
     opened: &OpenWorktrees,
     ui: &mut Ui,
 ) -> Result<bool, Failure> {
@@ -64,11 +74,15 @@ fn sync(
         let deepened = opened.repository.join_histories(known, from, &network)?;
         deepened.iter().for_each(|deepened| ui.note(&deepened.to_string()));
     }
-    match opened.pool.sync(task, from)? {
+    match opened.pool.sync(task, from, cooldown)? {
         Synced::Current => ui.line(&format!("{task} is up to date with {run}")),
         Synced::Merged(commit) => {
             let merge = if commit == from { String::new() } else { format!(" (merge {})", commit.short()) };
             ui.line(&format!("{task} is now based on {run} at {}{merge}", from.short()));
+        }
+        Synced::TooSoon(last) => {
+            ui.note(&format!("{task} was synced {}; nothing was done", clock::ago(last)));
+            ui.hint(&format!("to sync it again now, run: git arborist worktree sync --now {task}"));
         }
         Synced::Conflicted(conflicts) => {
             let lines: Vec<String> = conflicts.iter().map(line_of).collect();

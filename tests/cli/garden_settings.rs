@@ -185,6 +185,8 @@ const TESTED: &[&str] = &[
     "worktree.base",
     "worktree.max",
     "worktree.min-free",
+    // tests/cli/worktree_sync.rs
+    "worktree.sync-cooldown",
     "worktree.setup",
     "worktree.copy",
     "worktree.exclude",

@@ -138,6 +138,31 @@ fn a_branch_without_a_worktree_is_synced_too() {
     repo.arborist(["worktree", "sync", "T9"]).exits(1).shows();
 }
 
+#[test]
+fn a_task_is_synced_again_only_after_the_cooldown_or_if_it_is_asked_for() {
+    let (repo, path) = repo();
+    let tip = || repo.git_in(&path, ["rev-parse", "HEAD"]).answer();
+    let move_main = |name: &str| {
+        repo.write(name, "of main\n");
+        repo.commit("main moves\n");
+    };
+    repo.arborist(["worktree", "sync", "T1"]).succeeds();
+    move_main("one");
+    let before = tip();
+    repo.arborist(["worktree", "sync", "T1"])
+        .succeeds()
+        .err("nothing was done")
+        .err("worktree sync --now T1");
+    assert_eq!(tip(), before);
+    repo.arborist(["worktree", "sync", "--now", "T1"]).succeeds();
+    assert_ne!(tip(), before);
+    move_main("two");
+    let before = tip();
+    repo.git(["config", "arborist.worktree.sync-cooldown", "0"]).succeeds();
+    repo.arborist(["worktree", "sync", "T1"]).succeeds().never("nothing was done");
+    assert_ne!(tip(), before);
+}
+
 /// A clone whose branch is behind its remote.
 fn clone() -> (TestRepo, PathBuf) {
     let repo = TestRepo::init();

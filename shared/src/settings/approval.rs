@@ -91,6 +91,7 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     ("worktree.max", Any),
     ("worktree.min-free", Any),
     ("worktree.save-every", Any),
+    ("worktree.sync-cooldown", Any),
     // Landings.
     ("merge.assist", Only(&["false"])),
     ("merge.auto", Only(&["false"])),

@@ -320,6 +320,14 @@ const GENERAL: &[Setting] = &[
         about: "How many megabytes must be free before a worktree is created.",
     },
     Setting {
+        key: "worktree.sync-cooldown",
+        variable: Some("ARBORIST_WORKTREE_SYNC_COOLDOWN"),
+        kind: ValueKind::Count,
+        expected: SECONDS,
+        default: "60",
+        about: "How much time passes at least between two merges of the run's branch into the branch of a task.",
+    },
+    Setting {
         key: "worktree.setup",
         variable: Some("ARBORIST_WORKTREE_SETUP"),
         kind: ValueKind::Words,

@@ -51,7 +51,7 @@ pub use saver::Saver;
 pub use scratch::Scratch;
 pub use session_worktree::{GivenBack, SESSION_REASON, SessionWorktree};
 pub use survey::{WorktreeKind, WorktreeStatusRow};
-pub use sync::Synced;
+pub use sync::{SyncCooldown, Synced};
 pub use trash::{TrashState, delete_in_background};
 
 use std::{path::PathBuf, sync::Arc, time::Duration};

@@ -1,13 +1,25 @@
 //! Merges the run's branch into a task's branch. Uncommitted work in the task's worktree is not touched; if anything is
 //! in the way, nothing is changed.
 
-use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt};
+use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, time::Duration};
 
 use super::{Pool, WorktreeError, fill::SPARSE};
 use crate::{
     git::{Merge, MergeConflict, RefMove, Repository, TreeChange, stale},
     name::{BranchName, Oid, TaskId},
 };
+
+/// How many commits of a task are searched for its last sync.
+const MAX_COMMITS: usize = 100;
+
+/// How often a task may be synced.
+#[derive(Debug, Clone, Copy)]
+pub struct SyncCooldown {
+    /// The shortest time between two merges.
+    pub span: Duration,
+    /// The current time in seconds since 1970.
+    pub now: i64,
+}
 
 /// The result of a sync.
 #[derive(Debug)]
@@ -20,11 +32,18 @@ pub enum Synced {
     Conflicted(Vec<MergeConflict>),
     /// These uncommitted paths would be changed; nothing was done.
     InTheWay(Vec<String>),
+    /// The last merge was at this time, in seconds since 1970; nothing was done.
+    TooSoon(i64),
 }
 
 impl Pool {
     /// Merges `from` into the branch of a task.
-    pub fn sync(&self, task: &TaskId, from: Oid) -> Result<Synced, WorktreeError> {
+    pub fn sync(
+        &self,
+        task: &TaskId,
+        from: Oid,
+        cooldown: Option<SyncCooldown>,
+    ) -> Result<Synced, WorktreeError> {
         let branch = self.run.task_branch(task);
         let no_branch = || WorktreeError::NoBranch(branch.clone());
         let lease = match self.hold(task) {
@@ -35,6 +54,12 @@ impl Pool {
         let tip = self.repository.find_branch(&branch)?.ok_or_else(no_branch)?;
         if self.repository.is_ancestor(from, tip)? {
             return Ok(Synced::Current);
+        }
+        if let Some(SyncCooldown { span, now }) = cooldown
+            && let Some(last) = self.find_last_sync(&branch, tip)?
+            && u64::try_from(now - last).is_ok_and(|passed| passed < span.as_secs())
+        {
+            return Ok(Synced::TooSoon(last));
         }
         let commit = match self.join(&branch, tip, from)? {
             Ok(commit) => commit,
@@ -52,6 +77,25 @@ impl Pool {
         Ok(Synced::Merged(commit))
     }
 
+    /// When the run's branch was last merged into a task's branch, in seconds since 1970.
+    fn find_last_sync(&self, branch: &BranchName, tip: Oid) -> Result<Option<i64>, WorktreeError> {
+        let message = self.sync_message(branch);
+        let mut next = Some(tip);
+        for _ in 0..MAX_COMMITS {
+            let Some(commit) = next else { break };
+            let Some(commit) = self.repository.load_commits(&[commit])?.pop() else { break };
+            if commit.message() == message.as_bytes() {
+                return Ok(commit.committed().map(|(time, _)| time));
+            }
+            next = commit.parents().next();
+        }
+        Ok(None)
+    }
+
+    fn sync_message(&self, branch: &BranchName) -> String {
+        format!("Merge branch '{}' into {branch}\n", self.run)
+    }
+
     /// The commit that joins both, or the conflicts. A branch without commits of its own is fast-forwarded.
     fn join(
         &self,
@@ -66,7 +110,7 @@ impl Pool {
             Merge::Clean(tree) => tree,
             Merge::Conflicted(_, conflicts) => return Ok(Err(conflicts)),
         };
-        let message = format!("Merge branch '{}' into {branch}\n", self.run);
+        let message = self.sync_message(branch);
         let signing = self.repository.signing()?;
         Ok(Ok(self.repository.write_commit_with_parents(tree, &[tip, from], &message, signing)?))
     }
