@@ -174,7 +174,14 @@ fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
         let command = command.as_deref().unwrap_or("git arborist");
         ui.hint(&format!("see the commands with: {command} -h"));
     }
-    match (unnamed_value(error, &find_command::<A>(command.as_deref().unwrap_or_default())), &command) {
+    // Errors about values have no usage.
+    let typed = || -> String {
+        let own = A::command().get_bin_name().unwrap_or_default().to_owned();
+        let words = std::env::args_os().skip(1).map(|word| format!(" {}", word.to_string_lossy()));
+        own + &words.collect::<String>()
+    };
+    let definition = find_command::<A>(&command.clone().unwrap_or_else(typed));
+    match (unnamed_value(error, &definition), &command) {
         (Some(hint), _) => ui.hint(&hint),
         (None, Some(command)) if error.kind() == ErrorKind::UnknownArgument && hints.is_empty() => {
             ui.hint(&format!("see the options with: {command} -h"));

@@ -153,7 +153,7 @@ fn a_changed_gate_is_accepted_as_printed() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
     repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2"]).exits(1);
-    repo.write(".arborist/config.toml", "[gates.all]\ncommand = \"true\"\n");
+    repo.write(".arborist/config.toml", "[merge.gates.all]\ncommand = \"true\"\n");
     let said = repo.arborist(["merge", "run"]).exits(2).stderr();
     hinted(&said, "to restore .arborist/config.toml, run: ");
     let command = hinted(&said, "which also continues the run: ");
