@@ -1,6 +1,6 @@
 //! What every command does before and after its body: arguments, help, errors, exit codes.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -168,22 +168,27 @@ fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
         ui.out(&text);
         return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));
     }
-    let text = with_useful_hint(&with_nearest(&text));
+    let text = without_more_usages(&with_useful_hint(&with_nearest(&text)));
     // As for other errors: no blank lines, and the hints follow the error. The usage comes last.
     let (usage, text): (Vec<&str>, Vec<&str>) =
         text.lines().filter(|line| !line.trim().is_empty()).partition(|line| line.starts_with("usage: "));
     let (hints, error_lines): (Vec<&str>, Vec<&str>) =
         text.into_iter().partition(|line| line.starts_with("hint: "));
     error_lines.iter().chain(&hints).for_each(|line| ui.err(&format!("{line}\n")));
-    if error.kind() == ErrorKind::InvalidSubcommand && hints.is_empty() {
-        ui.hint(&format!(
-            "see the commands with: {} -h",
-            A::command().get_bin_name().unwrap_or("git arborist")
-        ));
-    }
     let command = usage.first().map(|usage| words_of_command(usage).split_off(1).join(" "));
-    match (unnamed_task::<A>(error), &command) {
-        (Some(task), _) => ui.hint(&format!("name tasks with: --only {task}")),
+    if error.kind() == ErrorKind::InvalidSubcommand && hints.is_empty() {
+        let command = command.as_deref().unwrap_or("git arborist");
+        ui.hint(&format!("see the commands with: {command} -h"));
+    }
+    // Errors about values have no usage.
+    let typed = || -> String {
+        let own = A::command().get_bin_name().unwrap_or_default().to_owned();
+        let words = std::env::args_os().skip(1).map(|word| format!(" {}", word.to_string_lossy()));
+        own + &words.collect::<String>()
+    };
+    let definition = find_command::<A>(&command.clone().unwrap_or_else(typed));
+    match (unnamed_value(error, &definition), &command) {
+        (Some(hint), _) => ui.hint(&hint),
         (None, Some(command)) if error.kind() == ErrorKind::UnknownArgument && hints.is_empty() => {
             ui.hint(&format!("see the options with: {command} -h"));
         }
@@ -198,6 +203,11 @@ fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
 /// The usage of the command with this name, as `-h` prints it. Clap's own line leaves out most options, and
 /// calls optional arguments that were given required.
 fn whole_usage<A: CommandFactory>(name: &str, width: usize) -> String {
+    in_gits_voice(&format!("{}\n", find_command::<A>(name).render_usage()), width)
+}
+
+/// The definition of the command with this name.
+fn find_command<A: CommandFactory>(name: &str) -> Command {
     let mut command = A::command();
     command.build();
     let own = command.get_bin_name().map_or(0, |name| name.split_whitespace().count());
@@ -205,7 +215,7 @@ fn whole_usage<A: CommandFactory>(name: &str, width: usize) -> String {
         let Some(verb) = command.find_subcommand(name).cloned() else { break };
         command = verb;
     }
-    in_gits_voice(&format!("{}\n", command.render_usage()), width)
+    command
 }
 
 /// The words of a usage line that name the command.
@@ -213,15 +223,45 @@ fn words_of_command(usage: &str) -> Vec<&str> {
     usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-'])).collect()
 }
 
-/// A task that was given without its option, if the command has one.
-fn unnamed_task<A: CommandFactory>(error: &clap::Error) -> Option<TaskId> {
-    let has_option = || A::command().get_arguments().any(|argument| argument.get_long() == Some("only"));
-    match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => {
-            word.parse().ok().filter(|_| has_option())
+/// The hint for a value that was given without its option, if the command has such an option: a plan, a task, or one of
+/// the words that the option accepts.
+fn unnamed_value(error: &clap::Error, command: &Command) -> Option<String> {
+    let find = |name: &str| command.get_arguments().find(|argument| argument.get_long() == Some(name));
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let word = text(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+            if find("tree").is_some() && Path::new(word).exists() {
+                return Some(format!("name the plan with: --tree {}", shell_word(word)));
+            }
+            let task: TaskId = word.parse().ok().filter(|_| find("only").is_some())?;
+            Some(format!("name tasks with: --only {task}"))
+        }
+        ErrorKind::InvalidValue => {
+            let word = text(ContextKind::InvalidValue)?;
+            let accepts =
+                |argument: &&Arg| argument.get_possible_values().iter().any(|value| value.get_name() == word);
+            let option = command.get_arguments().find(accepts)?.get_long()?;
+            Some(format!("'{word}' is a value of another option: --{option} {word}"))
         }
         _ => None,
     }
+}
+
+/// Removes the further lines of clap's usage, which is printed as a whole below.
+fn without_more_usages(text: &str) -> String {
+    let mut is_usage = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        is_usage = line.starts_with("usage: ") || (is_usage && line.starts_with("       "));
+        if !is_usage || line.starts_with("usage: ") {
+            lines.push(line);
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Replaces clap's list of similar names by the nearest one.

@@ -39,7 +39,8 @@ EXAMPLES
    Only the branches that have landed, of any age, here and at the remote
        git arborist cleanup --only branches --older-than 0 --remote
 
-   Remove a task that is no longer wanted; its work is saved first
+   Remove a task of a finished session that is no longer wanted; its work is
+   saved first
        git arborist cleanup --older-than 0 --force T001
 
    See what was saved, and bring it back

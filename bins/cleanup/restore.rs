@@ -43,10 +43,8 @@ pub(super) fn run(args: &CleanupRestoreArgs, ui: &mut Ui) -> Outcome {
             Some(branch) => format!("'{}'", visible(branch.as_str())),
             None => "no branch".into(),
         };
-        ui.line(&format!(
-            "its files are in {}, {branch} is checked out there",
-            visible(&path.to_string_lossy())
-        ));
+        let path = visible(&path.to_string_lossy());
+        ui.line(&format!("restored its files in {path}, with {branch} checked out"));
         return Ok(Exit::Done);
     }
     let branches = restored.refs.iter().filter(|found| found.is_new);

@@ -7,7 +7,7 @@ use arborist_core::{
     name::TaskId,
     plan::Task,
     progress::{Boxes, Progress},
-    run::RunRequest,
+    run::{RunRequest, SingleTask},
 };
 use clap::Parser;
 
@@ -73,7 +73,8 @@ pub struct GardenArgs {
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
-    let request = RunRequest { is_unplanned: args.message.is_some(), ..args.common.request() };
+    let single = args.message.clone().map(SingleTask::Words);
+    let request = RunRequest { single, ..args.common.request() };
     let mut opened = open(request, ui)?;
     let run = opened.scan_to_show()?;
     let planned = match &args.message {
@@ -98,6 +99,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         Reporter::new(&args.common, ui).answer(answer);
         return Ok(Exit::Done);
     };
+    opened.request.single.get_or_insert_with(|| SingleTask::Planned(task.clone()));
     let standing = progress.find(&task).ok_or_else(|| {
         let known = progress.leaves().map(|standing| standing.id.as_str());
         opened.with_hints(GardenerError::no_task(&task, known))
@@ -113,10 +115,18 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     }
     let is_retried = args.retry_failed && standing.state == State::Failed;
     if !can_run(&task) && !is_retried {
+        if !standing.is_leaf() {
+            let options = Box::default();
+            return Err(opened.with_hints(GardenerError::IsPhase { task, options }));
+        }
         let mut waits: Vec<TaskId> = standing.waits_for.clone();
         if waits.is_empty() && standing.state == State::Failed {
-            let options = opened.request.typed_options();
-            return Err(GardenerError::NoAttemptLeft { task, options: Box::new(options) }.into());
+            let command = opened.request.typed_command();
+            return Err(opened.with_hints(GardenerError::NoAttemptLeft {
+                task,
+                command,
+                options: Box::default(),
+            }));
         }
         if waits.is_empty() {
             let is_open = |leaf: &&Task| {

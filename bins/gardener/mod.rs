@@ -33,8 +33,8 @@ prompt. --max-retries is the number of attempts; after the last one the task
 has failed, and the run ends unless --keep-going is given. Each step is
 committed before the next one starts. After a crash, run the same command to
 continue; it does nothing if all tasks are done. A continued run keeps the
-test command and the budgets of its session unless you give new ones, but not
-the runner.
+test command and the budgets of its session unless you give new ones. It does
+not keep the runner: name it again.
 
 The plan and the configuration are frozen when the run starts: the copies in
 its first commit are used, even if an agent edits the files. Uncommitted

@@ -58,11 +58,11 @@ pub(crate) struct GardeningArgs {
     /// than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
-    /// How much of the diff the reviewer's prompt contains at most, in characters [default: 8000]
+    /// The most characters of the diff that the reviewer's prompt contains [default: 8000]
     #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
-    /// The sandbox of agents and tests: auto uses bubblewrap (bwrap) if it works, otherwise Landlock, a feature of the
-    /// Linux kernel, and sandbox-exec on macOS; off uses no sandbox [default: auto]
+    /// The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS,
+    /// sandbox-exec. off: no sandbox [default: auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
     /// Where reports are committed
@@ -126,7 +126,7 @@ impl GardeningArgs {
             consent: approval::consent(self.yes),
             source: CallSource::Agents,
             is_guest: false,
-            is_unplanned: false,
+            single: None,
         }
     }
 

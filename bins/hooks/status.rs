@@ -31,7 +31,7 @@ pub enum HookState {
 pub struct HooksStatus {
     /// Which git will run the hooks.
     pub git: String,
-    /// The directory that git takes hook files from.
+    /// The directory that git reads hook files from.
     pub hooks_dir: String,
     /// The scope of the `core.hooksPath` that decides so, if it is set.
     pub hooks_path_scope: Option<String>,
@@ -173,7 +173,7 @@ fn find_shadowed(site: &HookSite) -> Option<Found> {
 
 fn missing_note(site: &HookSite) -> Option<String> {
     let is_out_of_reach = site.dir.reach == DirPlace::Outside && site.git < GitVersion::CONFIG_HOOKS;
-    is_out_of_reach.then(|| "git takes hooks from outside this repository, where nothing is installed".into())
+    is_out_of_reach.then(|| "git reads hooks from outside this repository, where nothing is installed".into())
 }
 
 fn config_note(site: &HookSite) -> String {

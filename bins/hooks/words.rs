@@ -63,7 +63,7 @@ EXAMPLES
        git arborist hooks install --agent claude
 
 EXIT STATUS
-   2  git takes hooks from outside the repository, or our hook was edited;
+   2  git reads hooks from outside the repository, or our hook was edited;
       nothing was changed.";
 
 pub(super) const UNINSTALL_EXAMPLES: &str = "\
@@ -112,7 +112,7 @@ EXAMPLES
 pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
     let scope = status.hooks_path_scope.as_ref().map(|scope| format!(" (core.hooksPath, {scope})"));
     let (git, dir) = (&status.git, &status.hooks_dir);
-    ui.line(&format!("git {git} takes hooks from '{}'{}", visible(dir), visible(&scope.unwrap_or_default())));
+    ui.line(&format!("git {git} reads hooks from '{}'{}", visible(dir), visible(&scope.unwrap_or_default())));
     for hook in &status.hooks {
         let (tone, word) = standing(hook.state);
         let place = hook.place.as_ref().map(|place| format!(": {}", visible(place))).unwrap_or_default();
@@ -127,7 +127,11 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
     for AgentStatus { agent, state, place, note } in &status.agents {
         let (tone, word) = standing(*state);
         let place = place.as_ref().map(|place| format!(": {}", visible(place))).unwrap_or_default();
-        ui.line(&format!("  {agent:<11}  {}{place}", ui.paint(tone, word)));
+        let how = match state {
+            HookState::Missing => format!(": git arborist hooks install --agent {agent}"),
+            _ => String::new(),
+        };
+        ui.line(&format!("hooks of {agent}  {}{place}{how}", ui.paint(tone, word)));
         note.iter().for_each(|note| ui.line(&format!("{:15}{}", "", shown(note))));
     }
 }

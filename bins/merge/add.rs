@@ -11,7 +11,7 @@ use arborist_core::{
     plan::{Plan, Task},
     process::shell_word,
     progress::{Boxes, Progress},
-    queue::{LaterCommits, Priority, QueueError, StoredTicket, Ticket, TicketState},
+    queue::{LaterCommits, Priority, StoredTicket, Ticket, TicketState},
 };
 use clap::Args;
 
@@ -95,9 +95,7 @@ pub(super) fn enlist(site: &OpenQueue, args: &QueueAddArgs) -> Result<Vec<Added>
     let run = site.scan(CommitSource::Fresh)?;
     let plan = site.plan(&run)?;
     let into = args.into.clone().unwrap_or_else(|| site.scope.branch.clone());
-    if site.repository.find_branch(&into)?.is_none() {
-        return Err(QueueError::NoTarget(into).into());
-    }
+    site.require_target(&into)?;
     let known = site.store().load(Some(&site.scope.branch))?;
     let ticket_maker = TicketMaker { site, args, run: &run, plan: plan.as_ref(), into };
     let mut added = Vec::new();
@@ -178,7 +176,7 @@ impl TicketMaker<'_> {
             };
             return Err(Failure::new(Exit::No, why)
                 .hint(next)
-                .hint(format!("or queue it anyway: git arborist merge --force {task}{option}")));
+                .hint(format!("or queue it anyway: git arborist merge add --force {task}{option}")));
         }
         let priority = self.args.priority.map_or(Priority::USUAL, Priority);
         if let Some(old) = old

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use arborist_core::{
     failure::{Explain, Failure},
-    gardener::start,
+    gardener::{GardenerError, start},
     git::{Config, Network, Repository},
     history::{CommitSource, HistoryError, Run, RunScope},
-    name::TaskId,
+    name::{BranchName, TaskId},
     plan::Plan,
     process::Cancel,
     queue::{OtherBranches, QueueClaim, QueueError, Store, Target, opened_for},
@@ -156,9 +156,25 @@ impl OpenQueue {
             return Ok(());
         }
         start::require_unchanged(&self.repository, run, None, None).map_err(|error| {
-            Failure::new(error.exit(), error.to_string())
-                .hint(format!("accept it with: {}", self.continuation(run).continue_run(" --accept-changes")))
+            let accept = self.continuation(run).continue_run(" --accept-changes --yes");
+            let failure = Failure::new(error.exit(), error.to_string());
+            let failure = match error.drift() {
+                Some(drift) => failure.hint(drift.words()),
+                None => failure,
+            };
+            failure.hint(format!("or accept it and its commands, which also continues the run: {accept}"))
         })
+    }
+
+    /// Refuses a branch to land on that does not exist.
+    pub(super) fn require_target(&self, into: &BranchName) -> Result<(), Failure> {
+        match self.repository.find_branch(into)? {
+            Some(_) => Ok(()),
+            None if self.repository.head.branch.as_ref() == Some(into) => {
+                Err(GardenerError::Unborn(into.clone()).into())
+            }
+            None => Err(QueueError::NoTarget(into.clone()).into()),
+        }
     }
 
     /// The settings of a run. Those of the repository are read from the commit that the run accepted, never from a file

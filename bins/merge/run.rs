@@ -80,6 +80,9 @@ struct Wish<'a> {
 /// `merge run`.
 pub(super) fn run(args: &QueueRunArgs, ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open_to_land(&args.landing.scope, ui)?;
+    if let Some(into) = &args.into {
+        site.require_target(into)?;
+    }
     let cancel = watch_signals();
     loop {
         let wish = Wish { tasks: &[], into: args.into.as_ref(), forced: &[] };

@@ -56,7 +56,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         }
         TicketOutcome::NotChosen => format!("{task} is not needed: other tasks have landed instead"),
         TicketOutcome::NoChange => {
-            format!("{task} changes nothing: its target already has its commits, or all its changes")
+            format!("{task} has nothing to land: {} already has its changes", ticket.into)
         }
         TicketOutcome::Conflict { conflicts, escalated } => {
             let asked = if *escalated { PERSON_NEEDED } else { "" };
@@ -185,6 +185,7 @@ pub(super) fn summary(report: &QueueReport) -> String {
                 "escalated" => "in conflict".to_owned(),
                 "red" => "failed a gate".to_owned(),
                 "red-before" => "waiting for a gate that fails on the target too".to_owned(),
+                "no-change" => "unchanged".to_owned(),
                 "broken" => "waiting for a gate that could not run".to_owned(),
                 other => other.replace('-', " "),
             };

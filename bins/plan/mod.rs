@@ -99,7 +99,7 @@ pub struct PlanArgs {
     /// Write the tree to this file, and keep what was added to it by hand
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print only errors and warnings, one per line; exit with 1 if there are errors
+    /// Print errors and warnings instead of the plan; exit with 1 if there are errors
     #[arg(long, conflicts_with_all = ["output", "waves", "format", "tick", "assign_ids"])]
     check: bool,
     /// Treat warnings as errors

@@ -34,7 +34,7 @@ pub(super) fn print(
     if format == Format::Text {
         text::tree(ui, &plan);
         ui.line("");
-        summary.iter().for_each(|line| ui.line(line));
+        summary.iter().for_each(|line| ui.text_line("", line));
         return Ok(Exit::Done);
     }
     ui.out(&rendered(&mut plan, proposal.as_ref(), sources, format)?);

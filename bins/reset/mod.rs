@@ -79,6 +79,9 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     ui.configure(&config);
     let scope = scope::resolve(&repository, args.scope.as_ref())?;
     if repository.find_branch(&scope.branch)?.is_none() {
+        if repository.head.branch.as_ref() == Some(&scope.branch) {
+            return Err(GardenerError::Unborn(scope.branch).into());
+        }
         let words = format!("there is no branch '{}'", scope.branch);
         return Err(Failure::new(Exit::No, words).hint("see the branches with: git branch"));
     }
@@ -203,7 +206,21 @@ fn frozen_plan(repository: &Repository, run: &Run) -> Result<Option<Plan>, Failu
 /// The error for a task without history: it needs no reset, or the name is wrong.
 fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failure, Failure> {
     let scope = scope::option(repository, &run.scope.branch);
-    if frozen_plan(repository, run)?.is_some_and(|plan| plan.find(task).is_some()) {
+    let plan = frozen_plan(repository, run)?;
+    let planned = plan.as_ref().and_then(|plan| plan.find(task).map(|found| (plan, found)));
+    if let Some((plan, phase)) = planned.filter(|(_, found)| !found.is_leaf()) {
+        let begun = plan.leaves_of(&phase.id).filter(|leaf| run.find(&leaf.id).is_some());
+        let begun: Vec<&str> = begun.map(|leaf| leaf.id.as_str()).collect();
+        let failure = Failure::new(Exit::No, format!("'{task}' is a phase, not a task"));
+        return Ok(match begun.is_empty() {
+            true => failure.hint(format!("see its tasks with: git arborist state {task}{scope}")),
+            false => failure.hint(format!(
+                "to reset its tasks that have started: git arborist reset {}{scope}",
+                begun.join(" ")
+            )),
+        });
+    }
+    if planned.is_some() {
         let words = format!("task '{task}' has not started: there is nothing to reset");
         return Ok(
             Failure::new(Exit::No, words).hint(format!("see all tasks with: git arborist state{scope}"))

@@ -62,7 +62,7 @@ fn take_over(
                     taken.iter().filter_map(|name| name.strip_prefix("refs/heads/")).collect();
                 if !branches.is_empty() {
                     let branches = visible(&branches.join(", "));
-                    ui.note(&format!("the steps of these branches were not run here: {branches}"));
+                    ui.note(&format!("these branches came from the remote: {branches}"));
                 }
             }
         }

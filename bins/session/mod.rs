@@ -77,7 +77,7 @@ EXAMPLES
    See what changed between two turns
        git arborist session diff 3f9a 3 7
 
-   Continue a session; your checkout is not touched
+   Continue a session, where it ran
        git arborist session resume 3f9a
 
    Continue an unfinished session in a fresh clone; its branches and records
@@ -101,7 +101,8 @@ EXAMPLES
 
    Record the session of your own program
        id=$(git arborist session start --pipeline mine)
-       git arborist session turn --session \"$id\" --node T001 -m 'Add a schema'
+       git arborist session turn --session \"$id\" --node T001 \\
+           --model opus -m 'Add a schema'
        git arborist session end --session \"$id\"
 
 EXIT STATUS
@@ -135,7 +136,7 @@ enum Verb {
     Which(which::WhichArgs),
     /// Print a whole session, also in the formats of other tools
     Export(export::ExportArgs),
-    /// Continue a session that was paused, crashed or failed, on its own branch in a worktree
+    /// Continue a session that was paused, crashed or failed, where it ran: in your checkout or in its worktree
     Resume(resume::ResumeArgs),
     /// Start a new session from a turn of another one, on its own branch
     Replay(replay::ReplayArgs),

@@ -12,8 +12,9 @@ use super::{StateView, remark, tree};
 use crate::{
     active_work::gerund,
     clock,
-    ui::{Tone, Ui},
+    ui::{Tone, Ui, wrapped},
 };
+use unicode_width::UnicodeWidthStr;
 
 /// How many lines of one part of a failure's output are shown.
 const MOST_LINES: usize = 20;
@@ -34,7 +35,7 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
         ui.paint(Tone::Strong, &name)
     ));
     for (label, value) in facts(view, standing) {
-        ui.line(&format!("  {label:<12} {value}"));
+        ui.text_line(&format!("  {label:<12} "), &value);
     }
     if let Some(task) = standing
         .planned
@@ -85,7 +86,10 @@ fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str
 fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
     if let Some(doing) = view.work.doing(standing) {
         let state = gerund(&doing.step).unwrap_or(standing.state.as_str());
-        return format!("{state}, {}, log {}", remark::busy_words(&doing), tree::one_line(&doing.log));
+        // The log of the agent has its own row.
+        let has_row = view.logs.implement.iter().any(|log| *log == doing.log);
+        let log = if has_row { String::new() } else { format!(", log {}", tree::one_line(&doing.log)) };
+        return format!("{state}, {}{log}", remark::busy_words(&doing));
     }
     if view.work.has(standing) {
         return format!("{}, a run is working on it", standing.state.as_str());
@@ -251,7 +255,9 @@ fn show_words(ui: &mut Ui, event: &Event) {
             ui.line(&ui.paint(Tone::Dim, &format!("          [{hidden} lines are left out]")));
         }
         for line in &lines[hidden..] {
-            ui.line(format!("          > {line}").trim_end());
+            let room = ui.width().map_or(usize::MAX, |width| width.saturating_sub(12).max(20));
+            let lines = if line.width() <= room { vec![(*line).to_owned()] } else { wrapped(line, room) };
+            lines.iter().for_each(|line| ui.line(format!("          > {line}").trim_end()));
         }
     }
 }

@@ -37,6 +37,9 @@ use clap::Parser;
 use self::task_logs::TaskLogs;
 use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, scope, ui::Ui};
 
+/// How many entries of the queue's log are read for tasks that are not queued.
+const LOG_ENTRIES: usize = 1000;
+
 const EXAMPLES: &str = "\
 EXAMPLES
    The state of the run of this branch
@@ -156,6 +159,8 @@ pub(crate) struct StateView<'a> {
     merged_into: Option<BranchName>,
     /// The tickets of tasks that are complete and have not landed, or whose commits are gone.
     tickets: Vec<Ticket>,
+    /// Complete tasks that the user has removed from the queue.
+    dropped: HashSet<TaskId>,
     continuation: Continuation<'a>,
     /// The phase with whose tests the next run starts.
     due_phase: Option<TaskId>,
@@ -233,7 +238,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         _ => None,
     };
     let of = (run, found.plan.as_ref());
-    let LostWork { lost, lost_branches, tickets } =
+    let LostWork { lost, lost_branches, tickets, dropped } =
         LostWork::find(&repository, &settings, of, &mut progress)?;
     let logs = match (&home, options.tasks.as_slice()) {
         (Some(home), [task]) => TaskLogs::find(&repository, &settings, (home, run, task)),
@@ -259,6 +264,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         lost_branches,
         merged_into,
         tickets,
+        dropped,
         continuation: Continuation::of(&repository, run),
         due_phase,
         home,
@@ -283,6 +289,7 @@ struct LostWork {
     lost: HashMap<TaskId, Oid>,
     lost_branches: HashMap<TaskId, LostBranch>,
     tickets: Vec<Ticket>,
+    dropped: HashSet<TaskId>,
 }
 
 impl LostWork {
@@ -317,7 +324,20 @@ impl LostWork {
                 lost.entry(ticket.task.clone()).or_insert(ticket.source);
             }
         }
-        Ok(Self { lost, lost_branches, tickets })
+        let is_unqueued = |standing: &NodeProgress<'_>| {
+            standing.is_apart() && tickets.iter().all(|ticket| ticket.task != *standing.id)
+        };
+        let mut dropped = HashSet::new();
+        if progress.counted().any(is_unqueued) {
+            let mut known = HashSet::new();
+            // Newest first: only the last entry of a task counts.
+            for entry in Store::new(repository).load_logs(&run.scope.branch, LOG_ENTRIES)? {
+                if known.insert(entry.task.clone()) && entry.outcome == "dropped" {
+                    dropped.insert(entry.task);
+                }
+            }
+        }
+        Ok(Self { lost, lost_branches, tickets, dropped })
     }
 }
 
@@ -431,6 +451,11 @@ impl StateView<'_> {
     fn find_lost(&self, standing: &NodeProgress<'_>) -> Option<Oid> {
         let tip = self.lost_branches.get(standing.id).and_then(|lost| lost.tip);
         self.lost.get(standing.id).copied().or(tip).filter(|_| standing.state == State::Pending)
+    }
+
+    /// Whether the user has removed a complete task from the queue, and it was not queued again.
+    fn is_dropped(&self, standing: &NodeProgress<'_>) -> bool {
+        self.find_ticket(standing).is_none() && self.dropped.contains(standing.id)
     }
 
     /// The ticket of a task that is complete and has not landed.

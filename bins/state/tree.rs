@@ -170,9 +170,11 @@ fn summary(view: &StateView<'_>) -> String {
     let running = view.progress.counted().filter(|s| view.work.has(s)).count();
     let paused = view.progress.counted().filter(|s| is_paused(view, s)).count();
     let ready = view.progress.count_ready();
-    let is_apart = |s: &&NodeProgress<'_>| s.is_apart();
+    let (dropped, waiting): (Vec<&NodeProgress<'_>>, Vec<&NodeProgress<'_>>) =
+        view.progress.counted().filter(|s| s.is_apart()).partition(|s| view.is_dropped(s));
     let counts = [
-        (view.progress.counted().filter(is_apart).count(), "waiting to land"),
+        (waiting.len(), "waiting to land"),
+        (dropped.len(), "not landed"),
         (running, "running"),
         (paused, "paused"),
         (view.count(State::Failed), "failed"),

@@ -32,8 +32,8 @@ EXAMPLES
    Give the tools to an agent that you start yourself
        claude mcp add arborist -- git arborist tools
 
-   Two repositories, and a command in one of them
-       git arborist tools --root api=../api --root web=. --command 'api:test=make'
+   The tools of another repository, and a command in it
+       git arborist tools --root api=../api --command 'api:test=make'
 
 TOOLS
    For each repository, by its name

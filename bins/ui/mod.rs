@@ -12,6 +12,7 @@ pub(crate) use table::{Fit, Table, shortened, table};
 
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
+    os::fd::AsFd,
     panic::PanicHookInfo,
 };
 
@@ -152,12 +153,27 @@ impl Ui {
     /// The width of standard output, if it is a terminal.
     #[must_use]
     pub fn width(&self) -> Option<usize> {
-        if !self.is_terminal() {
-            return None;
+        width_of(io::stdout())
+    }
+
+    /// The width of standard error, if it is a terminal.
+    pub(crate) fn err_width(&self) -> Option<usize> {
+        width_of(io::stderr())
+    }
+
+    /// Writes a line of text after some columns to standard output. On a terminal, it is wrapped; a command stays whole,
+    /// because then it can be copied.
+    pub(crate) fn text_line(&mut self, before: &str, text: &str) {
+        let room = self.width().map(|width| width.saturating_sub(before.width()).max(NARROWEST_TEXT));
+        let lines = match room {
+            Some(room) if !text.starts_with("git ") => wrapped(text, room),
+            _ => vec![text.to_owned()],
+        };
+        let indent = " ".repeat(before.width());
+        for (at, line) in lines.iter().enumerate() {
+            let before = if at == 0 { before } else { indent.as_str() };
+            self.line(format!("{before}{line}").trim_end());
         }
-        let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        told.or_else(|| rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col)))
-            .filter(|columns| *columns > 0)
     }
 
     /// Whether the locale supports more than ASCII.
@@ -238,8 +254,14 @@ impl Ui {
         {
             return;
         }
+        let width = self.err_width();
         for line in visible_lines(text).lines() {
-            self.err(&format!("hint: {line}\n"));
+            // Only lists are wrapped: a command must stay whole.
+            let lines = match width.filter(|_| is_list(line)) {
+                Some(width) => wrapped(line, width.saturating_sub(8).max(NARROWEST_TEXT)).join("\nhint:   "),
+                None => line.to_owned(),
+            };
+            self.err(&format!("hint: {lines}\n"));
         }
     }
 
@@ -294,6 +316,32 @@ impl Ui {
     }
 }
 
+/// The narrowest column for texts.
+const NARROWEST_TEXT: usize = 20;
+
+/// The width of a stream, if it is a terminal.
+fn width_of(stream: impl IsTerminal + AsFd) -> Option<usize> {
+    if !stream.is_terminal() {
+        return None;
+    }
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    told.or_else(|| rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col)))
+        .filter(|columns| *columns > 0)
+}
+
+/// Whether a line names several words, such as "known runners: claude, codex".
+fn is_list(line: &str) -> bool {
+    line.split_once(": ")
+        .is_some_and(|(_, list)| list.contains(", ") && list.split(", ").all(|word| !word.contains(' ')))
+}
+
+/// How many columns a text needs, without the codes of its colours.
+fn shown_width(text: &str) -> usize {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().width();
+    first + parts.map(|part| part.split_once('m').map_or(part, |(_, rest)| rest).width()).sum::<usize>()
+}
+
 /// Whether the terminal supports nothing but printing.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term == "dumb")
@@ -333,7 +381,7 @@ pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
             let Some(next) = words.next() else { break };
             word += &format!(" {next}");
         }
-        match lines.last_mut().filter(|line| line.width() + 1 + word.width() <= room) {
+        match lines.last_mut().filter(|line| shown_width(line) + 1 + shown_width(&word) <= room) {
             Some(line) => *line += &format!(" {word}"),
             None => lines.push(word),
         }

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Tone, Ui, cut};
+use super::{Tone, Ui, cut, wrapped};
 
 /// The space between two columns.
 const GAP: usize = 2;
@@ -156,8 +156,10 @@ impl<const N: usize> Layout<'_, N> {
         }
         ui.line(line.trim_end());
         if let Some(below) = cells[self.columns..].iter().find(|cell| !cell.is_empty()) {
-            let below = ui.paint(Tone::Dim, &format!("{}  {below}", self.indent));
-            ui.line(&below);
+            for below in wrapped(below, self.room.saturating_sub(self.indent.len() + 2)) {
+                let below = ui.paint(Tone::Dim, &format!("{}  {below}", self.indent));
+                ui.line(&below);
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, path::Path};
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
+    name::BranchName,
     process::shell_word,
     verify::{Signatures, Verification, VerifyProblem, verify},
 };
@@ -16,6 +17,7 @@ use crate::{
     catalog,
     document::print,
     entry::Outcome,
+    scope,
     ui::{Tone, Ui},
 };
 
@@ -125,6 +127,12 @@ pub fn run(args: VerifyArgs, ui: &mut Ui) -> Outcome {
         print(ui, &found)?;
     } else {
         show(ui, &found);
+        let unrecorded: BTreeSet<&BranchName> =
+            found.not_checked.iter().filter_map(|unchecked| unchecked.unrecorded.as_ref()).collect();
+        for branch in unrecorded {
+            let option = scope::option(&repository, branch);
+            ui.hint(&format!("record them with: git arborist merge run{option}"));
+        }
         if let Some(hint) = hint_to_fetch(&repository, &found)? {
             ui.hint(&hint);
         }

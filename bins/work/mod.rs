@@ -156,7 +156,7 @@ struct CancelArgs {
     /// The engine, as it was given to --on
     #[arg(long, value_name = "ENGINE", required = true)]
     on: String,
-    /// The jobs, as they were printed
+    /// The jobs, as they were printed; those of ssh as HOST/PROCESS
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<String>,
     /// Approve commands and settings in tracked files

@@ -138,13 +138,11 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
     repo.arborist(["gardener", "--jobs", "2"])
         .exits(2)
         .out("parked")
-        .out("next   git stash -u && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
+        .out("next   git add -A && git stash && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
     assert_eq!(repo.read("T001.txt"), "mine\n");
-    repo.arborist(["state", "--exit-code"])
-        .exits(1)
-        .out(" done, ")
-        .out(" parked")
-        .out("  git stash -u && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
+    repo.arborist(["state", "--exit-code"]).exits(1).out(" done, ").out(" parked").out(
+        "  git add -A && git stash && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main",
+    );
     assert_eq!(
         seen(&repo, "T005"),
         "T001.txt T002.txt T003.txt T004.txt",

@@ -138,7 +138,7 @@ fn a_hooks_path_outside_of_the_repository_is_never_written_to() {
     assert_eq!(snapshot(&shared).len(), 0);
     repo.arborist(["hooks", "status"])
         .succeeds()
-        .out("git takes hooks from outside this repository, where nothing is installed");
+        .out("git reads hooks from outside this repository, where nothing is installed");
 
     repo.write_script(
         "../common hooks/commit-msg",

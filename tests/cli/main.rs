@@ -122,6 +122,7 @@ mod plan_order;
 mod plan_readiness;
 mod plan_reading;
 mod plan_statements;
+mod printed_commands;
 mod program_paths;
 mod prompts;
 mod protect;

@@ -1,6 +1,8 @@
 //! Lists with long ids and branch names on a terminal: no line is wider than the terminal, and nothing that is needed is cut
 //! away.
 
+use std::fs;
+
 use arborist_testkit::{Terminal, TestRepo};
 
 use crate::test_workspace::TestWorkspace;
@@ -121,4 +123,30 @@ fn help_is_as_wide_as_the_terminal_also_if_that_does_not_know_its_height() {
     let (_, _, printed) = Terminal::start(command, 70).ends();
     let widest = printed.lines().map(|line| line.trim_end().chars().count()).max();
     assert!(widest.unwrap() <= 70, "{printed}");
+}
+
+#[test]
+fn examples_fit_into_eighty_columns_so_that_they_can_be_copied() {
+    let repo = TestRepo::init();
+    let names = fs::read_dir("docs/man").unwrap().flatten();
+    let names = names.filter_map(|file| Some(file.path().file_stem()?.to_str()?.to_owned()));
+    let examples = |columns: u16, name: &str| -> Vec<String> {
+        let mut shown = lines(&repo, columns, &[name, "-h"]);
+        shown.retain(|line| line.starts_with("       git "));
+        shown
+    };
+    for name in names.filter(|name| name != "arborist") {
+        assert_eq!(examples(80, &name), examples(100, &name), "{name}");
+    }
+}
+
+#[test]
+fn long_reasons_are_wrapped_on_a_terminal_only() {
+    let reason =
+        "this reason is much longer than the eighty columns of a terminal, because it explains all of it";
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", &format!("echo '{reason}' >&2; exit 3"));
+    let shown = lines(&repo, 80, &["gardener", "--max-retries", "2"]);
+    has(&shown, "T001 attempt 1:", &[]);
+    repo.arborist(["state", "T001"]).succeeds().out(reason);
+    lines(&repo, 80, &["state", "T001"]);
 }

@@ -8,13 +8,13 @@ const TWO: &str = "- [ ] T001 one\n- [ ] T002 two\n";
 const ABREAST: &str = "- [ ] T001 [P] one\n- [ ] T002 [P] two\n";
 
 /// The command after `label` in a hint.
-fn hinted(stderr: &str, label: &str) -> String {
+pub(crate) fn hinted(stderr: &str, label: &str) -> String {
     let line = stderr.lines().find_map(|line| line.strip_prefix("hint: ")?.split_once(label));
     line.unwrap_or_else(|| panic!("no '{label}' in {stderr}")).1.to_owned()
 }
 
 /// Runs a command as a shell does.
-fn paste(repo: &TestRepo, command: &str) -> Run {
+pub(crate) fn paste(repo: &TestRepo, command: &str) -> Run {
     Run::of(repo.command("sh", &repo.path("")).args(["-c", command]), b"")
 }
 

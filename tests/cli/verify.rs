@@ -116,8 +116,8 @@ fn a_plain_clone_says_how_to_get_what_it_lacks() {
     let clone = repo.root().join("clone");
     repo.git(["clone", "-q", ".", clone.to_str().unwrap()]).succeeds();
     let run = repo.arborist_in(&clone, ["verify"]).succeeds();
-    let run = run
-        .out("not checked: records: no log of the merge queue in this clone has the landings of T001, T002");
+    let run =
+        run.out("not checked: records: the merge queue's log has no entry for the landings of T001, T002");
     let run = run.out("verified 2 tasks in HEAD, except for 3 checks that could not be made");
     let said = run.stderr();
     let (_, command) = said.trim_end().split_once("get it with: ").unwrap();

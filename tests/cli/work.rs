@@ -296,7 +296,12 @@ fn state_shows_who_works_on_what_and_what_is_left() {
     let claim = &state["claims"][0];
     assert_eq!((&claim["task"], &claim["state"]), (&"T001".into(), &"working".into()), "{json}");
     let name = claim["worker"].as_str().unwrap().to_owned();
-    shared.repo.arborist_in(&shared.clone(1), ["work", "stop", "nobody"]).succeeds();
+    shared
+        .repo
+        .arborist_in(&shared.clone(1), ["work", "stop", "nobody"])
+        .exits(1)
+        .err("has no claim of a worker 'nobody'")
+        .err(&format!("known workers: {name}"));
     shared.repo.arborist_in(&shared.clone(1), ["work", "stop", &name]).succeeds().out(&name);
     let (code, said) = ended(worker);
     assert_ne!(code, Some(0), "{said}");

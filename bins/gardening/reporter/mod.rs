@@ -20,7 +20,7 @@ use crate::{
     clock,
     document::rfc3339,
     entry::Outcome,
-    ui::{Live, Ui},
+    ui::{Live, Ui, wrapped},
 };
 
 /// How a run is reported.
@@ -103,6 +103,16 @@ impl<'u> Reporter<'u> {
         }
     }
 
+    /// A line in several ones, if it is wider than the terminal. Lines with their own breaks and commands stay as they are.
+    fn folded(&self, line: String) -> String {
+        match self.ui.err_width() {
+            Some(width) if !line.contains('\n') && !line.starts_with(' ') && !line.contains(": git ") => {
+                wrapped(&line, width.saturating_sub(2)).join("\n  ")
+            }
+            _ => line,
+        }
+    }
+
     /// Prints an event for a person. The quiet mode prints only failures.
     fn say(&mut self, event: &RunEvent) {
         match &event.kind {
@@ -122,7 +132,7 @@ impl<'u> Reporter<'u> {
                     _ => self.task_lines.line(brush, event),
                 };
                 if let Some(line) = line.filter(|_| self.manner != Manner::Quiet || is_trouble) {
-                    self.ui.err(&format!("{line}\n"));
+                    self.ui.err(&format!("{}\n", self.folded(line)));
                 }
             }
         }

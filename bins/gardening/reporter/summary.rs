@@ -89,7 +89,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
         let (branch, why) = (&account.branch, account.parked_because.as_deref().unwrap_or_default());
         let todo = match command.contains("stash") {
             true => {
-                "stash them (see 'next') and then run 'git stash pop', or commit them and run 'git arborist merge run'"
+                "stash them (see 'next'), then get them back with 'git stash pop', with conflicts where the landing changed the same lines; or commit them and run 'git arborist merge run'"
             }
             false => "see 'next'",
         };

@@ -19,6 +19,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct TaskLines {
     running: BTreeMap<TaskId, RunningTask>,
+    /// The last note about each task.
+    noted: BTreeMap<TaskId, String>,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,10 @@ impl TaskLines {
             (EventKind::Recorded { .. } | EventKind::TurnCommitted { .. } | EventKind::Pushed { .. }, _) => {
                 None
             }
+            (EventKind::Note { words, .. }, Some(task)) => {
+                self.noted.insert(task.clone(), one_line(words.trim()));
+                words::line(brush, event)
+            }
             _ => words::line(brush, event),
         }
     }
@@ -90,7 +96,9 @@ impl TaskLines {
             return format!("{shown}: {}", one_line(why));
         }
         let why = one_line(why);
-        let why = words::without_status(status, &why);
+        // A note has said this already.
+        let noted = self.noted.get(task).and_then(|noted| why.strip_suffix(noted)?.strip_suffix("; "));
+        let why = words::without_status(status, noted.unwrap_or(&why));
         let what = match status {
             // The reason says which program failed.
             Status::ImplementFail | Status::TestFail => {

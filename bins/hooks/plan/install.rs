@@ -109,7 +109,7 @@ fn outside(site: &HookSite) -> Failure {
         });
     Failure::new(
         Exit::Person,
-        format!("git takes hooks from '{dir}'{from}, outside this repository; nothing was written there"),
+        format!("git reads hooks from '{dir}'{from}, outside this repository; nothing was written there"),
     )
     .hint(format!("add this line to '{dir}/{name}' by hand:"))
     .hint(format!("git-arborist-hooks run {name} \"$@\" || exit"))

@@ -69,7 +69,8 @@ impl Commands {
         let mut named: BTreeMap<RepoName, Tools> = BTreeMap::new();
         for CommandArg { repo, tool, command } in commands {
             if !roots.iter().any(|root| root.name == *repo) {
-                let words = format!("the command '{repo}:{tool}' is of a repository that is not named");
+                let words =
+                    format!("--command {repo}:{tool} is for the repository '{repo}', but no --root names it");
                 return Err(Failure::new(Exit::Usage, words).hint(format!("name it with --root {repo}=DIR")));
             }
             let tool_of = Tool { command: command.clone(), origin: Origin::User };

@@ -50,6 +50,14 @@ pub enum AgentError {
         /// The runner.
         runner: String,
     },
+    /// The template is a whole command in one word.
+    #[error("the command of runner '{runner}' is a single word, '{word}'")]
+    OneWord {
+        /// The runner.
+        runner: String,
+        /// As written.
+        word: String,
+    },
     /// There is no such event format.
     #[error("unknown event format '{name}'")]
     UnknownFormat {
@@ -134,7 +142,7 @@ impl Explain for AgentError {
                 name,
                 Preset::names(),
                 &format!(
-                    "known are {}\nto define your own runner, add [runners.<name>] to the configuration",
+                    "known runners: {}\nto define your own runner, add [runners.<name>] to the configuration",
                     Preset::names().collect::<Vec<_>>().join(", ")
                 ),
             )),
@@ -142,7 +150,7 @@ impl Explain for AgentError {
                 let known: Vec<String> =
                     Placeholder::ALL.iter().map(|known| format!("{{{}}}", known.as_str())).collect();
                 let names = Placeholder::ALL.iter().map(|known| known.as_str());
-                Some(proposal(name, names, &format!("known are {}", known.join(", "))))
+                Some(proposal(name, names, &format!("known placeholders: {}", known.join(", "))))
             }
             Self::PromptTemplate { hint, .. } => Some(hint.clone()),
             Self::ModelIsOption { .. } => Some(
@@ -152,9 +160,10 @@ impl Explain for AgentError {
             Self::NoProgram { .. } => {
                 Some("put the program first: command = [\"robot\", \"{prompt}\"]".into())
             }
+            Self::OneWord { runner, word } => Some(separate_words(runner, word)),
             Self::UnknownFormat { name } => {
                 let names = || EventFormat::ALL.iter().map(|format| format.as_str());
-                let all = format!("known are {}", names().collect::<Vec<_>>().join(", "));
+                let all = format!("known formats: {}", names().collect::<Vec<_>>().join(", "));
                 Some(proposal(name, names(), &all))
             }
             Self::Fallback(_) => Some("write it as \"codex\", or as \"claude:haiku\"".into()),

@@ -81,6 +81,9 @@ impl Template {
         let program = program.as_ref();
         let unknown = |name: String| AgentError::UnknownPlaceholder { runner: runner.to_owned(), name };
         let has_gap = Argument::parse(program).map_err(unknown)?.gaps().next().is_some();
+        if has_gap && program.split_whitespace().nth(1).is_some() {
+            return Err(AgentError::OneWord { runner: runner.to_owned(), word: program.to_owned() });
+        }
         if program.is_empty() || has_gap {
             return Err(no_program());
         }

@@ -67,7 +67,7 @@ impl fmt::Display for Active {
             Self::Parked => f.write_str("it is waiting for a checkout of its branch"),
             Self::Branched => f.write_str("the branch of its session still exists"),
             Self::Leaving => f.write_str("the branch of its session must be removed first"),
-            Self::Unfinished(run) => write!(f, "'{run}' may continue it"),
+            Self::Unfinished(run) => write!(f, "the run of '{run}' may continue it"),
             Self::Foreign(why) => f.write_str(why),
         }
     }

@@ -1,13 +1,13 @@
 //! Reads what is at the remote: the target, claims, requests and branches of finished tasks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    ClaimState, CoordinationError, TaskClaim, WorkOptions, WorkRequest,
+    ClaimState, CoordinationError, TaskClaim, WorkOptions, WorkRequest, WorkerName,
     claim::{ClaimRefs, LARGEST},
 };
 use crate::{
-    git::{FetchDepth, Network, RawCommit, Repository},
+    git::{FetchDepth, Network, RawCommit, Repository, shown_url},
     message::visible,
     name::{Oid, TaskId},
 };
@@ -85,6 +85,24 @@ impl RemoteView {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Refuses the name of a worker that has no claim.
+    pub(super) fn require_worker(
+        &self,
+        worker: &WorkerName,
+        options: &WorkOptions,
+    ) -> Result<(), CoordinationError> {
+        let claims = self.tasks.values().chain(&self.lander).filter_map(|found| found.claim.as_ref());
+        let workers: BTreeSet<&WorkerName> = claims.map(|claim| &claim.worker).collect();
+        if workers.contains(worker) {
+            return Ok(());
+        }
+        Err(CoordinationError::NoWorker {
+            remote: shown_url(options.claims_at()),
+            worker: worker.clone(),
+            known: workers.into_iter().map(ToString::to_string).collect(),
+        })
     }
 
     fn of(refs: &ClaimRefs, listed: Vec<(String, Oid)>, known: &mut KnownCommits) -> Self {

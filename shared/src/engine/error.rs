@@ -17,14 +17,16 @@ pub enum EngineError {
     NoCommand { engine: String, key: &'static str },
     #[error("the command '{key}' of engine '{engine}' has the unknown placeholder '{{{name}}}'")]
     Placeholder { engine: String, key: &'static str, name: String },
-    #[error("engine '{0}' needs the names of the places where workers are started")]
+    #[error("engine '{0}' needs the hosts to start workers on")]
     NoPlaces(String),
-    #[error("engine '{0}' takes no names of places")]
+    #[error("engine '{0}' takes no hosts")]
     Places(String),
-    #[error("'{0}' cannot be the name of a place")]
+    #[error("'{0}' cannot be the name of a host")]
     Place(String),
     #[error("'{0}' cannot be the name of a job")]
     Job(String),
+    #[error("job '{job}' names no host")]
+    NoHost { job: String, example: String },
     #[error("the command '{key}' of engine '{engine}' failed: {why}")]
     Failed { engine: String, key: &'static str, why: String },
     #[error("no worker can be started at '{place}': {why}")]
@@ -59,9 +61,12 @@ impl EngineError {
 impl Explain for EngineError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Unknown { .. } | Self::NoPlaces(_) | Self::Places(_) | Self::Place(_) | Self::Job(_) => {
-                Exit::Usage
-            }
+            Self::Unknown { .. }
+            | Self::NoPlaces(_)
+            | Self::Places(_)
+            | Self::Place(_)
+            | Self::Job(_)
+            | Self::NoHost { .. } => Exit::Usage,
             Self::NoCommand { .. } | Self::Placeholder { .. } => Exit::No,
             Self::NewManifest(_) | Self::NoImage(_) | Self::TooMany(_) => Exit::Person,
             Self::Failed { .. } | Self::Unusable { .. } | Self::NotStarted { .. } | Self::Manifest { .. } => {
@@ -80,8 +85,9 @@ impl Explain for EngineError {
             Self::NoCommand { engine, key } => Some(format!("set engines.{engine}.{key}")),
             Self::NoPlaces(engine) => Some(format!("name them: --on {engine}:host1,host2")),
             Self::Places(engine) => Some(format!("use: --on {engine} --workers N")),
+            Self::NoHost { example, .. } => Some(format!("give it as it was printed, such as {example}")),
             Self::Failed { key: "submit", .. } | Self::Unusable { .. } => {
-                Some("no worker was started, and nothing runs on this machine instead".into())
+                Some("no worker was started".into())
             }
             Self::Failed { .. } => None,
             Self::NotStarted { started, .. } if started.is_empty() => Some("no worker was started".into()),

@@ -178,9 +178,22 @@ impl Engine {
         if !started::is_plain_name(job) {
             return Err(EngineError::Job(one_line(job)));
         }
-        let text = started::fill_job(template, job, !self.places.is_empty());
+        let job = self.placed_job(job)?;
+        let text = started::fill_job(template, &job, !self.places.is_empty());
         let text = text.map_err(|error| self.unknown_placeholder("cancel", error))?;
         run_command((&self.name, "cancel"), &text, (b"", PATIENCE), cancel).map(drop)
+    }
+
+    /// A job with its host. A job that names none is at the only host, if there is only one.
+    fn placed_job(&self, job: &str) -> Result<String, EngineError> {
+        match self.places.as_slice() {
+            [] => Ok(job.to_owned()),
+            _ if job.contains('/') => Ok(job.to_owned()),
+            [place] => Ok(format!("{place}/{job}")),
+            [first, ..] => {
+                Err(EngineError::NoHost { job: job.to_owned(), example: format!("{first}/{job}") })
+            }
+        }
     }
 
     fn unknown_placeholder(

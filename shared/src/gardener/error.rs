@@ -72,8 +72,8 @@ pub enum GardenerError {
     BegunBefore { branch: BranchName, path: String, run: Oid, why: String },
     #[error("there is no worktree to work in")]
     NoPlace,
-    #[error("there are uncommitted changes: {files}")]
-    Dirty { files: String, has_done: bool },
+    #[error("there are {}: {files}", if *.is_untracked { "untracked files" } else { "uncommitted changes" })]
+    Dirty { files: String, is_untracked: bool, has_done: bool },
     #[error(
         "'{0}' is an untracked repository in your checkout, and it cannot be saved before agents work there"
     )]
@@ -93,7 +93,9 @@ pub enum GardenerError {
     #[error("task '{task}' is not ready: it waits for {needs}")]
     NotReady { task: TaskId, needs: String, has_failed: bool, options: Box<TypedOptions> },
     #[error("task '{task}' has failed, and its attempts are used up")]
-    NoAttemptLeft { task: TaskId, options: Box<TypedOptions> },
+    NoAttemptLeft { task: TaskId, command: String, options: Box<TypedOptions> },
+    #[error("'{task}' is a phase, not a task")]
+    IsPhase { task: TaskId, options: Box<TypedOptions> },
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
     PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
     /// The difference begins with a line break, and is empty if an empty file was created or deleted.
@@ -109,7 +111,9 @@ pub enum GardenerError {
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}; log: {log}")]
     RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool, is_missing: bool },
-    #[error("the tests fail before '{task}' starts, because of the changes of '{other}': {why}; log: {log}")]
+    #[error(
+        "task '{task}' cannot start: the tests fail because of the changes of '{other}': {why}; log: {log}"
+    )]
     RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
     #[error("the test command changed files or refs of the run before the first task: {why}")]
     MeddlingTests { why: String, log: String },
@@ -179,6 +183,7 @@ impl GardenerError {
         if let Self::NoTask { options, .. }
         | Self::NotReady { options, .. }
         | Self::NoAttemptLeft { options, .. }
+        | Self::IsPhase { options, .. }
         | Self::BegunApart { options, .. }
         | Self::Parked { options, .. } = &mut self
         {
@@ -201,6 +206,15 @@ impl GardenerError {
     pub fn find_blocking(&self) -> Option<TaskId> {
         match self {
             Self::RedLeftovers { other, .. } => Some(other.clone()),
+            _ => None,
+        }
+    }
+
+    /// How a file changed that the run has accepted.
+    #[must_use]
+    pub fn drift(&self) -> Option<&Drift> {
+        match self {
+            Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => drift.as_deref(),
             _ => None,
         }
     }
@@ -239,6 +253,7 @@ impl Explain for GardenerError {
             | Self::NothingSelected { .. }
             | Self::NotReady { .. }
             | Self::NoAttemptLeft { .. }
+            | Self::IsPhase { .. }
             | Self::PhaseFailed(_)
             | Self::RedBaseline { .. }
             | Self::RedLeftovers { .. }
@@ -312,8 +327,14 @@ impl Explain for GardenerError {
             Self::NoTask { options, .. } => {
                 format!("see all tasks with: git arborist state{}", options.tree)
             }
-            Self::NoAttemptLeft { task, options } => {
-                format!("to try it again, run: git arborist garden {task} --retry-failed{}", options.common)
+            Self::NoAttemptLeft { command, options, .. } => {
+                format!("to try it again, run: {command} --retry-failed{}", options.common)
+            }
+            Self::IsPhase { task, options } => {
+                format!(
+                    "to run its tasks: git arborist gardener --only {task}{}{}",
+                    options.common, options.lanes
+                )
             }
             Self::NotReady { has_failed: true, options, .. } => format!(
                 "to try failed tasks again and run all others in order: git arborist gardener --retry-failed{}{}",
@@ -322,8 +343,8 @@ impl Explain for GardenerError {
             Self::NotReady { options, .. } => {
                 format!("to run all tasks in order: git arborist gardener{}{}", options.common, options.lanes)
             }
-            Self::PlanChanged { drift, .. } | Self::ConfigChanged { drift, .. } => {
-                let drift = drift.as_ref().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
+            Self::PlanChanged { .. } | Self::ConfigChanged { .. } => {
+                let drift = self.drift().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
                 format!("{drift}accept the change with --accept-changes, or start a new run with --new-run")
             }
             Self::Forked { task, .. } => format!("to start it over, run: git arborist reset {task}"),
@@ -401,7 +422,9 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
 /// How to start a run with uncommitted changes.
 fn advice_to_commit(has_done: bool) -> String {
     let own = if has_done { "" } else { "\nor give the run its own branch: --session-branch" };
-    format!("commit or stash them, or start anyway with --allow-dirty, which leaves them uncommitted{own}")
+    format!(
+        "commit them, or stash them with: git stash -u\nor start anyway with --allow-dirty, which leaves them uncommitted{own}"
+    )
 }
 
 /// How to start a run beside an untracked repository.

@@ -414,7 +414,10 @@ impl<'a> Gardener<'a> {
             Err(error)
                 if error.concerns_only_the_task() && course.selection.keeps_going == KeepGoing::Yes =>
             {
-                let mut words = format!("{task} stops: {error}");
+                let mut words = match &error {
+                    GardenerError::RedLeftovers { .. } => error.to_string(),
+                    _ => format!("{task} stops: {error}"),
+                };
                 for hint in error.hint().iter().flat_map(|hint| hint.lines()) {
                     words.push_str(&format!("\n  hint: {hint}"));
                 }

@@ -8,6 +8,7 @@ use crate::{
     name::{Oid, SessionId, TaskId, digest},
     plan::Plan,
     record::{Announcement, RunRecorder},
+    safe_files,
     settings::{TRACKED_FILES, read_tracked},
 };
 
@@ -270,6 +271,10 @@ pub struct Drift {
     accepted: Option<Oid>,
     /// The run's last commit that changed it, and that commit's task.
     by: Option<(Oid, Option<TaskId>)>,
+    /// Whether the newest commit has the file.
+    is_tracked: bool,
+    /// Whether the checkout has another version than the newest commit.
+    is_uncommitted: bool,
 }
 
 impl Drift {
@@ -281,7 +286,17 @@ impl Drift {
             Some(tip) => last_change(repository, (start.accepted, tip), path)?,
             None => None,
         };
-        Ok(Some(Self { path: path.to_owned(), accepted, by }))
+        let committed = run.scope.tip.map(|tip| repository.find_path(tip, path)).transpose()?.flatten();
+        let bytes = committed.map(|blob| repository.find_blob(blob)).transpose()?.flatten();
+        let now = repository.worktree.as_ref().and_then(|top| safe_files::read_beneath(top, path).ok());
+        let is_uncommitted = now != bytes;
+        Ok(Some(Self {
+            path: path.to_owned(),
+            accepted,
+            by,
+            is_tracked: committed.is_some(),
+            is_uncommitted,
+        }))
     }
 
     /// Whether a commit of a task in this range has changed the file. Such commits contain only agents' work.
@@ -304,9 +319,11 @@ impl Drift {
     /// Who changed it and how to restore it, one line each.
     #[must_use]
     pub fn words(&self) -> String {
-        let Self { path, accepted, by } = self;
+        let Self { path, accepted, by, is_tracked, is_uncommitted } = self;
         let shown = shown(path);
-        let who = by.as_ref().map(|(commit, task)| {
+        let own = (*is_uncommitted && *is_tracked)
+            .then(|| format!("see your uncommitted changes to {shown} with: git diff HEAD -- {shown}\n"));
+        let who = by.as_ref().filter(|_| !is_uncommitted).map(|(commit, task)| {
             let whose = task.as_ref().map(|task| format!(" of {task}")).unwrap_or_default();
             let commit = commit.short();
             format!("commit {commit}{whose} changed {shown}: git show {commit} -- {shown}\n")
@@ -317,10 +334,10 @@ impl Drift {
                 let accepted = accepted.short();
                 format!("git checkout {accepted} -- {shown} && git commit -m 'Restore {shown}' -- {shown}")
             }
-            (None, None) => format!("rm {shown}"),
-            (None, Some(_)) => format!("git rm {shown} && git commit -m 'as it was' -- {shown}"),
+            (None, _) if !is_tracked => format!("rm {shown}"),
+            (None, _) => format!("git rm -f {shown} && git commit -m 'Remove {shown}' -- {shown}"),
         };
-        format!("{}to restore {shown}, run: {back}", who.unwrap_or_default())
+        format!("{}to restore {shown}, run: {back}", own.or(who).unwrap_or_default())
     }
 }
 

@@ -249,13 +249,15 @@ impl<'a> Target<'a> {
         Ok(self.repository.move_refs(&[park], "arborist: parked")?)
     }
 }
-/// What to do after [`land_after_stash`]. It is a separate command, because it conflicts if the same lines were changed.
-pub const GET_BACK: &str = "then get your changes back with: git stash pop";
+/// What to do after [`land_after_stash`]. It is a separate command, because it fails if it leaves conflicts.
+pub const GET_BACK: &str =
+    "then get your changes back, with conflicts where the landing changed the same lines: git stash pop";
 
-/// The command that lands a parked landing in a checkout with changed files. Untracked files can be in the way too. `at` is
-/// git's option for the folder. The changes are in a stash then; see [`GET_BACK`].
+/// The command that lands a parked landing in a checkout with changed files. Untracked files can be in the way too. They are
+/// added before they are stashed: `git stash pop` merges an added file with the landed one, but refuses an untracked one.
+/// `at` is git's option for the folder. The changes are in a stash then; see [`GET_BACK`].
 #[must_use]
 pub fn land_after_stash(at: &str, branch: &BranchName) -> String {
     let landing = branch.landing_ref();
-    format!("git{at} stash -u && git{at} merge --ff-only --no-overwrite-ignore {landing}")
+    format!("git{at} add -A && git{at} stash && git{at} merge --ff-only --no-overwrite-ignore {landing}")
 }

@@ -19,6 +19,8 @@ pub(super) struct AccountFacts<'a> {
     pub(super) log: &'a RunLog,
     pub(super) plan: &'a Plan,
     pub(super) selection: &'a Selection,
+    /// The command, as it is typed without options.
+    pub(super) typed_command: String,
     /// The options that select tasks, as they are typed.
     pub(super) typed_selection: String,
     pub(super) tip: Oid,
@@ -150,8 +152,8 @@ impl AccountFacts<'_> {
                 format!("git arborist session resume {}", self.opening.session)
             }
             (Some(_), _) => format!("git arborist session resume {} --{again}", self.opening.session),
-            (None, false) => format!("git arborist gardener{options}"),
-            (None, true) => format!("git arborist gardener --retry-failed{options}"),
+            (None, false) => format!("{}{options}", self.typed_command),
+            (None, true) => format!("{} --retry-failed{options}", self.typed_command),
         };
         Some(match &self.summary.blocking {
             Some(task) => format!("git arborist reset --drop {task}{} && {next}", self.scope()),

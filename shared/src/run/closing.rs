@@ -151,6 +151,7 @@ impl OpenRun {
             log,
             plan: &planned.plan,
             selection,
+            typed_command: self.request.typed_command(),
             typed_selection: self.request.typed_selection(),
             tip,
             run: &run,

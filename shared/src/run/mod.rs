@@ -47,7 +47,7 @@ pub use place::bring_file;
 pub use planned::{Planned, find_plan};
 pub use preview::PromptPreview;
 pub use request::{
-    CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, TEST, dollars, find_recorded,
+    CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, SingleTask, TEST, dollars, find_recorded,
     option_approvals, require_given, test_approval,
 };
 pub use session_records::replay_only_error;

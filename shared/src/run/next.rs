@@ -2,7 +2,10 @@
 
 use std::{cell::OnceCell, collections::BTreeSet};
 
-use super::request::{LANES, TEST, option_approvals, test_approval, typed};
+use super::{
+    planned::id_of_words,
+    request::{LANES, TEST, garden_words, option_approvals, test_approval, typed},
+};
 use crate::{
     consent,
     gardener::continue_apart,
@@ -41,7 +44,8 @@ impl<'a> Continuation<'a> {
     /// The command for a task on which no run is working; `None` if nothing is left to do, or it waits for other tasks.
     #[must_use]
     pub fn next(&self, standing: &NodeProgress<'_>, ticket: Option<&Ticket>) -> Option<String> {
-        if !standing.is_leaf() || standing.is_stray {
+        let is_of_words = is_of_words(standing);
+        if !standing.is_leaf() || (standing.is_stray && !is_of_words) {
             return None;
         }
         let task = standing.id;
@@ -53,7 +57,9 @@ impl<'a> Continuation<'a> {
                 Some(command.text(task, &scope))
             }
             State::Failed => Some(self.run_again(standing)),
-            _ if standing.is_ready => Some(self.run_again(standing)),
+            state if standing.is_ready || (is_of_words && !state.is_settled()) => {
+                Some(self.run_again(standing))
+            }
             _ => None,
         }
     }
@@ -68,6 +74,7 @@ impl<'a> Continuation<'a> {
         let retry = if is_interrupted || standing.state == State::Failed { " --retry-failed" } else { "" };
         let is_apart = standing.history.is_some_and(|history| !history.is_landed);
         let command = match is_apart {
+            _ if is_of_words(standing) => garden_words(standing.name),
             true => continue_apart(self.run, task),
             false => format!("git arborist garden {task}"),
         };
@@ -122,4 +129,9 @@ impl<'a> Continuation<'a> {
         });
         Some(asked)
     }
+}
+
+/// Whether the task was given as the text that history has as its name, so that the same text continues it.
+fn is_of_words(standing: &NodeProgress<'_>) -> bool {
+    standing.is_stray && id_of_words(standing.name) == standing.id.as_str()
 }

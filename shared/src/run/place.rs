@@ -84,7 +84,7 @@ impl RunPlace {
         let main = workspace.main();
         let filter = match &plan {
             Some(plan) => SessionFilter::Plan(plan),
-            None if request.is_unplanned => SessionFilter::Unplanned,
+            None if request.is_unplanned() => SessionFilter::Unplanned,
             None => SessionFilter::Any,
         };
         let last = if request.new_run { None } else { main.find_last_session(repository, filter)? };

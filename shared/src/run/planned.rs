@@ -100,7 +100,7 @@ impl Planned {
 
 /// An id from a text. If the id cannot hold the whole text, it ends in a hash, so that different texts have different
 /// ids.
-fn id_of_words(words: &str) -> String {
+pub(super) fn id_of_words(words: &str) -> String {
     const LONGEST: usize = 40;
     let parts = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
     let mut id = parts.collect::<Vec<_>>().join("-").to_lowercase();
@@ -218,7 +218,7 @@ impl OpenRun {
 /// The path of the plan for a new run, from the top of the repository; `None` for a task given as text.
 #[must_use]
 pub fn find_plan(repository: &Repository, request: &RunRequest, settings: &Settings) -> Option<String> {
-    if request.is_unplanned {
+    if request.is_unplanned() {
         return None;
     }
     named_plan(request, settings).or_else(|| usual_plan(repository))

@@ -16,6 +16,7 @@ use crate::{
     failure::{Exit, Failure},
     gardener::{KeepGoing, Selection, TypedOptions},
     git::Repository,
+    name::TaskId,
     pipeline::{Budgets, Flags},
     process::shell_word,
     queue::FanIn,
@@ -48,8 +49,17 @@ pub struct RunRequest {
     pub source: CallSource,
     /// Whether the run works on the user's branch and gives it back at its end.
     pub is_guest: bool,
-    /// Whether the task was given as text on the command line, so that no plan is used.
-    pub is_unplanned: bool,
+    /// The task, if only one is run.
+    pub single: Option<SingleTask>,
+}
+
+/// The task of a command that runs only one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SingleTask {
+    /// A task of the plan.
+    Planned(TaskId),
+    /// A task that was given as text on the command line, so that no plan is used.
+    Words(String),
 }
 
 /// How many tasks are worked on at once, and which of them land.
@@ -242,6 +252,21 @@ impl RunRequest {
         Ok(options)
     }
 
+    /// Whether the task was given as text on the command line.
+    pub(super) fn is_unplanned(&self) -> bool {
+        matches!(self.single, Some(SingleTask::Words(_)))
+    }
+
+    /// The command that was typed, without its options.
+    #[must_use]
+    pub fn typed_command(&self) -> String {
+        match &self.single {
+            None => "git arborist gardener".to_owned(),
+            Some(SingleTask::Planned(task)) => format!("git arborist garden {task}"),
+            Some(SingleTask::Words(words)) => garden_words(words),
+        }
+    }
+
     /// The options that select tasks, for the command line.
     pub(super) fn typed_selection(&self) -> String {
         let only = self.selection.only.iter().map(|task| typed_option("only", task.as_str()));
@@ -354,6 +379,12 @@ pub(super) fn typed(asked: &Asked) -> String {
 /// The options that hold a secret, with a placeholder that the user has to fill in.
 pub(super) fn typed_again(asked: &Asked) -> String {
     asked.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
+}
+
+/// The command that runs a task given as text.
+pub(super) fn garden_words(words: &str) -> String {
+    let between = if words.starts_with('-') { "--message=" } else { "-m " };
+    format!("git arborist garden {between}{}", shell_word(words))
 }
 
 fn typed_option(name: &str, value: &str) -> String {

@@ -228,18 +228,19 @@ impl OpenRun {
         let plan = planned.file.as_ref().map(|file| file.path.as_str());
         // Files that git is told not to look at stay out of commits, and `git status` does not show them either.
         let hidden = self.repository.hidden()?;
-        let uncommitted: Vec<String> = changes
+        let is_ours = |path: &str| Some(path) == plan || TRACKED_FILES.contains(&path);
+        let uncommitted: Vec<&TreeChange> = changes
             .iter()
-            .filter(|change| !hidden.contains(&change.path))
-            .map(TreeChange::shown)
-            .filter(|path| Some(path.as_str()) != plan && !TRACKED_FILES.contains(&path.as_str()))
+            .filter(|change| !hidden.contains(&change.path) && !is_ours(&change.shown()))
             .collect();
         if uncommitted.is_empty() {
             return Ok(());
         }
         // A session branch that starts here would have the tasks that are done here.
         let has_done = run.tasks.iter().any(|task| task.state.state == State::Complete);
-        Err(GardenerError::Dirty { files: uncommitted.join(", "), has_done }.into())
+        let is_untracked = uncommitted.iter().all(|change| change.before.is_none());
+        let files: Vec<String> = uncommitted.iter().map(|change| change.shown()).collect();
+        Err(GardenerError::Dirty { files: files.join(", "), is_untracked, has_done }.into())
     }
 
     /// Ends what a crashed run left running in lanes, and warns about uncommitted changes, which lanes do not see.

@@ -51,12 +51,13 @@ fn describe_files(output: &str, confinement: &Confinement) -> Option<String> {
     let confinement = Some(confinement).filter(|confinement| confinement.is_effective())?;
     let denied = find_denied(output, confinement);
     let paths: Vec<String> = denied.iter().map(|path| path.display().to_string()).collect();
+    let them = if denied.len() == 1 { "it" } else { "them" };
     let allowable = denied.iter().find(|path| !confinement.is_closed(path));
     let advice = match allowable.and_then(|path| path.parent()) {
-        Some(folder) => format!("to allow them, add \"{}\" to sandbox.write", folder.display()),
+        Some(folder) => format!("to allow {them}, add \"{}\" to sandbox.write", folder.display()),
         None if denied.is_empty() => return None,
         None if !denied.iter().any(|path| path.iter().any(|name| name == ".git")) => {
-            "no agent and no test may change them".to_owned()
+            format!("no agent and no test may change {them}")
         }
         None => "git-arborist makes the commits, so agents and tests must not call 'git add' or 'git commit'"
             .to_owned(),
@@ -70,7 +71,7 @@ fn find_denied(output: &str, confinement: &Confinement) -> Vec<PathBuf> {
         let line = line.to_lowercase();
         REFUSALS.iter().any(|refusal| line.contains(refusal))
     };
-    let lines = output.lines().filter(is_refusal);
+    let lines = output.lines().filter(is_refusal).map(without_script);
     let paths = lines.flat_map(find_paths);
     let mut found: Vec<PathBuf> = Vec::new();
     for path in paths.filter(|path| !confinement.allows(path)) {
@@ -79,6 +80,17 @@ fn find_denied(output: &str, confinement: &Confinement) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// A shell's message without its own script and the number of the line in it: "/a/script.sh: line 3: ". The script is
+/// named because it complains, not because it was changed.
+fn without_script(line: &str) -> &str {
+    let rest = line.split_once(": ").and_then(|(_, rest)| {
+        let (number, rest) = rest.split_once(": ")?;
+        let number = number.strip_prefix("line ").unwrap_or(number);
+        (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(rest)
+    });
+    rest.unwrap_or(line)
 }
 
 /// The absolute paths in a line whose folders exist. A path may contain spaces, so the longest such text is taken.
@@ -105,6 +117,8 @@ mod tests {
                       /usr/fine is only mentioned\n\
                       touch: cannot touch /usr/bare: Permission denied\n\
                       touch: cannot touch '/tmp/lane/x': Permission denied\n\
+                      /usr/script.sh: 3: cannot create ../outside: Permission denied\n\
+                      /usr/script.sh: line 4: ../outside: Permission denied\n\
                       touch: cannot touch src/usr/relative: Permission denied\n\
                       touch: cannot touch '/nowhere/at/all': Permission denied\n";
         assert_eq!(

@@ -25,6 +25,7 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
         let at = error.span().map_or(0, |span| span.start);
         let what = find_key_without_value(text, at)
             .or_else(|| find_unquoted_text(text, at, error.message()))
+            .or_else(|| find_duplicate(text, at, error.message()))
             .unwrap_or_else(|| in_plain_words(error.message()));
         SettingsError::Syntax { place: place(at), what }
     })?;
@@ -65,9 +66,26 @@ fn in_plain_words(message: &str) -> String {
 /// That the value of a key is text without quotes. The parser names the grammar rules that it tried.
 fn find_unquoted_text(text: &str, at: usize, message: &str) -> Option<String> {
     let begin = text.get(..at.min(text.len()))?.rfind('\n').map_or(0, |end| end + 1);
-    let (key, _) = text.get(begin..)?.lines().next()?.split_once('=')?;
-    let is_unquoted = message.starts_with("string values must be quoted");
+    let (key, value) = text.get(begin..)?.lines().next()?.split_once('=')?;
+    // A text that begins like a number, such as './test.sh', is taken for one.
+    let is_path = value.trim_start().starts_with(['.', '/', '~', '$']);
+    let is_unquoted = message.starts_with("string values must be quoted") || is_path;
     is_unquoted.then(|| format!("the value of '{}' must be in quotes", key.trim()))
+}
+
+/// That a key is set twice in one table, and where it was set first.
+fn find_duplicate(text: &str, at: usize, message: &str) -> Option<String> {
+    if message != "duplicate key" {
+        return None;
+    }
+    let begin = text.get(..at.min(text.len()))?.rfind('\n').map_or(0, |end| end + 1);
+    let key_of = |line: &str| line.split_once('=').map(|(key, _)| key.trim().to_owned());
+    let key = key_of(text.get(begin..)?.lines().next()?)?;
+    let before: Vec<&str> = text.get(..begin)?.lines().collect();
+    let table = before.iter().rposition(|line| line.trim_start().starts_with('[')).map_or(0, |at| at + 1);
+    let first = before[table..].iter().position(|line| key_of(line).as_deref() == Some(key.as_str()));
+    let first = first.map(|first| format!(" (first on line {})", table + first + 1)).unwrap_or_default();
+    Some(format!("'{key}' is set twice{first}"))
 }
 
 /// That a line ends after its `=`. The parser takes that for a string without quotes.

@@ -40,7 +40,7 @@ pub(super) const LANDING: &[Setting] = &[
         key: "merge.batch",
         variable: Some("ARBORIST_MERGE_BATCH"),
         kind: ValueKind::Size,
-        expected: "a number of tasks, or auto",
+        expected: "1 or more, or auto",
         default: "auto: fewer after failures",
         about: "How many tasks are merged and tested together. If a gate fails for such a batch, the batch is halved until the bad tasks are found.",
     },

@@ -15,7 +15,7 @@ pub enum ValueKind {
     Switch,
     /// A list of texts.
     Words,
-    /// A whole number, or `auto`.
+    /// A whole number of at least 1, or `auto`.
     Size,
     /// One of these words.
     Choice(&'static [&'static str]),

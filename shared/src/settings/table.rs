@@ -269,7 +269,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of characters",
         default: "8000",
-        about: "How much of the diff the reviewer's prompt contains at most, in characters. A longer diff is cut, with the number of changed lines of each file and a command that shows all of it.",
+        about: "The most characters of the diff that the reviewer's prompt contains. A longer diff is cut, with the number of changed lines of each file and a command that shows all of it.",
     },
     Setting {
         key: "redact.files",

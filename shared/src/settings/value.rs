@@ -49,8 +49,8 @@ impl Value {
         matches!(
             (self, kind),
             (Self::Text(_), ValueKind::Text)
-                | (Self::Count(_), ValueKind::Count | ValueKind::Amount | ValueKind::Size)
-                | (Self::Count(1..), ValueKind::Positive)
+                | (Self::Count(_), ValueKind::Count | ValueKind::Amount)
+                | (Self::Count(1..), ValueKind::Positive | ValueKind::Size)
                 | (Self::Amount(_), ValueKind::Amount)
                 | (Self::Switch(_), ValueKind::Switch)
                 | (Self::Words(_), ValueKind::Words)
@@ -62,7 +62,6 @@ impl Value {
         match kind {
             ValueKind::Text => Some(Self::Text(text.to_owned())),
             ValueKind::Count => text.trim().parse().ok().map(Self::Count),
-            ValueKind::Positive => text.trim().parse().ok().filter(|number| *number > 0).map(Self::Count),
             ValueKind::Amount => amount(text).map(Self::Amount),
             ValueKind::Switch => match text.trim().to_ascii_lowercase().as_str() {
                 "true" | "yes" | "on" | "1" => Some(Self::Switch(true)),
@@ -70,7 +69,9 @@ impl Value {
                 _ => None,
             },
             ValueKind::Size if text.trim() == "auto" => Some(Self::Text("auto".into())),
-            ValueKind::Size => text.trim().parse().ok().map(Self::Count),
+            ValueKind::Positive | ValueKind::Size => {
+                text.trim().parse().ok().filter(|number| *number > 0).map(Self::Count)
+            }
             ValueKind::Age => text.parse::<Age>().ok().map(|_| Self::Text(text.to_owned())),
             ValueKind::Words => Some(Self::Words(text.lines().map(str::to_owned).collect())),
             ValueKind::Folders | ValueKind::Pathspecs => {

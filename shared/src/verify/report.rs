@@ -120,6 +120,9 @@ pub struct Unchecked {
     pub reason: String,
     /// The refs that have to be fetched for it, as a pattern; null if that does not help.
     pub refs: Option<String>,
+    /// The branch whose merge queue has to run for it; null if that does not help.
+    #[serde(skip)]
+    pub unrecorded: Option<BranchName>,
 }
 
 /// A commit that was made outside of the run.
@@ -162,7 +165,14 @@ impl Verification {
 
     pub(super) fn unchecked(&mut self, check: VerifyCheck, task: Option<&TaskId>, why: impl AsRef<str>) {
         let reason = plain_text(why.as_ref()).replace('\n', " ");
-        self.not_checked.push(Unchecked { check, task: task.cloned(), reason, refs: None });
+        self.not_checked.push(Unchecked { check, task: task.cloned(), reason, refs: None, unrecorded: None });
+    }
+
+    /// Reports a check whose records are written when the merge queue of this branch next runs.
+    pub(super) fn unrecorded(&mut self, check: VerifyCheck, branch: &BranchName, why: impl AsRef<str>) {
+        self.unchecked(check, None, why);
+        let last = self.not_checked.last_mut();
+        last.into_iter().for_each(|unchecked| unchecked.unrecorded = Some(branch.clone()));
     }
 
     /// Reports a check whose records are not in this clone. They are in refs that begin with `refs`.

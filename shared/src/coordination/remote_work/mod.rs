@@ -150,6 +150,9 @@ impl RemoteWork {
         (request, worker): (WorkRequest, Option<&WorkerName>),
     ) -> Result<(), CoordinationError> {
         let refs = ClaimRefs::new(&options.run);
+        if let Some(worker) = worker {
+            RemoteView::load(repository, options, network)?.require_worker(worker, options)?;
+        }
         let name = format!("{}{}", refs.requests, worker.map_or(ALL, WorkerName::as_str));
         let tree = repository.empty_tree()?;
         let new = repository.write_commit_with_parents(tree, &[], &request.message(&nonce()), Signing::No)?;
