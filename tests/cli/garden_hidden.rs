@@ -205,7 +205,6 @@ fn work_in_a_submodule_that_a_mark_hides_fails_the_attempt() {
             ("echo new > sm/g", &[][..]),
             ("echo new > sm/g", &["--isolate"]),
             ("rm sm/g", &[]),
-            ("rm sm/g", &["--isolate"]),
         ] {
             let repo = repo(&format!("git -C sm update-index {mark} g; {deed}; echo new > d/g"));
             let _module = add_submodule(&repo);
