@@ -164,15 +164,32 @@ impl TaskRun<'_, '_, '_> {
             before.put_back(self.recorder, other_writers, &mark).map_err(PipelineError::Unrestored)?;
         let of = (&self.task.id, attempt);
         let elsewhere = elsewhere.put_back(self.context.other_test_repos(), other_writers, of)?;
-        let trespass = trespass.or(changed).or(joined(&elsewhere));
-        let result = self.judged(result?)?;
-        if trespass.is_none() && self.task.test_commands.is_empty() {
+        let undone: Vec<String> = trespass.into_iter().chain(changed).chain(elsewhere).collect();
+        let undone = joined(&undone);
+        let judged = result.and_then(|result| self.judge_tests(result, (commands, log), undone.is_some()));
+        match judged {
+            // A known failure excuses a failing test, but not a violation.
+            Ok(result) => Ok(result.with_violation(undone)),
+            Err(error) => {
+                let next = Resume { attempt, stage: Stage::Test };
+                self.record_undone(next, &error, undone.as_deref())?;
+                Err(error)
+            }
+        }
+    }
+
+    fn judge_tests(
+        &mut self,
+        result: TestResult,
+        (commands, log): (&[TestCommand], &str),
+        is_violation: bool,
+    ) -> Result<TestResult, PipelineError> {
+        let result = self.judged(result)?;
+        if !is_violation && self.task.test_commands.is_empty() {
             self.require_good_lane(&result)?;
         }
         let tests = (self.task, commands);
-        let result = self.context.require_tests(tests, &mut self.tests_before, result, log)?;
-        // A known failure excuses a failing test, but not a violation.
-        Ok(result.with_violation(trespass))
+        self.context.require_tests(tests, &mut self.tests_before, result, log)
     }
 
     /// The reason of the last failed attempt, in one line.

@@ -179,17 +179,17 @@ impl GitQueue<'_> {
         let (ended, trespass) =
             config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
         pool.remember_kept(&place, &self.options.keep);
+        // Reported now, because the gate may have been interrupted, or may pass on its second run.
+        if let Some(trespass) = &trespass {
+            let words = format!("the gate '{}' does not count: {trespass}", gate.name);
+            (self.on_event)(crate::queue::QueueEvent::Note { words });
+        }
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
         if !ended.ending.is_success()
             && let Some(words) = describe_denials(&ended.words(), confinement.as_ref())
         {
-            (self.on_event)(crate::queue::QueueEvent::Note { words });
-        }
-        // Reported now, because the gate may pass on its second run.
-        if let Some(trespass) = &trespass {
-            let words = format!("the gate '{}' does not count: {trespass}", gate.name);
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         let (answer, why) = match trespass {
