@@ -447,30 +447,33 @@ impl<'a> Gardener<'a> {
     /// Brings finished tasks of other workers here.
     fn adopt(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
         let (Some((coordinator, _)), Some(lanes)) = (self.shared(), self.tools.lanes) else { return Ok(()) };
-        let waiting = self.waiting_elsewhere(course);
-        let tasks: Vec<TaskId> = waiting.iter().map(|(task, _)| task.clone()).collect();
-        if tasks.is_empty() {
+        let mut waiting = self.waiting_elsewhere(course);
+        if waiting.is_empty() {
             return Ok(());
         }
-        coordinator.fetch(&tasks)?;
-        for (task, source) in &waiting {
-            let branch = self.tools.context.identity.run.task_branch(task);
+        coordinator.fetch(&waiting)?;
+        let sources: Vec<Oid> = waiting.iter().map(|(_, source)| *source).collect();
+        let commits = self.repository.find_commits(&sources)?;
+        for ((task, source), commit) in waiting.clone().into_iter().zip(commits) {
+            if commit != Some(source) {
+                self.distrust(course, (&task, source));
+                continue;
+            }
+            let branch = self.tools.context.identity.run.task_branch(&task);
             let old = self.repository.find_branch(&branch)?;
-            if old == Some(*source) {
-                lanes.queue.distrusted.take(task);
-                continue;
-            }
             // A lane of this clone that has the branch checked out keeps its work.
-            if !self.repository.checkouts_of(&branch)?.is_empty() {
+            if old != Some(source) && !self.repository.checkouts_of(&branch)?.is_empty() {
+                waiting.retain(|(kept, _)| *kept != task);
                 continue;
             }
-            let name = branch.to_ref();
-            if let Some(old) = old {
+            if let Some(old) = old.filter(|old| *old != source) {
                 save_branch(self.repository, &branch, old)?;
             }
-            let moved = RefMove { name: &name, new: Some(*source), old };
-            self.repository.move_refs(&[moved], "arborist: finished by another worker")?;
-            lanes.queue.distrusted.take(task);
+            if old != Some(source) {
+                let moved = RefMove { name: &branch.to_ref(), new: Some(source), old };
+                self.repository.move_refs(&[moved], "arborist: finished by another worker")?;
+            }
+            lanes.queue.distrusted.take(&task);
         }
         self.read_again()?;
         for (task, source) in waiting {
@@ -479,9 +482,26 @@ impl<'a> Gardener<'a> {
             let is_there = history.and_then(TaskHistory::last).is_some_and(|event| event.commit == source);
             if is_complete && is_there {
                 course.finished.push(CompletedTask::elsewhere(task, source));
+            } else {
+                self.distrust(course, (&task, source));
             }
         }
         Ok(())
+    }
+
+    /// Names a finished task whose branch is missing or does not complete the task, and does not wait for it to land.
+    fn distrust(&mut self, course: &mut RunProgress<'_, 'a, '_>, (task, source): (&TaskId, Oid)) {
+        let (Some((coordinator, _)), Some(lanes)) = (self.shared(), self.tools.lanes) else { return };
+        coordinator.distrust(task, source);
+        course.shared.outlook.finished.remove(task);
+        course.shared.outlook.taken.insert(task.clone());
+        self.run.forget(task);
+        lanes.queue.distrusted.add(task.clone());
+        let words = format!(
+            "warning: at the remote: the claim on {task} says that it is finished, but {} is missing there or does not complete it; it can be taken over when the claim expires",
+            source.short()
+        );
+        self.note_once(course, words);
     }
 
     /// Whether to wait for other workers although this one has nothing to do.

@@ -89,6 +89,8 @@ struct Known {
     asked: HashMap<String, (Oid, Instant)>,
     /// Claims of workers that are gone, as the engine says.
     gone: HashMap<String, Oid>,
+    /// Claims on finished tasks whose commits cannot land.
+    distrusted: HashMap<String, Oid>,
     /// Requests that were there before this process started, or that it has obeyed.
     obeyed: BTreeSet<Oid>,
     /// The newest record of this worker at the remote.
@@ -251,6 +253,7 @@ impl RemoteWork {
     fn is_taken(&self, known: &Known, found: &RemoteClaim) -> bool {
         let ttl = match &found.claim {
             Some(claim) if claim.state == ClaimState::Free => return false,
+            Some(claim) if known.is_distrusted(found) => claim.time_to_live().min(UNREADABLE_TIME_TO_LIVE),
             Some(claim) if claim.state != ClaimState::Working => return true,
             Some(claim) if claim.place == self.identity.place => return false,
             Some(_) if known.gone.get(&found.name) == Some(&found.commit) => return false,
@@ -454,6 +457,11 @@ impl Renewal {
 }
 
 impl Known {
+    /// Whether it claims that a task is finished, but its commit cannot land.
+    fn is_distrusted(&self, found: &RemoteClaim) -> bool {
+        found.is(ClaimState::Finished) && self.distrusted.get(&found.name) == Some(&found.commit)
+    }
+
     fn renew(&mut self, held: HeldClaim) {
         match held.claim.task.clone() {
             Some(task) => drop(self.held.insert(task, held)),
