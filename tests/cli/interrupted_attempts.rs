@@ -235,10 +235,11 @@ fn everything_that_was_undone_after_a_step_is_named_also_if_it_was_interrupted()
         }
         let options = ["--only", "T1", "--allow-dirty", "--max-retries", "1", "--test-command", &test];
         let run = repo.arborist([&["gardener"], &options[..]].concat());
-        let run = run.exits(if is_stopped { 143 } else { 1 });
+        let said = run.report();
+        run.exits(if is_stopped { 143 } else { 1 });
         let commits = repo.git(["log", "--format=%B"]).answer();
         let state = repo.arborist(["state", "T1"]).succeeds().stdout();
-        for text in [run.report(), commits, state] {
+        for text in [said, commits, state] {
             for name in ["src", "mine.txt", "check.sh"] {
                 assert!(
                     text.contains(name),

@@ -422,9 +422,11 @@ fn a_finished_claim_whose_branch_cannot_land_is_named_and_taken_over_when_it_exp
         if ["unsound", "unrelated"].contains(&case) {
             shared.at_origin(["update-ref", "refs/heads/arborist/task/main/T001", &source]);
         }
-        let ended = shared.work(0, &[]).succeeds().out("2 completed");
+        let ended = shared.work(0, &[]);
+        let said = ended.report();
+        ended.succeeds().out("2 completed");
         let named = "the claim on T001 says that it is finished";
-        assert_eq!(ended.report().matches(named).count(), 1, "{case}: {}", ended.report());
+        assert_eq!(said.matches(named).count(), 1, "{case}: {said}");
         assert_eq!(shared.landings(), ["T001", "T002"], "{case}");
         assert_eq!(shared.places("T001").len(), 1, "{case}");
         assert_eq!(shared.left(), "", "{case}");

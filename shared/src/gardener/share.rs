@@ -496,7 +496,11 @@ impl<'a> Gardener<'a> {
         course.shared.outlook.finished.remove(task);
         course.shared.outlook.taken.insert(task.clone());
         self.run.forget(task);
-        lanes.queue.distrusted.add(task.clone());
+        // Without a branch here, nothing is reset that would make the task trusted again.
+        let branch = self.tools.context.identity.run.task_branch(task);
+        if !matches!(self.repository.find_branch(&branch), Ok(None)) {
+            lanes.queue.distrusted.add(task.clone());
+        }
         let words = format!(
             "warning: at the remote: the claim on {task} says that it is finished, but {} is missing there or does not complete it; it can be taken over when the claim expires",
             source.short()
