@@ -3,7 +3,7 @@
 use arborist_core::{
     agent::limits::Chain,
     failure::Failure,
-    message::plain_text,
+    message::{one_line, plain_text},
     pipeline::{RunOptions, StepRunner},
     plan::Task,
     run::PromptPreview,
@@ -13,10 +13,10 @@ use crate::ui::{Tone, Ui};
 
 /// One task and its steps.
 pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(), Failure> {
-    let title = format!("{} {}", task.id, plain_text(&task.name));
+    let title = format!("{} {}", task.id, one_line(&task.name));
     ui.line(&ui.paint(Tone::Strong, &title));
     let (tests, has_tests) = options.tests_of(task);
-    let commands: Vec<String> = tests.iter().map(|test| plain_text(&test.command)).collect();
+    let commands: Vec<String> = tests.iter().map(|test| one_line(&test.command)).collect();
     let tested = if has_tests { commands.join("; ") } else { "no command".to_owned() };
     let steps = [
         ("implement", people(&options.runners.implementers(task)?)),
@@ -24,7 +24,10 @@ pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(),
         ("review", people(&options.runners.reviewers()?)),
     ];
     if !task.repos.is_empty() {
-        ui.line(&format!("    {:<10} {}", "in", plain_text(&task.repos.join(", "))));
+        ui.line(&format!("    {:<10} {}", "in", one_line(&task.repos.join(", "))));
+    }
+    if !task.allow.is_empty() {
+        ui.line(&format!("    {:<10} {}", "permitted", one_line(&task.allow.join(", "))));
     }
     for (step, by) in steps {
         ui.line(&format!("    {step:<10} {by}"));
@@ -34,9 +37,9 @@ pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(),
 
 /// A phase with whose tests the run starts.
 pub(crate) fn tell_phase(ui: &mut Ui, phase: &Task) {
-    let title = format!("{} {}", phase.id, plain_text(&phase.name));
+    let title = format!("{} {}", phase.id, one_line(&phase.name));
     ui.line(&ui.paint(Tone::Strong, &title));
-    let commands: Vec<String> = phase.own_tests().map(|test| plain_text(&test.command)).collect();
+    let commands: Vec<String> = phase.own_tests().map(|test| one_line(&test.command)).collect();
     ui.line(&format!("    {:<10} {}", "test", commands.join("; ")));
 }
 
@@ -53,7 +56,7 @@ pub(crate) fn tell_prompts(ui: &mut Ui, prompts: &PromptPreview) {
 /// The runners of a step: the first one, and its fallbacks.
 fn people(chain: &Chain<StepRunner>) -> String {
     let named = |step_runner: &StepRunner| match &step_runner.model {
-        Some(model) => format!("{} ({})", step_runner.name, plain_text(model)),
+        Some(model) => format!("{} ({})", step_runner.name, one_line(model)),
         None => step_runner.name.clone(),
     };
     chain.iter().map(named).collect::<Vec<_>>().join(", else ")

@@ -18,7 +18,7 @@ use arborist_core::{
     message::{Step, nearest},
     name::{Attempt, BranchName, TaskId},
     plan::Plan,
-    record::{StepLog, StepStatus},
+    record::{LogLink, StepLog, StepStatus},
     settings::Settings,
 };
 use clap::{Parser, ValueEnum};
@@ -145,14 +145,22 @@ struct LogFolders {
 impl LogFolders {
     fn open(repository: Repository, settings: Settings) -> Result<Self, Failure> {
         let name = settings.text("log-dir").unwrap_or("spec/logs").to_owned();
-        let main = repository.list_worktrees()?.into_iter().next().map(|main| main.path);
-        // The folder may be a link of the user to another disk.
-        let mut paths: Vec<PathBuf> = repository
-            .worktree
-            .iter()
-            .chain(&main)
-            .filter_map(|top| top.join(&name).canonicalize().ok())
-            .collect();
+        let main = repository.list_worktrees()?.into_iter().next();
+        let main = main.map(|main| (main.path, main.head));
+        let own = repository.worktree.clone().zip(Some(repository.find_commit("HEAD")?));
+        let mut paths = Vec::new();
+        for (top, head) in own.into_iter().chain(main) {
+            let link =
+                head.map(|head| LogLink::find_tracked(&repository, (&top, head), &name)).transpose()?;
+            if let Some(LogLink { link, target }) = link.flatten() {
+                let (link, target) = (link.display(), target.display());
+                let what = format!("no log is read from '{target}': '{link}' is a tracked symbolic link");
+                let hint = "name another folder with: git config arborist.log-dir logs";
+                return Err(Failure::new(Exit::No, what).hint(hint));
+            }
+            // The folder may be a link of the user to another disk.
+            paths.extend(top.join(&name).canonicalize().ok());
+        }
         paths.dedup();
         Ok(Self { repository, settings, name, paths })
     }

@@ -58,7 +58,8 @@ pub(super) fn run(ui: &mut Ui, sources: &PlanSources, strictness: Strictness) ->
     for problem in &findings {
         show(ui, problem, if is_error(problem) { Severity::Error } else { Severity::Warning });
     }
-    text::summary(&plan).iter().chain(&text::reds(&plan)).for_each(|line| ui.text_line("", line));
+    let lines = [text::summary(&plan), text::permitted(&plan), text::reds(&plan)].concat();
+    lines.iter().for_each(|line| ui.text_line("", line));
     Ok(if findings.iter().any(is_error) { Exit::No } else { Exit::Done })
 }
 

@@ -32,7 +32,8 @@ pub(super) fn tree(ui: &mut Ui, plan: &Plan) {
 
 fn phase(ui: &Ui, task: &Task) -> String {
     let name = ui.paint(Tone::Strong, &visible(&task.name));
-    format!("{name} {}", ui.paint(Tone::Dim, &format!("({}{})", task.id, waits(task, ", "))))
+    let allowed = visible(&permissions(task));
+    format!("{name}{allowed} {}", ui.paint(Tone::Dim, &format!("({}{})", task.id, waits(task, ", "))))
 }
 
 fn leaf(ui: &Ui, task: &Task) -> String {
@@ -44,7 +45,10 @@ fn leaf(ui: &Ui, task: &Task) -> String {
         Mark::Blocked => ("!", Tone::Bad),
     };
     let parallel = if task.parallel { " [P]" } else { "" };
-    let head = ui.paint(tone, &format!("[{mark}] {}{parallel}{}", task.id, visible(&places(task))));
+    let head = ui.paint(
+        tone,
+        &format!("[{mark}] {}{parallel}{}{}", task.id, visible(&places(task)), visible(&permissions(task))),
+    );
     let waits = match waits(task, "") {
         waits if waits.is_empty() => waits,
         waits => ui.paint(Tone::Dim, &format!("  ({waits})")),
@@ -55,6 +59,17 @@ fn leaf(ui: &Ui, task: &Task) -> String {
 /// The repositories that it works in, where it names any.
 fn places(task: &Task) -> String {
     task.repos.iter().map(|repo| format!(" [repo:{repo}]")).collect()
+}
+
+/// What the plan permits it that other tasks may not do.
+fn permissions(task: &Task) -> String {
+    task.allow.iter().map(|allowed| format!(" [allow:{allowed}]")).collect()
+}
+
+/// The tasks that the plan permits more than others, one line each.
+pub(super) fn permitted(plan: &Plan) -> Vec<String> {
+    let allowed = plan.tasks.iter().filter(|task| !task.allow.is_empty());
+    allowed.map(|task| visible(&format!("permitted for {}:{}", task.id, permissions(task)))).collect()
 }
 
 /// What a task waits for, after `separator`; empty if it waits for nothing.

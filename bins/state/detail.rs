@@ -130,8 +130,10 @@ fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'st
         Some(tree::one_line(section.text.lines().next()?))
     };
     let mut facts = Vec::new();
-    let heading = if last.is_interruption() { INTERRUPTED } else { FAILED };
-    facts.extend(first_line(last, heading).map(|why| ("why", why)));
+    // An interrupted step also names what was undone after it.
+    let interruption = last.is_interruption().then(|| first_line(last, INTERRUPTED)).flatten();
+    let why: Vec<String> = interruption.into_iter().chain(first_line(last, FAILED)).collect();
+    facts.extend((!why.is_empty()).then(|| ("why", why.join("; "))));
     let failed_tests = history.current().iter().rev().find_map(|event| first_line(event, FAILED_TESTS));
     facts.extend(failed_tests.map(|test| ("failed test", test)));
     facts

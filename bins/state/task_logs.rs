@@ -10,7 +10,7 @@ use arborist_core::{
     history::{Event, Run, TaskHistory},
     message::{Key, Status, Step, one_line},
     name::TaskId,
-    record::StepLog,
+    record::{LogLink, StepLog},
     safe_files,
     settings::Settings,
 };
@@ -55,6 +55,11 @@ impl TaskLogs {
         (home, run, task): (&Path, &Run, &TaskId),
     ) -> Self {
         let folder = settings.text("log-dir").unwrap_or("spec/logs");
+        let head = repository.find_commit("HEAD").ok().flatten();
+        let link = head.map(|head| LogLink::find_tracked(repository, (home, head), folder));
+        if !matches!(link, None | Some(Ok(None))) {
+            return Self::default();
+        }
         let Ok(mut logs) =
             home.join(folder).canonicalize().and_then(|folder| StepLog::list(&folder, Some(task)))
         else {

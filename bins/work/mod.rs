@@ -213,12 +213,19 @@ fn ask(request: WorkRequest, args: &RequestArgs, ui: &mut Ui) -> Outcome {
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
     let shared = SharedWork::find(&repository, &settings, &args.remote, clock::now)?;
-    shared.ask(request, args.worker.as_ref())?;
+    let workers = shared.ask(request, args.worker.as_ref())?;
     let whom = args
         .worker
         .as_ref()
         .map_or_else(|| format!("all workers of '{}'", shared.run()), |worker| format!("worker '{worker}'"));
     ui.line(&format!("asked {whom} to {}, through {}", request.as_str(), shared.claims_remote()));
+    if let Some(worker) = args.worker.as_ref().filter(|worker| !workers.contains(worker)) {
+        ui.warn(&format!("no task is claimed by a worker '{worker}'; the request waits for it"));
+        let names: Vec<&str> = workers.iter().map(WorkerName::as_str).collect();
+        if !names.is_empty() {
+            ui.hint(&format!("workers with claims: {}", names.join(", ")));
+        }
+    }
     Ok(Exit::Done)
 }
 

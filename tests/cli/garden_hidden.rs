@@ -201,11 +201,9 @@ fn new_files_of_a_test_in_a_submodule_do_not_fail_it() {
 #[test]
 fn work_in_a_submodule_that_a_mark_hides_fails_the_attempt() {
     for mark in ["--assume-unchanged", "--skip-worktree"] {
-        for (deed, options) in [
-            ("echo new > sm/g", &[][..]),
-            ("echo new > sm/g", &["--isolate"]),
-            ("rm sm/g", &[]),
-        ] {
+        for (deed, options) in
+            [("echo new > sm/g", &[][..]), ("echo new > sm/g", &["--isolate"]), ("rm sm/g", &[])]
+        {
             let repo = repo(&format!("git -C sm update-index {mark} g; {deed}; echo new > d/g"));
             let _module = add_submodule(&repo);
             let run = ["gardener", "--max-retries", "1"];

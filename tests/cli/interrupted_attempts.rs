@@ -206,3 +206,48 @@ fn work_from_before_an_interruption_counts_as_changes_of_the_task() {
         assert_eq!(repo.git(["show", "HEAD:t.txt"]).answer(), "same");
     }
 }
+
+#[test]
+fn everything_that_was_undone_after_a_step_is_named_also_if_it_was_interrupted() {
+    // Three kinds at once: a repository in a folder of the checkout, the user's uncommitted file, and a protected one.
+    let deed = "git init -q src; echo evil > mine.txt; echo weak > check.sh";
+    let stop =
+        "[ ! -e \"$ROOT/stop\" ] || { kill -TERM $PPID; sleep 60; }; [ ! -e \"$ROOT/fail\" ] || exit 1";
+    for (step, is_stopped) in
+        [("implement", true), ("test", true), ("review", true), ("test", false), ("implement", false)]
+    {
+        let hostile = format!("[ ! -e \"$ROOT/hostile-{step}\" ] || {{ {deed}; {stop}; }}");
+        let of = |name: &str| if name == step { hostile.as_str() } else { "true" };
+        let repo = repo(
+            &format!("date +%N > t.txt; {}", of("implement")),
+            &format!("{}; echo APPROVED", of("review")),
+        );
+        repo.write("src/a.txt", "a\n");
+        repo.write("check.sh", "check\n");
+        repo.commit("more files\n");
+        repo.write("mine.txt", "mine\n");
+        repo.git(["config", "arborist.protect", "check.sh"]).succeeds();
+        repo.git(["config", "arborist.steps.review.place", "checkout"]).succeeds();
+        let root = repo.root().display().to_string();
+        let test = format!("ROOT='{root}'; [ -z \"$ARBORIST_TASK\" ] || {{ {}; }}", of("test"));
+        for mark in [format!("hostile-{step}"), if is_stopped { "stop" } else { "fail" }.to_owned()] {
+            std::fs::write(repo.root().join(mark), "").unwrap();
+        }
+        let options = ["--only", "T1", "--allow-dirty", "--max-retries", "1", "--test-command", &test];
+        let run = repo.arborist([&["gardener"], &options[..]].concat());
+        let said = run.report();
+        run.exits(if is_stopped { 143 } else { 1 });
+        let commits = repo.git(["log", "--format=%B"]).answer();
+        let state = repo.arborist(["state", "T1"]).succeeds().stdout();
+        for text in [said, commits, state] {
+            for name in ["src", "mine.txt", "check.sh"] {
+                assert!(
+                    text.contains(name),
+                    "{step}, stopped: {is_stopped}: {name} is not named in:\n{text}"
+                );
+            }
+        }
+        assert_eq!(repo.read("mine.txt") + &repo.read("check.sh"), "mine\ncheck\n");
+        assert!(!repo.path("src/.git").exists(), "{step}");
+    }
+}

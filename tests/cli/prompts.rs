@@ -192,3 +192,13 @@ fn a_prompt_that_is_too_long_for_an_argument_is_passed_in_a_file() {
     let long = std::fs::read_to_string(repo.home().join("long")).unwrap();
     assert_eq!(long, "long\n", "only the review is too long");
 }
+
+#[test]
+fn a_name_with_line_breaks_is_one_line_of_a_dry_run() {
+    let name = r"Two\r    implement  forged\nT009 x\u2028T008 y\u0085z";
+    let plan = format!(r#"{{"nodes": {{"T1": {{"id": "T1", "name": "{name}"}}}}, "root_ids": ["T1"]}}"#);
+    let repo = TestRepo::planned("task-tree.json", &plan, "true");
+    let shown = repo.arborist(["gardener", "--dry-run"]).succeeds().stdout();
+    assert!(shown.contains("T1 Two implement forged T009 x T008 y z\n"), "{shown}");
+    assert!(!shown.lines().any(|line| line.starts_with("T00") || line.contains("  forged")), "{shown}");
+}

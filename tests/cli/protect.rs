@@ -360,3 +360,42 @@ fn files_of_other_repositories_are_protected_too() {
         );
     }
 }
+
+#[test]
+fn permissions_of_a_plan_are_shown_before_they_are_used() {
+    let repo = repo("- [ ] T001 [allow:tests/old.sh] do it\n- [ ] T002 more\n", "true");
+    for args in [&["plan"][..], &["plan", "--check"], &["gardener", "--dry-run"]] {
+        repo.arborist(args).succeeds().shows();
+    }
+}
+
+#[test]
+fn a_permission_of_a_plan_names_paths() {
+    let wide =
+        [":!tests", ":^tests", ":(exclude)tests", "**", "*", ".", ":(glob)**", ":(glob)**/*", ":/", "?*"];
+    for pathspec in wide {
+        let repo = repo(&format!("- [ ] T001 [allow:{pathspec}] do it\n"), "true");
+        repo.git(["config", "arborist.protect", "tests"]).succeeds();
+        let refused = repo.arborist(["gardener"]).exits(1);
+        refused.err(&format!("'{pathspec}' names no path; name the files or folders"));
+        assert_eq!(repo.calls(), 0, "{pathspec}");
+    }
+}
+
+#[test]
+fn permissions_and_commands_that_a_changed_plan_adds_are_named() {
+    let repo = repo("- [ ] T001 do it\n- [ ] T002 more\n", "date +%N > $ARBORIST_TASK.txt");
+    repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    repo.write(
+        "tasks.md",
+        "- [x] T001 do it\n- [ ] T002 [allow:tests/old.sh] more\n- [ ] T003 [allow:fewer-tests] new\n",
+    );
+    repo.arborist(["gardener"]).exits(2).shows();
+    let accepted = repo.arborist(["gardener", "--accept-changes", "--allow-dirty"]);
+    let said = accepted.report();
+    accepted.succeeds();
+    for words in ["the plan adds to T002: [allow:tests/old.sh]", "the plan adds to T003: [allow:fewer-tests]"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}

@@ -134,6 +134,8 @@ fn a_tracked_folder_for_worktrees_has_no_tracked_files_unless_it_is_approved() {
     for (base, is_harmless) in [
         ("src", false),
         ("src/", false),
+        ("./src", false),
+        (".//src/", false),
         ("{repository}", false),
         ("src/trees", true),
         (".arborist/trees", true),

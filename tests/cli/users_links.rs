@@ -132,3 +132,24 @@ fn a_run_works_in_a_checkout_whose_git_directory_is_behind_a_link() {
     repo.arborist(["gardener", "--test-command", "true"]).succeeds().out("1 completed");
     assert!(repo.path(".git").is_symlink());
 }
+
+#[test]
+fn logs_are_not_read_where_a_tracked_link_leads_out_of_the_repository() {
+    for link in ["spec/logs", "spec"] {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
+        let outside = repo.root().join("outside");
+        let logs = if link == "spec" { outside.join("logs") } else { outside.clone() };
+        fs::create_dir_all(&logs).unwrap();
+        fs::write(logs.join("T001_implement_20261118T000000.log"), "SECRET\n").unwrap();
+        fs::create_dir_all(repo.path(link).parent().unwrap()).unwrap();
+        symlink(&outside, repo.path(link)).unwrap();
+        let shown = |args: &[&str]| repo.arborist(args).report();
+        assert!(shown(&["logs", "T001"]).contains("SECRET"), "the user's own link is followed");
+        repo.commit("a link\n");
+        for args in [&["logs"][..], &["logs", "T001"]] {
+            let refused = repo.arborist(args).exits(1).never("SECRET");
+            refused.err(&format!("'{link}' is a tracked symbolic link"));
+        }
+        assert!(!shown(&["state", "T001"]).contains("SECRET"));
+    }
+}

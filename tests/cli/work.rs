@@ -299,9 +299,9 @@ fn state_shows_who_works_on_what_and_what_is_left() {
     shared
         .repo
         .arborist_in(&shared.clone(1), ["work", "stop", "nobody"])
-        .exits(1)
-        .err("has no claim of a worker 'nobody'")
-        .err(&format!("known workers: {name}"));
+        .succeeds()
+        .err("no task is claimed by a worker 'nobody'")
+        .err(&format!("workers with claims: {name}"));
     shared.repo.arborist_in(&shared.clone(1), ["work", "stop", &name]).succeeds().out(&name);
     let (code, said) = ended(worker);
     assert_ne!(code, Some(0), "{said}");
@@ -420,4 +420,39 @@ fn the_records_of_a_worker_are_shown_in_every_clone() {
         shared.repo.arborist_in(&other, ["session", "turns", &session, "--worker", &names]).succeeds();
     turns.out("T001").out("T002");
     shared.repo.arborist_in(&other, ["session", "show", &session, "--worker", "x"]).exits(1).err(&names);
+}
+
+#[test]
+fn a_finished_claim_whose_branch_cannot_land_is_named_and_taken_over_when_it_expires() {
+    // A commit that does not complete the task, one that is missing, one without a branch, and one with other history.
+    for case in ["unsound", "missing", "no-branch", "unrelated"] {
+        let shared = SharedPlan::new(2, 1, WORKER);
+        shared.set_ttl(2);
+        let origin = shared.origin();
+        let commit = |parents: &[&str], message: &str| {
+            let mut command = shared.repo.command("git", &origin);
+            Run::of(command.args(["commit-tree", "main^{tree}"]).args(parents), message.as_bytes()).answer()
+        };
+        let source = match case {
+            "missing" => "1234567890".repeat(4),
+            "unrelated" => commit(&[], "task(main@T001@complete): do it\n"),
+            _ => commit(&["-p", "main"], "task(main@T001@complete): do it\n"),
+        };
+        let claim = format!(
+            r#"{{"worker":"w","host":"h","process":1,"place":"p","nonce":"n","task":"T001","state":"finished","source":"{source}","since":1,"renewed":1,"renewals":1,"ttl":3}}"#
+        );
+        let claim = commit(&[], &format!("claim: T001 by w\n\n{claim}\n"));
+        shared.at_origin(["update-ref", &format!("{CLAIMS}T001"), &claim]);
+        if ["unsound", "unrelated"].contains(&case) {
+            shared.at_origin(["update-ref", "refs/heads/arborist/task/main/T001", &source]);
+        }
+        let ended = shared.work(0, &[]);
+        let said = ended.report();
+        ended.succeeds().out("2 completed");
+        let named = "the claim on T001 says that it is finished";
+        assert_eq!(said.matches(named).count(), 1, "{case}: {said}");
+        assert_eq!(shared.landings(), ["T001", "T002"], "{case}");
+        assert_eq!(shared.places("T001").len(), 1, "{case}");
+        assert_eq!(shared.left(), "", "{case}");
+    }
 }

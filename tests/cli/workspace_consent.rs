@@ -86,3 +86,17 @@ fn a_bare_repository_among_tracked_files_is_not_opened() {
     let run = repo.arborist(["workspace", "status"]);
     assert!(run.code() != 0 && !ran.exists(), "{}", run.report());
 }
+
+#[test]
+fn a_worktree_of_the_plans_repository_is_no_other_repository() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 [repo:twin] a\n", "true");
+    repo.git(["worktree", "add", "-q", "../twin", "-b", "twin"]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.twin.path", "../twin"]).succeeds();
+    for args in [&["gardener"][..], &["gardener", "--dry-run"], &["workspace", "status"]] {
+        let refused = repo.arborist(args).exits(1);
+        refused
+            .err("which is a worktree of 'repo' and not another repository")
+            .err("workspace.repos.twin.path");
+    }
+    assert_eq!(repo.calls(), 0);
+}

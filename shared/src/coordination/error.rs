@@ -1,6 +1,5 @@
 //! Errors of working with others through a remote.
 
-use super::WorkerName;
 use crate::{
     failure::{Exit, Explain},
     git::{GitError, RemoteError},
@@ -23,8 +22,6 @@ pub enum CoordinationError {
     Refused { remote: String, name: String, why: String },
     #[error("'{branch}' has commits that '{remote}' does not have")]
     Ahead { remote: String, branch: BranchName },
-    #[error("'{remote}' has no claim of a worker '{worker}'")]
-    NoWorker { remote: String, worker: WorkerName, known: Vec<String> },
     #[error("'{branch}' at '{remote}' was moved while the run started")]
     MovedAtStart { remote: String, branch: BranchName },
 }
@@ -35,7 +32,6 @@ impl Explain for CoordinationError {
             Self::Git(error) => error.exit(),
             Self::Remote(error) => error.exit(),
             Self::NotAtomic(_) | Self::NoTarget { .. } | Self::Refused { .. } => Exit::Fatal,
-            Self::NoWorker { .. } => Exit::No,
             Self::Ahead { .. } | Self::MovedAtStart { .. } => Exit::Person,
         }
     }
@@ -55,10 +51,6 @@ impl Explain for CoordinationError {
             Self::Ahead { remote, branch } => Some(format!(
                 "look at them: git log {remote}/{branch}..{branch}\nthen push or remove them: git push {remote} {branch}"
             )),
-            Self::NoWorker { known, .. } if known.is_empty() => {
-                Some("no worker has a claim; to reach workers that wait, leave out the name".into())
-            }
-            Self::NoWorker { known, .. } => Some(format!("known workers: {}", known.join(", "))),
             Self::MovedAtStart { remote, branch } => Some(format!(
                 "no task was started; move to the new commits: git fetch {remote} && git reset --keep {remote}/{branch}"
             )),

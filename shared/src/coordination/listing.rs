@@ -7,7 +7,7 @@ use super::{
     claim::{ClaimRefs, LARGEST},
 };
 use crate::{
-    git::{FetchDepth, Network, RawCommit, Repository, shown_url},
+    git::{FetchDepth, Network, RawCommit, Repository},
     message::visible,
     name::{Oid, TaskId},
 };
@@ -87,22 +87,10 @@ impl RemoteView {
         }
     }
 
-    /// Refuses the name of a worker that has no claim.
-    pub(super) fn require_worker(
-        &self,
-        worker: &WorkerName,
-        options: &WorkOptions,
-    ) -> Result<(), CoordinationError> {
+    /// The workers that have a claim.
+    pub(super) fn list_workers(&self) -> BTreeSet<WorkerName> {
         let claims = self.tasks.values().chain(&self.lander).filter_map(|found| found.claim.as_ref());
-        let workers: BTreeSet<&WorkerName> = claims.map(|claim| &claim.worker).collect();
-        if workers.contains(worker) {
-            return Ok(());
-        }
-        Err(CoordinationError::NoWorker {
-            remote: shown_url(options.claims_at()),
-            worker: worker.clone(),
-            known: workers.into_iter().map(ToString::to_string).collect(),
-        })
+        claims.map(|claim| claim.worker.clone()).collect()
     }
 
     fn of(refs: &ClaimRefs, listed: Vec<(String, Oid)>, known: &mut KnownCommits) -> Self {

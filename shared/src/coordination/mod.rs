@@ -99,8 +99,11 @@ pub trait Coordinator: fmt::Debug + Send + Sync {
     ) -> Result<Publication, CoordinationError>;
     /// Gives a task back.
     fn release(&self, task: &TaskId, release: Release) -> Result<(), CoordinationError>;
-    /// Brings the objects of these commits here. They are finished tasks.
-    fn fetch(&self, tasks: &[TaskId]) -> Result<(), CoordinationError>;
+    /// Brings these commits of finished tasks here.
+    fn fetch(&self, tasks: &[(TaskId, Oid)]) -> Result<(), CoordinationError>;
+    /// No longer counts a task as finished, because the commit of its claim cannot land. Until it expires, its claim is
+    /// respected like one that cannot be read.
+    fn distrust(&self, task: &TaskId, source: Oid);
     /// Whether this worker may land now. If so, look again: something may have landed before.
     fn begin_landing(&self) -> Result<bool, CoordinationError>;
     /// Publishes the landing of `tasks`: moves the target from `base` to `tip`.
@@ -138,9 +141,11 @@ impl Coordinator for Alone {
         Ok(())
     }
 
-    fn fetch(&self, _: &[TaskId]) -> Result<(), CoordinationError> {
+    fn fetch(&self, _: &[(TaskId, Oid)]) -> Result<(), CoordinationError> {
         Ok(())
     }
+
+    fn distrust(&self, _: &TaskId, _: Oid) {}
 
     fn begin_landing(&self) -> Result<bool, CoordinationError> {
         Ok(true)

@@ -110,7 +110,8 @@ impl Probe<'_> {
         if let (true, Some((place, before)), Some(OtherWriters::Alone)) = (self.learns, before, company) {
             place.learn_own_writes(&before)?;
         }
-        if matches!(ended.ending, Ending::Cancelled) {
+        // What was undone is reported even if the user has stopped the run.
+        if matches!(ended.ending, Ending::Cancelled) && trespass.is_none() {
             return Err(PipelineError::stopped(self.cancel).into());
         }
         let denials = describe_denials(&ended.words(), confinement.as_ref());
@@ -248,7 +249,11 @@ impl<'a> BaselineGuard<'a> {
                 found.extend(put_back_checkout(self.recorder, &self.mark())?);
             }
         }
-        let baseline = ended?;
+        let baseline = match ended {
+            Err(error) if found.is_empty() => return Err(error),
+            Err(error) => Baseline::Trespass(error.to_string()),
+            Ok(baseline) => baseline,
+        };
         if let Baseline::Trespass(why) = &baseline {
             found.retain(|change| !why.contains(change.as_str()));
             found.insert(0, why.clone());

@@ -1,6 +1,8 @@
 //! Works on a plan together with workers on other machines: follows what they land, claims tasks before they start, and
 //! publishes those that are finished. A run that is alone is granted everything at once.
 
+mod adopt;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
@@ -18,7 +20,7 @@ use crate::{
     event::{EventKind, RunEvent},
     failure::Explain,
     git::{Ref, RefMove, RemoteError},
-    history::{Run, RunScope, State, TaskHistory},
+    history::{Run, RunScope, State},
     name::{Oid, TaskId},
     plan::Task,
     progress::{Boxes, Progress},
@@ -442,46 +444,6 @@ impl<'a> Gardener<'a> {
         let waiting = course.shared.outlook.finished.iter();
         let waiting = waiting.filter(|(task, _)| is_wanted(task) && !is_known(task));
         waiting.map(|(task, source)| (task.clone(), *source)).collect()
-    }
-
-    /// Brings finished tasks of other workers here.
-    fn adopt(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
-        let (Some((coordinator, _)), Some(lanes)) = (self.shared(), self.tools.lanes) else { return Ok(()) };
-        let waiting = self.waiting_elsewhere(course);
-        let tasks: Vec<TaskId> = waiting.iter().map(|(task, _)| task.clone()).collect();
-        if tasks.is_empty() {
-            return Ok(());
-        }
-        coordinator.fetch(&tasks)?;
-        for (task, source) in &waiting {
-            let branch = self.tools.context.identity.run.task_branch(task);
-            let old = self.repository.find_branch(&branch)?;
-            if old == Some(*source) {
-                lanes.queue.distrusted.take(task);
-                continue;
-            }
-            // A lane of this clone that has the branch checked out keeps its work.
-            if !self.repository.checkouts_of(&branch)?.is_empty() {
-                continue;
-            }
-            let name = branch.to_ref();
-            if let Some(old) = old {
-                save_branch(self.repository, &branch, old)?;
-            }
-            let moved = RefMove { name: &name, new: Some(*source), old };
-            self.repository.move_refs(&[moved], "arborist: finished by another worker")?;
-            lanes.queue.distrusted.take(task);
-        }
-        self.read_again()?;
-        for (task, source) in waiting {
-            let history = self.run.find(&task);
-            let is_complete = history.is_some_and(|history| history.state.state == State::Complete);
-            let is_there = history.and_then(TaskHistory::last).is_some_and(|event| event.commit == source);
-            if is_complete && is_there {
-                course.finished.push(CompletedTask::elsewhere(task, source));
-            }
-        }
-        Ok(())
     }
 
     /// Whether to wait for other workers although this one has nothing to do.

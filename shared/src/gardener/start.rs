@@ -4,9 +4,9 @@ use crate::{
     gardener::GardenerError,
     git::{GitError, Repository, TreeChange, changed_lines},
     history::{Run, RunStart},
-    message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers, counted},
+    message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers, counted, one_line},
     name::{Oid, SessionId, TaskId, digest},
-    plan::Plan,
+    plan::{Plan, Task},
     record::{Announcement, RunRecorder},
     safe_files,
     settings::{TRACKED_FILES, read_tracked},
@@ -220,14 +220,42 @@ pub fn difference(before: &Plan, after: &Plan) -> String {
     let mut lines = Vec::new();
     for task in &before.tasks {
         match after.find(&task.id) {
-            None => lines.push(format!("  - {} {}", task.id, task.name)),
-            Some(now) if facts(now) != facts(task) => lines.push(format!("  ~ {} {}", now.id, now.name)),
+            None => lines.push(format!("  - {} {}", task.id, one_line(&task.name))),
+            Some(now) if facts(now) != facts(task) => {
+                lines.push(format!("  ~ {} {}", now.id, one_line(&now.name)));
+                lines.extend(added_powers(Some(task), now).map(|added| format!("      added: {added}")));
+            }
             Some(_) => {}
         }
     }
-    let is_new = |task: &&crate::plan::Task| before.find(&task.id).is_none();
-    lines.extend(after.tasks.iter().filter(is_new).map(|task| format!("  + {} {}", task.id, task.name)));
+    for task in after.tasks.iter().filter(|task| before.find(&task.id).is_none()) {
+        lines.push(format!("  + {} {}", task.id, one_line(&task.name)));
+        lines.extend(added_powers(None, task).map(|added| format!("      added: {added}")));
+    }
     lines.join("\n")
+}
+
+/// The permissions and commands of `after` that `before` does not have, one line each.
+#[must_use]
+pub fn list_added_powers(before: &Plan, after: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for task in &after.tasks {
+        let added = added_powers(before.find(&task.id), task);
+        lines.extend(added.map(|added| format!("the plan adds to {}: {added}", task.id)));
+    }
+    lines
+}
+
+/// The permissions and commands that a task has now and did not have before.
+fn added_powers<'t>(before: Option<&'t Task>, now: &'t Task) -> impl Iterator<Item = String> + 't {
+    let had = move |allowed: &&String| before.is_some_and(|before| before.allow.contains(allowed));
+    let allowed = now.allow.iter().filter(move |allowed| !had(allowed));
+    let commands_of =
+        |task: &'t Task| task.test_commands.iter().map(|test| &test.command).chain(&task.command);
+    let commands = commands_of(now)
+        .filter(move |command| !before.is_some_and(|before| commands_of(before).any(|old| old == *command)));
+    let allowed = allowed.map(|allowed| one_line(&format!("[allow:{allowed}]")));
+    allowed.chain(commands.map(|command| one_line(&format!("the command '{command}'"))))
 }
 
 /// The lines that were removed from a file and added to it, at most [`MOST_LINES`] of them.
@@ -242,7 +270,7 @@ fn file_difference(before: Option<&[u8]>, after: Option<&[u8]>) -> Result<String
 }
 
 /// Everything of a task that counts as a change, in one text. Its checkbox and its line number do not.
-fn facts(task: &crate::plan::Task) -> String {
+fn facts(task: &Task) -> String {
     let tests: Vec<_> =
         task.test_commands.iter().map(|test| (test.kind.as_str(), &test.command, test.timeout)).collect();
     format!(

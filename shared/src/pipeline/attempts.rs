@@ -5,7 +5,7 @@
 
 use crate::{
     event::INTERRUPTED as INTERRUPTED_PREFIX,
-    history::{Event, INTERRUPTED, Interruptions},
+    history::{Event, FAILED, INTERRUPTED, Interruptions},
     message::{Body, Key, Status, plain_text},
     name::{Attempt, TaskId},
     pipeline::{Expense, PipelineError, TaskRun},
@@ -90,6 +90,12 @@ pub fn mark_interrupted(entry: &mut TaskEvent<'_>, why: &str) {
         let _ = entry.trailers.set(Key::Interrupted, "unknown");
     }
     entry.body = Body::new(INTERRUPTED, why).followed_by(std::mem::take(&mut entry.body));
+}
+
+/// An interruption as the reason in an event, with what was undone after it.
+pub(super) fn describe_interruption(why: &str, undone: Option<&str>) -> String {
+    let undone = undone.map(|undone| format!("; {undone}")).unwrap_or_default();
+    format!("{INTERRUPTED_PREFIX}{why}{undone}")
 }
 
 /// The reason as the value of a trailer.
@@ -179,24 +185,39 @@ impl TaskRun<'_, '_, '_> {
             && !self.events[known..].iter().any(Event::is_interruption)
         {
             // The first error is the one to report. If this cannot be recorded either, the step is repeated anyway.
-            let _ = self.record_interruption(next, &error.reason(), Expense::default());
+            let _ = self.record_interruption(next, (&error.reason(), None), Expense::default());
         }
         step
     }
 
-    /// Records that the step was interrupted, without changing files.
+    /// Records that the step was interrupted, without changing files. `undone` says what its child did without
+    /// permission.
     pub(super) fn record_interruption(
         &mut self,
         next: Resume,
-        why: &str,
+        (why, undone): (&str, Option<&str>),
         expense: Expense,
     ) -> Result<(), PipelineError> {
         let mut entry = self.entry(Status::ImplementFail, next.attempt);
+        entry.body = undone.map_or_else(Body::default, |undone| Body::new(FAILED, undone));
         entry.trailers = expense.trailers();
         mark_interrupted(&mut entry, why);
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, Some(&format!("{INTERRUPTED_PREFIX}{why}")), expense);
+        self.recorded(event, Some(&describe_interruption(why, undone)), expense);
         Ok(())
+    }
+
+    /// Records an error that ended a step after its child had run, if something had to be undone after that child.
+    pub(super) fn record_undone(
+        &mut self,
+        next: Resume,
+        error: &PipelineError,
+        undone: Option<&str>,
+    ) -> Result<(), PipelineError> {
+        match undone {
+            Some(_) => self.record_interruption(next, (&error.reason(), undone), Expense::default()),
+            None => Ok(()),
+        }
     }
 
     /// Records that an earlier process ended during a step. An implement step is marked by a ref and was recorded
@@ -213,7 +234,7 @@ impl TaskRun<'_, '_, '_> {
             return Ok(());
         }
         let why = format!("the run ended during the {} step", next.stage.as_str());
-        self.record_interruption(next, &why, Expense::default())
+        self.record_interruption(next, (&why, None), Expense::default())
     }
 
     /// Refuses a task that was interrupted too often in a row, unless the user asked to retry it.

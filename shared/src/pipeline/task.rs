@@ -23,6 +23,7 @@ use crate::{
             guarded::{self, FilesBeforeTest},
             other_repo::TestedFiles,
         },
+        steps::placed_tests::PlacedTest,
     },
     plan::{Task, TestCommand},
     record::{RunRecorder, StepStatus, TaskEvent, Unfinished},
@@ -148,6 +149,7 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<TestResult, PipelineError> {
         self.recorder.unsettle();
         self.context.tidy_other_repos(&self.task.id, attempt)?;
+        let tests = self.place_tests(commands)?;
         let concurrent_children = ConcurrentChildren::count(self.recorder.repository());
         // Looked at first, because the guard uses the same scan.
         let (repository, tree) = (self.recorder.repository(), self.recorder.tree());
@@ -156,7 +158,6 @@ impl TaskRun<'_, '_, '_> {
         let elsewhere = TestedFiles::look(self.context.other_test_repos(), concurrent_children.now())?;
         let config_guard = &self.context.run.config_guard;
         let guarded = guarded::begin(self.recorder, config_guard, self.context.other_test_repos());
-        let tests = self.place_tests(commands)?;
         let result = self.context.test(self.task, &tests, log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
@@ -165,15 +166,32 @@ impl TaskRun<'_, '_, '_> {
             before.put_back(self.recorder, other_writers, &mark).map_err(PipelineError::Unrestored)?;
         let of = (&self.task.id, attempt);
         let elsewhere = elsewhere.put_back(self.context.other_test_repos(), other_writers, of)?;
-        let trespass = trespass.or(changed).or(joined(&elsewhere));
-        let result = self.judged(result?)?;
-        if trespass.is_none() && self.task.test_commands.is_empty() {
+        let undone: Vec<String> = trespass.into_iter().chain(changed).chain(elsewhere).collect();
+        let undone = joined(&undone);
+        let judged = result.and_then(|result| self.judge_tests(result, (&tests, log), undone.is_some()));
+        match judged {
+            // A known failure excuses a failing test, but not a violation.
+            Ok(result) => Ok(result.with_violation(undone)),
+            Err(error) => {
+                let next = Resume { attempt, stage: Stage::Test };
+                self.record_undone(next, &error, undone.as_deref())?;
+                Err(error)
+            }
+        }
+    }
+
+    fn judge_tests(
+        &mut self,
+        result: TestResult,
+        (tests, log): (&[PlacedTest], &str),
+        is_violation: bool,
+    ) -> Result<TestResult, PipelineError> {
+        let result = self.judged(result)?;
+        if !is_violation && self.task.test_commands.is_empty() {
             self.require_good_lane(&result)?;
         }
-        let tests = (self.task, tests.as_slice());
-        let result = self.context.require_tests(tests, &mut self.tests_before, result, log)?;
-        // A known failure excuses a failing test, but not a violation.
-        Ok(result.with_violation(trespass))
+        let tests = (self.task, tests);
+        self.context.require_tests(tests, &mut self.tests_before, result, log)
     }
 
     /// The reason of the last failed attempt, in one line.

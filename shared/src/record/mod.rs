@@ -8,8 +8,8 @@ mod unfinished;
 
 pub use staging::{IndexUpdate, StagedCommit, StepMoves, TurnMark, settle, settle_lane, staging_mark};
 pub use step_log::{
-    CallHeading, StepHeading, StepLog, call_opening, command_heading, create_baseline_log, create_step_log,
-    log_time,
+    CallHeading, LogLink, StepHeading, StepLog, call_opening, command_heading, create_baseline_log,
+    create_step_log, log_time,
 };
 pub use step_status::StepStatus;
 pub use unfinished::{AttemptMark, Unfinished};

@@ -12,9 +12,10 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 use crate::{
     agent::EventFormat,
+    git::{GitError, Repository},
     message::{Step, one_line},
-    name::{Attempt, SessionId, TaskId},
-    safe_files,
+    name::{Attempt, Oid, SessionId, TaskId},
+    safe_files::{self, FileKind},
 };
 
 /// The form of the time in names of files.
@@ -210,6 +211,38 @@ impl StepLog {
             return Some(Self { path, task, step, attempt: None, started: named, session: None });
         };
         Some(Self { path, task, step, attempt: Some(attempt), started, session })
+    }
+}
+
+/// A tracked link in the path of the log folder that leads out of the checkout, or to a git directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLink {
+    /// The link, relative to the top.
+    pub link: PathBuf,
+    /// Where the log folder would be.
+    pub target: PathBuf,
+}
+
+impl LogLink {
+    /// Finds such a link in the checkout `top` of a commit. A link made by the user may lead to another disk; a tracked
+    /// link was chosen by whoever committed it.
+    pub fn find_tracked(
+        repository: &Repository,
+        (top, commit): (&Path, Oid),
+        log_dir: &str,
+    ) -> Result<Option<Self>, GitError> {
+        let folders: Vec<&Path> = Path::new(log_dir.trim_matches('/')).ancestors().collect();
+        let is_link = |folder: &&&Path| safe_files::kind_of(&top.join(folder)) == Some(FileKind::Link);
+        // From the top down: nothing below the first link is tracked here.
+        let Some(link) = folders.iter().rev().find(is_link) else { return Ok(None) };
+        let is_tracked = repository.find_path(commit, &link.to_string_lossy())?.is_some();
+        let target = safe_files::resolved(&top.join(folders[0]));
+        let git_dirs = [&repository.git_dir, &repository.common_dir];
+        let is_in_git_dir = git_dirs.iter().any(|dir| target.starts_with(safe_files::resolved(dir)));
+        if !is_tracked || (target.starts_with(safe_files::resolved(top)) && !is_in_git_dir) {
+            return Ok(None);
+        }
+        Ok(Some(Self { link: link.to_path_buf(), target }))
     }
 }
 

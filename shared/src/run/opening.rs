@@ -251,6 +251,9 @@ impl OpenRun {
             }
             self.tell_of_unread_lines(planned, listener);
         } else if self.request.accept_changes {
+            for words in self.list_added_powers(planned)? {
+                listener.remark(&words);
+            }
             start::write_change(recorder, planned.freeze(true), ("accepted", tests))?;
         } else if planned.is_first_use {
             // Before anything else: once an agent has run, the file may no longer be the user's.

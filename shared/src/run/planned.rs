@@ -181,6 +181,13 @@ impl OpenRun {
         }
     }
 
+    /// The permissions and commands that an accepted plan adds to the frozen one, one line each.
+    pub(super) fn list_added_powers(&self, planned: &Planned) -> Result<Vec<String>, Failure> {
+        let before = planned.frozen.as_ref().map(|frozen| self.frozen(frozen)).transpose()?;
+        let added = before.map(|before| start::list_added_powers(&before, &planned.plan));
+        Ok(added.unwrap_or_default())
+    }
+
     /// Reads the frozen plan. If it cannot be read, the file is no substitute: agents may have edited it.
     fn frozen(&self, frozen: &PlanRef) -> Result<Plan, Failure> {
         let bytes = self.repository.find_blob(frozen.blob)?.ok_or_else(|| {

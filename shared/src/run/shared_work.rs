@@ -1,6 +1,6 @@
 //! Joins the workers that share a plan through a remote.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use super::OpenRun;
 use crate::{
@@ -116,8 +116,12 @@ impl SharedWork {
         }))
     }
 
-    /// Asks workers to stop or to drain: one, or all.
-    pub fn ask(&self, request: WorkRequest, worker: Option<&WorkerName>) -> Result<(), CoordinationError> {
+    /// Asks workers to stop or to drain: one, or all. Returns those that have a claim.
+    pub fn ask(
+        &self,
+        request: WorkRequest,
+        worker: Option<&WorkerName>,
+    ) -> Result<BTreeSet<WorkerName>, CoordinationError> {
         RemoteWork::ask(&self.repository, (&self.options, &self.network), (request, worker))
     }
 

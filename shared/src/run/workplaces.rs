@@ -14,8 +14,8 @@ use crate::{
     message::plain_text,
     pipeline::RunOptions,
     queue::{Queue, QueueEvent, QueueOptions, Target},
-    record::RunRecorder,
-    safe_files::{self, FileKind, InnerPath},
+    record::{LogLink, RunRecorder},
+    safe_files::{self, InnerPath},
     settings::{Settings, TRACKED_FILES},
     worktree::{Pool, WorktreeOptions},
 };
@@ -189,18 +189,12 @@ impl OpenRun {
     /// A link made by the user may lead to another disk. A tracked link was chosen by whoever committed it, so it must
     /// stay in the worktree.
     fn refuse_tracked_link(&self) -> Result<(), Failure> {
-        let top = self.repository.top();
-        let folders: Vec<&Path> = Path::new(self.options.log_dir.trim_matches('/')).ancestors().collect();
-        let is_link = |folder: &&&Path| safe_files::kind_of(&top.join(folder)) == Some(FileKind::Link);
-        // From the top down: nothing below the first link is tracked here.
-        let Some(link) = folders.iter().rev().find(is_link) else { return Ok(()) };
-        let is_tracked = self.repository.find_path(self.head, &link.to_string_lossy())?.is_some();
-        let target = safe_files::resolved(&top.join(folders[0]));
-        let git_dirs = [&self.repository.git_dir, &self.repository.common_dir];
-        let is_in_git_dir = git_dirs.iter().any(|dir| target.starts_with(safe_files::resolved(dir)));
-        if !is_tracked || (target.starts_with(safe_files::resolved(top)) && !is_in_git_dir) {
+        let place = (self.repository.top(), self.head);
+        let Some(LogLink { link, target }) =
+            LogLink::find_tracked(&self.repository, place, &self.options.log_dir)?
+        else {
             return Ok(());
-        }
+        };
         let what = format!(
             "logs would be written to '{}': '{}' is a tracked symbolic link",
             target.display(),

@@ -148,8 +148,10 @@ impl Settings {
             self.found.iter().filter(|found| found.origin == Origin::Repository && is_concerned(&found.key))
         {
             let Value::Text(folder) = &found.value else { continue };
-            let path = folder.trim_end_matches('/');
-            let tracked = commit.map(|commit| repository.find_path(commit, path)).transpose()?.flatten();
+            // git knows the path only without `./` and doubled slashes.
+            let path = folder.trim_end_matches('/').parse::<InnerPath>().map(|path| path.to_string());
+            let path = path.unwrap_or_else(|_| folder.clone());
+            let tracked = commit.map(|commit| repository.find_path(commit, &path)).transpose()?.flatten();
             if tracked.is_some() || folder.contains('{') {
                 self.tracked_folders.insert(folder.clone());
             }

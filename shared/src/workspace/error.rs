@@ -29,6 +29,8 @@ pub enum WorkspaceError {
     Wrong { place: String, key: String, what: String },
     #[error("'{}' and '{}' are the same repository, '{}'", names[0], names[1], path.display())]
     SamePath { names: [RepoName; 2], path: PathBuf },
+    #[error("'{name}' is at '{}', which is a worktree of '{of}' and not another repository", path.display())]
+    OwnWorktree { name: RepoName, of: RepoName, path: PathBuf },
     #[error("the repository '{name}' is not at '{}', and 'workspace.repos.{name}.remote' does not say where to get it", path.display())]
     Missing { name: RepoName, path: PathBuf },
     #[error("the repository '{name}' is not at '{}': it has not been cloned", path.display())]
@@ -78,7 +80,8 @@ impl Explain for WorkspaceError {
             | Self::NowhereToPush { .. }
             | Self::Unknown { .. }
             | Self::Wrong { .. }
-            | Self::SamePath { .. } => Exit::No,
+            | Self::SamePath { .. }
+            | Self::OwnWorktree { .. } => Exit::No,
             _ => Exit::Fatal,
         }
     }
@@ -92,6 +95,9 @@ impl Explain for WorkspaceError {
             Self::Missing { name, .. } => {
                 format!("clone it there, or name its URL as workspace.repos.{name}.remote")
             }
+            Self::OwnWorktree { name, .. } => format!(
+                "name the path of another repository as workspace.repos.{name}.path, or remove the section"
+            ),
             Self::NotCloned { .. } => "clone it with: git arborist workspace sync".into(),
             Self::Dangling { .. } | Self::NoRepository { .. } => "move it away, or name another path".into(),
             Self::Bare { name, path } => format!(

@@ -72,6 +72,7 @@ impl Workspace {
             None => sections.insert(0, RepoSection::unconfigured(&top, free_name(main, &sections))),
         }
         refuse_duplicates(&sections)?;
+        refuse_own_worktrees(main, &sections)?;
         let network = Network { silence: settings.network_silence(), cancel: cancel.clone() };
         Ok(Self { sections, is_configured, network })
     }
@@ -130,6 +131,20 @@ fn refuse_duplicates(sections: &[RepoSection]) -> Result<(), WorkspaceError> {
                 names: [other.name.clone(), section.name.clone()],
                 path: section.path.clone(),
             });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a linked worktree of the plan's own repository: both would have the same branches.
+fn refuse_own_worktrees(main: &Repository, sections: &[RepoSection]) -> Result<(), WorkspaceError> {
+    // Only a linked worktree and a submodule have a file there, so that no other repository needs to be opened.
+    let is_linked = |section: &&RepoSection| section.path.join(".git").is_file();
+    for section in sections[1..].iter().filter(is_linked) {
+        let path = canonical(&section.path);
+        if Repository::open_at(&path).is_ok_and(|other| other.common_dir == main.common_dir) {
+            let (name, of) = (section.name.clone(), sections[0].name.clone());
+            return Err(WorkspaceError::OwnWorktree { name, of, path });
         }
     }
     Ok(())

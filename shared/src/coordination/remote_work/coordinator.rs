@@ -31,7 +31,9 @@ impl Coordinator for RemoteWork {
             let source = found.claim.as_ref().and_then(|claim| claim.source);
             if found.is(ClaimState::Failed) {
                 outlook.failed.insert(task.clone());
-            } else if let (true, Some(source)) = (found.is(ClaimState::Finished), source) {
+            } else if let (true, Some(source)) = (found.is(ClaimState::Finished), source)
+                && !known.is_distrusted(found)
+            {
                 outlook.finished.insert(task.clone(), source);
             } else if !known.held.contains_key(task) && self.is_taken(&known, found) {
                 outlook.taken.insert(task.clone());
@@ -132,14 +134,35 @@ impl Coordinator for RemoteWork {
         self.push(&mut known, &[push], Renewal::Early).map(drop)
     }
 
-    fn fetch(&self, tasks: &[TaskId]) -> Result<(), CoordinationError> {
-        let _known = self.known();
-        let names: Vec<String> = tasks.iter().map(|task| self.refs.branch(task)).collect();
-        if names.is_empty() {
+    fn fetch(&self, tasks: &[(TaskId, Oid)]) -> Result<(), CoordinationError> {
+        let mut known = self.known();
+        let is_there = |(task, source): &&(TaskId, Oid)| known.view.branches.get(task) == Some(source);
+        let names: Vec<String> =
+            tasks.iter().filter(is_there).map(|(task, _)| self.refs.branch(task)).collect();
+        let fetch = |names: &[String]| {
+            let place = (self.options.claims_at(), names);
+            self.repository.fetch_refs(place, FetchDepth::Newer, &self.network)
+        };
+        if names.is_empty() || fetch(&names).is_ok() {
             return Ok(());
         }
-        let place = (self.options.claims_at(), names.as_slice());
-        Ok(self.repository.fetch_refs(place, FetchDepth::Newer, &self.network)?)
+        // One branch that cannot be fetched must not hold up the others.
+        for name in names {
+            if fetch(&[name]).is_err() {
+                // If the remote is out of reach, this fails as well.
+                self.refresh(&mut known)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn distrust(&self, task: &TaskId, source: Oid) {
+        let mut known = self.known();
+        let Some(found) = known.view.tasks.get(task) else { return };
+        if found.claim.as_ref().and_then(|claim| claim.source) == Some(source) {
+            let (name, commit) = (found.name.clone(), found.commit);
+            known.distrusted.insert(name, commit);
+        }
     }
 
     fn begin_landing(&self) -> Result<bool, CoordinationError> {

@@ -89,6 +89,8 @@ struct Known {
     asked: HashMap<String, (Oid, Instant)>,
     /// Claims of workers that are gone, as the engine says.
     gone: HashMap<String, Oid>,
+    /// Claims on finished tasks whose commits cannot land.
+    distrusted: HashMap<String, Oid>,
     /// Requests that were there before this process started, or that it has obeyed.
     obeyed: BTreeSet<Oid>,
     /// The newest record of this worker at the remote.
@@ -143,16 +145,14 @@ impl RemoteWork {
         shown_url(self.options.claims_at())
     }
 
-    /// Asks workers to stop or to drain: one, or all that are at work now.
+    /// Asks workers to stop or to drain: one, or all that are at work now. Returns those that have a claim.
     pub fn ask(
         repository: &Repository,
         (options, network): (&WorkOptions, &Network),
         (request, worker): (WorkRequest, Option<&WorkerName>),
-    ) -> Result<(), CoordinationError> {
+    ) -> Result<BTreeSet<WorkerName>, CoordinationError> {
         let refs = ClaimRefs::new(&options.run);
-        if let Some(worker) = worker {
-            RemoteView::load(repository, options, network)?.require_worker(worker, options)?;
-        }
+        let workers = RemoteView::load(repository, options, network)?.list_workers();
         let name = format!("{}{}", refs.requests, worker.map_or(ALL, WorkerName::as_str));
         let tree = repository.empty_tree()?;
         let new = repository.write_commit_with_parents(tree, &[], &request.message(&nonce()), Signing::No)?;
@@ -162,7 +162,7 @@ impl RemoteWork {
             let push = LeasedPush { name: name.clone(), new: Some(new), old };
             let refused = repository.push_leased((options.claims_at(), &[push]), network);
             if refused.map_err(CoordinationError::of_push)?.is_empty() {
-                return Ok(());
+                return Ok(workers);
             }
         }
         let why = "it keeps changing".to_owned();
@@ -254,6 +254,7 @@ impl RemoteWork {
     fn is_taken(&self, known: &Known, found: &RemoteClaim) -> bool {
         let ttl = match &found.claim {
             Some(claim) if claim.state == ClaimState::Free => return false,
+            Some(claim) if known.is_distrusted(found) => claim.time_to_live().min(UNREADABLE_TIME_TO_LIVE),
             Some(claim) if claim.state != ClaimState::Working => return true,
             Some(claim) if claim.place == self.identity.place => return false,
             Some(_) if known.gone.get(&found.name) == Some(&found.commit) => return false,
@@ -457,6 +458,11 @@ impl Renewal {
 }
 
 impl Known {
+    /// Whether it claims that a task is finished, but its commit cannot land.
+    fn is_distrusted(&self, found: &RemoteClaim) -> bool {
+        found.is(ClaimState::Finished) && self.distrusted.get(&found.name) == Some(&found.commit)
+    }
+
     fn renew(&mut self, held: HeldClaim) {
         match held.claim.task.clone() {
             Some(task) => drop(self.held.insert(task, held)),

@@ -5,7 +5,7 @@
 
 use crate::{
     agent::{CallOutcome, limits::Chain, redact::Redactor},
-    event::{EventKind, INTERRUPTED, StepChanges},
+    event::{EventKind, StepChanges},
     git::{PrivateGit, TreeChange},
     history::{Event, FAILED},
     message::{Body, Status, Step as StepKind, plain_text},
@@ -13,7 +13,7 @@ use crate::{
     pipeline::{
         AgentCall, CallReply, Expense, FileSecrets, FinishedCall, IgnoredFiles, OtherRepo, PipelineError,
         ProtectedChanges, StepRunner, TaskContext, TaskRun,
-        attempts::mark_interrupted,
+        attempts::{describe_interruption, mark_interrupted},
         checkout::{
             guard::joined,
             hook, leftovers,
@@ -169,6 +169,9 @@ impl TaskRun<'_, '_, '_> {
             && work.tip == begun.head
             && beside.iter().all(|(repo_attempt, work)| repo_attempt.is_untouched(work));
         let has_nothing = self.has_changed_nothing(work, &beside);
+        let trespasses =
+            work.trespass.iter().chain(beside.iter().filter_map(|(_, work)| work.trespass.as_ref()));
+        let trespass = joined(&trespasses.cloned().collect::<Vec<String>>());
         let judgement = match &called.result {
             Ok(reply) => {
                 let refusal = self.ask_hooks((&begun, work), &mut beside)?;
@@ -182,13 +185,13 @@ impl TaskRun<'_, '_, '_> {
             }
             Err(error)
                 if is_untouched
-                    && work.trespass.is_none()
+                    && trespass.is_none()
                     && !called.is_worth_counting()
                     && !error.is_interruption() =>
             {
                 None
             }
-            Err(error) => Some(interrupted(error, work.trespass.as_deref())),
+            Err(error) => Some(interrupted(error, trespass.as_deref())),
         };
         let judgement = match judgement {
             // After the hooks, which may change files, too.
@@ -393,7 +396,7 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
 fn interrupted(error: &PipelineError, trespass: Option<&str>) -> Judgement {
     let reason = error.reason();
     let body = trespass.map_or_else(Body::default, |trespass| Body::new(FAILED, trespass));
-    let why = Some(format!("{INTERRUPTED}{reason}"));
+    let why = Some(describe_interruption(&reason, trespass));
     Judgement { status: Status::ImplementFail, body, why, interruption: Some(reason) }
 }
 

@@ -101,6 +101,12 @@ impl Protection {
         let planned = tasks.flat_map(|task| {
             task.allow.iter().map(|pathspec| (format!("[allow:{pathspec}] of task '{}'", task.id), pathspec))
         });
+        let planned: Vec<(String, &String)> = planned.collect();
+        if let Some((place, pathspec)) = planned.iter().find(|(_, pathspec)| names_no_path(pathspec)) {
+            return Some(format!(
+                "{place}: '{pathspec}' names no path; name the files or folders that the task may change"
+            ));
+        }
         let all: Vec<(String, &String)> = configured.chain(given).chain(planned).collect();
         // One git answers for all of them. Only if it refuses, each is tried alone.
         let pathspecs: Vec<&str> = all.iter().map(|(_, pathspec)| pathspec.as_str()).collect();
@@ -189,6 +195,35 @@ fn find_mistake(repository: &Repository, pathspecs: &[&str]) -> Option<String> {
     let empty = repository.empty_tree().ok()?;
     let checked = repository.touches(empty, empty, pathspecs);
     checked.err().map(|_| format!("'{}' is not a pathspec inside the repository", pathspecs.join("', '")))
+}
+
+/// Whether a pathspec matches everything, or everything but something. In a plan, a permission must name what it is for.
+fn names_no_path(pathspec: &str) -> bool {
+    let (magic, path) = match (pathspec.strip_prefix(":("), pathspec.strip_prefix(':')) {
+        (Some(long), _) => long.split_once(')').unwrap_or((long, "")),
+        (None, Some(short)) => {
+            let path = short.trim_start_matches(['!', '^', '/']);
+            (&short[..short.len() - path.len()], path.strip_prefix(':').unwrap_or(path))
+        }
+        (None, None) => ("", pathspec),
+    };
+    let is_negative = magic.contains(['!', '^']) || magic.split(',').any(|word| word == "exclude");
+    let mut literal = String::new();
+    let mut rest = path;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            // A class of characters. The first one in it may be a bracket.
+            '[' => {
+                let inner = rest.trim_start_matches(['!', '^']);
+                let first = inner.chars().next().map_or(0, char::len_utf8);
+                rest = inner[first..].split_once(']').map_or("", |(_, after)| after);
+            }
+            '*' | '?' | '/' | '.' => {}
+            other => literal.push(other),
+        }
+    }
+    is_negative || literal.is_empty()
 }
 
 fn expanded(list: &[String]) -> Vec<String> {

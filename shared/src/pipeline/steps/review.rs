@@ -49,7 +49,8 @@ impl WantedPlace<'_> {
 impl TaskRun<'_, '_, '_> {
     pub(in crate::pipeline) fn review(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let log = self.create_log(StepKind::Review, attempt)?;
-        let called = self.ask_reviewers(attempt, &log)?;
+        let mut undone = None;
+        let called = self.ask_reviewers(attempt, &log, &mut undone)?;
         let (verdict, body, why) = match &called.result {
             Ok(reply) => {
                 let (verdict, words) = verdict_of(reply);
@@ -64,9 +65,9 @@ impl TaskRun<'_, '_, '_> {
             }
             Err(error) => {
                 // There was no decision, so this is no rejection: only the review is repeated.
-                if error.is_interruption() || called.is_worth_counting() {
+                if error.is_interruption() || called.is_worth_counting() || undone.is_some() {
                     let next = Resume { attempt, stage: Stage::Review };
-                    self.record_interruption(next, &error.reason(), called.expense)?;
+                    self.record_interruption(next, (&error.reason(), undone.as_deref()), called.expense)?;
                 }
                 return called.result.map(|_| StepOutcome::Failed);
             }
@@ -77,7 +78,14 @@ impl TaskRun<'_, '_, '_> {
             .map(|_| if verdict == Verdict::Approved { StepOutcome::Passed } else { StepOutcome::Failed })
     }
 
-    fn ask_reviewers(&mut self, attempt: Attempt, log: &str) -> Result<FinishedCall, PipelineError> {
+    /// Calls reviewers until one of them answers. If a call is interrupted, `undone` becomes what
+    /// the reviewer did without permission.
+    fn ask_reviewers(
+        &mut self,
+        attempt: Attempt,
+        log: &str,
+        undone: &mut Option<String>,
+    ) -> Result<FinishedCall, PipelineError> {
         let chain = self.context.run.options.runners.reviewers()?;
         let by = self.context.next_runner_name(&chain);
         self.announce("review", attempt, (&by, log));
@@ -111,7 +119,10 @@ impl TaskRun<'_, '_, '_> {
             let (called, trespass) =
                 self.ask_reviewer(attempt, (&chain, time_left), (&prompt, &file), place.as_ref())?;
             expense.add(called.expense.usage, called.expense.time);
-            let called = self.cut_short(FinishedCall { expense, ..reject_doubtful_answer(called, trespass) });
+            let answer = reject_doubtful_answer(called, trespass.clone());
+            let called = self.cut_short(FinishedCall { expense, ..answer });
+            // An answer contains it already.
+            *undone = trespass.filter(|_| called.result.is_err());
             match &called.result {
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MAX_TRIES => {
                     let words = format!(

@@ -93,9 +93,15 @@ impl TaskContext<'_> {
         let here = before.map(|before| before.put_back(recorder, other_writers, &mark)).transpose();
         let here = here.map_err(PipelineError::Unrestored)?;
         let changed = elsewhere.put_back(self.other_test_repos(), other_writers, (&phase.id, first))?;
-        let trespass = trespass.or(here.flatten()).or(joined(&changed));
-        let result = self.require_tests((phase, &tests), tests_before, result?, log)?;
-        Ok(result.with_violation(trespass))
+        let undone: Vec<String> = trespass.into_iter().chain(here.flatten()).chain(changed).collect();
+        let undone = joined(&undone);
+        let judged = result
+            .and_then(|result| self.require_tests((phase, &tests), tests_before, result, log))
+            .map(|result| result.with_violation(undone.clone()));
+        if let (Err(_), Some(undone)) = (&judged, undone) {
+            self.emit(&phase.id, EventKind::failure(format!("{}: {undone}", phase.id)));
+        }
+        judged
     }
 
     /// Runs tests for a task. The log gets a heading for each of them, and all of its output.

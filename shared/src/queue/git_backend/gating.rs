@@ -179,6 +179,11 @@ impl GitQueue<'_> {
         let (ended, trespass) =
             config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
         pool.remember_kept(&place, &self.options.keep);
+        // Reported now, because the gate may have been interrupted, or may pass on its second run.
+        if let Some(trespass) = &trespass {
+            let words = format!("the gate '{}' does not count: {trespass}", gate.name);
+            (self.on_event)(crate::queue::QueueEvent::Note { words });
+        }
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
@@ -189,11 +194,6 @@ impl GitQueue<'_> {
         }
         if let Some(error) = &ended.log_error {
             let words = format!("the log of the gate '{}' is incomplete: {error}", gate.name);
-            (self.on_event)(crate::queue::QueueEvent::Note { words });
-        }
-        // Reported now, because the gate may pass on its second run.
-        if let Some(trespass) = &trespass {
-            let words = format!("the gate '{}' does not count: {trespass}", gate.name);
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         let (answer, why) = match trespass {

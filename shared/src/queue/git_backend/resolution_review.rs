@@ -80,12 +80,11 @@ impl GitQueue<'_> {
         }
         trespasses.extend(self.restore_refs(ticket, &guarded)?);
         let name = &resolver.reviewer.name;
-        Ok(match reply {
-            Err(error) => return Err(error),
-            Ok(_) if !trespasses.is_empty() => {
+        Ok(match self.reply_or_note(reply, (name, &trespasses))? {
+            _ if !trespasses.is_empty() => {
                 Err(format!("the reviewer {name} did more than read: {}", trespasses.join("; ")))
             }
-            Ok(reply) => judge(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
+            reply => judge(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
         })
     }
 

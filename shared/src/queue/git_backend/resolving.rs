@@ -198,12 +198,26 @@ impl GitQueue<'_> {
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
             self.save(ticket, own)?;
         }
-        Ok(match reply?.outcome {
+        let reply = self.reply_or_note(reply, (&resolver.step_runner.name, &trespasses))?;
+        Ok(match reply.outcome {
             _ if !trespasses.is_empty() => Err(trespasses.join("; ")),
             Reply::Success { .. } => Ok(()),
             Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.step_runner.name)),
             Reply::Limited { .. } => Err(format!("{} is at its limit", resolver.step_runner.name)),
         })
+    }
+
+    /// Returns the reply. If there is none, a note names what the agent did without permission.
+    pub(super) fn reply_or_note(
+        &mut self,
+        reply: Result<CallReply, QueueError>,
+        (runner, trespasses): (&str, &[String]),
+    ) -> Result<CallReply, QueueError> {
+        if reply.is_err() && !trespasses.is_empty() {
+            let words = format!("{runner} was interrupted: {}", trespasses.join("; "));
+            (self.on_event)(crate::queue::QueueEvent::Note { words });
+        }
+        reply
     }
 
     /// Calls an agent for a conflict: the resolver or the reviewer.
