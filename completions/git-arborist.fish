@@ -381,6 +381,7 @@ complete -c git-arborist -n '__git_arborist_in worktree restore' -s h -l help -d
 # worktree sync
 complete -c git-arborist -n '__git_arborist_in worktree sync' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -l offline -d 'Do not fetch from the remote of the run\'s branch'
+complete -c git-arborist -n '__git_arborist_in worktree sync' -l now -d 'Sync even if the last sync was less than worktree.sync-cooldown seconds ago'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -s h -l help -d 'Show what it does and takes'
 

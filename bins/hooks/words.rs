@@ -131,7 +131,7 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
             HookState::Missing => format!(": git arborist hooks install --agent {agent}"),
             _ => String::new(),
         };
-        ui.line(&format!("hooks of {agent}  {}{place}{how}", ui.paint(tone, word)));
+        ui.line(&format!("  {agent:<11}  {}{place}{how}", ui.paint(tone, word)));
         note.iter().for_each(|note| ui.line(&format!("{:15}{}", "", shown(note))));
     }
 }

@@ -118,7 +118,7 @@ fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
     repo.arborist(["state"]).succeeds().out("1 running").out(&format!("process {pid}"));
     repo.arborist(["state"]).succeeds().out("implementing").out("attempt 1, robot, started ");
     let detail = repo.arborist(["state", "T1"]).succeeds();
-    detail.out("implementing, attempt 1, robot, started ").out("log spec/logs/T1_implement_");
+    detail.out("implementing, attempt 1, robot, started ").out("spec/logs/T1_implement_");
     repo.arborist(["state", "--ready"]).succeeds().out("nothing is ready");
     let document =
         serde_json::from_str::<serde_json::Value>(&repo.arborist(["state", "--json"]).answer()).unwrap();

@@ -152,7 +152,7 @@ fn a_squash_merge_that_was_reverted_is_not_landed_again() {
     is_reverted(&repo, &format!("{} merged it, and {} took it back", &squash[..10], &revert[..10]));
     assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), tip, "nothing landed");
     repo.git(["revert", "--no-edit", &revert]).succeeds();
-    repo.merge(&["T1"]).succeeds().out("1 no change (T1)");
+    repo.merge(&["T1"]).succeeds().out("1 unchanged (T1)");
     assert_eq!(repo.read("T1.txt").trim(), "T1");
 }
 

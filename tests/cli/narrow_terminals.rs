@@ -145,8 +145,12 @@ fn long_reasons_are_wrapped_on_a_terminal_only() {
     let reason =
         "this reason is much longer than the eighty columns of a terminal, because it explains all of it";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", &format!("echo '{reason}' >&2; exit 3"));
-    let shown = lines(&repo, 80, &["gardener", "--max-retries", "2"]);
-    has(&shown, "T001 attempt 1:", &[]);
+    let mut command = repo.command("git", &repo.path(""));
+    command.args(["arborist", "gardener", "--max-retries", "2"]);
+    let (_, _, printed) = Terminal::start(command, 80).ends();
+    assert!(
+        printed.contains("T001 attempt 1: the agent exited with code 3: this reason is much longer than\r\n")
+    );
     repo.arborist(["state", "T001"]).succeeds().out(reason);
     lines(&repo, 80, &["state", "T001"]);
 }

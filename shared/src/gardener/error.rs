@@ -298,9 +298,7 @@ impl Explain for GardenerError {
             Self::Queue(error) => return error.hint(),
             Self::Session(error) => return error.hint(),
             Self::Coordination(error) => return error.hint(),
-            Self::Locked { source, .. } => {
-                return source.advice_to_stop();
-            }
+            Self::Locked { source, .. } => return source.advice_to_stop(),
             Self::Detached => {
                 "create a branch: git switch -c <branch>\nor give the run its own branch: --session-branch"
                     .into()
@@ -330,12 +328,10 @@ impl Explain for GardenerError {
             Self::NoAttemptLeft { command, options, .. } => {
                 format!("to try it again, run: {command} --retry-failed{}", options.common)
             }
-            Self::IsPhase { task, options } => {
-                format!(
-                    "to run its tasks: git arborist gardener --only {task}{}{}",
-                    options.common, options.lanes
-                )
-            }
+            Self::IsPhase { task, options } => format!(
+                "to run its tasks: git arborist gardener --only {task}{}{}",
+                options.common, options.lanes
+            ),
             Self::NotReady { has_failed: true, options, .. } => format!(
                 "to try failed tasks again and run all others in order: git arborist gardener --retry-failed{}{}",
                 options.common, options.lanes

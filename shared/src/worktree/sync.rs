@@ -56,7 +56,7 @@ impl Pool {
             return Ok(Synced::Current);
         }
         if let Some(SyncCooldown { span, now }) = cooldown
-            && let Some(last) = self.find_last_sync(&branch, tip)?
+            && let Some(last) = self.find_last_sync(&branch, tip)
             && u64::try_from(now - last).is_ok_and(|passed| passed < span.as_secs())
         {
             return Ok(Synced::TooSoon(last));
@@ -78,18 +78,20 @@ impl Pool {
     }
 
     /// When the run's branch was last merged into a task's branch, in seconds since 1970.
-    fn find_last_sync(&self, branch: &BranchName, tip: Oid) -> Result<Option<i64>, WorktreeError> {
+    fn find_last_sync(&self, branch: &BranchName, tip: Oid) -> Option<i64> {
         let message = self.sync_message(branch);
         let mut next = Some(tip);
         for _ in 0..MAX_COMMITS {
             let Some(commit) = next else { break };
-            let Some(commit) = self.repository.load_commits(&[commit])?.pop() else { break };
+            // The history of a shallow clone ends with parents that are not there.
+            let Ok(mut found) = self.repository.load_commits(&[commit]) else { break };
+            let Some(commit) = found.pop() else { break };
             if commit.message() == message.as_bytes() {
-                return Ok(commit.committed().map(|(time, _)| time));
+                return commit.committed().map(|(time, _)| time);
             }
             next = commit.parents().next();
         }
-        Ok(None)
+        None
     }
 
     fn sync_message(&self, branch: &BranchName) -> String {
