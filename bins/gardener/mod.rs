@@ -90,9 +90,9 @@ WHAT AGENTS ARE TOLD
    replace the built-in prompts once you have approved them; see prompts.* in
    git-arborist(1). --dry-run -v prints the prompts.
 
-   The settings of a runner say how it gets its prompt: as an argument, on
-   standard input or in a file. A prompt of more than 100 KiB is always passed
-   in a file. Agents need not use git. An agent that finds nothing to change
+   A runner gets its prompt on standard input, or where its command contains
+   {prompt} (as an argument) or {prompt-file} (the path of a file). A prompt of
+   more than 100 KiB is always passed in a file. Agents need not use git. An agent that finds nothing to change
    ends its reply with 'NOTHING TO DO: <reason>'; otherwise an attempt without
    changes fails. The last line of a review must be 'APPROVED' or 'REJECTED:
    <reasons>'. Anything else is a rejection. If the reviewer itself fails

@@ -83,7 +83,7 @@ pub(crate) struct GardeningArgs {
     /// Accept changes to the plan or the configuration since the run started
     #[arg(long)]
     accept_changes: bool,
-    /// Approve commands and settings in tracked files
+    /// Approve commands and settings in files of the repository
     #[arg(long)]
     yes: bool,
     /// Show what would run without running it

@@ -40,7 +40,7 @@ const TEST_COMMAND: &str = "test-command";
 pub(crate) struct LandingArgs {
     #[command(flatten)]
     pub(super) scope: QueueScopeArgs,
-    /// Approve commands in tracked files. With 'merge resolve', also land changes that you made to files that had no conflict
+    /// Approve commands in files of the repository. With 'merge resolve', also land changes that you made to files that had no conflict
     #[arg(long)]
     pub(super) yes: bool,
     /// Test landings with this command if no gates (checks before landing) are configured

@@ -18,7 +18,7 @@ use crate::{approval, gardener::GardenerArgs};
 /// How the run continues.
 #[derive(Debug, Args)]
 pub(super) struct Onward {
-    /// Approve commands and settings in tracked files
+    /// Approve commands and settings in files of the repository
     #[arg(long)]
     pub(super) yes: bool,
     /// Print events as JSON, one object per line

@@ -159,7 +159,7 @@ struct CancelArgs {
     /// The jobs, as they were printed; those of ssh as HOST/PROCESS
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<String>,
-    /// Approve commands and settings in tracked files
+    /// Approve commands and settings in files of the repository
     #[arg(long)]
     yes: bool,
 }

@@ -37,7 +37,7 @@ pub(super) struct WorktreeAddArgs {
     /// Do not warn about uncommitted changes in the checkout
     #[arg(long)]
     allow_dirty: bool,
-    /// Approve commands and settings in tracked files
+    /// Approve commands and settings in files of the repository
     #[arg(long)]
     yes: bool,
     #[command(flatten)]

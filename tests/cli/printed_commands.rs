@@ -115,7 +115,8 @@ fn wrong_arguments_get_a_hint_that_fits_them() {
 fn untracked_files_are_called_untracked_and_can_be_stashed_as_printed() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     repo.write("notes", "mine\n");
-    let said = repo.arborist(["gardener"]).exits(2).err("error: there are untracked files: notes\n").stderr();
+    let said =
+        repo.arborist(["gardener"]).exits(2).err("error: there are uncommitted new files: notes\n").stderr();
     paste(&repo, &hinted(&said, "stash them with: ")).succeeds();
     repo.arborist(["gardener"]).succeeds();
 }

@@ -72,7 +72,7 @@ pub enum GardenerError {
     BegunBefore { branch: BranchName, path: String, run: Oid, why: String },
     #[error("there is no worktree to work in")]
     NoPlace,
-    #[error("there are {}: {files}", if *.is_untracked { "untracked files" } else { "uncommitted changes" })]
+    #[error("there are {}: {files}", if *.is_untracked { "uncommitted new files" } else { "uncommitted changes" })]
     Dirty { files: String, is_untracked: bool, has_done: bool },
     #[error(
         "'{0}' is an untracked repository in your checkout, and it cannot be saved before agents work there"

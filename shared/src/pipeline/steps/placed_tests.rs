@@ -83,9 +83,11 @@ impl TaskRun<'_, '_, '_> {
         let mut changed: Vec<(Option<RepoName>, PathBuf)> = changed.collect();
         if !others.is_empty() {
             // The report of the task is written there even if all of its work is elsewhere.
-            let reports = format!("{}/", self.context.run.options.report_dir.trim_matches('/'));
+            let folder = self.context.run.options.report_dir.trim_matches('/');
+            let start = format!("{folder}/{}_run_", self.task.id);
+            let is_report = |path: &[u8]| path.starts_with(start.as_bytes()) && path.ends_with(b".json");
             let changes = self.recorder.repository().changes(self.base.tree, self.recorder.tree())?;
-            if changes.iter().any(|change| !change.path.starts_with(reports.as_bytes())) {
+            if changes.iter().any(|change| !is_report(&change.path)) {
                 changed.push((None, self.context.dir.to_owned()));
             }
         }
