@@ -92,13 +92,13 @@ WHAT AGENTS ARE TOLD
 
    A runner gets its prompt on standard input, or where its command contains
    {prompt} (as an argument) or {prompt-file} (the path of a file). A prompt of
-   more than 100 KiB is always passed in a file. Agents need not use git. An agent that finds nothing to change
-   ends its reply with 'NOTHING TO DO: <reason>'; otherwise an attempt without
-   changes fails. The last line of a review must be 'APPROVED' or 'REJECTED:
-   <reasons>'. Anything else is a rejection. If the reviewer itself fails
-   three times, the run stops; run the same command to repeat the review. To
-   let your own runner report a rate limit, see runners.*.events in
-   git-arborist(1).
+   more than 100 KiB is always passed in a file. Agents need not use git. An
+   agent that finds nothing to change ends its reply with 'NOTHING TO DO:
+   <reason>'; otherwise an attempt without changes fails. The last line of a
+   review must be 'APPROVED' or 'REJECTED: <reasons>'. Anything else is a
+   rejection. If the reviewer itself fails three times, the run stops; run the
+   same command to repeat the review. To let your own runner report a rate
+   limit, see runners.*.events in git-arborist(1).
 
 PROTECTED TESTS
    A task fails if it changes or deletes a file that the setting 'protect'
