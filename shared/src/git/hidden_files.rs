@@ -62,7 +62,7 @@ impl HiddenReader {
     }
 }
 
-/// A file that git is told not to look at.
+/// A file that is marked `assume-unchanged` or `skip-worktree`.
 struct HiddenFile {
     path: Vec<u8>,
     /// Whether it is marked `skip-worktree`.
