@@ -22,7 +22,7 @@ const WORKER: &str = env!("CARGO_BIN_EXE_git-arborist-work");
 /// How many workers there are in each round.
 const WORKERS: [usize; 5] = [1, 2, 4, 8, 16];
 /// How many tasks there are for each worker, and how long each waits.
-const TASKS: usize = 4;
+const TASKS: usize = 8;
 const SECONDS: usize = 20;
 
 fn main() {

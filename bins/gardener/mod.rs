@@ -115,7 +115,8 @@ EXIT STATUS
                its own worktree, a reviewer that fails, a task that was
                interrupted three times, a changed plan or configuration,
                uncommitted changes, or commands to approve.
-   3           A run is using this branch already.
+   3           A run is using this branch already, or workers on other
+               machines are ('git arborist work').
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
 EXAMPLES

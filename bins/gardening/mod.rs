@@ -118,6 +118,7 @@ impl GardeningArgs {
                 sandbox: self.sandbox.clone(),
             },
             lanes: LaneRequest::default(),
+            shared_through: None,
             selection: Selection::default(),
             allow_dirty: self.allow_dirty,
             new_run: self.new_run,

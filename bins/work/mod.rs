@@ -15,7 +15,7 @@ use arborist_core::{
     plan::Task,
     process::Cancel,
     progress::{Boxes, Progress},
-    run::{LaneRequest, OpenRun, Planned, RunHost, RunRequest, SharedWork},
+    run::{DEFAULT_REMOTE, LaneRequest, OpenRun, Planned, RunHost, RunRequest, SharedWork},
     safe_files,
     settings::Settings,
 };
@@ -48,10 +48,14 @@ that lost its claim can publish nothing: its push is refused, and its work is
 saved below refs/arborist/saved/ and named.
 
 One worker lands at a time. It merges all finished tasks, runs the gates on
-the result, and moves the branch at the remote with one atomic push. If the
-branch was moved meanwhile, it merges and tests again. A task that cannot
-land, because a gate fails or it conflicts, is marked as failed; the other
-tasks continue.
+the result, and moves the branch at the remote with one atomic push, which
+also publishes the results of the gates and its records. If the branch was
+moved meanwhile, it merges and tests again. A task that cannot land, because a
+gate fails or it conflicts, is marked as failed; the other tasks continue.
+
+If you push a changed plan while it is shared, workers stop when they are
+started again; start one with --accept-changes. 'git arborist gardener' does
+not run a plan while workers have tasks of it.
 
 --on starts workers on other machines instead, and ends. An engine does that:
 'slurm' (a job array), 'ssh:HOST,HOST', 'kubernetes' (a Job, from the manifest
@@ -107,7 +111,7 @@ pub struct WorkArgs {
     #[arg(value_name = "PLAN", conflicts_with = "tree")]
     plan: Option<PathBuf>,
     /// The remote through which the plan is shared
-    #[arg(long, value_name = "NAME", default_value = "origin")]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_REMOTE)]
     remote: String,
     /// How many tasks to run at once, each in its own worktree: a number, or auto
     #[arg(long, value_name = "NUMBER")]
@@ -147,7 +151,7 @@ struct RequestArgs {
     #[arg(value_name = "WORKER")]
     worker: Option<WorkerName>,
     /// The remote through which the plan is shared
-    #[arg(long, value_name = "NAME", default_value = "origin")]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_REMOTE)]
     remote: String,
 }
 
@@ -168,11 +172,16 @@ impl WorkArgs {
     fn request(&self) -> Result<RunRequest, Failure> {
         let mut request = self.common.request();
         let is_dry_run = self.common.is_dry_run() && self.on.is_none();
-        if request.new_run || request.session_branch || request.accept_changes || is_dry_run {
-            let words = "--new-run, --session-branch, --accept-changes and --dry-run are not for workers";
+        if request.new_run || request.session_branch || is_dry_run {
+            let words = "--new-run, --session-branch and --dry-run are not for workers";
             return Err(Failure::new(Exit::Usage, words)
                 .hint("use them with: git arborist gardener; then push the branch"));
         }
+        if request.accept_changes && self.on.is_some() {
+            return Err(Failure::new(Exit::Usage, "--accept-changes is not for --on")
+                .hint("accept the changes with a worker here first: git arborist work --accept-changes"));
+        }
+        request.shared_through = Some(self.remote.clone());
         request.lanes = LaneRequest { jobs: self.jobs.clone(), isolate: true, ..LaneRequest::default() };
         let failed = if self.retry_failed { Failed::Retry } else { Failed::Stay };
         request.selection = Selection { keeps_going: KeepGoing::Yes, failed, ..Selection::default() };
@@ -239,7 +248,7 @@ fn work(args: &WorkArgs, ui: &mut Ui) -> Outcome {
     let outcome = loop {
         match try_work(args, (&request, &cancel), &mut joined, ui) {
             Ok(Some(exit)) => break Ok(exit),
-            // Another worker is starting the run.
+            // Another worker starts the run or lands.
             Ok(None) if cancel.wait(Duration::from_millis(500)) => break Ok(Exit::Child(130)),
             Ok(None) => {}
             Err(failure) => break Err(failure),
@@ -255,7 +264,7 @@ fn work(args: &WorkArgs, ui: &mut Ui) -> Outcome {
 #[derive(Default)]
 struct Joined {
     work: Option<Arc<RemoteWork>>,
-    /// Whether it was told that another worker starts the run.
+    /// Whether it was told that it waits for another worker.
     is_told: bool,
     /// Whether the claims of failed tasks are removed.
     has_retried: bool,
@@ -306,7 +315,7 @@ fn try_work(
     approve(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
     if !opened.share(work, &run)? {
         if !std::mem::replace(&mut joined.is_told, true) {
-            ui.note("another worker is starting the run; waiting for it");
+            ui.note("another worker starts the run or lands; waiting for it");
         }
         return Ok(None);
     }

@@ -8,7 +8,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
     process::Cancel,
-    run::{RunRequest, SharedWork},
+    run::{DEFAULT_REMOTE, RunRequest, SharedWork},
     settings::Settings,
 };
 
@@ -61,7 +61,7 @@ fn tell(asked: &SubmitRequest<'_>, engine: &Engine, submitted: &SubmittedWorkers
     let words = if jobs.is_empty() { String::new() } else { format!(": {}", jobs.join(" ")) };
     ui.line(&format!("submitted {workers} {noun} to {}{words}", engine.name()));
     let (to, of) = match asked.remote {
-        "origin" => (String::new(), String::new()),
+        DEFAULT_REMOTE => (String::new(), String::new()),
         other => (format!(" {other}"), format!(" --remote {other}")),
     };
     ui.line(&format!("  watch   git arborist state --remote{to}"));

@@ -197,6 +197,7 @@ mod verify;
 mod watched_surface;
 mod wording;
 mod work;
+mod work_beside;
 mod work_chaos;
 mod work_coordination;
 mod workspace;

@@ -72,6 +72,12 @@ impl ClaimRefs {
     }
 }
 
+/// The prefix of the refs with the records that each worker on the plan of this branch has published.
+#[must_use]
+pub fn worker_records(run: &BranchName) -> String {
+    ClaimRefs::new(run).records
+}
+
 /// The name of a worker: letters, digits, `.`, `_` and `-`. It is the same for all processes in one clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -93,6 +93,19 @@ impl RemoteView {
         claims.map(|claim| claim.worker.clone()).collect()
     }
 
+    /// The tasks that a worker works on, and finished ones that have not landed. Claims that were not renewed for their
+    /// time to live do not count, by the clocks of both machines.
+    #[must_use]
+    pub fn list_in_work(&self, now: i64) -> Vec<TaskId> {
+        let is_in_work = |claim: &TaskClaim| match claim.state {
+            ClaimState::Working => now.saturating_sub(claim.renewed) < i64::try_from(claim.ttl).unwrap_or(0),
+            ClaimState::Finished => true,
+            ClaimState::Failed | ClaimState::Free => false,
+        };
+        let claimed = self.tasks.iter().filter(|(_, found)| found.claim.as_ref().is_some_and(is_in_work));
+        claimed.map(|(task, _)| task.clone()).collect()
+    }
+
     fn of(refs: &ClaimRefs, listed: Vec<(String, Oid)>, known: &mut KnownCommits) -> Self {
         let mut view = Self::default();
         let mut strange = Vec::new();

@@ -9,7 +9,7 @@ mod listing;
 mod remote_work;
 mod request;
 
-pub use claim::{CLAIMS, ClaimState, TaskClaim, WORK_CLAIMS, WorkerName};
+pub use claim::{CLAIMS, ClaimState, TaskClaim, WORK_CLAIMS, WorkerName, worker_records};
 pub use error::CoordinationError;
 pub use listing::{RemoteClaim, RemoteView};
 pub use remote_work::{RemoteWork, WorkOptions};
@@ -60,6 +60,19 @@ pub enum Publication {
     Lost,
 }
 
+/// A landing that is to be published.
+#[derive(Debug, Clone, Copy)]
+pub struct PublishedLanding<'a> {
+    /// Where the target was when it was tested.
+    pub base: Oid,
+    /// Where it moves to.
+    pub tip: Oid,
+    /// The tasks that land.
+    pub tasks: &'a [TaskId],
+    /// The refs with the results of its gates, and their values.
+    pub gate_results: &'a [(String, Oid)],
+}
+
 /// The result of publishing a landing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedLanding {
@@ -84,6 +97,8 @@ pub enum Release {
 pub trait Coordinator: fmt::Debug + Send + Sync {
     /// How often to look at what others do; `None` on one machine.
     fn interval(&self) -> Option<Duration>;
+    /// The name of this worker; `None` on one machine.
+    fn worker(&self) -> Option<&WorkerName>;
     /// The remote through which the plan is shared, without secrets; `None` on one machine.
     fn shown_remote(&self) -> Option<String>;
     /// What others have done.
@@ -106,8 +121,8 @@ pub trait Coordinator: fmt::Debug + Send + Sync {
     fn distrust(&self, task: &TaskId, source: Oid);
     /// Whether this worker may land now. If so, look again: something may have landed before.
     fn begin_landing(&self) -> Result<bool, CoordinationError>;
-    /// Publishes the landing of `tasks`: moves the target from `base` to `tip`.
-    fn land(&self, base: Oid, tip: Oid, tasks: &[TaskId]) -> Result<SharedLanding, CoordinationError>;
+    /// Publishes a landing.
+    fn land(&self, landing: &PublishedLanding<'_>) -> Result<SharedLanding, CoordinationError>;
     /// Lets others land.
     fn end_landing(&self) -> Result<(), CoordinationError>;
 }
@@ -118,6 +133,10 @@ pub struct Alone;
 
 impl Coordinator for Alone {
     fn interval(&self) -> Option<Duration> {
+        None
+    }
+
+    fn worker(&self) -> Option<&WorkerName> {
         None
     }
 
@@ -151,7 +170,7 @@ impl Coordinator for Alone {
         Ok(true)
     }
 
-    fn land(&self, _: Oid, _: Oid, _: &[TaskId]) -> Result<SharedLanding, CoordinationError> {
+    fn land(&self, _: &PublishedLanding<'_>) -> Result<SharedLanding, CoordinationError> {
         Ok(SharedLanding::Done)
     }
 

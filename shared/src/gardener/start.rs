@@ -1,6 +1,7 @@
 //! The start of a run: the plan and the configuration are frozen in the first commit, and later compared with it.
 
 use crate::{
+    coordination::WorkerName,
     gardener::GardenerError,
     git::{GitError, Repository, TreeChange, changed_lines},
     history::{Run, RunStart},
@@ -50,14 +51,15 @@ impl<'a> From<Option<&'a PlanFile>> for FrozenPlan<'a> {
     }
 }
 
-/// Writes the commit that starts a run, with the known results of its tests. A plan or configuration that is not
+/// Writes the commit that starts a run, with the known results of its tests. It names the worker if the plan is shared. A plan or configuration that is not
 /// tracked yet is committed with it; the paths are returned.
 pub fn write_start(
     recorder: &mut RunRecorder<'_>,
     plan: Option<&PlanFile>,
-    body: Body,
+    (worker, body): (Option<&WorkerName>, Body),
 ) -> Result<Vec<String>, GardenerError> {
-    write_first(recorder, plan.into(), (None, body))
+    let worker = worker.map(|worker| (Key::Worker, worker.as_str()));
+    write_first(recorder, plan.into(), (worker, body))
 }
 
 /// The same for a run that continues the work of another session. Its start names that session, because the base of a
@@ -67,20 +69,21 @@ pub fn write_start_of(
     plan: FrozenPlan<'_>,
     replays: Option<&SessionId>,
 ) -> Result<Vec<String>, GardenerError> {
+    let replays = replays.map(|session| (Key::Replays, session.as_str()));
     write_first(recorder, plan, (replays, Body::default()))
 }
 
 fn write_first(
     recorder: &mut RunRecorder<'_>,
     plan: FrozenPlan<'_>,
-    (replays, body): (Option<&SessionId>, Body),
+    (more, body): (Option<(Key, &str)>, Body),
 ) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
     let (mut trailers, tree, added) = freeze(recorder, plan)?;
     let _ = trailers.set(Key::Base, base.to_string());
     let _ = trailers.set(Key::Format, RunStart::FORMAT.to_string());
-    if let Some(session) = replays {
-        let _ = trailers.set(Key::Replays, session.as_str());
+    if let Some((key, value)) = more {
+        let _ = trailers.set(key, value);
     }
     recorder.deliver_run(
         Announcement { status: Status::RunStart, words: "", body, trailers },

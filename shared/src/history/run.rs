@@ -120,6 +120,8 @@ pub struct RunStart {
     pub plan: Option<PlanRef>,
     /// The session whose work it continues, if it is a replay.
     pub replays: Option<SessionId>,
+    /// Whether a worker that shares the plan with others started it.
+    pub(super) is_by_worker: bool,
 }
 
 impl RunStart {
@@ -273,6 +275,14 @@ impl Run {
         self.start.as_ref().is_some_and(is_of)
     }
 
+    /// Whether workers on several machines share its plan: one of them started it, or has landed a task.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        let is_by_worker = |event: &Event| event.trailers.get(Key::Worker).is_some();
+        self.start.as_ref().is_some_and(|start| start.is_by_worker)
+            || self.tasks.iter().any(|task| task.events.last().is_some_and(is_by_worker))
+    }
+
     /// Whether a session did work of a task that counts in this run. In a replay, that may be the session it started from.
     #[must_use]
     pub fn has_work_of(&self, session: &SessionId, task: &TaskId) -> bool {
@@ -344,6 +354,7 @@ fn run_start(walk: &RunCommits, reverts: &Reverts) -> Result<Option<RunStart>, H
         accepted: accepted.commit,
         plan: accepted.trailers.plan(),
         replays: start.trailers.get(Key::Replays).and_then(|session| session.parse().ok()),
+        is_by_worker: start.trailers.get(Key::Worker).is_some(),
     }))
 }
 

@@ -79,6 +79,8 @@ keys! {
     LandedIn = "Landed-In",
     /// Who resolved the conflict of a landing: `person`, or `agent` and its name.
     ResolvedBy = "Resolved-By",
+    /// The worker that started the run or landed the task, if workers on several machines share the plan.
+    Worker = "Worker",
     /// Where the report of a completed task is.
     Report = "Report",
     /// Which kinds of tests were run.

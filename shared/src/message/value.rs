@@ -85,7 +85,7 @@ impl Key {
             Self::Cost => (is_decimal(value), "US dollars, such as 0.05"),
             Self::Base | Self::Source => (value.parse::<Oid>().is_ok(), "a full commit id"),
             Self::Plan => (value == "none" || PlanRef::parse(value).is_some(), "path@blob-id, or none"),
-            Self::Session | Self::Replays => {
+            Self::Session | Self::Replays | Self::Worker => {
                 (SessionId::is_valid(value), "an id of letters, digits, dots, underscores and dashes")
             }
             Self::TestType => (is_test_types(value), "unit, integration or e2e, several joined by a comma"),
@@ -166,6 +166,7 @@ mod tests {
             (Key::Report, &["spec/reports/T1.json"], &["/etc/passwd", "a/../b", "a//b", "a\\b", ""]),
             (Key::Gate, &["none", "test, lint"], &["", " x", "a\tb"]),
             (Key::LandedIn, &[&landed], &["", "api", "api@HEAD", &format!("{landed}, ")]),
+            (Key::Worker, &["host-1a2b3c"], &["", "a b", "a/b"]),
             (Key::ResolvedBy, &["person", "agent claude"], &["", "agent", "agent ", "claude"]),
         ];
         for (key, legal, illegal) in table {

@@ -51,5 +51,5 @@ pub use request::{
     option_approvals, require_given, test_approval,
 };
 pub use session_records::replay_only_error;
-pub use shared_work::SharedWork;
+pub use shared_work::{DEFAULT_REMOTE, SharedWork};
 pub use submission::PlannedSubmission;

@@ -67,11 +67,15 @@ impl<'a> Continuation<'a> {
     fn run_again(&self, standing: &NodeProgress<'_>) -> String {
         let task = standing.id;
         let is_interrupted = standing.needs_retry();
+        let is_retry = is_interrupted || standing.state == State::Failed;
+        if let Some(command) = self.share(if is_retry { " --retry-failed" } else { "" }) {
+            return command;
+        }
         if let Some(session) = self.session {
             let retry = if is_interrupted { " -- --retry-failed" } else { "" };
             return format!("git arborist session resume {session}{retry}");
         }
-        let retry = if is_interrupted || standing.state == State::Failed { " --retry-failed" } else { "" };
+        let retry = if is_retry { " --retry-failed" } else { "" };
         let is_apart = standing.history.is_some_and(|history| !history.is_landed);
         let command = match is_apart {
             _ if is_of_words(standing) => garden_words(standing.name),
@@ -85,6 +89,9 @@ impl<'a> Continuation<'a> {
     /// The command that continues the whole run with its options, and with these switches.
     #[must_use]
     pub fn continue_run(&self, switches: &str) -> String {
+        if let Some(command) = self.share(switches) {
+            return command;
+        }
         if let Some(session) = self.session {
             let switches = if switches.is_empty() { String::new() } else { format!(" --{switches}") };
             return format!("git arborist session resume {session}{switches}");
@@ -96,6 +103,9 @@ impl<'a> Continuation<'a> {
     /// The command that runs one task in the checkout, with the options of the run.
     #[must_use]
     pub fn run_task(&self, task: &TaskId) -> String {
+        if let Some(command) = self.share(" --retry-failed") {
+            return command;
+        }
         let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
         format!("{switch}git arborist garden {task}{}", self.typed_options(|name| !LANES.contains(&name)))
     }
@@ -103,8 +113,18 @@ impl<'a> Continuation<'a> {
     /// The command that runs one task in its own worktree, with the options of the run and with these switches.
     #[must_use]
     pub fn run_apart(&self, task: &TaskId, switches: &str) -> String {
+        if let Some(command) = self.share(switches) {
+            return command;
+        }
         let options = self.typed_options(|name| !LANES.contains(&name));
         format!("git arborist gardener --isolate --only {task}{switches}{options}")
+    }
+
+    /// The command that continues the run, with these switches, if its plan is shared with workers on other machines.
+    fn share(&self, switches: &str) -> Option<String> {
+        let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
+        let options = || self.typed_options(|name| name == "jobs" || !LANES.contains(&name));
+        self.run.is_shared().then(|| format!("{switch}git arborist work{switches}{}", options()))
     }
 
     /// The options of the run that the user gave in this repository, as they are typed.

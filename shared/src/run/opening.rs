@@ -246,7 +246,8 @@ impl OpenRun {
     ) -> Result<(), Failure> {
         let listener = monitor.listener();
         if self.is_start(run) {
-            for path in start::write_start(recorder, planned.file.as_ref(), tests)? {
+            let worker = self.coordinator.worker();
+            for path in start::write_start(recorder, planned.file.as_ref(), (worker, tests))? {
                 listener.remark(&format!("your changes to {path} were committed when the run started"));
             }
             self.tell_of_unread_lines(planned, listener);

@@ -20,6 +20,7 @@ use crate::{
     pipeline::{Budgets, Flags},
     process::shell_word,
     queue::FanIn,
+    run::DEFAULT_REMOTE,
     session::Asked,
     settings::Settings,
 };
@@ -33,6 +34,9 @@ pub struct RunRequest {
     pub flags: Flags,
     /// How many tasks are worked on at once, and where.
     pub lanes: LaneRequest,
+    /// The remote through which the plan is shared with workers on other machines, if it is. Then tasks have worktrees,
+    /// and a failure does not stop the others.
+    pub shared_through: Option<String>,
     /// Which tasks are wanted. This is not recorded.
     pub selection: Selection,
     /// Start although there are uncommitted changes.
@@ -218,9 +222,10 @@ impl RunRequest {
             name(&format!("max-{whose}time"), budget.time.map(|time| time.as_secs().to_string()));
         }
         name("jobs", lanes.jobs.clone());
-        name("isolate", switched(lanes.isolate));
+        let is_alone = self.shared_through.is_none();
+        name("isolate", switched(lanes.isolate && is_alone));
         name("policy", (lanes.policy != FanIn::default()).then(|| lanes.policy.to_string()));
-        name("keep-going", switched(self.selection.keeps_going == KeepGoing::Yes));
+        name("keep-going", switched(self.selection.keeps_going == KeepGoing::Yes && is_alone));
         named
     }
 
@@ -236,8 +241,6 @@ impl RunRequest {
         let mut options = Vec::new();
         for (name, value) in &asked.options {
             match find_recorded(name) {
-                // Every worker works so.
-                _ if ["isolate", "keep-going"].contains(&name.as_str()) => {}
                 Some(OptionKind::Switch) => options.push(format!("--{name}")),
                 Some(OptionKind::List) => {
                     options.extend(value.split(',').map(|one| format!("--{name}={one}")));
@@ -260,10 +263,12 @@ impl RunRequest {
     /// The command that was typed, without its options.
     #[must_use]
     pub fn typed_command(&self) -> String {
-        match &self.single {
-            None => "git arborist gardener".to_owned(),
-            Some(SingleTask::Planned(task)) => format!("git arborist garden {task}"),
-            Some(SingleTask::Words(words)) => garden_words(words),
+        match (&self.single, &self.shared_through) {
+            (None, None) => "git arborist gardener".to_owned(),
+            (None, Some(remote)) if remote == DEFAULT_REMOTE => "git arborist work".to_owned(),
+            (None, Some(remote)) => format!("git arborist work{}", typed_option("remote", remote)),
+            (Some(SingleTask::Planned(task)), _) => format!("git arborist garden {task}"),
+            (Some(SingleTask::Words(words)), _) => garden_words(words),
         }
     }
 

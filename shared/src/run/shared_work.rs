@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use super::OpenRun;
+use super::{OpenRun, RunListener};
 use crate::{
     coordination::{
-        CoordinationError, Coordinator, RemoteView, RemoteWork, SharedLanding, WorkOptions, WorkRequest,
-        WorkerName,
+        CoordinationError, Coordinator, PublishedLanding, RemoteView, RemoteWork, SharedLanding, WorkOptions,
+        WorkRequest, WorkerName,
     },
     engine::StartedBy,
     failure::{Exit, Failure},
@@ -24,6 +24,8 @@ use crate::{
 
 /// How long a claim is valid without renewal, if the user has not said.
 const TTL: u64 = 600;
+/// The remote through which a plan is shared, if the user names no other.
+pub const DEFAULT_REMOTE: &str = "origin";
 
 /// A remote through which workers share the plan of a branch.
 #[derive(Debug)]
@@ -153,12 +155,12 @@ impl SharedWork {
 }
 
 impl OpenRun {
-    /// Shares the plan with other workers. Returns false if another worker is starting the run, and this one has to
-    /// wait: then the run has to be opened again.
+    /// Shares the plan with other workers. Returns false if this worker has something to record and another one lands,
+    /// so that it has to wait: then the run has to be opened again.
     pub fn share(&mut self, work: Arc<RemoteWork>, run: &Run) -> Result<bool, Failure> {
         let session = self.session(run).clone();
-        if run.start.is_none() {
-            // Only the worker that may land may start the run.
+        if run.start.is_none() || self.request.accept_changes {
+            // Only the worker that may land may start the run or change its plan.
             if !work.begin_landing()? {
                 return Ok(false);
             }
@@ -172,6 +174,42 @@ impl OpenRun {
         Ok(true)
     }
 
+    /// Refuses to work alone on a plan that workers on other machines work on.
+    pub(super) fn refuse_beside_workers(
+        &self,
+        run: &Run,
+        listener: &mut dyn RunListener,
+    ) -> Result<(), Failure> {
+        if self.coordinator.worker().is_some() || self.is_idle || !run.is_shared() {
+            return Ok(());
+        }
+        // Without the remote there is nothing to ask, and nothing that could be shared.
+        let Ok(shared) = SharedWork::find(&self.repository, &self.settings, DEFAULT_REMOTE, self.clock)
+        else {
+            return Ok(());
+        };
+        let view = match shared.view() {
+            Ok(view) => view,
+            Err(error) => {
+                let words = format!("could not find out whether workers still share this run: {error}");
+                listener.warn_of_failure(&words);
+                return Ok(());
+            }
+        };
+        let tasks = view.list_in_work((self.clock)());
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let words = format!(
+            "workers share the run on '{}' through {}, and have {}",
+            self.branch,
+            shared.claims_remote(),
+            tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", ")
+        );
+        Err(Failure::new(Exit::Locked, words)
+            .hint("work with them: git arborist work\nto work alone, end them first: git arborist work stop"))
+    }
+
     /// Publishes the commit that starts the run, or another one that was recorded before the first task.
     pub(super) fn publish_start(&self, head: crate::name::Oid) -> Result<(), Failure> {
         let Some(remote) = self.coordinator.shown_remote() else { return Ok(()) };
@@ -179,7 +217,8 @@ impl OpenRun {
             SharedLanding::Done
         } else {
             self.coordinator.begin_landing()?;
-            self.coordinator.land(self.head, head, &[])?
+            let (base, tip) = (self.head, head);
+            self.coordinator.land(&PublishedLanding { base, tip, tasks: &[], gate_results: &[] })?
         };
         self.coordinator.end_landing()?;
         match landed {

@@ -1,9 +1,10 @@
 //! Compares the records of a session and of the queue with history.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Verifier, VerifyCheck, VerifyError};
 use crate::{
+    coordination::worker_records,
     history::{Event, Run},
     message::{Key, Status},
     name::{Oid, SessionId, TaskId},
@@ -17,30 +18,65 @@ const LOG_ENTRIES: usize = 10_000;
 /// What the records of a session say.
 #[derive(Default)]
 struct RecordedSteps {
-    /// The commits of turns, by number.
-    turns: HashMap<u32, Option<Oid>>,
-    /// The last recorded status of each task.
-    statuses: HashMap<TaskId, String>,
+    /// The commits of turns, by number. Each worker of a shared plan numbers its own turns.
+    turns: HashMap<u32, Vec<Oid>>,
+    /// The last recorded status of each task, in each chain of records.
+    statuses: HashMap<TaskId, Vec<String>>,
 }
 
 impl Verifier<'_> {
     pub(super) fn check_records(&mut self, run: &Run) -> Result<(), VerifyError> {
         let Some(start) = &run.start else { return Ok(()) };
-        match SessionReader::new(self.repository).newest(&start.session)? {
-            None => {
-                let why = format!(
-                    "the records of session '{}' are not in this clone ({})",
-                    start.session,
-                    ref_of(&start.session)
-                );
-                self.result.missing(VerifyCheck::Records, SESSIONS, why);
-            }
-            Some(newest) => self.check_session(run, &newest)?,
+        match run.is_shared() {
+            true => self.check_worker_records(run, &start.session)?,
+            false => self.check_session(run, &start.session)?,
         }
         self.check_log(run)
     }
 
-    fn check_session(&mut self, run: &Run, newest: &StoredRecord) -> Result<(), VerifyError> {
+    fn check_session(&mut self, run: &Run, session: &SessionId) -> Result<(), VerifyError> {
+        let Some(newest) = SessionReader::new(self.repository).newest(session)? else {
+            self.lack_records(session, (&ref_of(session), SESSIONS));
+            return Ok(());
+        };
+        if let Some(is_complete) = self.check_place(run, &newest)? {
+            let recorded = self.read_records(&[newest])?;
+            self.compare_turns(run, session, &recorded);
+            if is_complete {
+                self.compare_statuses(run, session, &recorded);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for the records that each worker of a shared plan has published. Where they end says nothing: a worker may
+    /// have worked on a task that another one took over.
+    fn check_worker_records(&mut self, run: &Run, session: &SessionId) -> Result<(), VerifyError> {
+        let prefix = worker_records(&run.scope.branch);
+        let reader = SessionReader::new(self.repository);
+        let mut chains = Vec::new();
+        for found in self.repository.list_refs(&[&prefix])? {
+            chains.push(reader.load(found.target, session)?);
+        }
+        if chains.is_empty() {
+            self.lack_records(session, (&prefix, &prefix));
+            return Ok(());
+        }
+        self.records_used.extend(chains.iter().map(|newest| newest.commit));
+        let recorded = self.read_records(&chains)?;
+        self.compare_turns(run, session, &recorded);
+        self.compare_statuses(run, session, &recorded);
+        Ok(())
+    }
+
+    fn lack_records(&mut self, session: &SessionId, (name, refs): (&str, &str)) {
+        let why = format!("the records of session '{session}' are not in this clone ({name})");
+        self.result.missing(VerifyCheck::Records, refs, why);
+    }
+
+    /// Verifies where records end. Returns whether everything that they record is in the range; `None` if they are not
+    /// about this history.
+    fn check_place(&mut self, run: &Run, newest: &StoredRecord) -> Result<Option<bool>, VerifyError> {
         self.records_used.insert(newest.commit);
         let (session, context) = (&newest.record.session, &newest.record.context);
         let at = Some(newest.commit);
@@ -50,13 +86,13 @@ impl Verifier<'_> {
                 context.branch, run.scope.branch
             );
             self.result.problem(VerifyCheck::Records, None, at, words);
-            return Ok(());
+            return Ok(None);
         }
         for head in [context.head, context.tip] {
             if self.repository.find_commits(&[head])?.first().copied().flatten().is_none() {
                 let words = format!("session '{session}' ended at {}, which does not exist", head.short());
                 self.result.problem(VerifyCheck::Records, None, at, words);
-                return Ok(());
+                return Ok(None);
             }
         }
         let to = self.range.to;
@@ -65,29 +101,27 @@ impl Verifier<'_> {
             let words =
                 format!("session '{session}' ended at {}, which is not in this history", context.tip.short());
             self.result.problem(VerifyCheck::Records, None, at, words);
-            return Ok(());
+            return Ok(None);
         }
-        let recorded = self.read_records(newest)?;
-        self.compare_turns(run, session, &recorded);
-        if is_complete {
-            self.compare_statuses(run, session, &recorded);
-        }
-        Ok(())
+        Ok(Some(is_complete))
     }
 
-    fn read_records(&self, newest: &StoredRecord) -> Result<RecordedSteps, VerifyError> {
+    fn read_records(&self, chains: &[StoredRecord]) -> Result<RecordedSteps, VerifyError> {
         let mut recorded = RecordedSteps::default();
-        for stored in SessionReader::new(self.repository).walk(newest)? {
-            match stored?.record.kind {
-                RecordKind::Turn(turn) => {
-                    recorded.turns.entry(turn.number).or_insert(turn.commit);
-                }
-                RecordKind::Checkpoint(checkpoint) => {
-                    if let Some(task) = checkpoint.node {
-                        recorded.statuses.entry(task).or_insert(checkpoint.status);
+        for newest in chains {
+            let mut seen = HashSet::new();
+            for stored in SessionReader::new(self.repository).walk(newest)? {
+                match stored?.record.kind {
+                    RecordKind::Turn(turn) => {
+                        recorded.turns.entry(turn.number).or_default().extend(turn.commit);
                     }
+                    RecordKind::Checkpoint(checkpoint) => {
+                        if let Some(task) = checkpoint.node.filter(|task| seen.insert(task.clone())) {
+                            recorded.statuses.entry(task).or_default().push(checkpoint.status);
+                        }
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
         }
         Ok(recorded)
@@ -103,12 +137,13 @@ impl Verifier<'_> {
             events.filter(is_turn).filter(|event| self.within.contains(&event.commit)).collect();
         for event in turns {
             let number = event.count(Key::Turn).and_then(|number| u32::try_from(number).ok());
-            let known = number.and_then(|number| recorded.turns.get(&number).copied().flatten());
-            if known == Some(event.commit) {
+            let known: &[Oid] =
+                number.and_then(|number| recorded.turns.get(&number)).map_or(&[], Vec::as_slice);
+            if known.contains(&event.commit) {
                 continue;
             }
             let number = number.map(|number| number.to_string()).unwrap_or_default();
-            let words = match known {
+            let words = match known.first() {
                 Some(other) => {
                     format!("the record of turn {number} of session '{session}' names {}", other.short())
                 }
@@ -127,8 +162,9 @@ impl Verifier<'_> {
                 continue;
             }
             let (check, task) = (VerifyCheck::Records, Some(&verified.task));
-            match recorded.statuses.get(&verified.task) {
-                Some(status) if settled.contains(&status.as_str()) => {}
+            let statuses = recorded.statuses.get(&verified.task).map_or(&[][..], Vec::as_slice);
+            match statuses.first() {
+                Some(_) if statuses.iter().any(|status| settled.contains(&status.as_str())) => {}
                 Some(status) => {
                     let words = format!("the last record of session '{session}' about it says '{status}'");
                     self.result.problem(check, task, Some(verified.commit), words);
@@ -144,8 +180,12 @@ impl Verifier<'_> {
     fn check_log(&mut self, run: &Run) -> Result<(), VerifyError> {
         let log = Store::new(self.repository).load_logs(&run.scope.branch, LOG_ENTRIES)?;
         let events = run.tasks.iter().flat_map(|task| &task.events);
-        let is_landing =
-            |event: &&Event| event.status() == Status::Merge && self.within.contains(&event.commit);
+        // The log of a worker's queue stays in its clone.
+        let is_landing = |event: &&Event| {
+            event.status() == Status::Merge
+                && self.within.contains(&event.commit)
+                && event.trailers.get(Key::Worker).is_none()
+        };
         let is_logged = |event: &&Event| log.iter().any(|entry| entry.commit == Some(event.commit));
         let unknown = events.filter(is_landing).filter(|event| !is_logged(event));
         let mut unknown: Vec<String> =

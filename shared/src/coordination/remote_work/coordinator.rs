@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::{HeldClaim, INTERVALS, Known, RemoteWork, Renewal, TRIES};
 use crate::{
     coordination::{
-        ClaimState, Claiming, CoordinationError, Coordinator, Outlook, Publication, Release, SharedLanding,
-        request::ALL,
+        ClaimState, Claiming, CoordinationError, Coordinator, Outlook, Publication, PublishedLanding,
+        Release, SharedLanding, WorkerName, request::ALL,
     },
     git::{FetchDepth, LeasedPush, Pushed},
     name::{Oid, TaskId},
@@ -15,6 +15,10 @@ use crate::{
 impl Coordinator for RemoteWork {
     fn interval(&self) -> Option<Duration> {
         Some((self.options.ttl / 20).clamp(INTERVALS.0, INTERVALS.1))
+    }
+
+    fn worker(&self) -> Option<&WorkerName> {
+        Some(&self.identity.name)
     }
 
     fn shown_remote(&self) -> Option<String> {
@@ -176,7 +180,8 @@ impl Coordinator for RemoteWork {
         Ok(known.lander.is_some())
     }
 
-    fn land(&self, base: Oid, tip: Oid, tasks: &[TaskId]) -> Result<SharedLanding, CoordinationError> {
+    fn land(&self, landing: &PublishedLanding<'_>) -> Result<SharedLanding, CoordinationError> {
+        let PublishedLanding { base, tip, tasks, .. } = *landing;
         let mut known = self.known();
         if self.options.coordination.is_some() {
             // With one remote, the push itself fails if the claim to land is lost.
@@ -189,13 +194,16 @@ impl Coordinator for RemoteWork {
         let lander =
             LeasedPush { name: self.refs.lander.clone(), new: Some(free.commit), old: Some(held.commit) };
         let gone = tasks.iter().flat_map(|task| self.removal(&known, task));
-        let claims: Vec<LeasedPush> = [lander].into_iter().chain(gone).collect();
+        let record = self.record_push(&known)?;
+        let claims: Vec<LeasedPush> = [lander].into_iter().chain(gone).chain(record.clone()).collect();
+        let mut moved = self.gate_pushes(landing.gate_results)?;
+        moved.push(target);
         let refused = match self.options.coordination {
             None => {
-                let pushes: Vec<LeasedPush> = [target].into_iter().chain(claims).collect();
+                let pushes: Vec<LeasedPush> = moved.into_iter().chain(claims).collect();
                 self.push(&mut known, &pushes, Renewal::Early)
             }
-            Some(_) => self.land_apart(&mut known, target, &claims),
+            Some(_) => self.land_apart(&mut known, &moved, &claims),
         };
         let is_done = match &refused {
             Ok(refused) => refused.is_empty(),
@@ -207,6 +215,7 @@ impl Coordinator for RemoteWork {
         };
         if is_done {
             self.require_landed(base)?;
+            known.published = record.and_then(|record| record.new).or(known.published);
             known.lander = Some(free);
             known.view.target = Some(tip);
             for task in tasks {
@@ -217,6 +226,7 @@ impl Coordinator for RemoteWork {
         }
         let refused = refused?;
         self.refresh(&mut known)?;
+        self.refresh_published(&mut known)?;
         if known.view.lander.as_ref().map(|found| found.commit) != Some(held.commit) {
             known.lander = None;
             return Ok(SharedLanding::Overtaken);
@@ -249,6 +259,23 @@ impl Coordinator for RemoteWork {
 }
 
 impl RemoteWork {
+    /// The pushes of results of gates, beside the target. Every clone can then verify which gates ran.
+    fn gate_pushes(&self, results: &[(String, Oid)]) -> Result<Vec<LeasedPush>, CoordinationError> {
+        if results.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<&str> = results.iter().map(|(name, _)| name.as_str()).collect();
+        let listed = self.repository.list_remote_refs((&self.options.remote, &names), &self.network)?;
+        let old = |name: &str| listed.iter().find(|(found, _)| found == name).map(|(_, commit)| *commit);
+        let new = results.iter().filter(|(name, commit)| old(name) != Some(*commit));
+        let push = |(name, commit): &(String, Oid)| LeasedPush {
+            name: name.clone(),
+            new: Some(*commit),
+            old: old(name),
+        };
+        Ok(new.map(push).collect())
+    }
+
     /// Removes the claim and the branch of a task.
     fn removal(&self, known: &Known, task: &TaskId) -> Vec<LeasedPush> {
         let claim = self.listed(known, task).map(|old| (self.refs.task(task), old));
@@ -278,10 +305,10 @@ impl RemoteWork {
     fn land_apart(
         &self,
         known: &mut Known,
-        target: LeasedPush,
+        moved: &[LeasedPush],
         claims: &[LeasedPush],
     ) -> Result<Vec<Pushed>, CoordinationError> {
-        let refused = self.repository.push_leased((&self.options.remote, &[target]), &self.network);
+        let refused = self.repository.push_leased((&self.options.remote, moved), &self.network);
         let refused = refused.map_err(CoordinationError::of_push)?;
         if refused.is_empty() {
             // If this fails, workers remove these claims when they next look.

@@ -129,12 +129,6 @@ impl RemoteWork {
         Ok(work)
     }
 
-    /// The name of this worker.
-    #[must_use]
-    pub fn name(&self) -> &WorkerName {
-        &self.identity.name
-    }
-
     /// The remote with the branch of the run, without secrets.
     fn remote(&self) -> String {
         shown_url(&self.options.remote)

@@ -300,7 +300,7 @@ impl GateRecord {
     }
 }
 
-fn ref_of(gate: &Gate, tree: Oid) -> String {
+pub(super) fn ref_of(gate: &Gate, tree: Oid) -> String {
     format!("{GATES}{}/{tree}", gate.key())
 }
 

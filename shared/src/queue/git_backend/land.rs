@@ -1,15 +1,18 @@
 //! Lands: writes merge commits, moves the target, and verifies the result.
 
-use std::{collections::HashSet, sync::PoisonError};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::PoisonError,
+};
 
 use super::{
-    Afterwards, GitQueue,
+    Afterwards, GitQueue, gating,
     other_landings::{OtherLanding, OtherMoves},
     parked,
     recover::landed_in,
 };
 use crate::{
-    coordination::SharedLanding,
+    coordination::{PublishedLanding, SharedLanding},
     git::{RefMove, note_landing},
     message::{Body, Key, Message, Status, Subject, Wording},
     name::{Attempt, Oid, TaskId},
@@ -75,6 +78,9 @@ impl GitQueue<'_> {
         }
         if let Some(by) = ticket.resolver() {
             let _ = trailers.set(Key::ResolvedBy, by.trailer());
+        }
+        if let Some(worker) = self.options.coordinator.worker() {
+            let _ = trailers.set(Key::Worker, worker.as_str());
         }
         if let Some(session) = &ticket.session {
             let _ = trailers.set(Key::Session, session.as_str());
@@ -163,7 +169,9 @@ impl GitQueue<'_> {
             OtherMoves::Refused(why) => return Ok(Published::Refused(why)),
         };
         let tasks: Vec<TaskId> = steps.iter().map(|step| step.ticket.task.clone()).collect();
-        match self.options.coordinator.land(base, last.commit, &tasks)? {
+        let gate_results = self.list_gate_results(steps)?;
+        let landing = PublishedLanding { base, tip: last.commit, tasks: &tasks, gate_results: &gate_results };
+        match self.options.coordinator.land(&landing)? {
             SharedLanding::Done => {}
             SharedLanding::Moved(to) => {
                 self.target().follow(to)?;
@@ -198,6 +206,20 @@ impl GitQueue<'_> {
                 Ok(Published::Landed)
             }
         }
+    }
+
+    /// The refs with the results of the gates of these steps. Several steps can be tested together: then the gates ran on
+    /// the last of them.
+    fn list_gate_results(&self, steps: &[LandingStep]) -> Result<Vec<(String, Oid)>, QueueError> {
+        let trees: Vec<Oid> = steps.iter().filter_map(|step| self.trees.get(&step.commit).copied()).collect();
+        let gates = steps.iter().flat_map(|step| &step.gates);
+        let names = gates.flat_map(|gate| trees.iter().map(move |tree| gating::ref_of(gate, *tree)));
+        let mut results = BTreeMap::new();
+        for name in names {
+            let found = self.repository.find_ref(&name)?;
+            results.extend(found.map(|commit| (name, commit)));
+        }
+        Ok(results.into_iter().collect())
     }
 
     /// Verifies a landing: the branch is at the last step or after it, and every step joins the one before with its

@@ -1,0 +1,128 @@
+//! What other commands do with a plan that workers share: `state`, `gardener` and `verify`, in the clones of workers and in
+//! others.
+
+use std::{fs, process::Command};
+
+use crate::shared_plan::{HELD, SharedPlan, WORKER, ended};
+
+/// A task tree with a phase that has its own tests.
+const PHASE: &str = r#"{"nodes": {
+  "P1": {"id": "P1", "name": "One", "children": ["T001", "T002"],
+         "test_commands": [{"type": "integration", "command": "test -e T001.txt && test -e T002.txt"}]},
+  "T001": {"id": "T001", "name": "a", "parent": "P1", "parallel": true, "test_commands": [{"command": "true"}]},
+  "T002": {"id": "T002", "name": "b", "parent": "P1", "parallel": true, "test_commands": [{"command": "true"}]}},
+ "root_ids": ["P1"]}"#;
+
+fn with_tree(tree: &str) -> SharedPlan {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let clone = shared.clone(0);
+    shared.repo.git_in(&clone, ["rm", "-q", "tasks.md"]).succeeds();
+    fs::write(clone.join("task-tree.json"), tree).unwrap();
+    shared.repo.git_in(&clone, ["add", "."]).succeeds();
+    shared.repo.git_in(&clone, ["commit", "-qm", "plan"]).succeeds();
+    shared.repo.git_in(&clone, ["push", "-q", "origin", "main"]).succeeds();
+    shared
+}
+
+#[test]
+fn a_phase_is_complete_when_its_tests_have_passed_as_gates_of_the_last_landing() {
+    let shared = with_tree(PHASE);
+    shared.work(0, &["--yes"]).succeeds().out("2 completed");
+    let state = shared.repo.arborist_in(&shared.clone(0), ["state", "--json", "--exit-code"]).succeeds();
+    let state: serde_json::Value = serde_json::from_str(&state.stdout()).unwrap();
+    let phase = state["tasks"].as_array().unwrap().iter().find(|task| task["id"] == "P1").unwrap();
+    assert_eq!(phase["state"], "complete", "{phase}");
+}
+
+#[test]
+fn a_run_of_one_machine_is_refused_while_workers_have_tasks() {
+    let shared = SharedPlan::new(2, 2, HELD);
+    let worker = shared.start(0, &[]);
+    SharedPlan::until("the first task", || shared.exists("held-T001") || shared.exists("held-T002"));
+    let other = shared.clone(1);
+    shared.repo.git_in(&other, ["pull", "-q"]).succeeds();
+    let calls = shared.repo.calls();
+    for command in [&["gardener"][..], &["gardener", "--isolate"], &["garden"]] {
+        let refused = shared.repo.arborist_in(&other, command.iter().copied()).exits(3);
+        refused.err("workers share the run on 'main' through origin").err("git arborist work");
+    }
+    assert_eq!(shared.repo.calls(), calls);
+    shared.touch("go");
+    let (code, said) = ended(worker);
+    assert_eq!(code, Some(0), "{said}");
+    shared.repo.git_in(&other, ["pull", "-q"]).succeeds();
+    shared.repo.arborist_in(&other, ["gardener"]).succeeds().out("nothing is left to do");
+}
+
+#[test]
+fn a_plan_that_no_worker_works_on_any_more_can_be_continued_on_one_machine() {
+    let agent = r#"case "$prompt" in "Review"*) echo APPROVED ;; *) [ -e "$ROOT/works" ] || exit 1; echo x > "$ARBORIST_TASK.txt" ;; esac"#;
+    let shared = SharedPlan::new(1, 1, agent);
+    shared.work(0, &["--max-retries", "1"]).exits(1);
+    shared.touch("works");
+    let clone = shared.clone(0);
+    shared
+        .repo
+        .arborist_in(&clone, ["gardener", "--isolate", "--retry-failed"])
+        .succeeds()
+        .out("1 completed");
+    fs::rename(shared.origin(), shared.repo.root().join("moved.git")).unwrap();
+    fs::write(clone.join("tasks.md"), "- [ ] T001 [P] do it\n- [ ] T002 another\n").unwrap();
+    let continued = shared.repo.arborist_in(&clone, ["gardener", "--isolate", "--accept-changes"]).succeeds();
+    continued.err("could not find out whether workers still share this run").out("1 completed");
+}
+
+#[test]
+fn the_next_command_of_a_shared_plan_is_that_of_a_worker() {
+    let agent = r#"case "$prompt" in "Review"*) echo APPROVED ;; *) [ -e "$ROOT/works" ] || exit 1; echo x > "$ARBORIST_TASK.txt" ;; esac"#;
+    let shared = SharedPlan::new(1, 1, agent);
+    shared
+        .work(0, &["--max-retries", "1"])
+        .exits(1)
+        .out("next   git arborist work --retry-failed --max-retries 1\n");
+    let state = shared.repo.arborist_in(&shared.clone(0), ["state", "T001"]).succeeds();
+    state.out("git arborist work --retry-failed");
+    shared.touch("works");
+    shared.work(0, &["--retry-failed", "--max-retries", "1"]).succeeds().out("1 completed");
+}
+
+#[test]
+fn a_worker_can_accept_a_changed_plan_for_all() {
+    let shared = SharedPlan::new(1, 2, WORKER);
+    shared.work(0, &[]).succeeds().out("1 completed");
+    let clone = shared.clone(1);
+    shared.repo.git_in(&clone, ["pull", "-q"]).succeeds();
+    let plan = fs::read_to_string(clone.join("tasks.md")).unwrap();
+    fs::write(clone.join("tasks.md"), format!("{plan}- [ ] T002 another\n")).unwrap();
+    shared.repo.git_in(&clone, ["commit", "-qam", "one more task"]).succeeds();
+    shared.repo.git_in(&clone, ["push", "-q", "origin", "main"]).succeeds();
+    shared.work(1, &[]).exits(2).err("--accept-changes");
+    shared.work(1, &["--accept-changes"]).succeeds().out("1 completed");
+    assert_eq!(shared.landings(), ["T001", "T002"]);
+    shared.work(0, &[]).succeeds().out("nothing is left to do");
+    shared.work(0, &["--accept-changes", "--on", "ssh:localhost"]).exits(129).err("--on");
+}
+
+#[test]
+fn every_clone_can_verify_the_gates_and_records_of_workers() {
+    let shared = SharedPlan::new(3, 2, WORKER);
+    let run = ["--test-command", "test -e tasks.md"];
+    let workers: Vec<_> = (0..2).map(|number| shared.start(number, &run)).collect();
+    for worker in workers {
+        let (code, said) = ended(worker);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    assert_eq!(shared.landings(), ["T001", "T002", "T003"]);
+    shared.repo.git_in(shared.repo.root(), ["clone", "-q", "origin.git", "fresh"]).succeeds();
+    let fresh = shared.repo.root().join("fresh");
+    let unknown = shared.repo.arborist_in(&fresh, ["verify", "--strict"]).exits(1).stderr();
+    let hint = unknown.lines().find_map(|line| line.split_once("get it with: ")).expect("a hint").1;
+    Command::new("sh")
+        .args(["-c", hint])
+        .current_dir(&fresh)
+        .status()
+        .map(|status| assert!(status.success(), "{hint}"))
+        .unwrap();
+    let verified = shared.repo.arborist_in(&fresh, ["verify", "--strict"]).succeeds();
+    verified.out("verified 3 tasks");
+}
