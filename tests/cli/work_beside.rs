@@ -126,3 +126,16 @@ fn every_clone_can_verify_the_gates_and_records_of_workers() {
     let verified = shared.repo.arborist_in(&fresh, ["verify", "--strict"]).succeeds();
     verified.out("verified 3 tasks");
 }
+
+#[test]
+fn a_server_whose_rules_refuse_the_results_of_gates_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let hook = shared.origin().join("hooks/update");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\ncase $1 in refs/arborist/gates/*) exit 1 ;; esac\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = shared.work(0, &["--test-command", "test -e tasks.md"]).exits(128);
+    refused.err("refuses the push of refs/arborist/gates/").err("workers must be allowed to push");
+    assert_eq!(shared.landings(), [] as [&str; 0]);
+}

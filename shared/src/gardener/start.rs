@@ -51,8 +51,8 @@ impl<'a> From<Option<&'a PlanFile>> for FrozenPlan<'a> {
     }
 }
 
-/// Writes the commit that starts a run, with the known results of its tests. It names the worker if the plan is shared. A plan or configuration that is not
-/// tracked yet is committed with it; the paths are returned.
+/// Writes the commit that starts a run, with the known results of its tests. It names the worker if the plan is shared.
+/// A plan or configuration that is not tracked yet is committed with it; the paths are returned.
 pub fn write_start(
     recorder: &mut RunRecorder<'_>,
     plan: Option<&PlanFile>,

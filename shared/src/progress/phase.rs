@@ -34,8 +34,8 @@ impl Progress<'_> {
         }
     }
 
-    /// Whether the phase's own tests passed when they last ran: as its tests, or as gates of the landing that completed it.
-    /// A missing result is not a pass.
+    /// Whether the phase's own tests passed when they last ran. Workers that share a plan run them only as gates of the
+    /// landing that completes the phase; a run on one machine records them afterwards. A missing result is not a pass.
     fn has_passed(&self, phase: &Task, history: Option<&TaskHistory>) -> bool {
         let last = history.and_then(TaskHistory::last);
         if last.is_some_and(|last| last.status() == Status::TestPass) {
@@ -66,13 +66,15 @@ impl Progress<'_> {
     }
 }
 
-/// Whether the tests of this phase were gates of a landing, and passed.
+/// Whether the tests of this phase were gates of a landing of a worker, and passed.
 fn has_passed_gates(landing: &Event, phase: &TaskId) -> bool {
     let of_phase = format!(" of {phase}");
     let gates = landing.trailers.get(Key::Gate).unwrap_or_default();
     let mut gates = gates.split(", ").filter(|gate| gate.ends_with(&of_phase)).peekable();
     // The body names the gates that failed before the task as well, and did not stop it.
-    gates.peek().is_some() && gates.all(|gate| !landing.mentions(&format!("> {gate}")))
+    landing.trailers.get(Key::Worker).is_some()
+        && gates.peek().is_some()
+        && gates.all(|gate| !landing.mentions(&format!("> {gate}")))
 }
 
 /// A task that is complete on its own branch only is not available to others, so its phase is not complete.

@@ -237,12 +237,15 @@ impl Coordinator for RemoteWork {
                 branch: self.options.run.clone(),
             });
         };
-        let own = refused.iter().find(|row| row.name == self.refs.target).map(Pushed::reason);
-        match own.filter(|why| target == base && !why.contains("atomic")) {
+        let is_moved = |name: &String| {
+            *name == self.refs.target || landing.gate_results.iter().any(|(result, _)| result == name)
+        };
+        let barred = refused.iter().filter(|row| is_moved(&row.name)).map(|row| (&row.name, row.reason()));
+        let is_by_rule = |why: &str| !why.contains("atomic") && !why.contains("stale");
+        match barred.into_iter().find(|(_, why)| target == base && is_by_rule(why)) {
             // The remote's own rules refuse it.
-            Some(why) => {
-                let (remote, name) = (self.remote(), self.refs.target.clone());
-                Err(CoordinationError::Refused { remote, name, why })
+            Some((name, why)) => {
+                Err(CoordinationError::Refused { remote: self.remote(), name: name.clone(), why })
             }
             None => Ok(SharedLanding::Moved(target)),
         }
