@@ -153,7 +153,7 @@ mod tests {
         let oid = "0123456789012345678901234567890123456789";
         let plan = format!("a b/t@sks.md@{oid}");
         let landed = format!("api@{oid}, web@{oid}");
-        let table: [(Key, &[&str], &[&str]); 13] = [
+        let table: [(Key, &[&str], &[&str]); 14] = [
             (Key::Step, &["implement", "run-start"], &["Implement", "done", ""]),
             (Key::Result, &["pass", "fail"], &["passed", "PASS", "pass ", ""]),
             (Key::Review, &["approved"], &["pass", "APPROVED"]),
