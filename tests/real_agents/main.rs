@@ -110,10 +110,14 @@ impl Scene {
 }
 
 fn finishes_a_plan(agent: Agent) {
+    finishes_a_plan_with(agent, &[]);
+}
+
+fn finishes_a_plan_with(agent: Agent, args: &[&str]) {
     let Some(scene) = Scene::set(agent, Vec::new()) else {
         return;
     };
-    scene.gardener().succeeds().out("3 completed (T001, T002, T003)");
+    scene.gardener_with(args).succeeds().out("3 completed (T001, T002, T003)");
     scene.expect_a_finished_plan();
     for task in TASKS {
         assert_eq!(scene.repo.read(&format!("{task}.txt")), format!("{task}\nmore\n"));
@@ -166,6 +170,11 @@ fn claude_recovers_from_a_rejection_a_limit_and_a_hang() {
 #[test]
 fn codex_finishes_a_plan() {
     finishes_a_plan(CODEX);
+}
+
+#[test]
+fn codex_finishes_a_plan_with_its_own_sandbox_inside_of_ours() {
+    finishes_a_plan_with(CODEX, &["--sandbox", "bwrap"]);
 }
 
 #[test]
