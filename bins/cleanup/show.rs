@@ -21,6 +21,10 @@ type Row = [String; 5];
 const FILES: usize = 3;
 /// How many ignored files are named.
 const IGNORED: usize = 3;
+/// The column of the reason.
+const REASON: usize = 2;
+/// The width of a page or a terminal.
+const USUAL_WIDTH: usize = 80;
 /// A name is cut before its reason, down to this width.
 const FITS: [Fit; 5] = [Fit::Whole, Fit::Middle(18), Fit::End(0), Fit::Number, Fit::Number];
 
@@ -181,7 +185,13 @@ fn show_entries(ui: &mut Ui, entries: &[Entry<'_>]) {
             _ => rows.push((row_of_group(what, why, &group), Vec::new())),
         }
     }
-    let (rows, below): (Vec<Row>, Vec<Vec<String>>) = rows.into_iter().unzip();
+    let (mut rows, mut below): (Vec<Row>, Vec<Vec<String>>) = rows.into_iter().unzip();
+    // A terminal cuts what does not fit. Elsewhere nothing is cut, so long reasons have their own lines.
+    if ui.width().is_none() && Table::bare(FITS, "  ").whole_width(&rows) > USUAL_WIDTH {
+        for (row, below) in rows.iter_mut().zip(&mut below) {
+            below.insert(0, std::mem::take(&mut row[REASON]));
+        }
+    }
     let below = |at: usize| below[at].iter().map(|line| format!("    {line}")).collect();
     Table::bare(FITS, "  ").show_with(ui, &rows, |_, _| None, below);
 }
@@ -284,7 +294,7 @@ fn summary(all: &[Outcomes]) -> String {
     };
     if totals.trashed > 0 {
         let bytes = size(totals.trashed_bytes);
-        words.push_str(&format!("; {more} being deleted in the background, which will free {bytes}"));
+        words.push_str(&format!(".\n{more} being deleted in the background, which will free {bytes}"));
     }
     format!("{words}.")
 }
