@@ -128,7 +128,7 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: the checkout of '{branch}' has to be updated first")]
     Parked { branch: BranchName, options: Box<TypedOptions> },
-    #[error("this branch contains the run of '{branch}', in which {} {} already done", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("{} {} already done in the run of '{branch}', which this branch contains", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
