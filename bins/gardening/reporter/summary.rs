@@ -259,9 +259,10 @@ fn short(text: &str) -> String {
         return text.to_owned();
     }
     let most: String = text.chars().take(LONGEST + A_LITTLE).collect();
+    // So is a clause.
     let clauses = most.rsplit_once("; ").map(|(clauses, _)| clauses);
-    if let Some(clauses) = clauses.filter(|clauses| clauses.len() > LONGEST / 2) {
-        return format!("{clauses}...");
+    if let Some(clauses) = clauses.filter(|clauses| clauses.chars().count() > LONGEST) {
+        return format!("{clauses}; ...");
     }
     let begin: String = text.chars().take(LONGEST).collect();
     // A word is left out as a whole, unless it is very long.
