@@ -238,12 +238,22 @@ fn row(entry: &Entry<'_>) -> Row {
     ]
 }
 
-/// The name for people. A cache is named after a branch, with its slashes escaped.
+/// The name for people. A cache is named after a branch, with its slashes escaped, or after digests.
 fn shown_name(candidate: &Candidate) -> String {
     match candidate.what {
+        What::Cache if candidate.name.starts_with("gates/") => {
+            let parts: Vec<String> = candidate.name.split('/').map(short_digest).collect();
+            visible(&parts.join("/"))
+        }
         What::Cache => visible(&candidate.name.replace("%2F", "/").replace("%25", "%")),
         _ => visible(&candidate.name),
     }
+}
+
+/// The beginning of a digest, and any other word as it is.
+fn short_digest(word: &str) -> String {
+    let is_digest = word.len() >= 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    word.chars().take(if is_digest { 8 } else { usize::MAX }).collect()
 }
 
 fn row_of_group(what: What, why: &str, group: &[&Entry<'_>]) -> Row {
