@@ -172,8 +172,12 @@ fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
     // As for other errors: no blank lines, and the hints follow the error. The usage comes last.
     let (usage, text): (Vec<&str>, Vec<&str>) =
         text.lines().filter(|line| !line.trim().is_empty()).partition(|line| line.starts_with("usage: "));
-    let (hints, error_lines): (Vec<&str>, Vec<&str>) =
+    let (mut hints, error_lines): (Vec<&str>, Vec<&str>) =
         text.into_iter().partition(|line| line.starts_with("hint: "));
+    let synonym = find_synonym::<A>(error).map(|verb| format!("hint: did you mean '{verb}'?"));
+    if let Some(synonym) = &synonym {
+        hints = vec![synonym];
+    }
     error_lines.iter().chain(&hints).for_each(|line| ui.err(&format!("{line}\n")));
     let command = usage.first().map(|usage| words_of_command(usage).split_off(1).join(" "));
     if error.kind() == ErrorKind::InvalidSubcommand && hints.is_empty() {
@@ -262,6 +266,21 @@ fn without_more_usages(text: &str) -> String {
         }
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Words of git, and of our own help, for a verb that has another name.
+const SYNONYMS: [(&str, &str, &str); 3] = [
+    ("git-arborist-workspace", "clone", "sync"),
+    ("git-arborist-workspace", "fetch", "sync"),
+    ("git-arborist-workspace", "pull", "sync"),
+];
+
+/// The verb that a word stands for which is not the name of one.
+fn find_synonym<A: CommandFactory>(error: &clap::Error) -> Option<&'static str> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let command = A::command();
+    let is_it = |(of, typed, _): &&(&str, &str, &str)| *of == command.get_name() && *typed == word;
+    SYNONYMS.iter().find(is_it).map(|(_, _, verb)| *verb)
 }
 
 /// Replaces clap's list of similar names by the nearest one.

@@ -445,7 +445,7 @@ complete -c git-arborist -n '__git_arborist_in workspace foreach' -s h -l help -
 complete -c git-arborist -n '__git_arborist_at cleanup' -f -a saved -d 'List saved work'
 complete -c git-arborist -n '__git_arborist_at cleanup' -f -a restore -d 'Restore saved work: its branch, and the files of its worktree in a new one'
 complete -c git-arborist -n '__git_arborist_at cleanup' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l older-than -x -d 'Keep items that are newer than this age: 0, 12h, 7d, 2w'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l older-than -x -d 'Keep items newer than this age: 0, 12h, 7d, 2w (not for records and saved work)'
 complete -c git-arborist -n '__git_arborist_at cleanup' -s n -l dry-run -d 'Show what would be done without doing it'
 complete -c git-arborist -n '__git_arborist_at cleanup' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_at cleanup' -s f -l force -d 'Also remove unmerged work; it is saved under a ref first'

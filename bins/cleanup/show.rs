@@ -21,6 +21,10 @@ type Row = [String; 5];
 const FILES: usize = 3;
 /// How many ignored files are named.
 const IGNORED: usize = 3;
+/// The column of the reason.
+const REASON: usize = 2;
+/// The width of a page or a terminal.
+const USUAL_WIDTH: usize = 80;
 /// A name is cut before its reason, down to this width.
 const FITS: [Fit; 5] = [Fit::Whole, Fit::Middle(18), Fit::End(0), Fit::Number, Fit::Number];
 
@@ -181,7 +185,13 @@ fn show_entries(ui: &mut Ui, entries: &[Entry<'_>]) {
             _ => rows.push((row_of_group(what, why, &group), Vec::new())),
         }
     }
-    let (rows, below): (Vec<Row>, Vec<Vec<String>>) = rows.into_iter().unzip();
+    let (mut rows, mut below): (Vec<Row>, Vec<Vec<String>>) = rows.into_iter().unzip();
+    // A terminal cuts what does not fit. Elsewhere nothing is cut, so long reasons have their own lines.
+    if ui.width().is_none() && Table::bare(FITS, "  ").whole_width(&rows) > USUAL_WIDTH {
+        for (row, below) in rows.iter_mut().zip(&mut below) {
+            below.insert(0, std::mem::take(&mut row[REASON]));
+        }
+    }
     let below = |at: usize| below[at].iter().map(|line| format!("    {line}")).collect();
     Table::bare(FITS, "  ").show_with(ui, &rows, |_, _| None, below);
 }
@@ -228,12 +238,22 @@ fn row(entry: &Entry<'_>) -> Row {
     ]
 }
 
-/// The name for people. A cache is named after a branch, with its slashes escaped.
+/// The name for people. A cache is named after a branch, with its slashes escaped, or after digests.
 fn shown_name(candidate: &Candidate) -> String {
     match candidate.what {
+        What::Cache if candidate.name.starts_with("gates/") => {
+            let parts: Vec<String> = candidate.name.split('/').map(short_digest).collect();
+            visible(&parts.join("/"))
+        }
         What::Cache => visible(&candidate.name.replace("%2F", "/").replace("%25", "%")),
         _ => visible(&candidate.name),
     }
+}
+
+/// The beginning of a digest, and any other word as it is.
+fn short_digest(word: &str) -> String {
+    let is_digest = word.len() >= 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    word.chars().take(if is_digest { 8 } else { usize::MAX }).collect()
 }
 
 fn row_of_group(what: What, why: &str, group: &[&Entry<'_>]) -> Row {
@@ -284,7 +304,7 @@ fn summary(all: &[Outcomes]) -> String {
     };
     if totals.trashed > 0 {
         let bytes = size(totals.trashed_bytes);
-        words.push_str(&format!("; {more} being deleted in the background, which will free {bytes}"));
+        words.push_str(&format!(".\n{more} being deleted in the background, which will free {bytes}"));
     }
     format!("{words}.")
 }

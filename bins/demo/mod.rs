@@ -70,7 +70,8 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
         &["arborist", "gardener", "--runner", "demo", "--yes"],
         &["arborist", "state"],
         &["arborist", "state", "T003"],
-        &["--no-pager", "log", "--reverse", "--format=%h %s"],
+        // Long subjects are wrapped.
+        &["--no-pager", "log", "--reverse", "--format=%w(79,0,8)%h %s"],
     ];
     for step in steps {
         ui.out(&ui.paint(Tone::Strong, &format!("$ git {}\n", typed(step))));

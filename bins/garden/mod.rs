@@ -105,7 +105,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         opened.with_hints(GardenerError::no_task(&task, known))
     })?;
     if standing.is_apart() {
-        return Err(opened.with_hints(GardenerError::apart(&run, &opened.branch, &task)));
+        return Err(opened.with_hints(GardenerError::apart(&opened.repository, &run, &opened.branch, &task)));
     }
     refuse_reverted(standing.planned.as_slice(), &progress)?;
     if standing.state.is_settled() {

@@ -252,7 +252,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
             match (is_apart, jobs) {
                 // In the checkout, the run would fail with this error.
                 (true, None) => {
-                    let error = GardenerError::apart(&run, &opened.branch, &task.id);
+                    let error = GardenerError::apart(&opened.repository, &run, &opened.branch, &task.id);
                     return Err(opened.with_hints(error));
                 }
                 (true, Some(_)) => ui.line(&format!("{} is complete and would be landed", task.id)),

@@ -41,12 +41,19 @@ pub(super) enum Added {
     Queued(Box<Ticket>),
     /// It was queued already.
     Known(Box<Ticket>),
-    /// It has landed.
-    Landed(TaskId),
+    /// It has landed. If it was reset since, this is the landing from before.
+    Landed(TaskId, Option<Oid>),
     /// It was done on the run's own branch.
     InPlace(TaskId, BranchName),
     /// A person merged it into this branch.
     MergedByHand(TaskId, BranchName, HandMerge),
+}
+
+impl Added {
+    /// The task, if it was reset after it had landed.
+    pub(super) fn find_reset(&self) -> Option<&TaskId> {
+        if let Self::Landed(task, Some(_)) = self { Some(task) } else { None }
+    }
 }
 
 /// Runs the verb.
@@ -78,7 +85,10 @@ pub(super) fn sentence(added: &Added) -> String {
             };
             format!("{} is already queued{more}", ticket.task)
         }
-        Added::Landed(task) => format!("{task} has already landed"),
+        Added::Landed(task, None) => format!("{task} has already landed"),
+        Added::Landed(task, Some(commit)) => {
+            format!("{task} has already landed, as {}, and was reset after that", commit.short())
+        }
         Added::InPlace(task, branch) => {
             format!("{task} was done on {branch} itself: there is nothing to land")
         }
@@ -148,7 +158,7 @@ impl TicketMaker<'_> {
             let is_merged = history.last().is_some_and(|event| event.status() == Status::Merge);
             let (task, branch) = (task.clone(), self.into.clone());
             return Ok(match &history.merged_by_hand {
-                _ if is_merged => Added::Landed(task),
+                _ if is_merged => Added::Landed(task, None),
                 Some(hand_merge) => Added::MergedByHand(task, branch, hand_merge.clone()),
                 None => Added::InPlace(task, branch),
             });
@@ -163,20 +173,13 @@ impl TicketMaker<'_> {
             }
             self.without_branch(task)
         })?;
+        // The branch of a task that was reset may still be the one that landed before.
+        let landed = history.filter(|_| is_own).and_then(|history| history.find_landing(source));
         if state != State::Complete && !self.args.force {
-            let option = self.site.scope_option();
-            let see = format!("see why with: git arborist state {task}{option}");
-            let (why, next) = match state {
-                State::Pending => {
-                    let words = format!("'{task}' has not run yet");
-                    self.find_waiting(task).unwrap_or_else(|| (words, self.run_first(task, "")))
-                }
-                State::Failed => (format!("'{task}' has failed, so it cannot land"), see),
-                _ => (format!("'{task}' is not complete, so it cannot land"), see),
-            };
-            return Err(Failure::new(Exit::No, why)
-                .hint(next)
-                .hint(format!("or queue it anyway: git arborist merge add --force {task}{option}")));
+            return Err(self.incomplete(task, state, landed));
+        }
+        if let Some(landed) = landed.filter(|_| state != State::Complete) {
+            return Ok(Added::Landed(task.clone(), Some(landed)));
         }
         let priority = self.args.priority.map_or(Priority::USUAL, Priority);
         if let Some(old) = old
@@ -187,6 +190,31 @@ impl TicketMaker<'_> {
             return Ok(Added::Known(Box::new(old.clone())));
         }
         Ok(Added::Queued(Box::new(self.ticket(task, source, priority))))
+    }
+
+    /// The error for a task that is not complete. If its branch has landed before, it cannot be queued by force either.
+    fn incomplete(&self, task: &TaskId, state: State, landed: Option<Oid>) -> Failure {
+        let option = self.site.scope_option();
+        let see = format!("see why with: git arborist state {task}{option}");
+        let is_reset = self.run.find(task).is_some_and(|history| history.state.commit.is_some());
+        let (why, next) = match state {
+            State::Pending => {
+                let words = match is_reset {
+                    true => format!("'{task}' has been reset and has not run again"),
+                    false => format!("'{task}' has not run yet"),
+                };
+                self.find_waiting(task).unwrap_or_else(|| (words, self.run_first(task, "")))
+            }
+            State::Failed => (format!("'{task}' has failed, so it cannot land"), see),
+            _ => (format!("'{task}' is not complete, so it cannot land"), see),
+        };
+        let failure = Failure::new(Exit::No, why).hint(next);
+        match landed {
+            Some(_) => failure,
+            None => {
+                failure.hint(format!("or queue it anyway: git arborist merge add --force {task}{option}"))
+            }
+        }
     }
 
     /// The error for a task without a branch: it is lost, it has not run in a worktree, or its name is wrong.

@@ -17,7 +17,7 @@ use arborist_core::{
         FanIn, GET_BACK, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
         TicketOutcome as Became, TicketState,
     },
-    run::{require_given, test_approval},
+    run::{Continuation, require_given, test_approval},
     session::{
         Asked, DraftRecord, Driver, RecordKind, SessionEnd, SessionError, SessionReader, SessionVerdict,
         SessionWriter,
@@ -111,15 +111,20 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
         _ => failure,
     })?;
     let is_settled = |added: &add::Added| {
-        matches!(added, add::Added::Landed(_) | add::Added::InPlace(..) | add::Added::MergedByHand(..))
+        matches!(added, add::Added::Landed(..) | add::Added::InPlace(..) | add::Added::MergedByHand(..))
     };
+    let reset: Vec<&TaskId> = added.iter().filter_map(add::Added::find_reset).collect();
     if added.iter().all(is_settled) && !args.scope.json {
         added.iter().for_each(|added| ui.line(&add::sentence(added)));
+        if !reset.is_empty() {
+            let run = site.scan(CommitSource::Cached)?;
+            reset.iter().for_each(|task| advise_unfinished(&site.continuation(&run), task, ui));
+        }
         return Ok(Exit::Done);
     }
-    for added in added {
+    for added in &added {
         if !args.quiet {
-            ui.err(&format!("{}\n", add::sentence(&added)));
+            ui.err(&format!("{}\n", add::sentence(added)));
         }
     }
     let forced: &[TaskId] = if add.force { &add.tasks } else { &[] };
@@ -134,20 +139,21 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     }
     let run = site.scan(CommitSource::Cached)?;
     let continuation = site.continuation(&run);
-    // A run that has started uses its frozen plan.
-    let accept = match run.start {
-        Some(_) => format!(", then run: {}", continuation.continue_run(" --accept-changes")),
-        None => String::new(),
-    };
     for (ticket, outcome) in &report.outcomes {
         if unfinished.contains(&&ticket.task) && matches!(outcome, Became::Landed { .. }) {
             let task = &ticket.task;
             ui.warn(&format!("'{task}' has landed but is not complete: no review has approved it"));
-            ui.hint(&format!("to count it as done, tick its box in the plan{accept}"));
-            ui.hint(&format!("or let an agent do it: {}", continuation.run_task(task)));
+            advise_unfinished(&continuation, task, ui);
         }
     }
+    reset.iter().for_each(|task| advise_unfinished(&continuation, task, ui));
     Ok(exit)
+}
+
+/// What can be done about a task whose work has landed and that does not count as done.
+fn advise_unfinished(continuation: &Continuation<'_>, task: &TaskId, ui: &mut Ui) {
+    continuation.settle_by_plan(&[task]).iter().for_each(|hint| ui.hint(hint));
+    ui.hint(&format!("or let an agent do it: {}", continuation.run_task(task)));
 }
 
 /// The tasks that are not complete. Landing them by force does not change that.

@@ -52,7 +52,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
     let text = match outcome {
         TicketOutcome::Landed { commit } => format!("{task} landed as {}{resolved}", commit.short()),
         TicketOutcome::Parked { commit } => {
-            format!("{task} landed as {}, but is waiting for a checkout{resolved}", commit.short())
+            format!("{task} was merged as {}, but its landing is parked{resolved}", commit.short())
         }
         TicketOutcome::NotChosen => format!("{task} is not needed: other tasks have landed instead"),
         TicketOutcome::NoChange => {

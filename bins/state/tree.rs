@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use arborist_core::{
     history::{Event, State},
     message::{Status, plain_text, visible},
+    name::TaskId,
     plan::usual_places,
     progress::{NodeProgress, Share},
     queue::{GET_BACK, land_after_stash},
@@ -129,22 +130,14 @@ fn warn_of_unproven(ui: &mut Ui, view: &StateView<'_>) {
     let (landings, completions): (Vec<&Event>, Vec<&Event>) =
         view.run.unproven.iter().partition(|event| event.status() == Status::Merge);
     let is_left = |event: &&&Event| event.task().is_some_and(|task| view.progress.is_left(task));
-    let landed: BTreeSet<String> =
-        landings.iter().filter(is_left).filter_map(|event| event.task()).map(ToString::to_string).collect();
-    let landed: Vec<String> = landed.into_iter().collect();
+    let landed: BTreeSet<&TaskId> =
+        landings.iter().filter(is_left).filter_map(|event| event.task()).collect();
     if !landed.is_empty() {
-        let is_one = landed.len() == 1;
-        let (count, them) = if is_one {
-            ("counts", "it as done, tick its box")
-        } else {
-            ("count", "them as done, tick their boxes")
-        };
-        ui.warn(&format!("{} landed without an approved review, and {count} as not done", landed.join(", ")));
-        let accept = match view.run.start {
-            Some(_) => format!(", then run: {}", view.continuation.continue_run(" --accept-changes")),
-            None => String::new(),
-        };
-        ui.hint(&format!("to count {them} in the plan{accept}"));
+        let count = if landed.len() == 1 { "counts" } else { "count" };
+        let names: Vec<&str> = landed.iter().map(|task| task.as_str()).collect();
+        ui.warn(&format!("{} landed without an approved review, and {count} as not done", names.join(", ")));
+        let landed: Vec<&TaskId> = landed.into_iter().collect();
+        view.continuation.settle_by_plan(&landed).iter().for_each(|hint| ui.hint(hint));
     }
     for event in completions.iter().take(MOST_COMPLETIONS) {
         let task = event.task().map(ToString::to_string).unwrap_or_default();
@@ -404,9 +397,7 @@ fn status_word(event: &Event) -> String {
 /// What the subject of a commit adds to its status and the name of its task, which are shown elsewhere.
 fn words_of(event: &Event) -> String {
     let subject = event.subject_for_people();
-    // Other commits have free texts.
-    let has_name = !matches!(event.status(), Status::Turn | Status::Plan | Status::RunStart);
-    let Some((_, more)) = subject.rsplit_once('"').filter(|_| has_name) else { return subject };
+    let Some((_, more)) = subject.rsplit_once('"').filter(|_| event.has_name()) else { return subject };
     let more = more.trim();
     let more = more.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(more);
     more.strip_prefix("failed, ").unwrap_or(more).to_owned()

@@ -13,13 +13,14 @@ use clap::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use super::source::{Range, require_commit};
 use crate::{
     clock,
     document::{self, EventDocument},
     entry::Outcome,
-    ui::{Tone, Ui},
+    ui::{Tone, Ui, shortened},
 };
 
 #[derive(Debug, Args)]
@@ -57,6 +58,9 @@ pub struct LogDocument {
     /// The task commits, newest first.
     commits: Vec<EventDocument>,
 }
+
+/// The id of a task is not cut any further.
+const SHORTEST_ID: usize = 8;
 
 fn steps() -> impl TypedValueParser<Value = Step> {
     let names = Step::ALL.iter().map(|step| step.as_str());
@@ -122,18 +126,37 @@ impl LogArgs {
 }
 
 fn show(ui: &mut Ui, events: &[Event]) {
-    let width = |text: fn(&Event) -> String| events.iter().map(|event| text(event).len()).max().unwrap_or(0);
-    let (tasks, statuses) =
-        (width(|event| id_of(event).to_owned()), width(|event| event.status().to_string()));
+    let most = |text: &dyn Fn(&Event) -> String, least: usize| {
+        events.iter().map(|event| text(event).width()).max().unwrap_or(0).max(least)
+    };
+    let (hashes, ages) = (most(&|event| event.commit.short(), 0), most(&|event| clock::age(event.time), 4));
+    let (statuses, attempts) = (most(&|event| event.status().to_string(), 0), most(&attempt_of, 3));
+    let spaces = 5;
+    let others = hashes + ages + statuses + attempts + spaces;
+    let ids = most(&|event| id_of(event).to_owned(), 0);
+    // The text of a commit is cut before the id of its task.
+    let ids = ui.width().map_or(ids, |width| ids.min(width.saturating_sub(others).max(SHORTEST_ID)));
+    let room = ui.width().map_or(usize::MAX, |width| width.saturating_sub(others + ids));
     for event in events {
         let tone = if event.is_failure() { Tone::Bad } else { Tone::Good };
         let commit = ui.paint(Tone::Busy, &event.commit.short());
         let status = ui.paint(tone, &format!("{:<statuses$}", event.status()));
-        let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));
-        let age = clock::age(event.time);
-        let text = event.subject_for_people();
-        ui.line(&format!("{commit} {age:>4} {:<tasks$} {status} {attempt:<3} {text}", id_of(event)));
+        let (id, age) = (shortened(id_of(event), ids), clock::age(event.time));
+        let (attempt, text) = (attempt_of(event), shortened(&words_of(event), room));
+        let line = format!("{commit} {age:>ages$} {id:<ids$} {status} {attempt:<attempts$} {text}");
+        ui.line(line.trim_end());
     }
+}
+
+fn attempt_of(event: &Event) -> String {
+    event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()))
+}
+
+/// The subject without the words that repeat the status, which has its own column.
+fn words_of(event: &Event) -> String {
+    let subject = event.subject_for_people();
+    let name = subject.find('"').filter(|_| event.has_name());
+    name.map_or_else(|| subject.clone(), |at| subject[at..].to_owned())
 }
 
 fn id_of(event: &Event) -> &str {

@@ -97,6 +97,18 @@ impl<'a, const N: usize> Table<'a, N> {
         }
     }
 
+    /// How wide the widest row would be if nothing were cut.
+    pub(crate) fn whole_width(&self, rows: &[[String; N]]) -> usize {
+        let Layout { widths, .. } = self.layout(rows, usize::MAX);
+        self.width_of(&widths)
+    }
+
+    /// The width of rows with columns of these widths.
+    fn width_of(&self, widths: &[usize]) -> usize {
+        let used = widths.iter().filter(|width| **width > 0);
+        self.indent.len() + used.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
+    }
+
     fn layout(&self, rows: &[[String; N]], room: usize) -> Layout<'a, N> {
         let heading = |column: usize| self.headings.map_or(0, |headings| headings[column].width());
         let most = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
@@ -104,13 +116,9 @@ impl<'a, const N: usize> Table<'a, N> {
             0 => 0,
             most => most.max(heading(column)),
         });
-        let whole = |widths: &[usize]| {
-            let used = widths.iter().filter(|width| **width > 0);
-            self.indent.len() + used.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
-        };
-        let is_split = self.fits.last() == Some(&Fit::Below) && whole(&widths) > room;
+        let is_split = self.fits.last() == Some(&Fit::Below) && self.width_of(&widths) > room;
         let columns = if is_split { N - 1 } else { N };
-        let excess = |widths: &[usize; N]| whole(&widths[..columns]).saturating_sub(room);
+        let excess = |widths: &[usize; N]| self.width_of(&widths[..columns]).saturating_sub(room);
         let is_narrow = excess(&widths) > 0;
         let hashes = widths.iter_mut().zip(self.fits).filter(|(_, fit)| *fit == Fit::Hash && is_narrow);
         hashes.for_each(|(width, _)| *width = SHORT.min(*width));

@@ -234,7 +234,10 @@ impl PushedDocument {
         }
         let left = self.left.as_ref().map(|left| format!("; {}", visible(left))).unwrap_or_default();
         if !self.has_session {
-            let words = "nothing to push: no session or task branches";
+            let words = match lines.is_empty() {
+                true => "nothing to push: no session or task branches",
+                false => "no session or task branches to push",
+            };
             lines.push(format!("{}: {words}{left}", self.name));
         } else if self.refused.is_empty() && lines.is_empty() {
             let what = if left.is_empty() { "everything" } else { "all session refs" };

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::Exit,
     git::{RemoteError, shown_url},
     message::visible,
-    workspace::{PushResult, RepoSection, UnpushedCheckout, WorkspaceError, map_parallel},
+    workspace::{PushResult, RepoSection, UnpushedCheckout, Workspace, WorkspaceError, map_parallel},
 };
 
 use super::{
@@ -20,7 +20,8 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     let with_remote: Vec<&RepoSection> =
         sections.iter().copied().filter(|section| section.remote.is_some()).collect();
     if let ([], [section, ..]) = (with_remote.as_slice(), sections.as_slice()) {
-        return Err(WorkspaceError::NowhereToPush { name: section.name.clone() }.into());
+        let repository = opened.workspace.open(section)?.ok_or_else(|| WorkspaceError::absent(section))?;
+        return Err(Workspace::nowhere_to_push(&repository, section)?.into());
     }
     let mut told = Vec::new();
     let answers = map_parallel(&with_remote, |section| push_section(&opened, section));

@@ -4,6 +4,8 @@ use std::fs;
 
 use arborist_testkit::TestRepo;
 
+use crate::pasted_hints::{hinted, paste};
+
 const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
 
 /// Writes a file for each task; fails while `$ROOT/broken` is there.
@@ -56,9 +58,15 @@ fn a_task_that_is_complete_and_has_not_landed_is_not_done_again() {
         repo.arborist(command)
             .exits(2)
             .err(&format!("error: task '{left}' is complete on its own branch"))
-            .err(&format!("hint: land it with: git arborist merge {left}"));
+            .err("and has not landed: it is in conflict, both sides added same.txt")
+            .err(&format!("hint: resolve its conflict with: git arborist merge resolve {left}"));
     }
     assert_eq!(repo.calls(), calls, "nobody was asked");
+    let said = repo.arborist(["gardener"]).exits(2).stderr();
+    paste(&repo, &hinted(&said, "resolve its conflict with: ")).succeeds().out(&format!("resolve-{left}"));
+    repo.arborist(["merge", "drop", left]).succeeds();
+    let said = repo.arborist(["gardener"]).exits(2).stderr();
+    paste(&repo, &hinted(&said, "land it with: ")).exits(2).err("is in conflict");
 }
 
 #[test]

@@ -92,6 +92,23 @@ fn an_unsound_commit_is_refused_with_its_line_and_the_fix() {
 }
 
 #[test]
+fn a_commit_that_has_everything_which_the_hints_name_is_pushed() {
+    on_both_sides(|repo| {
+        let subject = "task(main@T1@complete): complete \"do it\"";
+        repo.commit(format!("{subject}\n"));
+        let said = push(repo, &["main"]).exits(1).stderr();
+        let lines = said.lines().filter_map(|line| line.split_once("add below an empty line: "));
+        // The name of the report is for the user to choose.
+        let trailers: Vec<String> =
+            lines.map(|(_, line)| line.trim_end().replace('…', "report.json")).collect();
+        assert!(trailers.len() > 1, "{said}");
+        repo.git(["reset", "-q", "--soft", "HEAD~1"]).succeeds();
+        repo.commit(format!("{subject}\n\n{}\n", trailers.join("\n")));
+        push(repo, &["main"]).succeeds();
+    });
+}
+
+#[test]
 fn a_nul_does_not_hide_a_claim() {
     let repo = with_finished(Guard::PrePush, "--object-format=sha1");
     repo.commit("task(main@T1@complete): complete\0\n");

@@ -5,9 +5,12 @@ use std::{
     process::Stdio,
 };
 
-use crate::queue_repo::{QueueRepo, before_git};
+use crate::{
+    pasted_hints::{hinted, paste},
+    queue_repo::{QueueRepo, before_git},
+};
 use arborist_core::process::FileLock;
-use arborist_testkit::{Run, TaskCommit, Terminal, TestRepo};
+use arborist_testkit::{Run, TaskCommit, Terminal, TestRepo, WORKER};
 use serde_json::Value;
 
 #[test]
@@ -81,6 +84,68 @@ fn after_a_landing_without_a_review_state_says_that_the_task_is_not_done() {
     repo.arborist(["state"]).succeeds().err(words).err("tick its box").never("trailers check");
     repo.write("tasks.md", "- [x] T001 a\n- [ ] T002 b\n");
     repo.arborist(["state"]).succeeds().never(words);
+}
+
+const THREE: &str = "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 three\n";
+
+/// A failed task whose work a person has corrected and landed, and the hints about it.
+fn landed_after_failure() -> (TestRepo, String) {
+    let repo = TestRepo::planned("tasks.md", THREE, WORKER);
+    let test = "test ! -e T001.txt -o -e ok";
+    let run = ["gardener", "--jobs", "2", "--max-retries", "1", "--keep-going", "--test-command", test];
+    repo.arborist(run).exits(1).out("1 failed (T001)");
+    let worktrees = repo.git(["worktree", "list", "--porcelain"]).answer();
+    let lane = worktrees.split("\n\n").find(|lines| lines.contains("task/main/T001")).unwrap();
+    let lane =
+        lane.lines().find_map(|line| line.strip_prefix("worktree ")).map(std::path::Path::new).unwrap();
+    std::fs::write(lane.join("ok"), "ok").unwrap();
+    repo.git_in(lane, ["add", "ok"]).succeeds();
+    repo.git_in(lane, ["commit", "-qm", "correct it"]).succeeds();
+    let said = repo.arborist(["merge", "T001", "--force"]).succeeds().never("tick its box").stderr();
+    repo.arborist(["state"]).succeeds().err("change its box to [-]").never("tick its box");
+    (repo, said)
+}
+
+#[test]
+fn a_failed_task_that_was_landed_by_force_can_be_left_as_it_is() {
+    let (repo, said) = landed_after_failure();
+    let calls = repo.calls();
+    repo.write("tasks.md", THREE.replace("[ ] T001", "[-] T001"));
+    paste(&repo, &hinted(&said, "change its box to [-] in the plan, then run: "))
+        .succeeds()
+        .out("1 completed (T003)")
+        .never("T001");
+    assert_eq!(repo.calls(), calls + 2, "one call for T003, and its review");
+}
+
+#[test]
+fn a_failed_task_that_was_landed_by_force_can_be_given_to_an_agent() {
+    let (repo, said) = landed_after_failure();
+    paste(&repo, &hinted(&said, "or let an agent do it: ")).succeeds().out("1 completed (T001)");
+}
+
+#[test]
+fn a_task_that_was_reset_has_not_landed_again() {
+    let repo = TestRepo::planned("tasks.md", THREE, WORKER);
+    repo.arborist(["gardener", "--jobs", "2", "--until", "T002"]).succeeds();
+    repo.arborist(["reset", "T001"]).succeeds();
+    let tip = repo.git(["rev-parse", "main"]).answer();
+    let refused = repo.arborist(["merge", "T001"]).exits(1);
+    let refused = refused.err("'T001' has been reset and has not run again").never("anyway").stderr();
+    let said = repo.arborist(["merge", "T001", "--force"]).succeeds();
+    let said =
+        said.out("T001 has already landed, as ").never("T001 landed as").never("tick its box").stderr();
+    assert_eq!(repo.git(["rev-parse", "main"]).answer(), tip);
+    repo.arborist(["merge", "list"]).succeeds().err("nothing is queued");
+    let calls = repo.calls();
+    repo.write("tasks.md", THREE.replace("[ ] T001", "[-] T001"));
+    paste(&repo, &hinted(&said, "change its box to [-] in the plan, then run: "))
+        .succeeds()
+        .out("1 completed (T003)");
+    assert_eq!(repo.calls(), calls + 2, "one call for T003, and its review");
+    repo.write("tasks.md", THREE);
+    repo.arborist(["gardener", "--accept-changes", "--only", "T002"]).succeeds();
+    paste(&repo, &hinted(&refused, "run it first: ")).succeeds().out("1 completed (T001)");
 }
 
 #[test]

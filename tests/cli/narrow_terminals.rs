@@ -153,3 +153,16 @@ fn long_reasons_are_wrapped_on_a_terminal_only() {
     repo.arborist(["state", "T001"]).succeeds().out(reason);
     lines(&repo, 80, &["state", "T001"]);
 }
+
+#[test]
+fn a_list_of_task_commits_fits_and_says_nothing_twice() {
+    let repo = TestRepo::planned("task-tree.json", &plan(""), WORKER);
+    repo.arborist(["gardener", "--until", LONG]).succeeds();
+    repo.arborist(["garden", "T003", "--max-retries", "1"]).exits(1);
+    let shown = lines(&repo, 140, &["trailers", "log"]);
+    has(&shown, "", &[" T003 ", " implement-fail  #1  \"Fail\" (failed, attempt 1/1)"]);
+    has(&shown, "", &[LONG, " complete            \"Create the schema"]);
+    let narrow = lines(&repo, 80, &["trailers", "log"]);
+    has(&narrow, "", &[" PORTAL-2026-a-task-with-a", " complete"]);
+    has(&lines(&repo, 80, &["trailers", "log", "--task", "T003"]), "", &["\"Fail\" (failed, attempt 1/1)"]);
+}

@@ -125,7 +125,7 @@ fn log_answers_by_task_step_result_session_and_date() {
     assert_eq!(log(&["--since", "1 week ago"]).lines().count(), 1);
     assert_eq!(log(&["-n", "2"]).lines().count(), 2);
     assert_eq!(log(&["HEAD~3..HEAD~2"]).lines().count(), 1);
-    assert!(log(&["--task", "T1", "--step", "test"]).contains("4w T1 test-fail #1  test-fail"));
+    assert!(log(&["--task", "T1", "--step", "test"]).contains("4w T1 test-fail #1  \"T1 does it\""));
     let document: Value = serde_json::from_str(&log(&["--json", "--task", "T1"])).unwrap();
     assert_eq!(document["commits"][0]["status"], "complete");
     assert_eq!(document["commits"][1]["trailers"]["Arborist-Test"], "fail");

@@ -2,8 +2,10 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use arborist_testkit::{Terminal, TestRepo};
+use arborist_testkit::{Terminal, TestRepo, WORKER};
 use serde_json::Value;
+
+use crate::pasted_hints::{hinted, paste};
 
 /// A repository with a remote that has its first commit and lacks two more.
 fn ahead() -> TestRepo {
@@ -147,4 +149,59 @@ fn what_was_mistyped_is_told_with_what_was_meant() {
         repo.arborist(["plan", "--check", "--strict"]).succeeds();
         repo.arborist(["gardener", "--runner", "demo", "--dry-run"]).succeeds();
     }
+}
+
+#[test]
+fn a_push_without_a_workspace_names_the_settings_that_are_missing() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    repo.arborist(["workspace", "push"])
+        .exits(1)
+        .err("'repo' is not configured as part of a workspace, so it has no remote to push to")
+        .err("workspace.repos.repo.remote <url>");
+    repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", "origin.git"]).succeeds();
+    repo.git(["remote", "add", "origin", "../origin.git"]).succeeds();
+    repo.arborist(["gardener"]).succeeds();
+    let said = repo.arborist(["workspace", "push"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, "to push sessions there, run: ")).succeeds();
+    repo.arborist(["workspace", "push"])
+        .succeeds()
+        .out("repo: pushed refs/arborist/sessions/")
+        .out("repo: no session or task branches to push; ")
+        .never("nothing to push");
+    let there = || repo.git_in(&repo.root().join("origin.git"), ["rev-parse", "main"]).answer();
+    let tip = repo.git(["rev-parse", "main"]).answer();
+    assert_ne!(there(), tip);
+    paste(&repo, &hinted(&said, "to push only your branch, run: ")).succeeds();
+    assert_eq!(there(), tip);
+    // With a path and without a remote, only the remote is missing.
+    repo.git(["config", "--unset", "arborist.workspace.repos.repo.remote"]).succeeds();
+    let said = repo.arborist(["workspace", "push"]).exits(1).err("'repo' has no remote to push to").stderr();
+    let command = hinted(&said, "to push sessions there, run: ");
+    assert_eq!(command, "git config arborist.workspace.repos.repo.remote origin");
+    paste(&repo, &command).succeeds();
+    repo.arborist(["workspace", "push"]).succeeds();
+}
+
+#[test]
+fn a_word_of_git_is_answered_with_the_verb_for_it() {
+    let repo = TestRepo::init();
+    for word in ["fetch", "clone", "pull"] {
+        let said = repo.arborist(["workspace", word]).exits(129).err("hint: did you mean 'sync'?");
+        said.never("did you mean 'foreach'");
+    }
+    repo.arborist(["workspace", "stats"]).exits(129).err("did you mean 'status'?");
+    repo.arborist(["worktree", "fetch"]).exits(129).never("'sync'?");
+}
+
+#[test]
+fn a_repository_without_commits_is_named_with_the_command_for_its_first_one() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 [repo:api] one\n", WORKER);
+    repo.git_in(repo.root(), ["init", "-q", "-b", "main", "the api"]).succeeds();
+    repo.git(["config", "arborist.workspace.repos.api.path", "../the api"]).succeeds();
+    let tip = repo.git(["rev-parse", "main"]).answer();
+    let said = repo.arborist(["gardener"]).exits(128).err("the repository 'api' at '");
+    let said = said.err("' has no commits yet").stderr();
+    paste(&repo, &hinted(&said, "make a first commit: ")).succeeds();
+    assert_eq!(repo.git(["rev-parse", "main"]).answer(), tip);
+    repo.arborist(["gardener"]).succeeds().out("1 completed (T001)");
 }

@@ -258,6 +258,12 @@ fn short(text: &str) -> String {
     if text.chars().count() <= LONGEST + A_LITTLE {
         return text.to_owned();
     }
+    let most: String = text.chars().take(LONGEST + A_LITTLE).collect();
+    // So is a clause.
+    let clauses = most.rsplit_once("; ").map(|(clauses, _)| clauses);
+    if let Some(clauses) = clauses.filter(|clauses| clauses.chars().count() > LONGEST) {
+        return format!("{clauses}; ...");
+    }
     let begin: String = text.chars().take(LONGEST).collect();
     // A word is left out as a whole, unless it is very long.
     let words = begin.rsplit_once(' ').map(|(words, _)| words).filter(|words| words.len() > LONGEST / 2);

@@ -23,8 +23,8 @@ pub(super) enum Objection {
     Deleted { name: String, commits: usize },
     /// Commits that hold the state of tasks, or the record of a session, would be lost.
     Dropped { name: String, newest: Oid, count: usize, what: &'static str },
-    /// A commit claims to be ours and is malformed.
-    Unsound { commit: Oid, fault: Fault, text: String },
+    /// A commit claims to be ours and is malformed. The text is the line of the first fault.
+    Unsound { commit: Oid, faults: Vec<Fault>, text: String },
 }
 
 impl Objection {
@@ -45,13 +45,20 @@ impl Objection {
                 let commits = counted(*count, "commit");
                 format!("'{name}' would lose {commits} with {what}; the newest is {}", newest.short())
             }
-            Self::Unsound { commit, fault, text } => {
-                let (line, what) = (fault.line, &fault.what);
-                format!(
-                    "commit {} looks like that of a task, but its message is not valid\n  line {line}: {}\n    {what}",
-                    commit.short(),
+            Self::Unsound { commit, faults, text } => {
+                let commit = commit.short();
+                let line = faults.first().map_or(1, |fault| fault.line);
+                let mut words = format!(
+                    "commit {commit} looks like that of a task, but its message is not valid\n  line {line}: {}",
                     shown(text)
-                )
+                );
+                for fault in faults.iter().take(MOST) {
+                    let _ = match fault.line == line {
+                        true => write!(words, "\n    {}", fault.what),
+                        false => write!(words, "\n  {fault}"),
+                    };
+                }
+                words
             }
         }
     }
@@ -63,12 +70,18 @@ impl Objection {
             Self::Deleted { .. } | Self::Dropped { .. } => {
                 "merge the commits into a branch that is kept, and push that first".into()
             }
-            Self::Unsound { commit, fault, .. } => {
+            Self::Unsound { commit, faults, .. } => {
                 let commit = commit.short();
-                format!(
-                    "reword it before you push (git rebase -i {commit}^), or skip this check with --no-verify\nin {commit}, line {}: {}",
-                    fault.line, fault.fix
-                )
+                let mut words = format!(
+                    "reword it before you push (git rebase -i {commit}^), or skip this check with --no-verify"
+                );
+                for fault in faults.iter().take(MOST) {
+                    let _ = write!(words, "\nin {commit}, line {}: {}", fault.line, fault.fix);
+                }
+                if faults.len() > MOST {
+                    let _ = write!(words, "\nsee all faults with: git arborist trailers check {commit}");
+                }
+                words
             }
         }
     }

@@ -36,8 +36,8 @@ fn objection(commit: &RawCommit) -> Option<Objection> {
     let MessageReading::Unsound(faults) = read(commit.message()) else {
         return None;
     };
-    let fault = faults.into_iter().next()?;
+    let fault = faults.first()?;
     let text = String::from_utf8_lossy(commit.message());
     let line = text.lines().nth(fault.line.saturating_sub(1)).unwrap_or_default().to_owned();
-    Some(Objection::Unsound { commit: commit.id, fault, text: line })
+    Some(Objection::Unsound { commit: commit.id, faults, text: line })
 }

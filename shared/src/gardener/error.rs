@@ -5,7 +5,7 @@ use crate::{
     agent::AgentError,
     coordination::CoordinationError,
     failure::{Exit, Explain},
-    git::GitError,
+    git::{GitError, Repository},
     history::{HistoryError, RevertedMerge, Run, State, TaskHistory},
     message::nearest,
     name::{BranchName, Oid, TaskId},
@@ -13,7 +13,7 @@ use crate::{
     plan::PlanError,
     process::LockError,
     progress::Progress,
-    queue::{GET_BACK, QueueError, bring_back, land_after_stash},
+    queue::{GET_BACK, LandingCommand, QueueError, Store, Ticket, TicketState, bring_back, land_after_stash},
     record::RecordError,
     session::SessionError,
     settings::SettingsError,
@@ -123,11 +123,12 @@ pub enum GardenerError {
     RedWithoutTest(TaskId),
     #[error("task '{task}' was started on its own branch, '{branch}'")]
     BegunApart { task: TaskId, branch: BranchName, command: String, options: Box<TypedOptions> },
-    #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed")]
-    NotLanded { task: TaskId, branch: BranchName },
+    /// The reason begins with a colon, and is empty if the task is not queued or waits for its turn.
+    #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed{why}")]
+    NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: the checkout of '{branch}' has to be updated first")]
     Parked { branch: BranchName, options: Box<TypedOptions> },
-    #[error("{} {} already done in the run of '{branch}', from which the new run would start", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("{} {} already done in the run of '{branch}', which this branch contains", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
@@ -147,15 +148,29 @@ pub struct TypedOptions {
 impl GardenerError {
     /// The error for a task whose newest state is on its own branch, and which the checkout therefore cannot continue.
     #[must_use]
-    pub fn apart(run: &Run, scope: &BranchName, task: &TaskId) -> Self {
+    pub fn apart(repository: &Repository, run: &Run, scope: &BranchName, task: &TaskId) -> Self {
         let is_complete = run.find(task).is_some_and(|history| history.state.state == State::Complete);
         let (command, branch) = (continue_apart(run, task), scope.task_branch(task));
-        let task = task.clone();
         if is_complete {
-            Self::NotLanded { task, branch }
-        } else {
-            Self::BegunApart { task, branch, command, options: Box::default() }
+            return Self::not_landed(repository, scope, task, branch);
         }
+        Self::BegunApart { task: task.clone(), branch, command, options: Box::default() }
+    }
+
+    /// The error for a complete task that has not landed. Its ticket says why, and what helps.
+    fn not_landed(repository: &Repository, scope: &BranchName, task: &TaskId, branch: BranchName) -> Self {
+        let ticket = Store::new(repository).find(scope, task).ok().flatten().map(|stored| stored.ticket);
+        let ticket = ticket.filter(|ticket| ticket.standing != TicketState::Waiting);
+        let why = match (
+            ticket.as_ref().map(|ticket| &ticket.standing),
+            ticket.as_ref().and_then(Ticket::reason),
+        ) {
+            (Some(TicketState::Conflict { .. }), Some(reason)) => format!(": it is in conflict, {reason}"),
+            (_, Some(reason)) => format!(": {reason}"),
+            _ => String::new(),
+        };
+        let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.standing.command());
+        Self::NotLanded { task: task.clone(), branch, why, command }
     }
 
     /// The error for a task that waits for others.
@@ -371,7 +386,14 @@ impl Explain for GardenerError {
             Self::BegunApart { command, options, .. } => {
                 format!("to continue it there, run: {command}{}", options.common)
             }
-            Self::NotLanded { task, .. } => format!("land it with: git arborist merge {task}"),
+            Self::NotLanded { task, command, .. } => {
+                let what = match command {
+                    LandingCommand::Resolve => "resolve its conflict with",
+                    LandingCommand::Status => "see what can be done with",
+                    LandingCommand::Land | LandingCommand::Run => "land it with",
+                };
+                format!("{what}: {}", command.text(task, ""))
+            }
             Self::Merged { path, .. } => format!(
                 "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
             ),

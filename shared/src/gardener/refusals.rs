@@ -14,7 +14,10 @@ impl Gardener<'_> {
     /// continue in a lane.
     pub(super) fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
         match find_begun_apart(self.repository, &self.run, wanted)? {
-            Some(task) => Err(GardenerError::apart(&self.run, &self.tools.context.identity.run, &task.id)),
+            Some(task) => {
+                let scope = &self.tools.context.identity.run;
+                Err(GardenerError::apart(self.repository, &self.run, scope, &task.id))
+            }
             None => Ok(()),
         }
     }

@@ -136,6 +136,12 @@ impl Event {
         }
     }
 
+    /// Whether its subject names its task in quotes, after words that repeat its status. Others have free texts.
+    #[must_use]
+    pub fn has_name(&self) -> bool {
+        !matches!(self.status(), Status::Turn | Status::Plan | Status::RunStart)
+    }
+
     /// Whether it records a failure or an interruption.
     #[must_use]
     pub fn is_failure(&self) -> bool {

@@ -216,6 +216,14 @@ impl TaskHistory {
         self.events.last()
     }
 
+    /// The merge commit that landed `source` on the run's branch, also if the task was reset after it.
+    #[must_use]
+    pub fn find_landing(&self, source: Oid) -> Option<Oid> {
+        let is_it =
+            |event: &&Event| event.status() == Status::Merge && event.trailers.source() == Some(source);
+        self.events.iter().rev().filter(|_| self.is_landed).find(is_it).map(|event| event.commit)
+    }
+
     /// The task's name according to its commits.
     #[must_use]
     pub fn name(&self) -> Option<&str> {

@@ -260,6 +260,11 @@ impl<'a> Reader<'a> {
 
     fn check_required(&mut self, subject: &Subject) {
         let end = self.lines.len();
+        // Without an empty line before it, a trailer would be part of the subject.
+        let place = match self.block < end {
+            true => "add to the last paragraph",
+            false => "add below an empty line",
+        };
         let missing = subject.status.required().iter().filter(|key| self.trailers.get(**key).is_none());
         for key in missing.copied().collect::<Vec<_>>() {
             let name = key.as_str();
@@ -272,7 +277,7 @@ impl<'a> Reader<'a> {
                 self.fault(
                     end,
                     format!("'{name}' is missing: a '{}' commit must have it", subject.status),
-                    format!("add to the last paragraph: {name}: {value}"),
+                    format!("{place}: {name}: {value}"),
                 );
             }
         }

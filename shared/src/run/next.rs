@@ -100,14 +100,46 @@ impl<'a> Continuation<'a> {
         format!("{switch}git arborist gardener{switches}{}", self.typed_options(|_| true))
     }
 
-    /// The command that runs one task in the checkout, with the options of the run.
+    /// The command that runs one task in the checkout, with the options of the run. A failed one is tried again.
     #[must_use]
     pub fn run_task(&self, task: &TaskId) -> String {
         if let Some(command) = self.share(" --retry-failed") {
             return command;
         }
         let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
-        format!("{switch}git arborist garden {task}{}", self.typed_options(|name| !LANES.contains(&name)))
+        let has_failed = self.run.find(task).is_some_and(|history| history.state.state == State::Failed);
+        let retry = if has_failed { " --retry-failed" } else { "" };
+        let options = self.typed_options(|name| !LANES.contains(&name));
+        format!("{switch}git arborist garden {task}{retry}{options}")
+    }
+
+    /// How to let a run take these tasks for settled, whose work was landed without a review. A tick in the plan only
+    /// counts for a task without history: a task that failed or was reset after its box was ticked has to be done
+    /// again. It can be left out.
+    #[must_use]
+    pub fn settle_by_plan(&self, tasks: &[&TaskId]) -> Vec<String> {
+        let has_history =
+            |task: &&TaskId| self.run.find(task).is_some_and(|history| history.state.commit.is_some());
+        let (begun, untouched): (Vec<&TaskId>, Vec<&TaskId>) = tasks.iter().copied().partition(has_history);
+        // A run that has started uses its frozen plan.
+        let accept = match self.run.start {
+            Some(_) => format!(", then run: {}", self.continue_run(" --accept-changes")),
+            None => String::new(),
+        };
+        let is_mixed = !begun.is_empty() && !untouched.is_empty();
+        let words = |tasks: &[&TaskId], (one, many): (&str, &str)| {
+            let them = if tasks.len() == 1 { one } else { many };
+            let names: Vec<&str> = tasks.iter().map(|task| task.as_str()).collect();
+            let names = if is_mixed { format!("{}: ", names.join(", ")) } else { String::new() };
+            (!tasks.is_empty()).then(|| format!("{names}{them} in the plan{accept}"))
+        };
+        let tick = ("to count it as done, tick its box", "to count them as done, tick their boxes");
+        let cross = (
+            "to leave it as it is, change its box to [-]",
+            "to leave them as they are, change their boxes to [-]",
+        );
+        let hints = [words(&untouched, tick), words(&begun, cross)];
+        hints.into_iter().flatten().collect()
     }
 
     /// The command that runs one task in its own worktree, with the options of the run and with these switches.

@@ -17,7 +17,7 @@ use crate::{
     settings::Settings,
     workspace::{
         FetchReply, FetchScope, PushPolicy, PushSet, Pusher, RepoRequest, RepoSection, Transcripts,
-        remember_plan_repository,
+        WorkspaceError, remember_plan_repository,
     },
     worktree::{Pool, SessionWorktree, WorktreeOptions},
 };
@@ -126,7 +126,8 @@ impl OpenRun {
         let mut other_repos = Vec::new();
         for FetchedRepo { section, repository, branch, base } in &self.others {
             if repository.find_branch(branch)?.is_none() {
-                let base = base.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+                let (name, path) = (section.name.clone(), section.path.clone());
+                let base = base.ok_or(WorkspaceError::Empty { name, path })?;
                 let made = RefMove { name: &branch.to_ref(), new: Some(base), old: None };
                 repository.move_refs(&[made], "arborist: session")?;
                 listener.tell_branch(section, branch, base);

@@ -8,6 +8,7 @@ use crate::{
     git::{GitError, RemoteError},
     history::HistoryError,
     name::{BranchName, NameError, RepoName},
+    process::shell_word,
     session::SessionError,
 };
 
@@ -43,8 +44,18 @@ pub enum WorkspaceError {
     Bare { name: RepoName, path: PathBuf },
     #[error("'{}' has no remote '{remote}' (workspace.repos.{name}.remote)", path.display())]
     NoRemote { name: RepoName, remote: String, path: PathBuf },
-    #[error("'{name}' has no remote to push to")]
-    NowhereToPush { name: RepoName },
+    #[error("the repository '{name}' at '{}' has no commits yet", path.display())]
+    Empty { name: RepoName, path: PathBuf },
+    #[error("{}", nowhere_to_push(.name, *.is_configured))]
+    NowhereToPush {
+        name: RepoName,
+        /// Whether it has settings below `workspace.repos`.
+        is_configured: bool,
+        /// A remote that git knows there.
+        remote: Option<String>,
+        /// The arguments with which git pushes the branch that is checked out there.
+        push: Option<String>,
+    },
     #[error("the remote of '{name}' has no branch '{branch}' (workspace.repos.{name}.default-branch)")]
     NoBranch { name: RepoName, branch: BranchName },
     #[error("the workspace has no repository '{name}'")]
@@ -59,6 +70,13 @@ impl WorkspaceError {
     pub fn absent(section: &RepoSection) -> Self {
         let (name, path) = (section.name.clone(), section.path.clone());
         if section.remote.is_some() { Self::NotCloned { name, path } } else { Self::Missing { name, path } }
+    }
+}
+
+fn nowhere_to_push(name: &RepoName, is_configured: bool) -> String {
+    match is_configured {
+        true => format!("'{name}' has no remote to push to (workspace.repos.{name}.remote)"),
+        false => format!("'{name}' is not configured as part of a workspace, so it has no remote to push to"),
     }
 }
 
@@ -104,7 +122,20 @@ impl Explain for WorkspaceError {
                 "choose a path that does not exist yet, and set workspace.repos.{name}.remote = \"{}\"",
                 path.display()
             ),
-            Self::NowhereToPush { name } => format!("name one as workspace.repos.{name}.remote"),
+            Self::Empty { path, .. } => format!(
+                "make a first commit: git -C {} commit --allow-empty -m 'first commit'",
+                shell_word(&path.to_string_lossy())
+            ),
+            Self::NowhereToPush { name, is_configured, remote, push } => {
+                let key = format!("git config arborist.workspace.repos.{name}");
+                let path = if *is_configured { String::new() } else { format!("{key}.path . && ") };
+                let named = remote.as_ref().map_or_else(|| "<url>".into(), |remote| shell_word(remote));
+                let name_it = format!("to push sessions there, run: {path}{key}.remote {named}");
+                match push {
+                    Some(push) => format!("to push only your branch, run: git {push}\n{name_it}"),
+                    None => name_it,
+                }
+            }
             Self::Unknown { hint, .. } => hint.clone(),
             _ => return None,
         })

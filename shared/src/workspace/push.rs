@@ -4,6 +4,7 @@ use super::{RepoSection, Workspace, WorkspaceError, tracking};
 use crate::{
     git::{GitError, Push, Pushed, Ref, Repository},
     name::{BranchName, Oid, SessionId, TASK_REFS},
+    process::shell_word,
     settings::Settings,
 };
 
@@ -197,7 +198,7 @@ impl Workspace {
         wanted: &PushSet,
     ) -> Result<PushResult, WorkspaceError> {
         let remote = self.remote_of(repository, section)?;
-        let remote = remote.ok_or_else(|| WorkspaceError::NowhereToPush { name: section.name.clone() })?;
+        let Some(remote) = remote else { return Err(Self::nowhere_to_push(repository, section)?) };
         let (missing, _) = self.unpushed(repository, section, wanted)?;
         if missing.is_empty() {
             return Ok(PushResult { remote, ..PushResult::default() });
@@ -210,6 +211,26 @@ impl Workspace {
         let pushed: Vec<Push> = missing.into_iter().filter(is_taken).collect();
         tracking::remember(repository, section, &pushed)?;
         Ok(PushResult { remote, pushed, refused })
+    }
+
+    /// The error for a repository that has no remote in its settings. It names a remote that git knows.
+    pub fn nowhere_to_push(
+        repository: &Repository,
+        section: &RepoSection,
+    ) -> Result<WorkspaceError, WorkspaceError> {
+        let mut remotes = repository.list_remotes()?;
+        remotes.sort_by_key(|remote| remote != "origin");
+        let remote = remotes.into_iter().next();
+        let place = match section.is_main {
+            true => String::new(),
+            false => format!("-C {} ", shell_word(&section.path.to_string_lossy())),
+        };
+        let pushed = |(remote, branch): (&String, &BranchName)| {
+            format!("{place}push {} {}", shell_word(remote), shell_word(branch.as_str()))
+        };
+        let push = remote.as_ref().zip(repository.head.branch.as_ref()).map(pushed);
+        let (name, is_configured) = (section.name.clone(), section.is_configured);
+        Ok(WorkspaceError::NowhereToPush { name, is_configured, remote, push })
     }
 
     /// Asks the remote for the refs that it accepted, and marks those as refused that it does not have: a hook there may

@@ -56,6 +56,8 @@ pub struct RepoSection {
     pub path: PathBuf,
     /// Whether it is the repository that has the plan.
     pub is_main: bool,
+    /// Whether it has settings, which is not so for a repository that needs none.
+    pub is_configured: bool,
     /// A URL, or the name of a remote.
     pub remote: Option<String>,
     /// The prefix of its session branches.
@@ -79,6 +81,7 @@ impl RepoSection {
             name,
             path: top.to_owned(),
             is_main: true,
+            is_configured: false,
             remote: None,
             prefix: PREFIX.into(),
             push: PushPolicy::Never,
@@ -126,6 +129,7 @@ impl RepoSection {
             name,
             path,
             is_main,
+            is_configured: true,
             remote,
             prefix,
             push,

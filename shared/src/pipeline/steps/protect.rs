@@ -333,8 +333,9 @@ impl ProtectedChanges {
             true => String::new(),
             false => format!("; they were restored, and the task's versions are kept in {}", kept.join(", ")),
         };
+        // A summary shows only the beginning.
         Some(format!(
-            "protected files were changed: {}{restored}; to allow it, add [allow:{path}] to the task in the plan, or use --allow {path}",
+            "protected files were changed: {}; to allow it, use --allow {path}, or [allow:{path}] in the plan{restored}",
             names.join(", ")
         ))
     }

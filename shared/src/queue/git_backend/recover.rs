@@ -6,7 +6,6 @@ use super::GitQueue;
 use crate::{
     git::{RawCommit, Ref},
     history::{Event, EventPosition, Run, RunScope, State, TaskHistory},
-    message::Status,
     name::{Oid, RepoName, TaskId},
     queue::{
         LogEntry, Parking, Position, QueueError, QueueEvent, QueueView, StoredTicket, Ticket, TicketState,
@@ -290,10 +289,7 @@ impl GitQueue<'_> {
 
 /// The merge commit of a ticket on the target, if it has landed. A crash may have left the ticket open.
 pub(super) fn landing_of(run: &Run, ticket: &Ticket) -> Option<Oid> {
-    let history = run.find(&ticket.task).filter(|history| history.is_landed)?;
-    let is_it =
-        |event: &&Event| event.status() == Status::Merge && event.trailers.source() == Some(ticket.source);
-    history.events.iter().rev().find(is_it).map(|event| event.commit)
+    run.find(&ticket.task)?.find_landing(ticket.source)
 }
 
 /// The tasks that are complete on the target.
