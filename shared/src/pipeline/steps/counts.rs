@@ -281,8 +281,9 @@ fn node(text: &str, sign: &str) -> Option<Counts> {
         (!found.is_empty()).then(|| found.iter().sum())
     };
     let of = |name: &str| numbers(name).unwrap_or(0);
-    let (passed, cancelled) = (numbers("pass")?, numbers("cancelled")?);
-    Some(Counts { passed, failed: of("fail") + cancelled, skipped: of("skipped") + of("todo") })
+    // Other programs print `# tests` and `# pass`, too, in the comments of TAP.
+    let (passed, _) = (numbers("pass")?, numbers(if sign == "#" { "cancelled" } else { "tests" })?);
+    Some(Counts { passed, failed: of("fail") + of("cancelled"), skipped: of("skipped") + of("todo") })
 }
 
 /// Lines `ok 1 - x` and `not ok 2 - y`, if there is also a plan `1..n`; or the summary that `node --test` prints.
@@ -528,6 +529,8 @@ mod tests {
                 "✔ a (0.5ms)\nℹ tests 4\nℹ suites 0\nℹ pass 2\nℹ fail 0\nℹ cancelled 0\nℹ skipped 1\nℹ todo 1\nℹ duration_ms 51.2\n",
                 counts(2, 0, 2),
             ),
+            ("ℹ tests 3\nℹ pass 3\nℹ fail 0\n", counts(3, 0, 0)),
+            ("TAP version 13\n# a\nok 1 sum\nok 2 product\n\n1..2\n# tests 2\n# pass  2\n", counts(2, 0, 0)),
             // node --test in a pipe, with subtests
             (
                 "TAP version 13\n# Subtest: s\n    # Subtest: a\n    ok 1 - a\n      ---\n      duration_ms: 0.3\n      ...\n    # Subtest: b\n    ok 2 - b\n    1..2\nok 1 - s\n  ---\n  type: 'suite'\n  ...\n1..1\n# tests 2\n# suites 1\n# pass 2\n# fail 0\n# cancelled 0\n# skipped 0\n# todo 0\n# duration_ms 47.5\n",

@@ -305,10 +305,11 @@ fn find_fall(command: &str, before: TestTally, now: TestTally) -> Option<String>
     if now.is_zero() {
         falls.push(format!("ran no tests ({} before)", number(before)));
     }
-    let kinds = [("test", before.tests, now.tests), ("package", before.packages, now.packages)];
-    for (noun, then, now) in kinds.into_iter().filter_map(|(noun, a, b)| Some((noun, a?, b?))) {
+    let kinds =
+        [(("ran", "test"), before.tests, now.tests), (("tested", "package"), before.packages, now.packages)];
+    for ((verb, noun), then, now) in kinds.into_iter().filter_map(|(words, a, b)| Some((words, a?, b?))) {
         if now.ran() < then.ran() && falls.is_empty() {
-            falls.push(format!("ran {} ({} before)", plural(now.ran(), noun), then.ran()));
+            falls.push(format!("{verb} {} ({} before)", plural(now.ran(), noun), then.ran()));
         }
         if now.skipped > then.skipped && then.ran() > 0 {
             falls.push(format!("skipped {} ({} before)", plural(now.skipped, noun), then.skipped));
