@@ -103,7 +103,8 @@ WHAT AGENTS ARE TOLD
 PROTECTED TESTS
    A task fails if it changes or deletes a file that the setting 'protect'
    names. It also fails if a test command runs fewer tests than before the
-   task, or skips more. In the plan, '- [ ] T007 [allow:tests/old.rs]
+   task, skips more, or no longer prints how many tests ran. It does not land
+   if that happens in a gate. In the plan, '- [ ] T007 [allow:tests/old.rs]
    [allow:fewer-tests] text' allows T007 to change that file and to run fewer
    tests; --allow does the same for every task that the command runs. See
    'protect' and 'test.allow-fewer' in git-arborist(1).

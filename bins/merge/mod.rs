@@ -33,12 +33,17 @@ only queues tasks, 'run' lands all tasks that can land, and 'git arborist
 merge TASK' does both for one task. A run with several jobs lands its tasks by
 itself, unless merge.auto is false.
 
-Each task becomes one merge commit. The gates run on exactly that commit, in
+Each task becomes one merge commit. The gates run on exactly its files, in
 their own worktree. Then the target is moved to it, but only if it is still
 where it was. Several tasks are merged on top of each other and tested once.
 If a gate fails, this batch is halved until the bad task is found, and the
 others land. A gate is broken if its command is missing, times out, is killed
 or runs no tests: then nothing lands, and no task is blamed.
+
+If the output of a gate says how many tests ran, the number is recorded in the
+merge commit. A gate fails if it ran fewer tests than before on the target,
+skipped more, or no longer says how many ran, unless the plan has
+[allow:fewer-tests] for the task, or --allow fewer-tests is given.
 
 Without merge.gates, the test command is the gate of every landing, together
 with the task's own test commands. Without any of them, a warning says that

@@ -46,6 +46,9 @@ pub(crate) struct LandingArgs {
     /// Test landings with this command if no gates (checks before landing) are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
+    /// Let gates run fewer tests than before (fewer-tests), or let agents that resolve conflicts change this protected path
+    #[arg(long, value_name = "PATH")]
+    allow: Vec<String>,
     /// Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at
     /// most that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
@@ -314,6 +317,7 @@ pub(super) fn options(
     if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &asked)) {
         options = options.with_test_command(Some(command), Origin::User);
     }
+    options.protection = options.protection.with_allowed(&args.allow);
     options.worktrees.repo = Some(workspace.main().name.clone());
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     options.sections.clone_from(&workspace.sections);

@@ -76,6 +76,20 @@ fn what_an_agent_resolved_goes_through_the_gate_like_everything_else() {
 }
 
 #[test]
+fn an_agent_cannot_resolve_a_conflict_by_dropping_tests() {
+    let write = |text: &'static str| move |repo: &QueueRepo| repo.write("a.txt", text);
+    let repo = clash(write("one\n"), write("ours\ntwo\nthree\n"), write("theirs\n"));
+    let gate = "echo \"== $(wc -l < a.txt) passed in 0.1s ==\"";
+    repo.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    repo.agent("echo both > a.txt");
+    repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
+    repo.merge(&["status", "T2"]).exits(2).out("ran 1 test (3 before)");
+    assert_eq!(repo.show("main", "a.txt"), "ours\ntwo\nthree");
+    repo.merge(&["retry", "T2"]).succeeds();
+    repo.merge(&["run", "--allow", "fewer-tests"]).succeeds().out("1 landed (T2)");
+}
+
+#[test]
 fn an_agent_cannot_resolve_a_conflict_in_a_protected_file() {
     let repo = content();
     repo.git(["config", "arborist.protect", "a.txt"]).succeeds();

@@ -2,6 +2,8 @@
 
 use arborist_testkit::{TestRepo, pairs};
 
+use crate::shared_plan::SharedPlan;
+
 const PLAN: &str = "- [ ] T001 do it\n- [ ] T002 do more\n";
 
 /// Counts the files in `tests`, as pytest would. It succeeds even if there is none.
@@ -21,16 +23,21 @@ esac";
 fn repo(plan: &str, work: &[(&str, &str)]) -> TestRepo {
     let file = if plan.starts_with('{') { "task-tree.json" } else { "tasks.md" };
     let repo = TestRepo::planned(file, plan, WORKER);
+    fixture(&repo);
+    for (task, script) in work {
+        std::fs::write(repo.root().join(format!("{task}.sh")), script).unwrap();
+    }
+    repo
+}
+
+/// Two tests, and commands that count them, count something else, or do not count.
+fn fixture(repo: &TestRepo) {
     repo.write("tests/a", "test\n");
     repo.write("tests/b", "test\n");
     repo.write_script("suite.sh", SUITE);
     repo.write("one.sh", "echo '== 1 passed in 0.01s =='\n");
     repo.write("plain.sh", "echo all is well\n");
     repo.commit("tests\n");
-    for (task, script) in work {
-        std::fs::write(repo.root().join(format!("{task}.sh")), script).unwrap();
-    }
-    repo
 }
 
 const RUN: [&str; 5] = ["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"];
@@ -159,11 +166,230 @@ fn output_that_is_not_recognised_is_not_compared() {
 }
 
 #[test]
-fn the_reviewer_is_told_if_the_output_no_longer_has_counts() {
-    let repo = repo("- [ ] T001 do it\n", &[("T001", "echo 'echo fine' > suite.sh")]);
-    repo.arborist(["garden", "--test-command", "sh suite.sh"]).succeeds();
-    let told = "its output does not say how many tests ran (before: 2 passed, 0 failed, 0 skipped)";
-    assert!(repo.prompt(1).contains(told), "{}", repo.prompt(1));
+fn a_command_that_no_longer_says_how_many_tests_ran_fails_the_test_step() {
+    for (args, script) in
+        pairs(&[&["--jobs", "1"][..], &["--isolate"]], &["echo 'echo fine' > suite.sh", ": > suite.sh"])
+    {
+        let work = [("T001", script), ("T002", "true")];
+        let repo = repo(PLAN, &work);
+        let why = "'sh suite.sh' does not say how many tests ran (2 before); to allow it, add [allow:fewer-tests] to the task";
+        repo.arborist(run(args)).exits(1).err(why);
+        // Once it is allowed, the next task has nothing to be compared with.
+        let repo = self::repo(&PLAN.replace("T001", "T001 [allow:fewer-tests]"), &work);
+        repo.arborist(run(args)).succeeds();
+        let told = "its output does not say how many tests ran (before: 2 passed, 0 failed, 0 skipped)";
+        assert!(repo.prompt(1).contains(told), "{}", repo.prompt(1));
+        repo.arborist(["trailers", "check", "HEAD"]).succeeds();
+    }
+}
+
+#[test]
+fn a_user_may_remove_all_tests_or_their_numbers() {
+    for removes in [true, false] {
+        let repo = repo(PLAN, &[("T001", "true"), ("T002", "true")]);
+        repo.arborist(["garden", "T001", "--test-command", "sh suite.sh"]).succeeds();
+        if removes {
+            repo.git(["rm", "-rq", "tests"]).succeeds();
+        } else {
+            repo.write("suite.sh", "echo fine\n");
+        }
+        repo.git(["commit", "-qam", "Change the tests"]).succeeds();
+        repo.arborist(["garden", "T002", "--test-command", "sh suite.sh"]).succeeds();
+    }
+}
+
+#[test]
+fn the_numbers_of_many_programs_are_compared() {
+    for (before, after, why) in [
+        (
+            "ok  \tm\t0.01s\nok  \tm/b\t(cached)\n",
+            "ok  \tm\t0.01s\n?   \tm/b\t[no test files]\n",
+            "tested 1 package (2 before)",
+        ),
+        ("ok  \tm\t0.01s\n", "?   \tm\t[no test files]\n", "ran no tests (1 package before)"),
+        ("  5 passing (8ms)\n", "  5 passing (8ms)\n  2 pending\n", "skipped 2 tests (0 before)"),
+        ("10 examples, 0 failures\n", "8 examples, 0 failures\n", "ran 8 tests (10 before)"),
+        ("OK (5 tests, 9 assertions)\n", "OK (3 tests, 9 assertions)\n", "ran 3 tests (5 before)"),
+        (
+            "Tests run: 5, Failures: 0, Errors: 0, Skipped: 0\n",
+            "Tests run: 5, Failures: 0, Errors: 0, Skipped: 2\n",
+            "ran 3 tests (5 before) and skipped 2 tests (0 before)",
+        ),
+        (
+            "test result: ok. 3 passed\nTests:  9 passed, 9 total\n",
+            "test result: ok. 3 passed\n",
+            "ran 3 tests (12 before)",
+        ),
+        ("3 passed in 0.1s\n", "make: Nothing to be done.\n", "does not say how many tests ran (3 before)"),
+    ] {
+        let repo = repo("- [ ] T001 do it\n", &[("T001", "cp after before")]);
+        repo.write("before", before);
+        repo.write("after", after);
+        repo.commit("numbers\n");
+        let args = ["gardener", "--max-retries", "1", "--test-command", "cat before"];
+        repo.arborist(args).exits(1).err(&format!("'cat before' {why}"));
+    }
+}
+
+#[test]
+fn a_command_of_its_own_that_runs_no_tests_fails_if_an_earlier_task_had_some() {
+    let plan = r#"{"nodes": {
+        "T001": {"name": "a", "test_commands": [{"command": "sh suite.sh"}]},
+        "T002": {"name": "b", "depends_on": ["T001"], "test_commands": [COMMANDS]}
+    }}"#;
+    let none = r#"{"command": "echo 'test result: ok. 0 passed; 0 failed'"}"#;
+    let run = ["gardener", "--yes", "--max-retries", "1", "--jobs"];
+    for jobs in ["1", "2"] {
+        let repo = repo(&plan.replace("COMMANDS", none), &[("T001", "true"), ("T002", "true")]);
+        let why = "ran no tests ('sh suite.sh' ran 2 before); to allow it, add [allow:fewer-tests]";
+        repo.arborist(run.iter().chain([&jobs])).exits(1).err(why);
+        repo.arborist(["gardener", "--yes", "--jobs", jobs, "--retry-failed", "--allow", "fewer-tests"])
+            .succeeds();
+        // Another command of the task has run some.
+        let both = format!(r#"{none}, {{"command": "sh one.sh"}}"#);
+        let repo = self::repo(&plan.replace("COMMANDS", &both), &[("T001", "true"), ("T002", "true")]);
+        repo.arborist(run.iter().chain([&jobs])).succeeds();
+    }
+}
+
+/// Two tasks; the second has its own test command, so that only its landing is tested by the usual one.
+const LANDING: &str = r#"{"nodes": {
+    "T001": {"name": "a"},
+    "T002": {"name": "b", "depends_on": ["T001"], "test_commands": [{"command": "sh one.sh"}]}
+}}"#;
+const LAND: [&str; 6] = ["gardener", "--yes", "--jobs", "2", "--test-command", "sh suite.sh"];
+
+#[test]
+fn fewer_tests_fail_the_gate_of_a_landing() {
+    let work = [("T001", "echo test > tests/c"), ("T002", "rm tests/b tests/c")];
+    let why = "the gate 'test' failed: 'sh suite.sh' ran 1 test (3 before); to allow it, add [allow:fewer-tests] to T002 in the plan, or use --allow fewer-tests";
+    let repo = repo(LANDING, &work);
+    repo.arborist(LAND).exits(1).err(why);
+    assert_eq!(repo.git(["ls-files", "tests"]).answer(), "tests/a\ntests/b\ntests/c");
+    repo.arborist(["merge", "run"]).exits(1);
+    repo.arborist(LAND).exits(1);
+    repo.arborist(LAND.iter().chain(&["--allow", "fewer-tests"])).succeeds();
+    assert_eq!(repo.git(["ls-files", "tests"]).answer(), "tests/a");
+    let told = repo.git(["log", "-1", "--format=%b", "--grep=T002@merge"]).answer();
+    assert!(told.contains("1 passed, 0 failed, 0 skipped: sh suite.sh"), "{told}");
+    repo.arborist(["trailers", "check", "HEAD"]).succeeds();
+    repo.arborist(["verify"]).succeeds();
+
+    let repo = self::repo(LANDING, &work);
+    repo.arborist(LAND).exits(1).err(why);
+    repo.arborist(["merge", "run", "--yes", "--allow", "fewer-tests"]).succeeds().out("1 landed (T002)");
+
+    let repo = self::repo(&LANDING.replace("\"b\",", "\"b\", \"allow\": [\"fewer-tests\"],"), &work);
+    repo.arborist(LAND).succeeds();
+}
+
+#[test]
+fn fewer_tests_fail_configured_gates_too() {
+    let work = [("T001", "true"), ("T002", "echo skip > tests/c")];
+    let repo = repo(LANDING, &work);
+    repo.git(["config", "arborist.merge.gates.all.command", "sh suite.sh"]).succeeds();
+    let why = "the gate 'all' failed: 'sh suite.sh' skipped 1 test (0 before)";
+    repo.arborist(LAND).exits(1).err(why);
+}
+
+#[test]
+fn a_landing_may_lose_the_tests_that_its_task_was_allowed_to_remove() {
+    let repo = repo("- [ ] T001 do it\n", &[("T001", "rm tests/b")]);
+    repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    let run = ["gardener", "--jobs", "2", "--test-command", "sh suite.sh", "--allow", "fewer-tests"];
+    repo.arborist(run).exits(1);
+    assert_eq!(repo.git(["ls-files", "tests"]).answer(), "tests/a\ntests/b");
+    repo.arborist(["merge", "run"]).succeeds().out("1 landed (T001)");
+    assert_eq!(repo.git(["ls-files", "tests"]).answer(), "tests/a");
+}
+
+#[test]
+fn tests_that_the_user_removed_are_not_missed_at_a_landing() {
+    let repo = repo(LANDING, &[("T001", "true"), ("T002", "true")]);
+    repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    repo.arborist(LAND).exits(1);
+    repo.git(["rm", "-q", "tests/b"]).succeeds();
+    repo.git(["commit", "-qm", "Remove a test"]).succeeds();
+    repo.arborist(["merge", "run"]).succeeds().out("1 landed (T001)");
+}
+
+/// Adds a line for each task, so that parallel tasks conflict. What a resolver does is in a file.
+const CONFLICTING: &str = "case \"$prompt\" in
+ \"Review\"*) echo APPROVED ;;
+ \"Resolve\"*) . \"$ROOT/resolve.sh\" ;;
+ *) touch \"$ROOT/did-$ARBORIST_TASK\"; until test -e \"$ROOT/did-T001\" && test -e \"$ROOT/did-T002\"; do sleep 0.05; done
+    echo $ARBORIST_TASK >> suite.txt ;;
+esac";
+const CONFLICTS: &str = "- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
+/// Each line is a test.
+const LINES: &str = "echo \"== $(wc -l < suite.txt) passed in 0.1s ==\"";
+
+fn conflicting(resolve: &str) -> TestRepo {
+    let repo = TestRepo::planned("tasks.md", CONFLICTS, CONFLICTING);
+    repo.write("suite.txt", "a\nb\nc\n");
+    repo.commit("tests\n");
+    std::fs::write(repo.root().join("resolve.sh"), resolve).unwrap();
+    repo
+}
+
+#[test]
+fn a_resolver_cannot_drop_tests() {
+    let run = ["gardener", "--jobs", "2", "--test-command", LINES];
+    let why = "ran 1 test (4 before)";
+    let repo = conflicting("echo a > suite.txt");
+    repo.arborist(run).exits(2).err(" is not used: the gate 'test' failed: ").err(why);
+    let left = repo.git(["show", "main:suite.txt"]).answer();
+    assert_eq!(left.lines().count(), 4, "one of the tasks has landed: {left}");
+    let task = if left.contains("T001") { "T002" } else { "T001" };
+    repo.arborist(["merge", "status", task]).exits(2).out(why);
+
+    // The next try is told.
+    let again = "if test -e \"$ROOT/again\"; then printf 'a\\nb\\nc\\nT001\\nT002\\n' > suite.txt; else touch \"$ROOT/again\"; echo a > suite.txt; fi";
+    let repo = conflicting(again);
+    repo.arborist(run).succeeds();
+    assert_eq!(repo.git(["show", "main:suite.txt"]).answer().lines().count(), 5);
+    assert!((0..repo.calls()).any(|call| repo.prompt(call).contains(why)), "the reason is in a prompt");
+}
+
+#[test]
+fn a_resolver_in_a_shared_plan_cannot_drop_tests() {
+    let shared = SharedPlan::of(CONFLICTS, 0, CONFLICTING);
+    shared.repo.write("suite.txt", "a\nb\nc\n");
+    shared.repo.commit("tests\n");
+    std::fs::write(shared.repo.root().join("resolve.sh"), "echo a > suite.txt").unwrap();
+    shared.repo.git_in(&shared.repo.path(""), ["push", "-q", "../origin.git", "main"]).succeeds();
+    shared.repo.git_in(shared.repo.root(), ["clone", "-q", "origin.git", "clone0"]).succeeds();
+    shared.work(0, &["--jobs", "2", "--test-command", LINES]).exits(2);
+    assert_eq!(
+        shared.at_origin(["show", "main:suite.txt"]).lines().count(),
+        4,
+        "one of the tasks has landed"
+    );
+}
+
+#[test]
+fn the_gates_of_phases_in_a_shared_plan_are_compared_on_all_machines() {
+    // The first machine fails with the second task, so that another one does it.
+    let worker = r#"
+case "$prompt $PWD" in
+  "Review"*) echo APPROVED ;;
+  *clone0*) case $ARBORIST_TASK in T001) echo x > T001.txt ;; *) exit 1 ;; esac ;;
+  *) rm tests/b ;;
+esac
+"#;
+    let shared = SharedPlan::of(&phased(""), 0, worker);
+    fixture(&shared.repo);
+    shared.repo.git_in(&shared.repo.path(""), ["push", "-q", "../origin.git", "main"]).succeeds();
+    for clone in ["clone0", "clone1"] {
+        shared.repo.git_in(shared.repo.root(), ["clone", "-q", "origin.git", clone]).succeeds();
+    }
+    shared.work(0, &["--yes", "--max-retries", "1"]).exits(1);
+    assert_eq!(shared.landings(), ["T001"]);
+    let why = "the gate 'unit of P2' failed: 'sh suite.sh' ran 1 test (2 before); to allow it, add [allow:fewer-tests] to a task of the phase";
+    shared.work(1, &["--yes", "--retry-failed"]).exits(1).err(why);
+    assert_eq!(shared.landings(), ["T001"]);
+    shared.work(1, &["--yes", "--retry-failed", "--allow", "fewer-tests"]).succeeds();
+    assert_eq!(shared.landings(), ["T001", "T002"]);
 }
 
 /// Two phases that are tested by the same command. Their tasks are tested by another one, which does not count.

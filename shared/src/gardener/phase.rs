@@ -78,7 +78,10 @@ impl Gardener<'_> {
         Ok(TestsBefore {
             counts: CommandCounts::before(self.repository, &self.run, None)?,
             base: first.and_then(|commit| commit.parents().next()),
-            allows_fewer: tasks.into_iter().chain([phase]).any(|task| protection.allows_fewer_tests(task)),
+            allows_fewer: tasks
+                .into_iter()
+                .chain([phase])
+                .any(|task| protection.allows_fewer_tests(&task.allow)),
         })
     }
 

@@ -10,8 +10,8 @@ use crate::{
     git::Repository,
     name::{BranchName, Oid},
     pipeline::{
-        BaseCounter, CleanCheckout, CleanCheckouts, Counts, KnownRed, LaneCheck, PipelineError, ReviewPlace,
-        ReviewPlaces,
+        BaseCounter, CleanCheckout, CleanCheckouts, KnownRed, LaneCheck, PipelineError, ReviewPlace,
+        ReviewPlaces, TestTally,
     },
     process::Cancel,
     record::create_baseline_log,
@@ -165,8 +165,9 @@ impl Tools<'_> {
         Some(Box::new(move |base, command| {
             let log = self.create_baseline_log(base).map_err(pipeline_error)?;
             Ok(match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
-                Baseline::NoTests(_) => Some(Counts::default()),
-                Baseline::Green(observed) | Baseline::Red { observed, .. } => observed.whole_counts(""),
+                Baseline::NoTests(_) => Some(TestTally::NONE),
+                Baseline::Green(observed) => Some(observed.tally),
+                Baseline::Red { observed, .. } => Some(observed.tally).filter(|tally| !tally.is_unknown()),
                 Baseline::Trespass(_) => None,
             })
         }))

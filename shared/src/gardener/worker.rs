@@ -413,7 +413,7 @@ fn run_task(
         )?,
         None => WorkBase::fresh(tip, recorder.tree()),
     };
-    let allows_fewer = context.run.options.protection.allows_fewer_tests(task);
+    let allows_fewer = context.run.options.protection.allows_fewer_tests(&task.allow);
     let tests_before = TestsBefore { counts: tests_before, base: Some(base.commit), allows_fewer };
     let known = events.len();
     if is_interrupted {

@@ -13,8 +13,8 @@ use crate::{
     message::Step,
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
-        CallMemory, ChangedPaths, CheckpointWriter, ConfigGuard, Counts, IgnoredFiles, KnownRed, OtherRepo,
-        PipelineError, Playback, ReviewPlaces, ReviewsIn, RunOptions, calls::call::file_error,
+        CallMemory, ChangedPaths, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo,
+        PipelineError, Playback, ReviewPlaces, ReviewsIn, RunOptions, TestTally, calls::call::file_error,
     },
     process::{Cancel, OrphanLock, Program},
     record::{RunIdentity, RunRecorder, StepHeading, create_step_log},
@@ -106,8 +106,8 @@ pub struct TaskContext<'a> {
 /// task began at, apart from the tests that are known to fail.
 pub type LaneCheck<'a> = Box<dyn FnMut(Option<(Oid, &KnownRed)>) -> Result<(), PipelineError> + Send + 'a>;
 
-/// Runs a test command at a commit, and returns how many tests ran there, if its output says so.
-pub type BaseCounter<'a> = Box<dyn FnMut(Oid, &str) -> Result<Option<Counts>, PipelineError> + Send + 'a>;
+/// Runs a test command at a commit, and returns how many tests ran there. `None` if it failed and does not say it.
+pub type BaseCounter<'a> = Box<dyn FnMut(Oid, &str) -> Result<Option<TestTally>, PipelineError> + Send + 'a>;
 
 /// Creates a clean checkout of a commit.
 pub type CleanCheckouts<'a> = Box<dyn FnMut(Oid) -> Result<CleanCheckout, PipelineError> + Send + 'a>;

@@ -48,7 +48,7 @@ pub use options::{
 };
 pub use steps::{
     background::{PromptFiles, TaskBackground},
-    counts::{Counts, read_counts},
+    counts::{Counts, TestTally, read_counts},
     failing::Observed,
     feedback::feedback,
     known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
@@ -60,7 +60,7 @@ pub use steps::{
     review::{ReviewPlace, ReviewPlaces, altered, judge},
     template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,
-    test_counts::{CommandCounts, TestsBefore},
+    test_counts::{CommandCounts, TestsBefore, find_count_key, has_permission, permission_advice},
     verdict::Verdict,
 };
 pub use task::{RejectedWork, TaskEnd, TaskRun};

@@ -110,4 +110,7 @@ pub struct Failing {
     pub log: String,
     /// The end of the log.
     pub tail: String,
+    /// Whether it passed, but ran fewer tests than before.
+    #[serde(skip)]
+    pub ran_fewer: bool,
 }

@@ -240,6 +240,8 @@ impl<'a> Queue<'a> {
             trees: HashMap::new(),
             stacked: HashMap::new(),
             results: HashMap::new(),
+            counted: HashMap::new(),
+            counts_before: None,
             landings: HashMap::new(),
             other_repos: HashMap::new(),
             seen: None,

@@ -144,7 +144,9 @@ pub struct QueueOptions {
     pub briefs: Briefs,
     /// Files that a resolution must not change.
     pub protection: Protection,
-    /// The protected files that tasks may change nevertheless, as pathspecs.
+    /// Whether fewer tests may run after a landing than before it.
+    pub allow_fewer: bool,
+    /// What tasks may do nevertheless: protected files that they may change, as pathspecs, and `fewer-tests`.
     pub allowed: HashMap<TaskId, Vec<String>>,
     /// The tasks that write failing tests, and those that have to make them pass.
     pub tests_first: Vec<(TaskId, Vec<TaskId>)>,
@@ -227,6 +229,7 @@ impl QueueOptions {
             files_settled: OnceLock::new(),
             briefs: Briefs::new(),
             protection: Protection::new(settings, &[]).with_reviewers(reviewer.iter()),
+            allow_fewer: settings.switch("test.allow-fewer") == Some(true),
             allowed: HashMap::new(),
             tests_first: Vec::new(),
             tests: HashMap::new(),

@@ -252,6 +252,9 @@ pub enum TicketState {
         tail: String,
         /// The tasks together with which the gate fails, although it passes without them.
         with: Vec<TaskId>,
+        /// Whether the gate passed, but ran fewer tests than before. It is tried again when that is allowed.
+        #[serde(default)]
+        ran_fewer: bool,
     },
     /// It must not land at the moment.
     Withheld {

@@ -13,7 +13,7 @@ use crate::{
     history::{Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,
-    pipeline::{BEFORE_THE_RUN, CommandCounts, KnownRed},
+    pipeline::{BEFORE_THE_RUN, CommandCounts, KnownRed, TestTally},
     plan::Task,
     process::OrphanLock,
     progress::{Boxes, Progress},
@@ -50,14 +50,13 @@ impl OpenRun {
         if let Some(words) = baseline.log_warning() {
             listener.warn(&words);
         }
-        let counted = match &baseline {
-            Baseline::Green(observed) | Baseline::Red { observed, .. } => {
-                let words = Redactor::redact(&secrets, command);
-                CommandCounts::of(&words, observed.whole_counts(""))
-            }
-            Baseline::NoTests(_) | Baseline::Trespass(_) => CommandCounts::default(),
+        let tally = match &baseline {
+            Baseline::Green(observed) | Baseline::Red { observed, .. } => observed.tally,
+            Baseline::NoTests(_) => TestTally::NONE,
+            Baseline::Trespass(_) => TestTally::default(),
         };
-        let counted = self.unless_known(&counted, run)?;
+        let counted = CommandCounts::of(&Redactor::redact(&secrets, command), tally);
+        let counted = self.unless_known(counted, run)?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
@@ -66,7 +65,7 @@ impl OpenRun {
             Baseline::Green(_) => return Ok(counted),
             Baseline::NoTests(why) => {
                 listener.remark(&plain_text(&format!("there are no tests yet: {why}")));
-                return Ok(Body::default());
+                return Ok(counted);
             }
             // A test command that moved refs or changed guarded files is not a failing test, so `--allow-red` does not
             // cover it.
@@ -93,9 +92,15 @@ impl OpenRun {
     }
 
     /// The counts of a baseline as a section of a commit, unless the run has recorded the same.
-    fn unless_known(&self, counted: &CommandCounts, run: &Run) -> Result<Body, Failure> {
-        let is_known =
-            !self.is_start(run) && counted.is_part_of(&CommandCounts::before(&self.repository, run, None)?);
+    fn unless_known(&self, counted: CommandCounts, run: &Run) -> Result<Body, Failure> {
+        let is_start = self.is_start(run);
+        let before = match is_start {
+            true => CommandCounts::default(),
+            false => CommandCounts::before(&self.repository, run, None)?,
+        };
+        // A user may have removed tests, or have made the command print less.
+        let counted = counted.without_empty(&before);
+        let is_known = !is_start && counted.is_part_of(&before);
         Ok(if is_known { Body::default() } else { counted.quoted() })
     }
 

@@ -47,7 +47,7 @@ pub(super) const PROTECT: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Whether a task passes its test step although a test command ran fewer tests, or skipped more, than before the task. The numbers are compared only if the output of the command says how many tests ran. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for one command.",
+        about: "Whether a task passes its test step and lands although a test command or a gate ran fewer tests than before, skipped more, or no longer says how many ran. A command whose output never said how many tests ran is not compared. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for one command.",
     },
 ];
 

@@ -47,7 +47,8 @@ impl SharedPlan {
 
     /// The same with this plan.
     pub(crate) fn of(plan: &str, clones: usize, agent: &str) -> Self {
-        let repo = TestRepo::planned("tasks.md", plan, agent);
+        let file = if plan.starts_with('{') { "task-tree.json" } else { "tasks.md" };
+        let repo = TestRepo::planned(file, plan, agent);
         repo.git_in(repo.root(), ["clone", "-q", "--bare", "repo", "origin.git"]).succeeds();
         let shared = Self { repo };
         for clone in 0..clones {

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    counts::{Counts, read_counts},
+    counts::{Counts, TestTally, read_counts, read_tally},
     failed_tests::{FailedTest, READERS},
-    no_tests::ran_no_tests,
 };
 use crate::process::{Ending, SupervisedEnd};
 
@@ -18,8 +17,8 @@ pub struct Observed {
     pub counts: Option<Counts>,
     /// The failed tests, if the output names all of them.
     pub failing: Option<BTreeSet<String>>,
-    /// Whether the beginning of the output is missing, so that the counts may be too low.
-    pub is_cut: bool,
+    /// How many tests ran, if the output says it. Unknown if its beginning is missing, because then it may be too low.
+    pub tally: TestTally,
     /// Why its log is incomplete, if it is.
     pub log_error: Option<String>,
 }
@@ -33,14 +32,9 @@ impl Observed {
         let counts = read_counts(&said);
         let failing = counts.and_then(|counts| read_failing(&said, counts));
         let log_error = ended.log_error.as_ref().map(ToString::to_string);
-        Self { code, counts, failing, is_cut: ended.stdout.cut || ended.stderr.cut, log_error }
-    }
-
-    /// The counts, if they are those of all tests. `output` may say that no test ran without giving a number.
-    #[must_use]
-    pub fn whole_counts(&self, output: &str) -> Option<Counts> {
-        let counts = self.counts.or_else(|| ran_no_tests(output).then(Counts::default));
-        counts.filter(|_| !self.is_cut)
+        let is_cut = ended.stdout.cut || ended.stderr.cut;
+        let tally = if is_cut { TestTally::default() } else { read_tally(&said) };
+        Self { code, counts, failing, tally, log_error }
     }
 
     /// Joins two commands. A fact that is known about only one of them is not known about both.
@@ -62,8 +56,10 @@ impl Observed {
             (Some(a), Some(b)) => Some(a.union(&b).cloned().collect()),
             _ => None,
         };
+        let mut tally = self.tally;
+        tally += other.tally;
         let log_error = self.log_error.or(other.log_error);
-        Self { code, counts, failing, is_cut: self.is_cut || other.is_cut, log_error }
+        Self { code, counts, failing, tally, log_error }
     }
 
     /// Whether the command ran to its end and failed.

@@ -2,13 +2,16 @@
 
 use crate::pipeline::read_counts;
 
-/// The output of programs that found no test: pytest, jest, vitest, nextest.
-const SENTENCES: [&str; 5] = [
+/// The output of programs that found no test: pytest, jest, vitest, nextest, phpunit, ctest, mocha.
+const SENTENCES: [&str; 8] = [
     "no tests ran in ",
     " deselected in ",
     "No tests found, exiting with code",
     "No test files found, exiting with code",
     "error: no tests to run",
+    "No tests executed!",
+    "No tests were found!!!",
+    "Error: No test files found",
 ];
 
 /// Whether the output says that no test ran. False if it says nothing about tests.
@@ -50,6 +53,10 @@ mod tests {
             ("FAIL\texample.com/m [build failed]\n", false),
             ("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n", true),
             ("1..0\n", true),
+            ("No tests executed!\n", true),
+            ("Test project /x/build\nNo tests were found!!!\n", true),
+            ("Error: No test files found: \"test\"\n", true),
+            ("0 examples, 0 failures\n", true),
             ("all is well\n", false),
             ("", false),
         ] {

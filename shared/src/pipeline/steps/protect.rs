@@ -89,6 +89,13 @@ impl Protection {
         Self { reviewers: reviewers.cloned().collect(), ..self }
     }
 
+    /// Also allows these values of `--allow`.
+    #[must_use]
+    pub fn with_allowed(mut self, allowed: &[String]) -> Self {
+        self.allowed.extend_from_slice(allowed);
+        self
+    }
+
     /// Returns what is wrong with a configured pathspec, or with one that is allowed for all tasks or for one of these.
     #[must_use]
     pub fn find_mistake<'t>(
@@ -150,10 +157,10 @@ impl Protection {
         Ok(found)
     }
 
-    /// Whether fewer tests may run after a task.
+    /// Whether fewer tests may run after a task with these permissions.
     #[must_use]
-    pub fn allows_fewer_tests(&self, task: &Task) -> bool {
-        self.allowed.iter().chain(&task.allow).any(|allowed| allowed == FEWER_TESTS)
+    pub fn allows_fewer_tests(&self, task_allows: &[String]) -> bool {
+        self.allowed.iter().chain(task_allows).any(|allowed| allowed == FEWER_TESTS)
     }
 
     /// The rule for an agent, or an empty text if nothing is protected.

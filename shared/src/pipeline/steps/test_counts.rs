@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    agent::redact::Redactor,
+    agent::redact::{Redactor, Secrets},
     git::{GitError, Repository},
     history::{Event, FAILED, Run, State, TaskHistory},
     message::{self, Body, Key, MessageReading, Status, one_line},
-    name::{Oid, TaskId},
-    pipeline::{Counts, PipelineError, TaskContext, TaskRun, TestResult, steps::placed_tests::PlacedTest},
+    name::{Oid, RepoName, TaskId},
+    pipeline::{
+        Counts, FEWER_TESTS, PipelineError, TaskContext, TaskRun, TestResult, TestTally,
+        steps::placed_tests::PlacedTest,
+    },
     plan::Task,
 };
 
@@ -23,40 +26,107 @@ const MAX_COMMITS: usize = 16;
 /// A command that contains this variable may test something else in each task.
 const TASK_VARIABLE: &str = "ARBORIST_TASK";
 
-/// Counts by command. Counts of different commands are never compared.
+/// How many tests each command ran. Different commands are compared only if one of them ran no tests at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CommandCounts(BTreeMap<String, Counts>);
+pub struct CommandCounts(BTreeMap<String, TestTally>);
 
 impl CommandCounts {
-    /// The counts of one command, if they are known.
+    /// The tests of one command. Empty if they say nothing about other tasks.
     #[must_use]
-    pub fn of(command: &str, counts: Option<Counts>) -> Self {
+    pub fn of(command: &str, tally: TestTally) -> Self {
         let mut all = Self::default();
-        if let Some(counts) = counts.filter(|_| !command.contains(TASK_VARIABLE)) {
-            all.add(&one_line(command), counts);
+        if !command.contains(TASK_VARIABLE) {
+            all.add(&one_line(command), tally);
         }
         all
     }
 
-    pub(in crate::pipeline) fn add(&mut self, key: &str, counts: Counts) {
-        *self.0.entry(key.to_owned()).or_default() += counts;
+    /// Adds a command. If it is there already, it was run twice.
+    pub(in crate::pipeline) fn add(&mut self, key: &str, tally: TestTally) {
+        match self.0.get_mut(key) {
+            Some(sum) => *sum += tally,
+            None => self.set(key, tally),
+        }
     }
 
-    fn find(&self, key: &str) -> Option<Counts> {
+    /// Sets the tests of a command.
+    pub fn set(&mut self, key: &str, tally: TestTally) {
+        self.0.insert(key.to_owned(), tally);
+    }
+
+    /// How many tests these commands ran together.
+    #[must_use]
+    pub fn sum_of(&self, keys: &[String]) -> TestTally {
+        let tallies = keys.iter().map(|key| self.find(key).unwrap_or_default());
+        tallies
+            .reduce(|mut sum, tally| {
+                sum += tally;
+                sum
+            })
+            .unwrap_or_default()
+    }
+
+    /// Whether a command is known.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    fn find(&self, key: &str) -> Option<TestTally> {
         self.0.get(key).copied()
     }
 
     /// Whether `other` has the same counts for all commands of this one.
     #[must_use]
     pub fn is_part_of(&self, other: &Self) -> bool {
-        self.0.iter().all(|(command, counts)| other.find(command) == Some(*counts))
+        self.0.iter().all(|(command, tally)| other.find(command) == Some(*tally))
+    }
+
+    /// Why the tests of a command are fewer than these, or more of them are skipped.
+    #[must_use]
+    pub fn find_fall(&self, key: &str, now: TestTally) -> Option<String> {
+        find_fall(key, self.find(key)?, now)
+    }
+
+    /// Why commands that ran no tests have tested nothing: others ran some. `None` if they ran none before.
+    #[must_use]
+    pub fn find_nothing_tested(&self, keys: &[String], now: TestTally) -> Option<String> {
+        let was_empty = |key: &String| self.find(key).is_some_and(TestTally::is_zero);
+        if !now.is_zero() || (!keys.is_empty() && keys.iter().all(was_empty)) {
+            return None;
+        }
+        let (other, before) = self.0.iter().max_by_key(|(_, tally)| tally.ran())?;
+        let what = match keys {
+            [key] => format!("'{key}'"),
+            _ => "the test commands".to_owned(),
+        };
+        (before.ran() > 0).then(|| format!("{what} ran no tests ('{other}' ran {} before)", number(*before)))
+    }
+
+    /// Leaves out commands whose output does not say how many tests ran, and never did.
+    #[must_use]
+    pub fn without_uncounted(mut self, before: &Self) -> Self {
+        let was_counted = |key: &String| before.find(key).is_some_and(|tally| !tally.is_unknown());
+        self.0.retain(|key, tally| !tally.is_unknown() || was_counted(key));
+        self
+    }
+
+    /// Leaves out commands that ran no tests, and ran none before.
+    #[must_use]
+    pub fn without_empty(mut self, before: &Self) -> Self {
+        let had_tests = |key: &String| before.find(key).is_some_and(|tally| tally.ran() > 0);
+        self.0.retain(|key, tally| tally.ran() > 0 || had_tests(key));
+        self
     }
 
     /// A section of a commit message, or none if nothing was counted.
     #[must_use]
     pub fn quoted(&self) -> Body {
-        let lines: Vec<String> =
-            self.0.iter().map(|(command, counts)| format!("{}: {command}", describe(*counts))).collect();
+        let lines = self
+            .0
+            .iter()
+            .flat_map(|(command, tally)| written(*tally).map(move |told| format!("{told}: {command}")));
+        let lines: Vec<String> = lines.collect();
         if lines.is_empty() { Body::default() } else { Body::new(TESTS_THAT_RAN, &lines.join("\n")) }
     }
 
@@ -64,8 +134,15 @@ impl CommandCounts {
     #[must_use]
     pub fn read(body: &Body) -> Self {
         let section = body.sections.iter().find(|section| section.heading == TESTS_THAT_RAN);
-        let lines = section.map(|section| section.text.lines()).into_iter().flatten();
-        Self(lines.filter_map(read_line).collect())
+        let mut all = Self::default();
+        for line in section.map(|section| section.text.lines()).into_iter().flatten() {
+            if let Some((command, read)) = read_line(line) {
+                let tally = all.0.entry(command).or_default();
+                tally.tests = tally.tests.or(read.tests);
+                tally.packages = tally.packages.or(read.packages);
+            }
+        }
+        all
     }
 
     /// The last known counts of each command before a task: of the newest task that is complete, of the newest phase
@@ -80,23 +157,29 @@ impl CommandCounts {
             history.events.iter().all(is_test)
         };
         let is_counted = |history: &&TaskHistory| is_done(history) || is_phase(history);
-        let tested = run.tasks.iter().filter(is_counted).filter_map(newest_counted);
-        let mut tested: Vec<&Event> = tested.collect();
-        tested.sort_by_key(|event| event.time);
-        let (baseline, mut all) = Self::of_baseline(repository, run)?;
-        let mut newest: BTreeMap<String, (Oid, Counts)> = BTreeMap::new();
-        for event in tested {
-            let counted = Self::read(&event.body()).0;
-            newest.extend(counted.into_iter().map(|(command, counts)| (command, (event.commit, counts))));
+        let mut newest: BTreeMap<String, Vec<(&Event, TestTally)>> = BTreeMap::new();
+        for (event, counted) in run.tasks.iter().filter(is_counted).filter_map(newest_counted) {
+            for (command, tally) in counted.0 {
+                let known = newest.entry(command).or_default();
+                let is_newer = known.first().is_some_and(|(known, _)| known.time < event.time);
+                known.retain(|_| !is_newer);
+                if known.first().is_none_or(|(known, _)| known.time == event.time) {
+                    known.push((event, tally));
+                }
+            }
         }
-        for (command, (commit, counts)) in newest {
+        let (baseline, mut all) = Self::of_baseline(repository, run)?;
+        for (command, known) in newest {
+            let Some((event, tally)) = find_last(repository, known)? else { continue };
             // A run that continues after commits of others has a baseline that is newer than some of its tasks.
             let is_older = match baseline {
-                Some(baseline) if all.0.contains_key(&command) => repository.is_ancestor(commit, baseline)?,
+                Some(baseline) if all.0.contains_key(&command) => {
+                    repository.is_ancestor(event.commit, baseline)?
+                }
                 _ => false,
             };
             if !is_older {
-                all.0.insert(command, counts);
+                all.0.insert(command, tally);
             }
         }
         Ok(all)
@@ -127,53 +210,151 @@ impl CommandCounts {
     }
 }
 
-/// The newest passed test step of a task, if its tests were counted.
-fn newest_counted(history: &TaskHistory) -> Option<&Event> {
-    let passed = history.events.iter().rfind(|event| event.status() == Status::TestPass)?;
-    passed.mentions(TESTS_THAT_RAN).then_some(passed)
+/// How many tests ran when a task last passed its test step, and at the gates of its landing, which come after it. The
+/// event is the one with which the work came to the run's branch.
+fn newest_counted(history: &TaskHistory) -> Option<(&Event, CommandCounts)> {
+    let at = history.events.iter().rposition(|event| event.status() == Status::TestPass);
+    let tested = at.map(|at| &history.events[at]);
+    let later = &history.events[at.map_or(0, |at| at + 1)..];
+    let landed = later.iter().rfind(|event| event.status() == Status::Merge);
+    let mut counted = CommandCounts::default();
+    for event in tested.into_iter().chain(landed).filter(|event| event.mentions(TESTS_THAT_RAN)) {
+        counted.0.extend(CommandCounts::read(&event.body()).0);
+    }
+    let event = landed.or(tested)?;
+    (!counted.0.is_empty()).then_some((event, counted))
 }
 
-fn describe(counts: Counts) -> String {
-    let Counts { passed, failed, skipped } = counts;
-    format!("{passed} passed, {failed} failed, {skipped} skipped")
+/// The last of these events. Times are in seconds, so several tasks may have landed at the same time.
+fn find_last<'e>(
+    repository: &Repository,
+    events: Vec<(&'e Event, TestTally)>,
+) -> Result<Option<(&'e Event, TestTally)>, GitError> {
+    let mut last: Option<(&Event, TestTally)> = None;
+    for (event, tally) in events {
+        let is_later = match last {
+            Some((known, _)) => repository.is_ancestor(known.commit, event.commit)?,
+            None => true,
+        };
+        last = if is_later { Some((event, tally)) } else { last };
+    }
+    Ok(last)
 }
 
-fn read_line(line: &str) -> Option<(String, Counts)> {
+/// The numbers for people.
+fn describe(tally: TestTally) -> String {
+    written(tally).collect::<Vec<_>>().join("; ")
+}
+
+/// How many tests or packages ran.
+fn number(tally: TestTally) -> String {
+    let tests = tally.tests.map(Counts::ran).filter(|ran| *ran > 0 || tally.packages.is_none());
+    let packages = tally.packages.map(|counts| plural(counts.ran(), "package"));
+    tests.map(|ran| ran.to_string()).into_iter().chain(packages).collect::<Vec<_>>().join(" and ")
+}
+
+fn plural(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// The prefix of the number of packages.
+const PACKAGES: &str = "packages: ";
+/// What is recorded for a command whose output does not say how many tests ran.
+const NOT_COUNTED: &str = "not counted";
+
+/// The numbers as they are recorded, one line for each kind.
+fn written(tally: TestTally) -> impl Iterator<Item = String> {
+    let describe = |Counts { passed, failed, skipped }: Counts| {
+        format!("{passed} passed, {failed} failed, {skipped} skipped")
+    };
+    let unknown = tally.is_unknown().then(|| NOT_COUNTED.to_owned());
+    let packages = tally.packages.map(|counts| format!("{PACKAGES}{}", describe(counts)));
+    tally.tests.map(describe).into_iter().chain(packages).chain(unknown)
+}
+
+fn read_line(line: &str) -> Option<(String, TestTally)> {
+    let (is_packages, line) = match line.strip_prefix(PACKAGES) {
+        Some(rest) => (true, rest),
+        None => (false, line),
+    };
     let (numbers, command) = line.split_once(": ")?;
+    if numbers == NOT_COUNTED {
+        return Some((command.to_owned(), TestTally::default()));
+    }
     let mut parts = numbers.split(", ");
     let mut number = |word: &str| parts.next()?.strip_suffix(word)?.trim_end().parse::<u64>().ok();
     let counts = Counts { passed: number("passed")?, failed: number("failed")?, skipped: number("skipped")? };
-    Some((command.to_owned(), counts))
+    let tally = match is_packages {
+        true => TestTally { packages: Some(counts), ..TestTally::default() },
+        false => TestTally { tests: Some(counts), ..TestTally::default() },
+    };
+    Some((command.to_owned(), tally))
 }
 
-/// Why the counts of a command are worse than before, if they are. A repository that had no tests has nothing to lose.
-fn find_fall(command: &str, before: Counts, now: Counts) -> Option<String> {
-    let ran = |counts: Counts| counts.passed + counts.failed;
-    let tests = |number: u64| if number == 1 { "1 test".to_owned() } else { format!("{number} tests") };
-    let mut falls = Vec::new();
-    match (ran(before), ran(now)) {
-        (0, _) => return None,
-        (then, 0) => falls.push(format!("ran no tests ({then} before)")),
-        (then, now) if now < then => falls.push(format!("ran {} ({then} before)", tests(now))),
-        _ => {}
+/// Why the tests of a command are worse than before, if they are. A repository that had no tests has nothing to lose.
+fn find_fall(command: &str, before: TestTally, now: TestTally) -> Option<String> {
+    if before.ran() == 0 {
+        return None;
     }
-    if now.skipped > before.skipped {
-        let then = before.skipped;
-        falls.push(format!("skipped {} ({then} before)", tests(now.skipped)));
+    let uncounted = || format!("'{command}' does not say how many tests ran ({} before)", number(before));
+    // Some programs print numbers only if a test fails.
+    if now.is_unknown() {
+        return (!before.has_failures()).then(uncounted);
+    }
+    let mut falls = Vec::new();
+    if now.is_zero() {
+        falls.push(format!("ran no tests ({} before)", number(before)));
+    }
+    let kinds =
+        [(("ran", "test"), before.tests, now.tests), (("tested", "package"), before.packages, now.packages)];
+    for ((verb, noun), then, now) in kinds.into_iter().filter_map(|(words, a, b)| Some((words, a?, b?))) {
+        if now.ran() < then.ran() && falls.is_empty() {
+            falls.push(format!("{verb} {} ({} before)", plural(now.ran(), noun), then.ran()));
+        }
+        if now.skipped > then.skipped && then.ran() > 0 {
+            falls.push(format!("skipped {} ({} before)", plural(now.skipped, noun), then.skipped));
+        }
+    }
+    // The number of packages says nothing about that of tests. If all tests are counted, packages need not be.
+    let has_lost_tests = before.tests.is_some_and(|counts| counts.ran() > 0) && now.tests.is_none();
+    if falls.is_empty() && has_lost_tests && !before.has_failures() {
+        return Some(uncounted());
+    }
+    if falls.is_empty() && now.packages.is_none() && before.packages.is_some() && now.ran() < before.ran() {
+        falls.push(format!("ran {} ({} before)", plural(now.ran(), "test"), number(before)));
     }
     (!falls.is_empty()).then(|| format!("'{command}' {}", falls.join(" and ")))
+}
+
+/// The name under which the tests of a command are recorded. `None` if they say nothing about other tasks.
+#[must_use]
+pub fn find_count_key(command: &str, repo: Option<&RepoName>, secrets: &Secrets) -> Option<String> {
+    if command.contains(TASK_VARIABLE) {
+        return None;
+    }
+    let words = one_line(&Redactor::redact(secrets, command));
+    Some(repo.map_or(words.clone(), |repo| format!("{repo}: {words}")))
+}
+
+/// Whether a task passed its test step although fewer tests ran, because that was allowed.
+#[must_use]
+pub fn has_permission(history: &TaskHistory) -> bool {
+    let passed = history.events.iter().rfind(|event| event.status() == Status::TestPass);
+    passed.is_some_and(|event| event.mentions(ALLOWED))
+}
+
+/// How to allow fewer tests. `place` is the task that needs the mark.
+#[must_use]
+pub fn permission_advice(place: &str) -> String {
+    format!("to allow it, add [allow:{FEWER_TESTS}] to {place} in the plan, or use --allow {FEWER_TESTS}")
 }
 
 impl TaskContext<'_> {
     /// The name under which the counts of a command are recorded. `None` if they say nothing about other tasks.
     pub(in crate::pipeline) fn count_key(&self, placed: &PlacedTest) -> Option<String> {
         let command = placed.test.command.as_str();
-        if command.contains(TASK_VARIABLE) {
-            return None;
-        }
-        let words = one_line(&Redactor::redact(&self.run.secrets, command));
         let repo = placed.repo.as_ref().filter(|_| self.find_tool(command).is_none());
-        Some(repo.map_or(words.clone(), |repo| format!("{repo}: {words}")))
+        find_count_key(command, repo, &self.run.secrets)
     }
 }
 
@@ -201,20 +382,26 @@ impl TaskContext<'_> {
             return Ok(result);
         }
         let mut falls = Vec::new();
+        let mut keys = Vec::new();
         for test in tests {
-            let Some(key) = self.count_key(test) else { continue };
-            let Some(now) = result.counted.find(&key) else { continue };
-            let fall = before.counts.find(&key).and_then(|before| find_fall(&key, before, now));
-            let Some(fall) = fall.filter(|fall| !falls.contains(fall)) else { continue };
+            let Some(key) = self.count_key(test).filter(|key| !keys.contains(key)) else { continue };
+            let now = result.counted.find(&key).unwrap_or_default();
+            keys.push(key.clone());
+            // A command that fails only because of known failures may print other numbers than one that succeeds.
+            let is_told = !now.is_unknown() || result.observed.code == Some(0);
+            let Some(fall) = before.counts.find_fall(&key, now).filter(|_| is_told) else { continue };
             // Others may have removed the tests: then they are missing without this work, too.
             if let Some(base) = self.count_base(test, before.base)? {
-                before.counts.0.insert(key.clone(), base);
+                before.counts.set(&key, base);
                 falls.extend(find_fall(&key, base, now));
             } else {
                 falls.push(fall);
             }
         }
-        let counted = result.counted.quoted();
+        if falls.is_empty() {
+            falls.extend(before.counts.find_nothing_tested(&keys, result.observed.tally));
+        }
+        let counted = result.counted.clone().without_uncounted(&before.counts).quoted();
         if falls.is_empty() {
             return Ok(TestResult { body: result.body.followed_by(counted), ..result });
         }
@@ -223,10 +410,7 @@ impl TaskContext<'_> {
             return Ok(TestResult { body, ..result });
         }
         let place = if task.is_leaf() { "the task" } else { "a task of the phase" };
-        let why = format!(
-            "{}; to allow it, add [allow:fewer-tests] to {place} in the plan, or use --allow fewer-tests",
-            falls.join("; ")
-        );
+        let why = format!("{}; {}", falls.join("; "), permission_advice(place));
         let body = Body::new(FAILED, &why).followed_by(result.body);
         let mut trailers = result.trailers;
         let _ = trailers.set(Key::TestLog, log);
@@ -238,7 +422,7 @@ impl TaskContext<'_> {
         &mut self,
         placed: &PlacedTest,
         base: Option<Oid>,
-    ) -> Result<Option<Counts>, PipelineError> {
+    ) -> Result<Option<TestTally>, PipelineError> {
         let command = placed.test.command.as_str();
         if self.find_tool(command).is_some() || placed.dir != self.dir {
             return Ok(None);
@@ -260,7 +444,8 @@ impl TaskRun<'_, '_, '_> {
         let commands = self.context.run.options.tests_of(self.task).0;
         for test in &self.place_tests(&commands)? {
             let Some(key) = self.context.count_key(test) else { continue };
-            let line = match (self.tests_before.counts.find(&key), now.find(&key)) {
+            let counted = |counts: &CommandCounts| counts.find(&key).filter(|tally| !tally.is_unknown());
+            let line = match (counted(&self.tests_before.counts), counted(&now)) {
                 (None, None) => continue,
                 (None, Some(now)) => format!("- '{key}': {}", describe(now)),
                 (Some(before), Some(now)) => {
@@ -286,8 +471,12 @@ impl TaskRun<'_, '_, '_> {
 mod tests {
     use super::*;
 
-    fn counts(passed: u64, failed: u64, skipped: u64) -> Counts {
-        Counts { passed, failed, skipped }
+    fn counts(passed: u64, failed: u64, skipped: u64) -> TestTally {
+        TestTally { tests: Some(Counts { passed, failed, skipped }), packages: None }
+    }
+
+    fn packages(passed: u64) -> TestTally {
+        TestTally { tests: None, packages: Some(Counts { passed, failed: 0, skipped: 0 }) }
     }
 
     #[test]
@@ -301,6 +490,15 @@ mod tests {
             (counts(10, 0, 0), counts(12, 0, 1), true),
             (counts(10, 0, 0), counts(0, 0, 0), true),
             (counts(10, 0, 0), counts(0, 0, 10), true),
+            (counts(10, 0, 0), TestTally::default(), true),
+            (counts(10, 0, 0), packages(2), true),
+            (counts(9, 1, 0), TestTally::default(), false),
+            (TestTally::default(), counts(1, 0, 0), false),
+            (packages(2), packages(2), false),
+            (packages(2), packages(1), true),
+            (packages(2), TestTally::NONE, true),
+            (packages(2), TestTally::default(), true),
+            (packages(2), counts(5, 0, 0), false),
         ] {
             assert_eq!(find_fall("x", before, now).is_some(), is_fall, "{before:?} {now:?}");
         }
@@ -308,10 +506,28 @@ mod tests {
 
     #[test]
     fn counts_are_read_back_from_a_message_as_they_were_written() {
-        let mut all = CommandCounts::of("cargo test: all, 1 passed", Some(counts(1, 2, 3)));
+        let mut all = CommandCounts::of("cargo test: all, 1 passed", counts(1, 2, 3));
         all.add("web: npm test", counts(4, 0, 0));
+        all.add("go test ./...", packages(3));
+        all.add("make: test", TestTally::default());
+        all.add("both", TestTally { tests: counts(1, 0, 0).tests, ..packages(2) });
         assert_eq!(CommandCounts::read(&all.quoted()), all);
-        assert_eq!(CommandCounts::of("true", None).quoted(), Body::default());
-        assert_eq!(CommandCounts::of("t $ARBORIST_TASK", Some(counts(1, 0, 0))), CommandCounts::default());
+        let unknown = CommandCounts::of("true", TestTally::default());
+        assert_eq!(unknown.without_uncounted(&CommandCounts::default()).quoted(), Body::default());
+        assert_eq!(CommandCounts::of("t $ARBORIST_TASK", counts(1, 0, 0)), CommandCounts::default());
+    }
+
+    #[test]
+    fn a_command_without_tests_tests_nothing_if_others_had_some() {
+        let before = CommandCounts::of("all", counts(5, 0, 0));
+        let keys = ["none".to_owned()];
+        let why = before.find_nothing_tested(&keys, TestTally::NONE);
+        assert_eq!(why.as_deref(), Some("'none' ran no tests ('all' ran 5 before)"));
+        assert_eq!(before.find_nothing_tested(&keys, counts(1, 0, 0)), None);
+        assert_eq!(before.find_nothing_tested(&keys, TestTally::default()), None);
+        assert_eq!(CommandCounts::default().find_nothing_tested(&keys, TestTally::NONE), None);
+        let mut known = before.clone();
+        known.set("none", TestTally::NONE);
+        assert_eq!(known.find_nothing_tested(&keys, TestTally::NONE), None);
     }
 }

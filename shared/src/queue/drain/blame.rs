@@ -5,8 +5,8 @@ use super::{Drain, RedTarget};
 use crate::{
     name::{Oid, TaskId},
     queue::{
-        Asking, Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError, Ticket,
-        TicketOutcome, TicketState,
+        Asking, Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError,
+        QueueEvent, Ticket, TicketOutcome, TicketState,
     },
 };
 
@@ -183,7 +183,10 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Discards a resolution that fails a gate. The conflict is back, and the next try is told why.
     fn forget_resolution(&mut self, ticket: &Ticket, failing: &Failing) -> Result<(), QueueError> {
         let mut ticket = Ticket { resolved: None, ..ticket.clone() };
-        let why = format!("the gate '{}' failed: {}\n{}", failing.gate.name, failing.why, failing.tail);
+        let why = format!("the gate '{}' failed: {}", failing.gate.name, failing.why);
+        let words = format!("the resolution of {} is not used: {why}", ticket.task);
+        self.backend.tell(QueueEvent::Note { words });
+        let why = format!("{why}\n{}", failing.tail);
         match ticket.tries.last_mut() {
             Some(last) => *last = why,
             None => ticket.tries.push(why),
@@ -206,5 +209,6 @@ fn red(failing: &Failing, with: &[TaskId]) -> TicketState {
         log: failing.log.clone(),
         tail: failing.tail.clone(),
         with: with.to_vec(),
+        ran_fewer: failing.ran_fewer,
     }
 }

@@ -299,18 +299,18 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     }
 
     fn publish(&mut self, base: Oid, stack: &[LandingStep]) -> Result<Published, QueueError> {
-        let published = self.backend.publish(base, stack)?;
+        let stack = self.backend.record_tests(stack)?;
+        let published = self.backend.publish(base, &stack)?;
         if matches!(published, Published::Moved | Published::Refused(_)) {
             return Ok(published);
         }
         self.seen = stack.last().map(|step| step.commit);
         for LandingStep { ticket, commit, gates } in stack {
-            self.batch.passed.extend_from_slice(gates);
+            self.batch.passed.extend(gates);
             self.landed.insert(ticket.task.clone());
             self.batch.landed.push(ticket.task.clone());
-            let commit = *commit;
             self.set_aside(
-                ticket,
+                &ticket,
                 match &published {
                     Published::Parked(_) => TicketOutcome::Parked { commit },
                     _ => TicketOutcome::Landed { commit },

@@ -14,7 +14,7 @@ use super::{GitQueue, other_repos::absent};
 use crate::{
     git::RefMove,
     name::Oid,
-    pipeline::{ConcurrentChildren, Observed, PipelineError, Redaction, ran_no_tests},
+    pipeline::{ConcurrentChildren, Observed, PipelineError, Redaction, TestTally, ran_no_tests},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
     queue::{Asking, Failing, Gate, GateVerdict, QueueError},
     safe_files,
@@ -30,13 +30,13 @@ const MOST: usize = 500;
 const BELIEVED: i64 = 3600;
 /// How many characters of each stream are kept in a record.
 const TAIL: usize = 2000;
-/// How many bytes of each stream are read for counts and names of tests.
-const READ: usize = 64 * 1024;
+/// How many bytes of each stream are read for counts and names of tests, as for the test step of a task.
+const READ: usize = 512 * 1024;
 
 /// The result of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Answer {
+pub(super) enum Answer {
     Green,
     Red,
     Broken,
@@ -45,7 +45,10 @@ enum Answer {
 /// One result of a gate. It is written into git. The queue never reads it from there; `verify` compares it with history.
 #[derive(Debug, Clone, Serialize)]
 pub(in crate::queue) struct GateRecord {
-    answer: Answer,
+    pub(super) answer: Answer,
+    /// How many tests ran.
+    #[serde(skip)]
+    pub(super) tally: TestTally,
     gate: Gate,
     commit: Oid,
     tree: Oid,
@@ -80,41 +83,61 @@ impl GitQueue<'_> {
         gates: &[Gate],
         asking: Asking,
     ) -> Result<(GateVerdict, usize), QueueError> {
-        let merged = self.tree_of(commit)?;
         let mut runs = 0;
         for gate in gates {
-            let gate_place = match &gate.repo {
-                Some(repo) => match self.find_gate_place(gate, commit)? {
-                    Some(gate_place) => Some(gate_place),
-                    None => return Ok((GateVerdict::Broken(absent(gate, repo, commit)), runs)),
-                },
-                None => None,
+            let Some((result, ran)) = self.result_of(gate, commit, asking)? else {
+                return Ok((GateVerdict::Broken(absent(gate, commit)), runs));
             };
-            let tree = gate_place.as_ref().map_or(merged, |gate_place| gate_place.tree);
-            let key = (tree, gate.key());
-            let known = match self.results.get(&key).cloned() {
-                Some(result) => Some(result),
-                None => self.remembered(gate, tree),
-            };
-            let result = match known {
-                Some(result) if result.answer == Answer::Green || asking == Asking::Once => result,
-                _ => {
-                    runs += 1;
-                    match &gate_place {
-                        Some(gate_place) => self.run_in_other_repo(gate, gate_place)?,
-                        None => self.run(gate, commit, tree)?,
+            runs += ran;
+            let failing = result.failing(gate, commit);
+            match result.answer {
+                Answer::Green => {
+                    let (fewer, ran) = self.find_fewer_tests((gate, gates), commit, result.tally)?;
+                    runs += ran;
+                    if let Some(why) = fewer {
+                        let tail = format!("{why}\n{}", failing.tail);
+                        return Ok((
+                            GateVerdict::Red(Failing { why, tail, ran_fewer: true, ..failing }),
+                            runs,
+                        ));
                     }
                 }
-            };
-            let (answer, failing) = (result.answer, result.failing(gate, commit));
-            self.results.insert(key, result);
-            match answer {
-                Answer::Green => {}
                 Answer::Red => return Ok((GateVerdict::Red(failing), runs)),
                 Answer::Broken => return Ok((GateVerdict::Broken(failing), runs)),
             }
         }
         Ok((GateVerdict::Green, runs))
+    }
+
+    /// The result of a gate for a commit, and how often it was run for it. `None` if its repository is not here.
+    pub(super) fn result_of(
+        &mut self,
+        gate: &Gate,
+        commit: Oid,
+        asking: Asking,
+    ) -> Result<Option<(GateRecord, usize)>, QueueError> {
+        let gate_place = self.find_gate_place(gate, commit)?;
+        if gate.repo.is_some() && gate_place.is_none() {
+            return Ok(None);
+        }
+        let tree = match &gate_place {
+            Some(gate_place) => gate_place.tree,
+            None => self.tree_of(commit)?,
+        };
+        let key = (tree, gate.key());
+        let known = match self.results.get(&key).cloned() {
+            Some(result) => Some(result),
+            None => self.remembered(gate, tree),
+        };
+        let (result, runs) = match known {
+            Some(result) if result.answer == Answer::Green || asking == Asking::Once => (result, 0),
+            _ => match &gate_place {
+                Some(gate_place) => (self.run_in_other_repo(gate, gate_place)?, 1),
+                None => (self.run(gate, commit, tree)?, 1),
+            },
+        };
+        self.results.insert(key, result.clone());
+        Ok(Some((result, runs)))
     }
 
     /// Whether a gate failed on this tree in this drain, or recently in another drain of this process.
@@ -207,6 +230,7 @@ impl GitQueue<'_> {
         let (answer, why) = if touched.is_empty() { (answer, why) } else { inconclusive(gate, &touched) };
         let result = GateRecord {
             answer,
+            tally: Observed::of(&ended).tally,
             gate: gate.clone(),
             commit,
             tree,
@@ -296,6 +320,7 @@ impl GateRecord {
             why: self.why.clone(),
             log: self.log.clone(),
             tail: self.tail.clone(),
+            ran_fewer: false,
         }
     }
 }

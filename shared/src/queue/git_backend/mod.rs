@@ -1,6 +1,7 @@
 //! The [`QueueBackend`] that works on a repository.
 
 mod earlier_landings;
+mod fewer_tests;
 mod gating;
 mod handover;
 mod known_red;
@@ -38,6 +39,7 @@ use super::{
 use crate::{
     git::{Merge, Repository, Signing},
     name::{BranchName, Oid, RepoName, TaskId},
+    pipeline::CommandCounts,
     process::Program,
     worktree::run_variables,
 };
@@ -68,6 +70,10 @@ pub struct GitQueue<'a> {
     pub(super) stacked: HashMap<Oid, (Oid, TaskId)>,
     /// Results of gates in this drain, by tree and gate.
     pub(super) results: HashMap<(Oid, String), GateRecord>,
+    /// How many tests the gates ran for merges of this drain.
+    pub(super) counted: HashMap<Oid, CommandCounts>,
+    /// How many tests ran before, and the tip of the target that this is about.
+    pub(super) counts_before: Option<(Option<Oid>, CommandCounts)>,
     /// What merges of this drain bring to other repositories, until they have landed.
     pub(super) landings: HashMap<Oid, Vec<OtherLanding>>,
     /// Other repositories that were opened in this drain.
@@ -221,6 +227,10 @@ impl QueueBackend for GitQueue<'_> {
 
     fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
         self.is_known_to_fail(commit, gate)
+    }
+
+    fn record_tests(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
+        self.write_tests(steps)
     }
 
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {

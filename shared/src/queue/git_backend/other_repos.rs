@@ -29,14 +29,15 @@ pub(super) struct GatePlace {
     pub(super) tree: Oid,
 }
 
-/// The result of a gate that could not be run.
-pub(super) fn absent(gate: &Gate, repo: &RepoName, commit: Oid) -> Failing {
+/// The result of a gate that could not be run, because its repository is not here.
+pub(super) fn absent(gate: &Gate, commit: Oid) -> Failing {
     Failing {
         gate: gate.clone(),
         commit,
-        why: words_of_absent(repo),
+        why: gate.repo.as_ref().map(words_of_absent).unwrap_or_default(),
         log: String::new(),
         tail: String::new(),
+        ran_fewer: false,
     }
 }
 

@@ -242,6 +242,7 @@ impl GitQueue<'_> {
                     ..fresh
                 };
             }
+            _ if self.is_now_allowed(ticket) => fresh.standing = TicketState::Waiting,
             _ if matches!(
                 ticket.standing,
                 TicketState::Parked { .. }

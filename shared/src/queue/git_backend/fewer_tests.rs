@@ -1,0 +1,211 @@
+//! Compares how many tests the gates of a landing ran with how many ran before: a landing must not pass its gates because
+//! tests were removed or skipped, by a task or in the resolution of a conflict. The merge commit records the numbers, so
+//! that the next landing is compared with them, on whichever machine it is made.
+
+use super::{GitQueue, gating::Answer};
+use crate::{
+    git::GitError,
+    history::Event,
+    message::{self, Body, Message, MessageReading, Status},
+    name::{Oid, TaskId},
+    pipeline::{CommandCounts, TestTally, find_count_key, has_permission, permission_advice},
+    queue::{Asking, Gate, LandingStep, QueueError, Ticket, TicketState},
+};
+
+/// The merges that a gate tests together.
+struct TestedMerges {
+    /// Their tasks.
+    tasks: Vec<TaskId>,
+    /// The target below them.
+    base: Oid,
+}
+
+impl GitQueue<'_> {
+    /// Why a gate that passed on a commit does not count, because fewer tests ran than before. Also returns how many gates
+    /// were run to find out.
+    pub(super) fn find_fewer_tests(
+        &mut self,
+        (gate, gates): (&Gate, &[Gate]),
+        commit: Oid,
+        tally: TestTally,
+    ) -> Result<(Option<String>, usize), QueueError> {
+        let Some(key) = self.count_key(gate) else { return Ok((None, 0)) };
+        self.counted.entry(commit).or_default().set(&key, tally);
+        let Some(merges) = self.find_tested_merges(commit) else { return Ok((None, 0)) };
+        if self.allows_fewer(self.find_phase(gate), &merges.tasks) {
+            return Ok((None, 0));
+        }
+        let before = self.counts_before()?;
+        // The resolution of a conflict is compared also if nothing is recorded.
+        let is_unrecorded = !before.has(&key) && self.has_resolution(&merges.tasks) && !tally.is_unknown();
+        let (fall, runs) = match before.find_fall(&key, tally) {
+            None if !is_unrecorded => (self.find_empty_phase((gate, gates), commit, &before), 0),
+            fall => self.compare_with_base((gate, &key), &merges, (fall, tally))?,
+        };
+        let place = match (self.find_phase(gate), merges.tasks.as_slice()) {
+            (None, [task]) => task.to_string(),
+            (None, _) => "the task".to_owned(),
+            (Some(_), _) => "a task of the phase".to_owned(),
+        };
+        Ok((fall.map(|fall| format!("{fall}; {}", permission_advice(&place))), runs))
+    }
+
+    /// Runs a gate without the merges that it tested. Others may have removed the tests: then they are missing there, too.
+    fn compare_with_base(
+        &mut self,
+        (gate, key): (&Gate, &str),
+        merges: &TestedMerges,
+        (fall, now): (Option<String>, TestTally),
+    ) -> Result<(Option<String>, usize), QueueError> {
+        let base = self.find_counted_base(gate, merges)?;
+        let Some((record, runs)) = self.result_of(gate, base, Asking::Once)? else {
+            return Ok((fall, 0));
+        };
+        if record.answer != Answer::Green && record.tally.is_unknown() {
+            return Ok((fall, runs));
+        }
+        let mut at_base = CommandCounts::default();
+        at_base.set(key, record.tally);
+        Ok((at_base.find_fall(key, now), runs))
+    }
+
+    /// Whether a conflict of one of these tasks was resolved.
+    fn has_resolution(&self, tasks: &[TaskId]) -> bool {
+        let mut tickets = tasks.iter().filter_map(|task| self.stored.get(task));
+        tickets.any(|stored| stored.ticket.resolved.is_some())
+    }
+
+    /// The name under which the tests of a gate are recorded.
+    fn count_key(&self, gate: &Gate) -> Option<String> {
+        find_count_key(&gate.command, gate.repo.as_ref(), &self.options.secrets)
+    }
+
+    /// The merges of this drain up to a commit that have not landed yet.
+    fn find_tested_merges(&self, commit: Oid) -> Option<TestedMerges> {
+        let (mut tasks, mut base) = (Vec::new(), commit);
+        while let Some((below, task)) = self.stacked.get(&base).filter(|_| self.landings.contains_key(&base))
+        {
+            tasks.push(task.clone());
+            base = *below;
+        }
+        (!tasks.is_empty()).then_some(TestedMerges { tasks, base })
+    }
+
+    /// How many tests each command ran before, according to the run's history.
+    fn counts_before(&mut self) -> Result<CommandCounts, GitError> {
+        let Some(run) = self.history() else { return Ok(CommandCounts::default()) };
+        let tip = run.scope.tip;
+        if let Some((_, known)) = self.counts_before.as_ref().filter(|(at, _)| *at == tip) {
+            return Ok(known.clone());
+        }
+        let before = CommandCounts::before(self.repository, run, None)?;
+        self.counts_before = Some((tip, before.clone()));
+        Ok(before)
+    }
+
+    /// The phase whose own tests a gate runs.
+    fn find_phase(&self, gate: &Gate) -> Option<&TaskId> {
+        Some(gate).filter(|gate| gate.own && gate.is_test).and_then(|gate| self.find_phase_named(&gate.name))
+    }
+
+    fn find_phase_named(&self, gate: &str) -> Option<&TaskId> {
+        let is_its = |other: &Gate| other.name == gate;
+        self.options.phases.iter().find(|(_, gates)| gates.iter().any(is_its)).map(|(phase, _)| phase)
+    }
+
+    /// Whether a gate that a ticket failed ran fewer tests, and that is allowed now.
+    pub(super) fn is_now_allowed(&self, ticket: &Ticket) -> bool {
+        match &ticket.standing {
+            TicketState::Red { gate, ran_fewer: true, .. } => {
+                self.allows_fewer(self.find_phase_named(gate), std::slice::from_ref(&ticket.task))
+            }
+            _ => false,
+        }
+    }
+
+    /// The tasks of a phase.
+    fn leaves_of(&self, phase: &TaskId) -> &[TaskId] {
+        self.options.leaves.get(phase).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether these tasks, or those of the phase that is tested, may leave fewer tests. A task that passed its test step
+    /// because that was allowed may land, too.
+    fn allows_fewer(&self, phase: Option<&TaskId>, tasks: &[TaskId]) -> bool {
+        let leaves = phase.map(|phase| self.leaves_of(phase)).unwrap_or_default();
+        let is_allowed = |task: &TaskId| {
+            let allowed = self.options.allowed.get(task).map(Vec::as_slice).unwrap_or_default();
+            let history = self.history().and_then(|run| run.find(task));
+            self.options.protection.allows_fewer_tests(allowed) || history.is_some_and(has_permission)
+        };
+        self.options.allow_fewer || tasks.iter().chain(leaves).any(is_allowed)
+    }
+
+    /// Where the tests of a gate are counted for comparison: on the target, or for the tests of a phase, before the first
+    /// task of it landed. In other repositories only the current target is known.
+    fn find_counted_base(&self, gate: &Gate, merges: &TestedMerges) -> Result<Oid, GitError> {
+        let phase = self.find_phase(gate).filter(|_| gate.repo.is_none());
+        let Some((phase, run)) = phase.zip(self.history()) else { return Ok(merges.base) };
+        let landed = self.leaves_of(phase).iter().filter_map(|task| run.find(task));
+        let landed = landed.flat_map(|history| &history.events);
+        let mut first: Option<&Event> = None;
+        for event in landed.filter(|event| event.status() == Status::Merge) {
+            // Several tasks may have landed in the same second.
+            let is_earlier = match first {
+                Some(first) if first.time == event.time => {
+                    self.repository.is_ancestor(event.commit, first.commit)?
+                }
+                Some(first) => event.time < first.time,
+                None => true,
+            };
+            first = if is_earlier { Some(event) } else { first };
+        }
+        let first: Vec<Oid> = first.iter().map(|event| event.commit).collect();
+        let commit = self.repository.load_commits(&first)?.pop();
+        Ok(commit.and_then(|commit| commit.parents().next()).unwrap_or(merges.base))
+    }
+
+    /// Why the tests of a phase have tested nothing, once the last of its gates has run.
+    fn find_empty_phase(
+        &self,
+        (gate, gates): (&Gate, &[Gate]),
+        commit: Oid,
+        before: &CommandCounts,
+    ) -> Option<String> {
+        let phase = self.find_phase(gate)?;
+        let own: Vec<&Gate> = gates.iter().filter(|gate| self.find_phase(gate) == Some(phase)).collect();
+        if own.last().is_none_or(|last| !last.is_same(gate)) {
+            return None;
+        }
+        let keys: Vec<String> = own.iter().filter_map(|gate| self.count_key(gate)).collect();
+        let sum = self.counted.get(&commit)?.sum_of(&keys);
+        before.find_nothing_tested(&keys, sum)
+    }
+
+    /// Writes the last of these merges again, with the numbers of its tests. Its tree and its parents are those that were
+    /// tested.
+    pub(super) fn write_tests(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
+        let mut steps = steps.to_vec();
+        let Some(last) = steps.last_mut() else { return Ok(steps) };
+        let Some(counted) = self.counted.get(&last.commit).cloned() else { return Ok(steps) };
+        let counted = counted.without_uncounted(&self.counts_before()?).quoted();
+        let Some(raw) = self.repository.load_commits(&[last.commit])?.pop() else { return Ok(steps) };
+        let MessageReading::Sound(message) = message::read(raw.message()) else { return Ok(steps) };
+        if counted == Body::default() {
+            return Ok(steps);
+        }
+        let body = Body::parse(&message.body).followed_by(counted);
+        let message = Message::compose(message.subject.clone(), body, &message.trailers)
+            .map_err(|faults| QueueError::Unsound { task: last.ticket.task.clone(), faults })?;
+        let tree = self.tree_of(last.commit)?;
+        let parents: Vec<Oid> = raw.parents().collect();
+        let Some(onto) = parents.first().copied() else { return Ok(steps) };
+        let commit =
+            self.repository.write_commit_with_parents(tree, &parents, &message.render(), self.signing)?;
+        self.trees.insert(commit, tree);
+        self.stacked.insert(commit, (onto, last.ticket.task.clone()));
+        let landings = self.landings.get(&last.commit).cloned().unwrap_or_default();
+        self.landings.insert(commit, landings);
+        last.commit = commit;
+        Ok(steps)
+    }
+}
