@@ -50,14 +50,28 @@ impl<'a> From<Option<&'a PlanFile>> for FrozenPlan<'a> {
     }
 }
 
+/// Whether this system can limit agents and tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SandboxSupport {
+    /// It can, or the user does not want it.
+    Present,
+    /// It should, but cannot.
+    Missing,
+}
+
 /// Writes the commit that starts a run, with the known results of its tests. A plan or configuration that is not
 /// tracked yet is committed with it; the paths are returned.
 pub fn write_start(
     recorder: &mut RunRecorder<'_>,
     plan: Option<&PlanFile>,
+    sandbox: SandboxSupport,
     body: Body,
 ) -> Result<Vec<String>, GardenerError> {
-    write_first(recorder, plan.into(), (None, body))
+    let mut trailers = Trailers::default();
+    if sandbox == SandboxSupport::Missing {
+        let _ = trailers.set(Key::Sandbox, "none");
+    }
+    write_first(recorder, plan.into(), (trailers, body))
 }
 
 /// The same for a run that continues the work of another session. Its start names that session, because the base of a
@@ -67,20 +81,24 @@ pub fn write_start_of(
     plan: FrozenPlan<'_>,
     replays: Option<&SessionId>,
 ) -> Result<Vec<String>, GardenerError> {
-    write_first(recorder, plan, (replays, Body::default()))
+    let mut trailers = Trailers::default();
+    if let Some(session) = replays {
+        let _ = trailers.set(Key::Replays, session.as_str());
+    }
+    write_first(recorder, plan, (trailers, Body::default()))
 }
 
 fn write_first(
     recorder: &mut RunRecorder<'_>,
     plan: FrozenPlan<'_>,
-    (replays, body): (Option<&SessionId>, Body),
+    (more, body): (Trailers, Body),
 ) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
     let (mut trailers, tree, added) = freeze(recorder, plan)?;
     let _ = trailers.set(Key::Base, base.to_string());
     let _ = trailers.set(Key::Format, RunStart::FORMAT.to_string());
-    if let Some(session) = replays {
-        let _ = trailers.set(Key::Replays, session.as_str());
+    for (key, value) in more.iter() {
+        let _ = trailers.set(key, value);
     }
     recorder.deliver_run(
         Announcement { status: Status::RunStart, words: "", body, trailers },

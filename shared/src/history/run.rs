@@ -120,6 +120,8 @@ pub struct RunStart {
     pub plan: Option<PlanRef>,
     /// The session whose work it continues, if it is a replay.
     pub replays: Option<SessionId>,
+    /// Whether nothing limited its agents and tests, because the system had no sandbox.
+    pub lacks_sandbox: bool,
 }
 
 impl RunStart {
@@ -344,6 +346,7 @@ fn run_start(walk: &RunCommits, reverts: &Reverts) -> Result<Option<RunStart>, H
         accepted: accepted.commit,
         plan: accepted.trailers.plan(),
         replays: start.trailers.get(Key::Replays).and_then(|session| session.parse().ok()),
+        lacks_sandbox: start.trailers.get(Key::Sandbox) == Some("none"),
     }))
 }
 

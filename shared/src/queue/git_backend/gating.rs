@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    io::Write,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -187,9 +188,11 @@ impl GitQueue<'_> {
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
-        if !ended.ending.is_success()
-            && let Some(words) = describe_denials(&ended.words(), confinement.as_ref())
-        {
+        let denial = describe_denials(&ended.words(), confinement.as_ref());
+        if let Some(words) = &denial {
+            self.append_to_log(&log, &format!("=== {words} ===\n"))?;
+        }
+        if let Some(words) = denial.clone().filter(|_| !ended.ending.is_success()) {
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         if let Some(error) = &ended.log_error {
@@ -205,6 +208,7 @@ impl GitQueue<'_> {
             Answer::Red | Answer::Broken => Vec::new(),
         };
         let (answer, why) = if touched.is_empty() { (answer, why) } else { inconclusive(gate, &touched) };
+        let why = denial.map_or(why.clone(), |denial| format!("{why}; {denial}"));
         let result = GateRecord {
             answer,
             gate: gate.clone(),
@@ -218,6 +222,13 @@ impl GitQueue<'_> {
         };
         self.remember(&result)?;
         Ok(result)
+    }
+
+    /// Writes a line of ours into a log.
+    fn append_to_log(&self, log: &str, words: &str) -> Result<(), QueueError> {
+        let write = |path: &Path| safe_files::open_log(path)?.write_all(words.as_bytes());
+        write(&self.repository.top().join(log))
+            .map_err(|source| QueueError::File { path: log.to_owned(), source })
     }
 
     fn supervise(
