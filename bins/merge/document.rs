@@ -241,7 +241,7 @@ fn details(standing: &TicketState) -> (Option<String>, Option<GateDocument>, Vec
         TicketState::Conflict { conflicts, .. } => {
             (None, None, conflicts.iter().map(ConflictDocument::new).collect())
         }
-        TicketState::Red { gate, commit, log, tail, with } => {
+        TicketState::Red { gate, commit, log, tail, with, .. } => {
             let with = with.iter().map(ToString::to_string).collect();
             let gate = GateDocument { name: gate.clone(), log: log.clone(), tail: tail.clone(), with };
             (Some(commit.to_string()), Some(gate), Vec::new())

@@ -110,4 +110,7 @@ pub struct Failing {
     pub log: String,
     /// The end of the log.
     pub tail: String,
+    /// What the sandbox refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied: Option<String>,
 }

@@ -252,6 +252,9 @@ pub enum TicketState {
         tail: String,
         /// The tasks together with which the gate fails, although it passes without them.
         with: Vec<TaskId>,
+        /// What the sandbox refused to the gate.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        denied: Option<String>,
     },
     /// It must not land at the moment.
     Withheld {

@@ -133,8 +133,8 @@ impl Sandbox {
         let root = tempfile::Builder::new().prefix("git-arborist-").tempdir()?;
         let top = safe_files::resolved(root.path());
         let place = top.join(PLACE);
-        for folder in [PLACE, "worktrees/checkout/.git", "worktrees/other", "repository/.git", "beside"] {
-            safe_files::make_folders(&top.join(folder))?;
+        for folder in ["worktrees/checkout/.git", "worktrees/other", "repository/.git", "beside"] {
+            safe_files::make_folder(&top.join(folder))?;
         }
         for file in [OTHER_FILE, OTHER_GIT] {
             safe_files::write(&top.join(file), b"x")?;

@@ -4,6 +4,7 @@
 mod network;
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
@@ -164,8 +165,12 @@ fn is_of_git(path: &Path) -> bool {
     path.iter().any(|name| name == ".git")
 }
 
-/// Whether the user can change or make something at this path.
+/// Whether the user can change or make a file at this path.
 fn is_changeable(path: &Path) -> bool {
+    let is_device = path.starts_with("/dev") && !path.starts_with("/dev/shm");
+    if is_device || ["/proc", "/sys"].iter().any(|folder| path.starts_with(folder)) {
+        return false;
+    }
     let is_writable = |path: &Path| access(path, Access::WRITE_OK).is_ok();
     is_writable(path) || path.ancestors().skip(1).find(|folder| folder.exists()).is_some_and(is_writable)
 }
@@ -176,6 +181,7 @@ fn join(words: impl IntoIterator<Item = String>) -> String {
 
 /// Paths outside of the limits that a line with a refusal names.
 fn find_denied(output: &str, confinement: &Confinement) -> Vec<RefusedPath> {
+    let output = unquoted(output);
     let lines: Vec<&str> = output.lines().collect();
     let refusals = if confinement.closes_read_only() { READ_ONLY } else { &REFUSALS };
     let mut found: Vec<RefusedPath> = Vec::new();
@@ -189,7 +195,7 @@ fn find_denied(output: &str, confinement: &Confinement) -> Vec<RefusedPath> {
         }
         // Python prints the call before the error.
         let calls = before.iter().rev().take(2).any(|line| has_any(line, &MAKES_FOLDER[..2]));
-        let makes_folder = calls || has_any(said, &MAKES_FOLDER);
+        let makes_folder = calls || has_any(said, &MAKES_FOLDER) || makes_directory(said);
         for path in paths {
             let is_new = !found.iter().any(|known| known.path == path);
             let is_allowed = confinement.allows(&path) || confinement.allows(&safe_files::resolved(&path));
@@ -207,7 +213,7 @@ fn find_denied(output: &str, confinement: &Confinement) -> Vec<RefusedPath> {
 fn find_hidden(output: &str, confinement: &Confinement) -> Vec<PathBuf> {
     let is_failure = |line: &&str| has_any(line, &MISSING) || has_any(line, &REFUSALS);
     let mut found: Vec<PathBuf> = Vec::new();
-    for line in output.lines().filter(is_failure) {
+    for line in unquoted(output).lines().filter(is_failure) {
         for path in find_paths(without_speaker(line), confinement) {
             // What does not exist was not hidden, unless it was to be written.
             let is_there = path.symlink_metadata().is_ok() || has_any(line, &REFUSALS);
@@ -218,6 +224,50 @@ fn find_hidden(output: &str, confinement: &Confinement) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// Whether a message is about a folder that was to be made: "could not create home directory".
+fn makes_directory(line: &str) -> bool {
+    let line = line.to_lowercase().replace("file or directory", "");
+    line.contains("directory") && (line.contains("creat") || line.contains("make"))
+}
+
+/// Messages with the characters that GNU programs write as numbers, because they take them for unprintable:
+/// `'/a '$'\303\251'' b'` and `'/a \303\251 b'`.
+fn unquoted(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return text.into();
+    }
+    let mut plain = Vec::with_capacity(text.len());
+    let (mut rest, mut is_escaped) = (text.as_bytes(), false);
+    while let Some(first) = rest.first() {
+        let (byte, length) = match rest {
+            [b'\'', b'$', b'\'', b'\\', ..] if !is_escaped => {
+                is_escaped = true;
+                (None, 3)
+            }
+            [b'\'', b'\'', ..] if is_escaped => {
+                is_escaped = false;
+                (None, 2)
+            }
+            [b'\\', digits @ ..] => match digits.first_chunk::<3>().and_then(octal) {
+                Some(byte) => (Some(byte), 4),
+                None => (Some(b'\\'), 1),
+            },
+            _ => {
+                is_escaped &= *first != b'\'' && *first != b'\n';
+                (Some(*first), 1)
+            }
+        };
+        plain.extend(byte);
+        rest = &rest[length..];
+    }
+    String::from_utf8(plain).map_or_else(|_| text.into(), Cow::Owned)
+}
+
+fn octal(digits: &[u8; 3]) -> Option<u8> {
+    let number = digits.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(digits).ok())??;
+    u8::from_str_radix(number, 8).ok()
 }
 
 fn has_any(line: &str, words: &[&str]) -> bool {
@@ -339,6 +389,7 @@ mod tests {
             ),
             ("fatal: could not create work tree dir 'PATH': Read-only file system", true),
             ("open PATH: read-only file system", false),
+            ("error: could not create home directory: 'PATH': Permission denied (os error 13)", true),
             ("PATH: Permission denied", false),
             ("tee: PATH: Read-only file system", false),
         ] {
@@ -351,6 +402,16 @@ mod tests {
                 let is_refused = !find_denied(&output, &in_bwrap).is_empty();
                 assert_eq!(is_refused, has_any(&output, READ_ONLY), "{output}");
             }
+        }
+    }
+
+    #[test]
+    fn quoted_characters_are_read() {
+        for quoted in [r"touch: cannot touch '/a '$'\303\251'' b': x", r"mkdir: '/a \303\251 b': x"] {
+            assert!(unquoted(quoted).contains("'/a é b': x"), "{quoted}");
+        }
+        for plain in [r"C:\folder and '$HOME'", "no such thing", r"\9 \07"] {
+            assert_eq!(unquoted(plain), plain);
         }
     }
 

@@ -206,5 +206,6 @@ fn red(failing: &Failing, with: &[TaskId]) -> TicketState {
         log: failing.log.clone(),
         tail: failing.tail.clone(),
         with: with.to_vec(),
+        denied: failing.denied.clone(),
     }
 }

@@ -55,6 +55,9 @@ pub(in crate::queue) struct GateRecord {
     time: i64,
     log: String,
     tail: String,
+    /// What the sandbox refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denied: Option<String>,
 }
 
 /// Results of gates in this process, by tree and gate, shared by all drains.
@@ -188,11 +191,11 @@ impl GitQueue<'_> {
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
-        let denial = describe_denials(&ended.words(), confinement.as_ref());
-        if let Some(words) = &denial {
+        let denied = describe_denials(&ended.words(), confinement.as_ref());
+        if let Some(words) = &denied {
             self.append_to_log(&log, &format!("=== {words} ===\n"))?;
         }
-        if let Some(words) = denial.clone().filter(|_| !ended.ending.is_success()) {
+        if let Some(words) = denied.clone().filter(|_| !ended.ending.is_success()) {
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         if let Some(error) = &ended.log_error {
@@ -208,7 +211,11 @@ impl GitQueue<'_> {
             Answer::Red | Answer::Broken => Vec::new(),
         };
         let (answer, why) = if touched.is_empty() { (answer, why) } else { inconclusive(gate, &touched) };
-        let why = denial.map_or(why.clone(), |denial| format!("{why}; {denial}"));
+        let is_passed = answer == Answer::Green;
+        let why = match &denied {
+            Some(denied) if !is_passed => format!("{why}; {denied}"),
+            _ => why,
+        };
         let result = GateRecord {
             answer,
             gate: gate.clone(),
@@ -219,6 +226,7 @@ impl GitQueue<'_> {
             time: (self.options.clock)(),
             log,
             tail: [&ended.stdout.text, &ended.stderr.text].map(|text| last(text, TAIL)).concat(),
+            denied,
         };
         self.remember(&result)?;
         Ok(result)
@@ -307,6 +315,7 @@ impl GateRecord {
             why: self.why.clone(),
             log: self.log.clone(),
             tail: self.tail.clone(),
+            denied: self.denied.clone(),
         }
     }
 }

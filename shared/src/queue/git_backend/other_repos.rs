@@ -35,6 +35,7 @@ pub(super) fn absent(gate: &Gate, repo: &RepoName, commit: Oid) -> Failing {
         gate: gate.clone(),
         commit,
         why: words_of_absent(repo),
+        denied: None,
         log: String::new(),
         tail: String::new(),
     }

@@ -263,8 +263,14 @@ impl QueueBackend for World {
         self.is_stopped |= self.is_stopped_when_asked;
         let tasks = self.tasks(commit);
         let tree: BTreeSet<TaskId> = tasks.iter().cloned().collect();
-        let failing =
-            || Failing { gate: gate(), commit, why: String::new(), log: String::new(), tail: String::new() };
+        let failing = || Failing {
+            gate: gate(),
+            commit,
+            why: String::new(),
+            log: String::new(),
+            tail: String::new(),
+            denied: None,
+        };
         let known = self.said.get(&tree).cloned();
         let known = known.filter(|said| *said == GateVerdict::Green || asking == Asking::Once);
         let runs = usize::from(known.is_none());
