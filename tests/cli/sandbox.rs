@@ -303,7 +303,7 @@ fn the_check_reports_each_rule() {
             "read worktrees of other tasks",
             "read .git of other repositories",
             "read the environment of other processes",
-            "leave processes behind",
+            "let processes outlive the driver",
         ] {
             let output = run.stdout();
             let line = output.lines().find(|line| line.contains(rule)).unwrap_or_else(|| panic!("{output}"));

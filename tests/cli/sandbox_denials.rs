@@ -47,7 +47,7 @@ fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
             ("touch ~/.toolrc", None),
             ("cp tasks.md ~/data/copy", Some("data")),
             ("python3 -c 'import os; open(os.path.expanduser(\"~/data/py\"), \"w\")'", Some("data")),
-            ("git init -q ~/data/clone", Some("data")),
+            ("git init -q ~/data/clone", Some("data/clone")),
         ] {
             let repo = repo("");
             let test = format!("test ! -e T001.txt || {command}");
@@ -179,11 +179,11 @@ fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_c
 fn tests_that_fail_everywhere_are_reported_as_failing() {
     for mode in working_modes() {
         let repo = repo("");
-        let test = format!("echo run >> '{}/prompts/runs'; false", repo.root().display());
-        fs::create_dir_all(repo.root().join("prompts")).unwrap();
-        let run = repo.arborist(["gardener", "--sandbox", mode, "--test-command", &test]).exits(1);
+        repo.git(["config", "arborist.steps.test.sandbox.write", "~/data"]).succeeds();
+        let test = "echo run >> ~/data/runs; false";
+        let run = repo.arborist(["gardener", "--sandbox", mode, "--test-command", test]).exits(1);
         run.err("failed with exit code 1, also outside of the sandbox").never("green");
-        let runs = fs::read_to_string(repo.root().join("prompts/runs")).unwrap();
+        let runs = fs::read_to_string(repo.home().join("data/runs")).unwrap();
         assert_eq!((repo.calls(), runs.lines().count()), (0, 2));
     }
 }
