@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Access, Mode, OFlags};
+
 use super::{ProgramFolder, Sandbox, SandboxedChild, folders};
 use crate::{
     process::{Confinement, Limits, Program, ResourceLimits, Supervised},
@@ -255,7 +257,7 @@ impl Sandbox {
         }
         let terminal = Path::new("/dev/tty");
         // Without a terminal, nothing could be tried.
-        if fs::File::options().write(true).open(terminal).is_ok() {
+        if rustix::fs::open(terminal, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).is_ok() {
             all.push(attempt("write to your terminal", RuleIntent::Deny, "terminal", terminal.to_owned()));
         }
         if let Ok(namespace) = fs::read_link("/proc/self/ns/net") {
@@ -290,8 +292,8 @@ fn run(program: Program) -> io::Result<String> {
 fn find_file(path: &Path, depth: usize) -> Option<PathBuf> {
     let found = path.symlink_metadata().ok()?;
     if found.is_file() {
-        let is_readable = |file: &Path| fs::File::open(file).is_ok();
-        return (found.len() > 0 && is_readable(path)).then(|| path.to_owned());
+        let is_readable = rustix::fs::access(path, Access::READ_OK).is_ok();
+        return (found.len() > 0 && is_readable).then(|| path.to_owned());
     }
     let entries = fs::read_dir(path).ok().filter(|_| found.is_dir() && depth > 0)?;
     entries.flatten().find_map(|entry| find_file(&entry.path(), depth - 1))
