@@ -11,6 +11,8 @@ pub struct SandboxDocument {
     pub mode: String,
     /// What limits programs: `landlock` or `bwrap`; null if nothing does.
     pub backend: Option<String>,
+    /// What an agent that implements a task finds as the git directory: `closed` or `private`.
+    pub git: String,
     /// Whether everything is as configured.
     pub is_enforced: bool,
     /// The rules that were tried.

@@ -30,11 +30,12 @@ agent program keeps its sessions and its login, to caches of package managers
 and to temporary files. They can read your other files and use the network,
 unless the configuration forbids it.
 
-Linux offers two sandboxes. bubblewrap (bwrap) can also hide files and close
-the network. Landlock only protects files against changes. The mode 'auto'
-uses bwrap if it works, or else Landlock; the modes 'bwrap' and 'landlock'
-refuse to run without it; 'off' sets no limits. On macOS, 'auto' uses
-sandbox-exec. What works depends on the kernel and on the installed programs.
+Linux offers two sandboxes. bubblewrap (bwrap) closes .git in your checkout,
+and can close the network. Landlock can do neither, and it leaves the names of
+hidden files visible. The mode 'auto' uses bwrap if it works, or else
+Landlock; the modes 'bwrap' and 'landlock' refuse to run without it; 'off'
+sets no limits. On macOS, 'auto' uses sandbox-exec. What works depends on the
+kernel and on the installed programs.
 
 In every mode, sandbox.max-file-size and sandbox.max-processes limit how large
 a file may become and how many processes a program may have. Neither is set by
@@ -100,8 +101,13 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         None => SandboxedChild { step: "test", ..SandboxedChild::default() },
     };
     let mode = sandbox.mode_of(&child);
+    let git = if sandbox.has_private_git(&SandboxedChild { step: "implement", ..child.clone() }) {
+        "private"
+    } else {
+        "closed"
+    };
     if !args.json {
-        describe_backends(ui, mode, &child);
+        describe_backends(ui, (mode, git), &child);
     }
     sandbox.require_supported()?;
     let rules = sandbox.check(&child).context("could not try out the sandbox")?;
@@ -113,6 +119,7 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         let document = SandboxDocument {
             mode: mode.as_str().to_owned(),
             backend: used_backend(mode, &child).map(|backend| backend.as_str().to_owned()),
+            git: git.to_owned(),
             is_enforced,
             rules: rules.collect(),
         };
@@ -144,7 +151,7 @@ fn used_backend(mode: SandboxMode, child: &SandboxedChild<'_>) -> Option<Confine
     mode.backend().filter(|_| mode != SandboxMode::Auto || !child.has_own_sandbox)
 }
 
-fn describe_backends(ui: &mut Ui, mode: SandboxMode, child: &SandboxedChild<'_>) {
+fn describe_backends(ui: &mut Ui, (mode, git): (SandboxMode, &str), child: &SandboxedChild<'_>) {
     for backend in ConfinementBackend::of_system() {
         let state = if backend.works() { "works here" } else { "does not work here" };
         ui.line(&format!("{}: {state}", backend.as_str()));
@@ -156,5 +163,8 @@ fn describe_backends(ui: &mut Ui, mode: SandboxMode, child: &SandboxedChild<'_>)
         }
         None => "sets no limits".to_owned(),
     };
+    let words =
+        if git == "private" { "agents get a copy that is thrown away" } else { "agents can only read it" };
+    ui.line(&format!("git directory {git}: {words}"));
     ui.line(&format!("mode {}: {used}\n", mode.as_str()));
 }

@@ -1,7 +1,7 @@
 //! One task in detail: its state, its history, and its failures.
 
 use arborist_core::{
-    history::{EXCERPTS, Event, FAILED, FAILED_TESTS, HandMerge, INTERRUPTED, State, TaskHistory},
+    history::{DENIED, EXCERPTS, Event, FAILED, FAILED_TESTS, HandMerge, INTERRUPTED, State, TaskHistory},
     message::{BodySection, Key, Step, plain_text, visible},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
@@ -194,7 +194,9 @@ fn show_history(ui: &mut Ui, history: &TaskHistory) {
         tree::show_event(ui, event);
         show_tests(ui, event);
         if event.is_failure() {
-            show_words(ui, event);
+            show_words(ui, event, |_| true);
+        } else {
+            show_words(ui, event, |heading| heading == DENIED);
         }
     }
     if !history.cancelled.is_empty() {
@@ -237,14 +239,14 @@ fn heading(section: &BodySection) -> String {
 
 /// The output of a failure. It is foreign text, and stays marked as such. If the failed tests are known, the rest of
 /// the output of the tests is left out; otherwise only the end of each part is shown. The logs have all of it.
-fn show_words(ui: &mut Ui, event: &Event) {
+fn show_words(ui: &mut Ui, event: &Event, is_shown: fn(&str) -> bool) {
     let sections = event.body().sections;
     let has_tests = sections.iter().any(|section| section.heading == FAILED_TESTS);
     let is_output = |heading: &str| {
         heading == EXCERPTS || (heading.starts_with("Test (") && heading.ends_with("chars):"))
     };
     let has_excerpts = sections.iter().any(|section| section.heading == EXCERPTS);
-    for section in sections {
+    for section in sections.into_iter().filter(|section| is_shown(&section.heading)) {
         let is_repeated = has_tests || (has_excerpts && section.heading != EXCERPTS);
         if section.text.trim().is_empty() || (is_repeated && is_output(&section.heading)) {
             continue;

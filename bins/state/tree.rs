@@ -229,7 +229,10 @@ fn spent(view: &StateView<'_>) -> String {
 }
 
 fn origin(view: &StateView<'_>) -> Option<String> {
-    let session = view.run.start.as_ref().map(|start| format!("session {}", start.session));
+    let session = view.run.start.as_ref().map(|start| {
+        let sandbox = if start.lacks_sandbox { ", without a sandbox" } else { "" };
+        format!("session {}{sandbox}", start.session)
+    });
     let plan = match &view.plan {
         Shown::Nothing => None,
         Shown::File(path) => Some(format!("plan {path}")),

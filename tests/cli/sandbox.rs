@@ -292,13 +292,24 @@ fn the_check_reports_each_rule() {
     let before = look();
     for mode in working_modes() {
         let run = check(mode, &[]);
-        let expected = if mode == "bwrap" { "denied" } else { "not enforced" };
-        for rule in ["write .git in the worktree", "replace .git in the worktree", "/.ssh"] {
+        let expected = |rule: &str| match rule {
+            _ if mode == "bwrap" || rule.starts_with("read") || rule == "/.ssh" => "denied",
+            _ => "not enforced",
+        };
+        for rule in [
+            "write .git in the worktree",
+            "replace .git in the worktree",
+            "/.ssh",
+            "read worktrees of other tasks",
+            "read .git of other repositories",
+            "read the environment of other processes",
+            "let processes outlive the driver",
+        ] {
             let output = run.stdout();
             let line = output.lines().find(|line| line.contains(rule)).unwrap_or_else(|| panic!("{output}"));
-            assert!(line.ends_with(expected), "{mode}: {line}");
+            assert!(line.ends_with(expected(rule)), "{mode}: {line}");
         }
-        run.exits(i32::from(mode != "bwrap"));
+        run.exits(i32::from(mode != "bwrap")).out("git directory closed");
         check(mode, &["--runner", "claude", "--json"]).exits(i32::from(mode != "bwrap"));
     }
     check("off", &[]).exits(1);

@@ -97,6 +97,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     }
     lines.extend(unpushed_line(account));
     lines.extend(lines_on_others(account));
+    lines.extend(account.git_was_writable.then(|| entry("sandbox", GIT_WAS_WRITABLE)));
     lines.push(entry("run", &run_words(account)));
     if account.from != account.to {
         let range = format!("git log {}..{}", shortened(&account.from), shortened(&account.to));
@@ -107,6 +108,10 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     lines.extend(account.next.as_ref().map(|next| entry("next", next)));
     lines
 }
+
+/// What an agent could do in the user's checkout.
+const GIT_WAS_WRITABLE: &str =
+    "agents could write to .git in your checkout; bubblewrap or --isolate closes it";
 
 fn merge_lines(account: &RunAccount) -> Vec<SummaryEntry> {
     let other =

@@ -73,6 +73,12 @@ impl ToolServer {
         moved
     }
 
+    /// The folders that it serves.
+    pub fn roots(&self) -> impl Iterator<Item = PathBuf> {
+        let pairs = self.args.windows(2).filter(|pair| pair[0] == "--root");
+        pairs.filter_map(|pair| pair[1].split_once('=')).map(|(_, folder)| PathBuf::from(folder))
+    }
+
     /// The same for a task.
     #[must_use]
     pub fn for_task(mut self, task: &TaskId) -> Self {

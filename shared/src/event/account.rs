@@ -66,6 +66,10 @@ pub struct RunAccount {
     /// refs that changed, names that hide a branch; what was staged, switched or marked in the user's checkouts; files in the
     /// folder for worktrees.
     pub moved_refs: Vec<String>,
+    /// Present and true if agents worked in the user's checkout, and the sandbox there could not keep them from writing to
+    /// the git directory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub git_was_writable: bool,
 }
 
 /// A commit that a run did not make.

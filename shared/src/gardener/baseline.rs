@@ -1,7 +1,11 @@
 //! The tests of a run before its first task: runs the test command under guard, and finds out whether there are tests
 //! yet and which of them fail already.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    fs::File,
+    io::Write,
+    path::{Component, Path, PathBuf},
+};
 
 use crate::{
     agent::redact::{Redactor, Secrets},
@@ -13,11 +17,11 @@ use crate::{
         ConcurrentChildren, ConfigGuard, KnownRed, Observed, PipelineError, Redaction, TO_BE_MENDED,
         put_back_checkout, ran_no_tests,
     },
-    process::{Cancel, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
+    process::{Cancel, Confinement, Ending, Limits, OrphanLock, Program, Supervised, SupervisedEnd},
     queue::queue_refs,
     record::{RunRecorder, Unfinished},
     safe_files,
-    sandbox::{Sandbox, SandboxedChild, describe_denials},
+    sandbox::{Sandbox, SandboxedChild, describe_denials, names_closed_path},
     session::owned_by,
 };
 
@@ -51,6 +55,19 @@ pub struct Probe<'a> {
     pub cancel: &'a Cancel,
     /// Whether no agent has run yet, so that the files which it writes are those that the user's own tests write.
     pub learns: bool,
+    /// Whether it is run once more outside of the sandbox if it fails in it. This is only for the user's own code.
+    pub compares_outside: bool,
+}
+
+/// How a command that fails in the sandbox ends outside of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutsideResult {
+    /// It was not run there.
+    Untried,
+    /// It succeeds.
+    Green,
+    /// It fails, too.
+    Red,
 }
 
 /// The result of a baseline.
@@ -66,6 +83,8 @@ pub enum Baseline {
         why: String,
         /// Counts and names that could be read from the output.
         observed: Observed,
+        /// How they end outside of the sandbox.
+        outside: OutsideResult,
     },
     /// The command changed something that belongs to the run. It has been restored; this says what it was.
     Trespass(String),
@@ -84,21 +103,55 @@ impl Baseline {
 impl Probe<'_> {
     /// Runs the command.
     pub fn run(&self, orphan_lock: &mut OrphanLock) -> Result<Baseline, GardenerError> {
-        let program = Program::located("sh").args(["-c", self.command]).dir(self.dir);
         let places = vec![self.dir.to_owned()];
         let child = SandboxedChild { step: "test", places, ..SandboxedChild::default() };
         let confinement = self.sandbox.confine(&child);
-        let program = program.confined_if(confinement.clone());
+        let (ended, trespass) = self.run_once(confinement.as_ref(), orphan_lock)?;
+        let denials = describe_denials(&ended.words(), confinement.as_ref());
+        let (why, observed) = match (trespass, self.judge(&ended)) {
+            (Some(trespass), _) => return Ok(Baseline::Trespass(trespass)),
+            (None, Baseline::Red { why, observed, .. }) => (why, observed),
+            (None, judged) => return Ok(judged),
+        };
+        let is_limited = confinement.as_ref().is_some_and(Confinement::is_effective);
+        // A command that changes the git directory would damage the run.
+        let is_harmless = !names_closed_path(&ended.words(), confinement.as_ref());
+        if !(self.compares_outside && is_limited && is_harmless && self.sandbox.may_be_left(&child)) {
+            let why = denials.map_or(why.clone(), |denials| format!("{why}; {denials}"));
+            return Ok(Baseline::Red { why, observed, outside: OutsideResult::Untried });
+        }
+        let mut log = self.open_log()?;
+        // The log is only for people.
+        let _ = log.write_all(b"=== the same command outside of the sandbox ===\n");
+        let (again, trespass) = self.run_once(self.sandbox.limit_resources(&child).as_ref(), orphan_lock)?;
+        if let Some(trespass) = trespass {
+            return Ok(Baseline::Trespass(trespass));
+        }
+        let unknown = || "the output does not say what the sandbox refused".to_owned();
+        let (outside, why) = match again.ending.is_success() {
+            true => {
+                let denials = denials.unwrap_or_else(unknown);
+                (OutsideResult::Green, format!("{why}: red in the sandbox, green outside: {denials}"))
+            }
+            false => (OutsideResult::Red, format!("{why}, also outside of the sandbox")),
+        };
+        Ok(Baseline::Red { why, observed, outside })
+    }
+
+    /// Runs the command once. Also returns what it changed without permission.
+    fn run_once(
+        &self,
+        confinement: Option<&Confinement>,
+        orphan_lock: &mut OrphanLock,
+    ) -> Result<(SupervisedEnd, Option<String>), GardenerError> {
+        let program = Program::located("sh").args(["-c", self.command]).dir(self.dir);
+        let program = program.confined_if(confinement.cloned());
         let program =
             self.environment.iter().fold(program, |program, (name, value)| program.env(name, value));
-        let file = safe_files::open_log(&self.log).map_err(|source| GardenerError::Log {
-            path: self.log.display().to_string(),
-            why: source.to_string(),
-        })?;
         let supervised = Supervised::new(program)
             .limits(self.limits)
             .until(self.cancel)
-            .log(file)
+            .log(self.open_log()?)
             .tail(TAIL)
             .filter(Redaction::new(self.secrets))
             .with_orphan_lock(orphan_lock);
@@ -114,13 +167,13 @@ impl Probe<'_> {
         if matches!(ended.ending, Ending::Cancelled) && trespass.is_none() {
             return Err(PipelineError::stopped(self.cancel).into());
         }
-        let denials = describe_denials(&ended.words(), confinement.as_ref());
-        Ok(match (trespass, self.judge(&ended), denials) {
-            (Some(trespass), ..) => Baseline::Trespass(trespass),
-            (None, Baseline::Red { why, observed }, Some(denials)) => {
-                Baseline::Red { why: format!("{why}; {denials}"), observed }
-            }
-            (None, judged, _) => judged,
+        Ok((ended, trespass))
+    }
+
+    fn open_log(&self) -> Result<File, GardenerError> {
+        safe_files::open_log(&self.log).map_err(|source| GardenerError::Log {
+            path: self.log.display().to_string(),
+            why: source.to_string(),
         })
     }
 
@@ -158,7 +211,8 @@ impl Probe<'_> {
         let counts = observed.counts.filter(|counts| counts.failed > 0);
         let counts = counts
             .map_or(String::new(), |counts| format!(" ({} failed, {} passed)", counts.failed, counts.passed));
-        Baseline::Red { why: format!("'{command}' {}{counts}", ended.ending), observed }
+        let why = format!("'{command}' {}{counts}", ended.ending);
+        Baseline::Red { why, observed, outside: OutsideResult::Untried }
     }
 }
 

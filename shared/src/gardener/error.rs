@@ -111,6 +111,8 @@ pub enum GardenerError {
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}; log: {log}")]
     RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool, is_missing: bool },
+    #[error("the tests fail before the first task: {why}; log: {log}")]
+    RedInSandbox { why: String, log: String },
     #[error(
         "task '{task}' cannot start: the tests fail because of the changes of '{other}': {why}; log: {log}"
     )]
@@ -271,6 +273,7 @@ impl Explain for GardenerError {
             | Self::IsPhase { .. }
             | Self::PhaseFailed(_)
             | Self::RedBaseline { .. }
+            | Self::RedInSandbox { .. }
             | Self::RedLeftovers { .. }
             | Self::MeddlingTests { .. }
             | Self::RedWithoutTest(_) => Exit::No,
@@ -373,6 +376,10 @@ impl Explain for GardenerError {
             Self::NoPlace | Self::Log { .. } | Self::NothingSelected { .. } => return None,
             Self::RedBaseline { is_elsewhere, names_tests, is_missing, .. } => {
                 baseline_advice(*is_elsewhere, *names_tests, *is_missing)
+            }
+            Self::RedInSandbox { .. } => {
+                "allow what the tests need, or run them without the sandbox: git config arborist.steps.test.sandbox.mode off"
+                    .into()
             }
             Self::RedLeftovers { other, .. } => {
                 format!("to remove its changes, run: git arborist reset --drop {other}")

@@ -102,6 +102,7 @@ impl Tools<'_> {
             secrets: &self.context.secrets,
             cancel: &self.context.cancel,
             learns: false,
+            compares_outside: false,
         };
         let (repository, users) = (recorder.repository(), self.context.users_paths(recorder));
         let before = FilesBeforeTest::read(repository, recorder.tree(), (&users, OtherWriters::Alone))?;

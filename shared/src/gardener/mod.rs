@@ -20,7 +20,7 @@ mod share;
 pub mod start;
 mod worker;
 
-pub use baseline::{Baseline, BaselineGuard, PROGRAM_NOT_FOUND, Probe, has_passed};
+pub use baseline::{Baseline, BaselineGuard, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed};
 pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, refuse_waiting, wanted};
 pub use error::{GardenerError, TypedOptions, continue_apart};
 pub use land::Unlanded;

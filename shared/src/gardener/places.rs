@@ -222,6 +222,7 @@ impl Tools<'_> {
             secrets: &self.context.secrets,
             cancel: &self.context.cancel,
             learns: false,
+            compares_outside: false,
         };
         let baseline = probe.run(&mut scratch.orphan_lock);
         lanes.pool.remember_kept(&place, &lanes.queue.keep);

@@ -51,15 +51,31 @@ impl<'a> From<Option<&'a PlanFile>> for FrozenPlan<'a> {
     }
 }
 
+/// Whether this system can limit agents and tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SandboxSupport {
+    /// It can, or the user does not want it.
+    Present,
+    /// It should, but cannot.
+    Missing,
+}
+
 /// Writes the commit that starts a run, with the known results of its tests. It names the worker if the plan is shared.
 /// A plan or configuration that is not tracked yet is committed with it; the paths are returned.
 pub fn write_start(
     recorder: &mut RunRecorder<'_>,
     plan: Option<&PlanFile>,
-    (worker, body): (Option<&WorkerName>, Body),
+    (worker, sandbox): (Option<&WorkerName>, SandboxSupport),
+    body: Body,
 ) -> Result<Vec<String>, GardenerError> {
-    let worker = worker.map(|worker| (Key::Worker, worker.as_str()));
-    write_first(recorder, plan.into(), (worker, body))
+    let mut trailers = Trailers::default();
+    if sandbox == SandboxSupport::Missing {
+        let _ = trailers.set(Key::Sandbox, "none");
+    }
+    if let Some(worker) = worker {
+        let _ = trailers.set(Key::Worker, worker.as_str());
+    }
+    write_first(recorder, plan.into(), (trailers, body))
 }
 
 /// The same for a run that continues the work of another session. Its start names that session, because the base of a
@@ -69,20 +85,23 @@ pub fn write_start_of(
     plan: FrozenPlan<'_>,
     replays: Option<&SessionId>,
 ) -> Result<Vec<String>, GardenerError> {
-    let replays = replays.map(|session| (Key::Replays, session.as_str()));
-    write_first(recorder, plan, (replays, Body::default()))
+    let mut trailers = Trailers::default();
+    if let Some(session) = replays {
+        let _ = trailers.set(Key::Replays, session.as_str());
+    }
+    write_first(recorder, plan, (trailers, Body::default()))
 }
 
 fn write_first(
     recorder: &mut RunRecorder<'_>,
     plan: FrozenPlan<'_>,
-    (more, body): (Option<(Key, &str)>, Body),
+    (more, body): (Trailers, Body),
 ) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
     let (mut trailers, tree, added) = freeze(recorder, plan)?;
     let _ = trailers.set(Key::Base, base.to_string());
     let _ = trailers.set(Key::Format, RunStart::FORMAT.to_string());
-    if let Some((key, value)) = more {
+    for (key, value) in more.iter() {
         let _ = trailers.set(key, value);
     }
     recorder.deliver_run(

@@ -31,7 +31,7 @@ use crate::{
     record::{RunRecorder, Tip},
     session::ResumeContext,
     workspace::{RepoSection, Tool, ToolRoot, Toolbox},
-    worktree::{Pool, run_variables},
+    worktree::{Pool, WorktreeNote, run_variables},
 };
 
 /// What all workers of a run share.
@@ -116,6 +116,7 @@ impl<'a> Tools<'a> {
             lane_check: None,
             base_counter: None,
             clean_checkouts: None,
+            set_up_denials: Vec::new(),
         }
     }
 
@@ -329,6 +330,8 @@ fn work_at(
             context.environment.extend(lease.environment.clone());
             context.lane_check = tools.lane_check(lease.path.clone());
             context.base_counter = tools.base_counter();
+            let denials = lease.notes.iter().filter(|note| matches!(note, WorktreeNote::Denied { .. }));
+            context.set_up_denials = denials.map(ToString::to_string).collect();
         } else {
             context.clean_checkouts = tools.clean_checkouts();
             context.ignored = Some(tools.ignored.clone());

@@ -42,6 +42,13 @@ impl Repository {
     }
 }
 
+/// The folders for worktrees of all repositories that this process has opened a pool for.
+#[must_use]
+pub fn list_worktree_folders() -> BTreeSet<PathBuf> {
+    let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    folders.values().flatten().cloned().collect()
+}
+
 /// Whether a folder is a worktree of any repository, or one that is just being made or removed: those are empty, or
 /// have a special name. `is_known` tells whether this repository has a worktree there.
 fn is_worktree(folder: &Path, is_known: bool) -> bool {

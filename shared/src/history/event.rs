@@ -10,6 +10,8 @@ use crate::{
 
 /// The heading of the reason of a step that failed.
 pub const FAILED: &str = "Why it failed:";
+/// The heading over what the sandbox refused in a step that passed.
+pub const DENIED: &str = "Denied by the sandbox:";
 
 /// The heading over the failed tests of a test step, with their messages.
 pub const FAILED_TESTS: &str = "Failed tests:";

@@ -20,7 +20,7 @@ mod tasks;
 mod walk;
 
 pub use base::{BROUGHT_BACK, Conflicts, TaskWork, WorkBase};
-pub use event::{EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED};
+pub use event::{DENIED, EXCERPTS, Event, FAILED, FAILED_TESTS, INTERRUPTED};
 pub use fold::{Interruptions, State, TaskHistory, TaskState};
 pub use grow::EventPosition;
 pub use memory::CommitCache;

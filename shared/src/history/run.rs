@@ -122,6 +122,8 @@ pub struct RunStart {
     pub replays: Option<SessionId>,
     /// Whether a worker that shares the plan with others started it.
     pub(super) is_by_worker: bool,
+    /// Whether nothing limited its agents and tests, because the system had no sandbox.
+    pub lacks_sandbox: bool,
 }
 
 impl RunStart {
@@ -355,6 +357,7 @@ fn run_start(walk: &RunCommits, reverts: &Reverts) -> Result<Option<RunStart>, H
         plan: accepted.trailers.plan(),
         replays: start.trailers.get(Key::Replays).and_then(|session| session.parse().ok()),
         is_by_worker: start.trailers.get(Key::Worker).is_some(),
+        lacks_sandbox: start.trailers.get(Key::Sandbox) == Some("none"),
     }))
 }
 

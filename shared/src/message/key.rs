@@ -57,6 +57,8 @@ keys! {
     Base = "Base",
     /// The session that a replay started from.
     Replays = "Replays",
+    /// What limits agents and tests of the run, if that is nothing because the system has no sandbox.
+    Sandbox = "Sandbox",
     /// The plan as it was frozen: `path@blob` or `none`.
     Plan = "Plan",
     /// The model that wrote a turn.

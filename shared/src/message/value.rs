@@ -88,6 +88,7 @@ impl Key {
             Self::Session | Self::Replays | Self::Worker => {
                 (SessionId::is_valid(value), "an id of letters, digits, dots, underscores and dashes")
             }
+            Self::Sandbox => (value == "none", "none"),
             Self::TestType => (is_test_types(value), "unit, integration or e2e, several joined by a comma"),
             Self::Report | Self::TestLog | Self::ReviewLog => {
                 (is_path(value), "a path relative to the top of the repository, with '/'")

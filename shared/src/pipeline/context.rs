@@ -100,6 +100,8 @@ pub struct TaskContext<'a> {
     pub base_counter: Option<BaseCounter<'a>>,
     /// Creates the checkouts that tests run in, if they do not run in the task's own.
     pub clean_checkouts: Option<CleanCheckouts<'a>>,
+    /// What the sandbox refused when the lane was set up. It is recorded with the first attempt.
+    pub set_up_denials: Vec<String>,
 }
 
 /// Checks a lane. `None` reports that tests passed in it. `Some` asks whether tests also fail at the commit that the

@@ -1,6 +1,6 @@
 //! Limits where a child process may change files, with Landlock or bubblewrap on Linux, and with `sandbox-exec` on macOS.
 //!
-//! Landlock limits no reading. A separate thread restricts itself and starts the child. The child and everything that it starts inherit the
+//! With Landlock, a separate thread restricts itself and starts the child. The child and everything that it starts inherit the
 //! restriction and cannot remove it. The thread then ends; no parent-death signal is used, so children survive it, and
 //! they are waited for by process id.
 //!
@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::{
     ResourceLimits, bwrap,
+    landlock_rules::{self, LandlockRules},
     mounts::{MountKind, Mounts, ReplacedPath},
     sandbox_exec,
 };
@@ -68,7 +69,7 @@ impl ConfinementBackend {
     #[must_use]
     pub fn works(self) -> bool {
         match self {
-            Self::Landlock => system::is_enforced(),
+            Self::Landlock => landlock_rules::is_enforced(),
             Self::Bwrap => bwrap::find().is_some(),
             Self::SandboxExec => sandbox_exec::works(),
         }
@@ -89,12 +90,17 @@ pub struct Confinement {
     closed: Vec<PathBuf>,
     /// Folders that look empty and can be changed, but not for anybody else. Landlock cannot enforce this.
     private: Vec<PathBuf>,
-    /// Folders and files that look empty. Landlock cannot enforce this.
+    /// Folders and files that look empty. With Landlock, the names in them stay visible, and what is in a granted folder
+    /// stays readable.
     hidden: Vec<PathBuf>,
+    /// The setting that hides them.
+    hidden_by: String,
+    /// Folders in hidden ones that can be read.
+    shown: Vec<PathBuf>,
     /// Paths that lead to something else. Only bubblewrap can do this.
     replaced: Vec<ReplacedPath>,
-    /// Whether a child has no network. With Landlock it is not started.
-    is_offline: bool,
+    /// The setting that takes the network away from a child. With Landlock it is not started.
+    offline_by: Option<String>,
     backend: ConfinementBackend,
     /// Whether a child gets a folder for temporary files that is removed after it.
     has_private_temp: bool,
@@ -163,15 +169,21 @@ impl Confinement {
         self.replaced.push(replaced);
     }
 
-    /// Makes this folder or file look empty.
-    pub fn hide(&mut self, path: PathBuf) {
-        self.hidden.push(path);
+    /// Makes these folders and files look empty, because this setting wants it.
+    pub fn hide(&mut self, paths: Vec<PathBuf>, setting: String) {
+        self.hidden.extend(paths);
+        self.hidden_by = setting;
     }
 
-    /// Takes the network away.
+    /// Lets this folder be read, even if it is in a hidden one.
+    pub fn show(&mut self, folder: PathBuf) {
+        self.shown.push(folder);
+    }
+
+    /// Takes the network away, because this setting wants it.
     #[must_use]
-    pub fn offline(self) -> Self {
-        Self { is_offline: true, ..self }
+    pub fn offline(self, setting: String) -> Self {
+        Self { offline_by: Some(setting), ..self }
     }
 
     /// Sets what enforces it.
@@ -211,6 +223,39 @@ impl Confinement {
                     // A folder inside of it may be allowed explicitly.
                     && !self.folders.iter().any(|folder| folder != closed && folder.starts_with(closed) && path.starts_with(folder))
             })
+    }
+
+    /// Whether `path` is kept as it is, or would be if the backend could do that.
+    #[must_use]
+    pub fn is_kept(&self, path: &Path) -> bool {
+        self.closed.iter().any(|closed| path.starts_with(closed))
+    }
+
+    /// The git directory of the checkout that a child works in, as it is kept.
+    #[must_use]
+    pub fn find_git(&self) -> Option<&Path> {
+        self.closed.iter().map(PathBuf::as_path).find(|path| path.ends_with(".git"))
+    }
+
+    /// What hides `path`: the folder or file, and the setting.
+    #[must_use]
+    pub fn find_hidden(&self, path: &Path) -> Option<(&Path, &str)> {
+        let mut visible = self.folders.iter().chain(&self.files).chain(&self.shown);
+        let hidden = self.hidden.iter().find(|hidden| path.starts_with(hidden))?;
+        let is_visible = visible.any(|shown| shown.starts_with(hidden) && path.starts_with(shown));
+        (!is_visible).then_some((hidden, &self.hidden_by))
+    }
+
+    /// Whether closed files look as if their file system was read-only. Otherwise permission is denied.
+    #[must_use]
+    pub fn closes_read_only(&self) -> bool {
+        self.is_bwrap()
+    }
+
+    /// The setting that takes the network away.
+    #[must_use]
+    pub fn offline_by(&self) -> Option<&str> {
+        self.offline_by.as_deref()
     }
 
     /// Whether it limits on this system which files children can change.
@@ -253,8 +298,9 @@ impl Confinement {
         let is_folder = |folder: &&PathBuf| safe_files::open_place(folder).is_ok();
         let private = self.private.iter().filter(is_folder).filter_map(of_kind(MountKind::Private));
         let hidden = self.hidden.iter().filter_map(of_kind(MountKind::Hidden));
-        let paths = writable.chain(closed).chain(private).chain(hidden).collect();
-        Mounts { paths, replaced: self.replaced.clone(), is_offline: self.is_offline }
+        let shown = self.shown.iter().filter(is_folder).filter_map(of_kind(MountKind::ReadOnly));
+        let paths = writable.chain(closed).chain(private).chain(hidden).chain(shown).collect();
+        Mounts { paths, replaced: self.replaced.clone(), is_offline: self.offline_by.is_some() }
     }
 
     /// Makes the folder for temporary files, if a child gets one.
@@ -291,89 +337,24 @@ impl Confinement {
     pub(super) fn enter(&self) -> io::Result<()> {
         if self.is_open {
             Ok(())
-        } else if self.is_offline || self.backend != ConfinementBackend::Landlock {
+        } else if self.offline_by.is_some() {
+            Err(io::Error::other(
+                "only bubblewrap (bwrap) can take the network away, and it is not used here",
+            ))
+        } else if self.backend != ConfinementBackend::Landlock {
             Err(io::Error::other("the sandbox needs bubblewrap (bwrap), which does not work here"))
         } else if Self::is_enforced() {
-            system::enter(&self.folders, &self.files)
+            // The driver's own git commands have no such folder, and keep their rights.
+            if self.has_private_temp {
+                landlock_rules::drop_rights_to_inspect();
+            }
+            let (folders, files) = (&self.folders, &self.files);
+            LandlockRules { folders, files, hidden: &self.hidden, shown: &self.shown }.enter()
         } else if self.is_required {
             Err(io::Error::other("this system cannot enforce the sandbox"))
         } else {
             Ok(())
         }
-    }
-}
-
-#[cfg(target_os = "linux")]
-mod system {
-    use std::{
-        io,
-        path::{Path, PathBuf},
-        sync::OnceLock,
-        thread,
-    };
-
-    use landlock::{
-        ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset,
-        RulesetAttr, RulesetCreatedAttr, RulesetError,
-    };
-
-    use crate::safe_files;
-
-    /// Devices that programs may write to.
-    const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
-
-    pub(super) fn is_enforced() -> bool {
-        static ENFORCED: OnceLock<bool> = OnceLock::new();
-        // The thread that tries it stays confined, so it must be a separate one.
-        *ENFORCED.get_or_init(|| thread::spawn(|| restrict(&[], &[]).is_ok()).join().unwrap_or(false))
-    }
-
-    pub(super) fn enter(folders: &[PathBuf], files: &[PathBuf]) -> io::Result<()> {
-        restrict(folders, files).map_err(io::Error::other)
-    }
-
-    /// The rights in a granted folder. Before version 2 (Linux 5.19) Landlock refuses every move to another
-    /// folder, which git needs. Version 3 added truncating by name, which git never does without opening the file for
-    /// writing.
-    ///
-    /// Nobody may make devices: root could read and write a disk through one.
-    fn changing() -> BitFlags<AccessFs> {
-        let all = AccessFs::from_write(ABI::V2) | AccessFs::Truncate;
-        all & !(AccessFs::MakeBlock | AccessFs::MakeChar)
-    }
-
-    fn restrict(folders: &[PathBuf], files: &[PathBuf]) -> Result<(), RulesetError> {
-        let mut rules = Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(AccessFs::from_write(ABI::V2))?
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::Truncate)?
-            .create()?;
-        for folder in folders {
-            if let Ok(place) = safe_files::open_place(folder) {
-                rules = rules.add_rule(PathBeneath::new(place, changing()))?;
-            }
-        }
-        for file in DEVICES.iter().map(Path::new).chain(files.iter().map(PathBuf::as_path)) {
-            if let Ok(file) = PathFd::new(file) {
-                let access = AccessFs::WriteFile | AccessFs::Truncate;
-                rules = rules.add_rule(PathBeneath::new(file, access))?;
-            }
-        }
-        rules.restrict_self().map(|_: RestrictionStatus| ())
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod system {
-    use std::{io, path::PathBuf};
-
-    pub(super) fn is_enforced() -> bool {
-        false
-    }
-
-    pub(super) fn enter(_folders: &[PathBuf], _files: &[PathBuf]) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ mod holder;
 mod identity;
 mod input;
 pub mod interrupt;
+mod landlock_rules;
 mod limits;
 mod lines;
 mod lock;

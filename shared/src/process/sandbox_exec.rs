@@ -3,7 +3,13 @@
 //!
 //! This has not been tried on macOS; the tests only check the profile. It is used only if a trial works.
 
-use std::{ffi::OsString, io, path::Path, process::Command, sync::OnceLock};
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
 
 use super::{
     Program,
@@ -52,8 +58,19 @@ fn profile(mounts: &Mounts) -> io::Result<String> {
     for device in DEVICES {
         rules.push(format!("(allow file-write* (literal \"{device}\"))"));
     }
-    for (path, kind) in mounts.sorted() {
-        let filter = format!("(subpath {})", quote(&path)?);
+    let paths = mounts.sorted();
+    for (path, kind) in &paths {
+        let filter = format!("(subpath {})", quote(path)?);
+        let is_in_hidden = |(other, kind): &(PathBuf, MountKind)| {
+            *kind == MountKind::Hidden && path != other && path.starts_with(other)
+        };
+        if let Some((hidden, _)) =
+            paths.iter().find(|other| *kind != MountKind::Hidden && is_in_hidden(other))
+        {
+            // The way to it must be found.
+            rules.push(format!("(allow file-read-metadata (literal {}))", quote(hidden)?));
+            rules.push(format!("(allow file-read* {filter})"));
+        }
         rules.push(match kind {
             MountKind::Writable => format!("(allow file-write* {filter})"),
             // It cannot mount anything, so the folder stays as it is.
@@ -78,8 +95,6 @@ fn quote(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     fn mounts(paths: &[(&str, MountKind)]) -> Mounts {
@@ -104,6 +119,22 @@ mod tests {
                 "(deny file-write* (subpath \"/app/.git\"))",
                 "(allow file-write* (subpath \"/app/.git/info\"))",
                 "(deny file-read* file-write* (subpath \"/home/ada/.ssh\"))",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_worktree_in_a_hidden_folder_can_be_read() {
+        let profile =
+            profile(&mounts(&[("/lanes", MountKind::Hidden), ("/lanes/own", MountKind::Writable)])).unwrap();
+        let rules: Vec<&str> = profile.lines().filter(|rule| rule.contains("/lanes")).collect();
+        assert_eq!(
+            rules,
+            [
+                "(deny file-read* file-write* (subpath \"/lanes\"))",
+                "(allow file-read-metadata (literal \"/lanes\"))",
+                "(allow file-read* (subpath \"/lanes/own\"))",
+                "(allow file-write* (subpath \"/lanes/own\"))",
             ]
         );
     }

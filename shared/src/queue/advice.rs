@@ -78,8 +78,9 @@ impl Ticket {
             TicketState::Waiting => self.held.clone(),
             TicketState::Parked { .. } => Some(self.reason_parked(None)),
             TicketState::Conflict { conflicts, .. } => Some(describe_conflicts(conflicts)),
-            TicketState::Red { gate, log, with, .. } if with.is_empty() => {
-                Some(format!("the gate '{gate}' failed (log: {log})"))
+            TicketState::Red { gate, log, with, denied, .. } if with.is_empty() => {
+                let denied = denied.as_ref().map(|denied| format!("; {denied}")).unwrap_or_default();
+                Some(format!("the gate '{gate}' failed (log: {log}){denied}"))
             }
             TicketState::Red { gate, with, .. } => {
                 let with: Vec<String> = with.iter().map(ToString::to_string).collect();

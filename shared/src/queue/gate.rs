@@ -113,4 +113,7 @@ pub struct Failing {
     /// Whether it passed, but ran fewer tests than before.
     #[serde(skip)]
     pub ran_fewer: bool,
+    /// What the sandbox refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied: Option<String>,
 }

@@ -255,6 +255,9 @@ pub enum TicketState {
         /// Whether the gate passed, but ran fewer tests than before. It is tried again when that is allowed.
         #[serde(default)]
         ran_fewer: bool,
+        /// What the sandbox refused to the gate.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        denied: Option<String>,
     },
     /// It must not land at the moment.
     Withheld {

@@ -37,6 +37,8 @@ pub(super) struct AccountFacts<'a> {
     pub(super) unpushed: &'a BTreeSet<String>,
     /// Failed tasks whose work is still on the run's branch.
     pub(super) remaining: Vec<TaskId>,
+    /// Whether agents of the run could write to the git directory although there is a sandbox.
+    pub(super) is_git_writable: bool,
 }
 
 impl AccountFacts<'_> {
@@ -90,6 +92,7 @@ impl AccountFacts<'_> {
             unpushed: self.unpushed.iter().cloned().collect(),
             foreign_commits: log.foreign.clone(),
             moved_refs: log.moved_refs.clone(),
+            git_was_writable: self.is_git_writable && log.attempts > 0 && !opening.offline,
         }
     }
 

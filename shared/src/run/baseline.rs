@@ -9,7 +9,10 @@ use super::{
 use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
-    gardener::{Baseline, BaselineGuard, GardenerError, Lanes, PROGRAM_NOT_FOUND, Probe, has_passed},
+    gardener::{
+        Baseline, BaselineGuard, GardenerError, Lanes, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed,
+    },
+    git::RawCommit,
     history::{Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,
@@ -25,6 +28,15 @@ use crate::{
 
 /// A pool of clean checkouts, and the build files that may stay in them.
 type CleanPool = Arc<(Pool, Vec<String>)>;
+
+/// The test command of a baseline.
+struct BaselineTest<'t> {
+    command: &'t str,
+    log: &'t str,
+    secrets: &'t Secrets,
+    /// Whether it is run once more outside of the sandbox if it fails in it.
+    compares_outside: bool,
+}
 
 impl OpenRun {
     /// Runs the test command unless it is known to pass, and refuses to continue if it fails. Returns the known
@@ -46,7 +58,9 @@ impl OpenRun {
         let log = self.create_baseline_log()?;
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
-        let baseline = guard.end(self.run_baseline((command, &log, &secrets), (lanes, tip), orphan_lock))?;
+        let compares_outside = self.is_start(run) && !self.is_of_a_run(tip)?;
+        let test = BaselineTest { command, log: &log, secrets: &secrets, compares_outside };
+        let baseline = guard.end(self.run_baseline(&test, (lanes, tip), orphan_lock))?;
         if let Some(words) = baseline.log_warning() {
             listener.warn(&words);
         }
@@ -70,7 +84,10 @@ impl OpenRun {
             // A test command that moved refs or changed guarded files is not a failing test, so `--allow-red` does not
             // cover it.
             Baseline::Trespass(why) => return Err(GardenerError::MeddlingTests { why, log }.into()),
-            Baseline::Red { why, observed } => (why, observed),
+            Baseline::Red { why, outside: OutsideResult::Green, .. } if !self.options.allow_red => {
+                return Err(GardenerError::RedInSandbox { why, log }.into());
+            }
+            Baseline::Red { why, observed, .. } => (why, observed),
         };
         let known = KnownRed::of(&observed);
         let names_tests = known.count() > 0;
@@ -161,6 +178,14 @@ impl OpenRun {
         planned.plan.leaves().any(|task| is_tested_here(&task))
     }
 
+    /// Whether a run wrote this commit, so that it may have code of agents that the user has not merged yet.
+    fn is_of_a_run(&self, tip: Oid) -> Result<bool, Failure> {
+        let commits = self.repository.load_commits(&[tip])?;
+        let is_ours =
+            |commit: &RawCommit| !matches!(message::read(commit.message()), MessageReading::Foreign);
+        Ok(commits.first().is_none_or(is_ours))
+    }
+
     /// Whether the run itself wrote this commit. Commits that others have made since are untested.
     fn is_ours(&self, run: &Run, tip: Oid) -> Result<bool, Failure> {
         let commits = self.repository.load_commits(&[tip])?;
@@ -179,7 +204,7 @@ impl OpenRun {
     )]
     fn run_baseline(
         &self,
-        (command, log, secrets): (&str, &str, &Secrets),
+        &BaselineTest { command, log, secrets, compares_outside }: &BaselineTest<'_>,
         (lanes, tip): (Option<&Lanes<'_>>, Oid),
         orphan_lock: &mut OrphanLock,
     ) -> Result<Baseline, GardenerError> {
@@ -195,6 +220,7 @@ impl OpenRun {
             secrets,
             cancel: &self.cancel,
             learns: true,
+            compares_outside,
         };
         let own;
         let pool = match lanes {

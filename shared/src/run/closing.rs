@@ -162,8 +162,14 @@ impl OpenRun {
             others: self.branches_of_others(planned),
             unpushed: &pushes.unpushed,
             remaining: self.find_remaining(&run, &summary.failed, tip),
+            is_git_writable: self.works_in_checkout() && self.options.sandbox.leaves_git_writable(),
         };
         Ok(facts.account())
+    }
+
+    /// Whether agents work in the user's own checkout, which has the git directory in it.
+    fn works_in_checkout(&self) -> bool {
+        self.session_worktree().is_none() && matches!(self.request.lanes.count(&self.settings), Ok(None))
     }
 
     /// Warns about files of the user that the merges named by the account would overwrite. A repository that cannot be

@@ -121,6 +121,9 @@ impl OpenRun {
         let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
         let mut options = RunOptions::new(&request.flags, &settings)?;
         options.sandbox.require_supported()?;
+        for (role, runner) in options.runners.list_uses() {
+            options.sandbox.require_network_control(Some(role.as_str()), Some(&runner))?;
+        }
         options.sandbox =
             options.sandbox.closing(workspace.paths(), &[&repository.git_dir, &repository.common_dir]);
         let lock = take_lock(&repository, &place.branch)?;
@@ -247,7 +250,11 @@ impl OpenRun {
         let listener = monitor.listener();
         if self.is_start(run) {
             let worker = self.coordinator.worker();
-            for path in start::write_start(recorder, planned.file.as_ref(), (worker, tests))? {
+            let sandbox = match self.options.sandbox.is_missing() {
+                true => start::SandboxSupport::Missing,
+                false => start::SandboxSupport::Present,
+            };
+            for path in start::write_start(recorder, planned.file.as_ref(), (worker, sandbox), tests)? {
                 listener.remark(&format!("your changes to {path} were committed when the run started"));
             }
             self.tell_of_unread_lines(planned, listener);

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Access, Mode, OFlags};
+
 use super::{ProgramFolder, Sandbox, SandboxedChild, folders};
 use crate::{
     process::{Confinement, Limits, Program, ResourceLimits, Supervised},
@@ -13,6 +15,15 @@ use crate::{
 
 /// The rule about the size of files.
 const LARGE: &str = "write large files";
+
+/// The checkout that the attempts are made in, and a file in another worktree beside it.
+const PLACE: &str = "worktrees/checkout";
+const OTHER_FILE: &str = "worktrees/other/file";
+/// A file in the git directory of another repository.
+const OTHER_GIT: &str = "repository/.git/HEAD";
+
+/// How deep a hidden folder is searched for a file to read.
+const DEEPEST: usize = 3;
 
 /// How long all attempts may take together.
 const TIME: std::time::Duration = std::time::Duration::from_secs(60);
@@ -25,6 +36,9 @@ while [ $# -gt 0 ]; do
     open) (: >> "$2") 2>/dev/null ;;
     move) mv "$2" "$2.moved" 2>/dev/null && mv "$2.moved" "$2" ;;
     read) if [ -d "$2" ]; then [ -n "$(ls -A "$2" 2>/dev/null)" ]; else [ -n "$(head -c 1 "$2" 2>/dev/null)" ]; fi ;;
+    inspect) grep -aq arborist "/proc/$2/cmdline" 2>/dev/null && [ -n "$(head -c 1 "/proc/$2/environ" 2>/dev/null | tr '\0' .)" ] ;;
+    process) [ "$(readlink /proc/self/ns/pid)" = "$2" ] ;;
+    terminal) (: > "$2") 2>/dev/null ;;
     temp) file=$(mktemp) && rm "$file" ;;
     mode) chmod 700 "$2" 2>/dev/null ;;
     signal) kill -0 "$2" 2>/dev/null ;;
@@ -120,17 +134,26 @@ impl Sandbox {
     pub fn check(&self, child: &SandboxedChild<'_>) -> io::Result<Vec<CheckedRule>> {
         let root = tempfile::Builder::new().prefix("git-arborist-").tempdir()?;
         let top = safe_files::resolved(root.path());
-        let place = top.join("checkout");
-        safe_files::make_folder(&place)?;
-        safe_files::make_folder(&place.join(".git"))?;
-        safe_files::make_folder(&top.join("beside"))?;
+        let place = top.join(PLACE);
+        for folder in ["worktrees/checkout/.git", "worktrees/other", "repository/.git", "beside"] {
+            safe_files::make_folder(&top.join(folder))?;
+        }
+        for file in [OTHER_FILE, OTHER_GIT] {
+            safe_files::write(&top.join(file), b"x")?;
+        }
+        let sandbox = Self {
+            makes_folders: false,
+            repositories: vec![top.join("repository")],
+            worktree_folder: Some(top.join("worktrees")),
+            ..self.clone()
+        };
         let mut child = SandboxedChild { places: vec![place.clone()], ..child.clone() };
         // Missing folders would be made.
         child.state.retain(|state| match state {
             ProgramFolder::Folder(path) | ProgramFolder::File(path) => path.exists(),
         });
-        let attempts = self.attempts(&child, &top);
-        let confinement = Self { makes_folders: false, ..self.clone() }.confine(&child);
+        let attempts = sandbox.attempts(&child, &top);
+        let confinement = sandbox.confine(&child);
         let resources = self.resources(&child);
         // The attempts themselves start programs.
         let for_attempts = ResourceLimits { processes: None, ..resources };
@@ -171,7 +194,7 @@ impl Sandbox {
     }
 
     fn attempts(&self, child: &SandboxedChild<'_>, top: &Path) -> Vec<Attempt> {
-        let place = top.join("checkout");
+        let place = top.join(PLACE);
         let attempt = |rule: &str, intent, what, argument: PathBuf| Attempt {
             rule: rule.to_owned(),
             intent,
@@ -210,13 +233,36 @@ impl Sandbox {
             let rule = format!("write {}", path.display());
             all.push(attempt(&rule, RuleIntent::Allow, what, path.clone()));
         }
-        for path in self.denied(child).into_iter().filter(|path| has_content(path)) {
-            all.push(attempt(&format!("read {}", path.display()), RuleIntent::Deny, "read", path));
+        let (foreign, hidden): (Vec<PathBuf>, Vec<PathBuf>) =
+            self.list_hidden(child).into_iter().partition(|path| path.starts_with(top));
+        for path in hidden {
+            let rule = format!("read {}", path.display());
+            let file = find_file(&path, DEEPEST).or_else(|| has_entries(&path).then_some(path));
+            all.extend(file.map(|file| attempt(&rule, RuleIntent::Deny, "read", file)));
+        }
+        for (rule, file) in
+            [("read worktrees of other tasks", OTHER_FILE), ("read .git of other repositories", OTHER_GIT)]
+        {
+            let is_hidden = foreign.iter().any(|hidden| top.join(file).starts_with(hidden));
+            let intent = if is_hidden { RuleIntent::Deny } else { RuleIntent::Allow };
+            all.push(attempt(rule, intent, "read", top.join(file)));
         }
         let driver = PathBuf::from(std::process::id().to_string());
-        all.push(attempt("send signals to other processes", RuleIntent::Deny, "signal", driver));
+        all.push(attempt("send signals to other processes", RuleIntent::Deny, "signal", driver.clone()));
+        if Path::new("/proc/self/environ").exists() {
+            all.push(attempt("read the environment of other processes", RuleIntent::Deny, "inspect", driver));
+        }
+        if let Ok(namespace) = fs::read_link("/proc/self/ns/pid") {
+            all.push(attempt("let processes outlive the driver", RuleIntent::Deny, "process", namespace));
+        }
+        let terminal = Path::new("/dev/tty");
+        // Without a terminal, nothing could be tried.
+        if rustix::fs::open(terminal, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).is_ok() {
+            all.push(attempt("write to your terminal", RuleIntent::Deny, "terminal", terminal.to_owned()));
+        }
         if let Ok(namespace) = fs::read_link("/proc/self/ns/net") {
-            let intent = if self.is_offline(child) { RuleIntent::Deny } else { RuleIntent::Allow };
+            let is_offline = self.offline_by(Some(child.step), child.runner).is_some();
+            let intent = if is_offline { RuleIntent::Deny } else { RuleIntent::Allow };
             all.push(attempt("use the network", intent, "network", namespace));
         }
         if let Some(bytes) = self.resources(child).file_bytes() {
@@ -241,11 +287,18 @@ fn run(program: Program) -> io::Result<String> {
     Ok(ended.stdout.text)
 }
 
-/// Whether there is something to read.
-fn has_content(path: &Path) -> bool {
-    match path.metadata() {
-        Ok(found) if found.is_dir() => fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()),
-        Ok(found) => found.len() > 0,
-        Err(_) => false,
+/// A file with content in a folder, or the path itself if it is one. Names in a hidden folder may be visible; what counts is
+/// whether a file can be read.
+fn find_file(path: &Path, depth: usize) -> Option<PathBuf> {
+    let found = path.symlink_metadata().ok()?;
+    if found.is_file() {
+        let is_readable = rustix::fs::access(path, Access::READ_OK).is_ok();
+        return (found.len() > 0 && is_readable).then(|| path.to_owned());
     }
+    let entries = fs::read_dir(path).ok().filter(|_| found.is_dir() && depth > 0)?;
+    entries.flatten().find_map(|entry| find_file(&entry.path(), depth - 1))
+}
+
+fn has_entries(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
 }

@@ -4,26 +4,30 @@
 //! A child may write to the checkouts that it works in, to the folders in which its program keeps its own state, to
 //! caches of package managers, to `sandbox.write` and to a folder for temporary files that is removed afterwards.
 //!
+//! It can read everything except `sandbox.deny-read`, git directories of other repositories and worktrees of other tasks.
+//!
 //! Landlock rules only add rights. If a child works in the user's own checkout, it can write to the `.git` in it. With
-//! bubblewrap it cannot; `sandbox.deny-read` and `sandbox.network` need bubblewrap as well.
+//! bubblewrap it cannot; `sandbox.network` needs bubblewrap as well.
 
 mod check;
 mod denials;
 mod folders;
 mod git_dirs;
+mod hidden;
 mod links;
+mod support;
 
 use std::path::{Path, PathBuf};
 
 pub use check::{CheckedRule, RuleIntent, RuleOutcome};
-pub use denials::describe_denials;
+pub use denials::{describe_denials, names_closed_path};
 use folders::CacheFolder;
 pub use folders::{ProgramFolder, find_folder, find_path};
 use git_dirs::find_git_dirs;
 use links::WritableFolders;
+pub use support::SandboxError;
 
 use crate::{
-    failure::{Exit, Explain},
     process::{Confinement, ConfinementBackend, ResourceLimits, is_in_checkout, list_unused_folders},
     safe_files,
     settings::{Origin, Settings},
@@ -76,52 +80,6 @@ impl SandboxMode {
     }
 }
 
-/// Why a sandbox cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SandboxError {
-    /// Landlock was chosen, but does not work here.
-    #[error("sandbox.mode is landlock, but this system does not support Landlock")]
-    NoLandlock,
-    /// Bubblewrap was chosen, but does not work here.
-    #[error("sandbox.mode is bwrap, but bubblewrap (bwrap) is not installed or does not work here")]
-    NoBwrap,
-    /// A private git directory cannot be given.
-    #[error("{key} is private, but only bubblewrap (bwrap) can do this, and it is not used here")]
-    Git {
-        /// The key.
-        key: String,
-    },
-    /// The network cannot be taken away.
-    #[error("{key} is none, but only bubblewrap (bwrap) can enforce this, and it is not used here")]
-    Network {
-        /// The key.
-        key: String,
-    },
-}
-
-impl Explain for SandboxError {
-    fn exit(&self) -> Exit {
-        Exit::Fatal
-    }
-
-    fn hint(&self) -> Option<String> {
-        let needs = match self {
-            Self::NoLandlock => "Linux 5.19 or newer supports it",
-            Self::NoBwrap => "install bubblewrap, and allow user namespaces",
-            Self::Network { .. } | Self::Git { .. } => {
-                "install bubblewrap, and set sandbox.mode to auto or bwrap"
-            }
-        };
-        Some(format!("{needs}; 'git arborist sandbox check' shows what works here"))
-    }
-}
-
-/// Folders and files that look empty in the sandbox if `sandbox.deny-read` is not set.
-const DENIED: [&str; 4] = ["~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc"];
-
-/// Those of them that set-up commands may read, because they fetch private dependencies.
-const NEEDED_BY_SETUP: [&str; 2] = ["~/.ssh", "~/.netrc"];
-
 /// The limits of all children of a run, as configured.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
@@ -136,6 +94,8 @@ pub struct Sandbox {
     repositories: Vec<PathBuf>,
     /// The git directories that the driver uses. They may have any name.
     git_dirs: Vec<PathBuf>,
+    /// A folder with worktrees besides those that are known to belong to the driver. The check makes one.
+    worktree_folder: Option<PathBuf>,
 }
 
 /// What runs in the sandbox.
@@ -153,6 +113,8 @@ pub struct SandboxedChild<'c> {
     pub private: Vec<PathBuf>,
     /// The folders that it works in.
     pub places: Vec<PathBuf>,
+    /// Worktrees that it only reads. They and their git directories stay visible.
+    pub reads: Vec<PathBuf>,
     /// Whether its program limits itself. In the mode `auto` it is left to that.
     pub has_own_sandbox: bool,
     /// The file of its program, for agents.
@@ -166,7 +128,8 @@ impl Sandbox {
         let (caches, files) = folders::caches();
         let (settings, users) = (settings.clone(), settings.of_user());
         let (repositories, git_dirs) = (Vec::new(), Vec::new());
-        Self { settings, users, caches, files, makes_folders: true, repositories, git_dirs }
+        let worktree_folder = None;
+        Self { settings, users, caches, files, makes_folders: true, repositories, git_dirs, worktree_folder }
     }
 
     /// Closes these git directories and those of these checkouts, too. A `.git` in a folder that a child works in is
@@ -177,55 +140,6 @@ impl Sandbox {
         Self { repositories, git_dirs, ..self }
     }
 
-    /// Refuses a configuration that this system cannot enforce.
-    pub fn require_supported(&self) -> Result<(), SandboxError> {
-        for key in self.settings.keys_below("") {
-            let mode = match key.split('.').collect::<Vec<_>>()[..] {
-                ["steps", step, ..] => self.mode(Some(step), None),
-                ["runners", runner, ..] => self.mode(None, Some(runner)),
-                _ => self.mode(None, None),
-            };
-            if key.ends_with("sandbox.mode") {
-                match mode {
-                    SandboxMode::Landlock if !ConfinementBackend::Landlock.works() => {
-                        return Err(SandboxError::NoLandlock);
-                    }
-                    SandboxMode::Bwrap if !ConfinementBackend::Bwrap.works() => {
-                        return Err(SandboxError::NoBwrap);
-                    }
-                    _ => {}
-                }
-            }
-            if key.ends_with("sandbox.git") || key.ends_with("sandbox.mode") {
-                self.require_private_git(key)?;
-            }
-            if key.ends_with("sandbox.network")
-                && self.settings.text(key) == Some("none")
-                && mode != SandboxMode::Off
-                && !mode.backend().is_some_and(ConfinementBackend::can_take_away)
-            {
-                return Err(SandboxError::Network { key: key.to_owned() });
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses a private git directory for an agent that is not in bubblewrap. `key` may be about one runner.
-    fn require_private_git(&self, key: &str) -> Result<(), SandboxError> {
-        let runner = key.strip_prefix("runners.").and_then(|rest| rest.split('.').next());
-        let Some(key) = self.find_private_git(runner) else { return Ok(()) };
-        let mode = self.mode(Some("implement"), runner);
-        let is_possible = mode.backend().is_some_and(ConfinementBackend::can_replace);
-        if mode == SandboxMode::Off || is_possible { Ok(()) } else { Err(SandboxError::Git { key }) }
-    }
-
-    /// The key that gives a runner a private git directory.
-    fn find_private_git(&self, runner: Option<&str>) -> Option<String> {
-        let mut keys = own_keys(None, runner, "git").into_iter();
-        let key = keys.find(|key| self.settings.text(key).is_some())?;
-        (self.settings.text(&key) == Some("private")).then_some(key)
-    }
-
     /// Whether children should be limited, but cannot be on this system.
     #[must_use]
     pub fn is_missing(&self) -> bool {
@@ -233,12 +147,34 @@ impl Sandbox {
         mode != SandboxMode::Off && mode.backend().is_none()
     }
 
+    /// Whether agents in the user's own checkout can write to its git directory, although they should be limited.
+    #[must_use]
+    pub fn leaves_git_writable(&self) -> bool {
+        let mode = self.mode(Some("implement"), None);
+        mode != SandboxMode::Off && !mode.backend().is_some_and(ConfinementBackend::can_take_away)
+    }
+
     /// The limits of a child; `None` if it has none.
     #[must_use]
     pub fn confine(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
+        match self.confine_files(child) {
+            Some(confinement) => Some(confinement.with_resources(self.resources(child))),
+            None => self.limit_resources(child),
+        }
+    }
+
+    /// The limits of a child outside of the sandbox; `None` if it has none.
+    #[must_use]
+    pub fn limit_resources(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
         let resources = self.resources(child);
-        let open = || (!resources.is_none()).then(Confinement::open);
-        Some(self.confine_files(child).or_else(open)?.with_resources(resources))
+        (!resources.is_none()).then(|| Confinement::open().with_resources(resources))
+    }
+
+    /// Whether a child may also be run outside of the sandbox: not if a backend was chosen for its step explicitly.
+    #[must_use]
+    pub fn may_be_left(&self, child: &SandboxedChild<'_>) -> bool {
+        let chosen = SandboxMode::of(&self.settings, &format!("steps.{}.sandbox.mode", child.step));
+        !matches!(chosen, Some(SandboxMode::Bwrap | SandboxMode::Landlock))
     }
 
     /// What a child may use. A file of the repository cannot raise the user's own limits.
@@ -254,11 +190,11 @@ impl Sandbox {
     /// Where a child may change files; `None` if it may change all.
     fn confine_files(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
         let mode = self.mode_of(child);
-        let is_offline = self.is_offline(child);
+        let offline_by = self.offline_by(Some(child.step), child.runner);
         // The sandbox of another program is not known to take the network away. A program that a child can replace has none.
         let is_left_alone = mode == SandboxMode::Auto
             && child.has_own_sandbox
-            && !is_offline
+            && offline_by.is_none()
             && !self.has_private_git(child)
             && !child.program.as_ref().is_some_and(|program| self.is_writable(child, program));
         if mode == SandboxMode::Off || is_left_alone {
@@ -308,8 +244,17 @@ impl Sandbox {
             self.program_folders(child).into_iter().for_each(|folder| confinement.close(folder));
         }
         self.git_dirs.iter().for_each(|git_dir| confinement.close(git_dir.clone()));
-        self.denied(child).into_iter().for_each(|path| confinement.hide(path));
-        let confinement = if is_offline { confinement.offline() } else { confinement };
+        let (hidden, key) = self.hidden(child);
+        let reads = child.reads.iter().map(|folder| safe_files::resolved(folder));
+        let is_hidden = |folder: &PathBuf| hidden.iter().any(|hidden| folder.starts_with(hidden));
+        let is_own = |folder: &PathBuf| child.places.iter().any(|place| folder.starts_with(place));
+        let shown = reads.filter(|folder| is_hidden(folder) && !is_own(folder));
+        shown.for_each(|folder| confinement.show(folder));
+        confinement.hide(hidden, key);
+        let confinement = match offline_by {
+            Some(key) => confinement.offline(key),
+            None => confinement,
+        };
         Some(match mode {
             SandboxMode::Landlock => confinement.required(),
             SandboxMode::Auto | SandboxMode::Bwrap | SandboxMode::Off => confinement,
@@ -390,21 +335,6 @@ impl Sandbox {
         WritableFolders::new(configured.chain(state).chain(caches).chain(places))
     }
 
-    /// The folders and files of `sandbox.deny-read`. The most specific list replaces the others, but one of the
-    /// repository does not replace the user's.
-    fn denied(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
-        let keys = own_keys(Some(child.step), child.runner, "deny-read");
-        let usual = DENIED.map(str::to_owned).to_vec();
-        let mut words = find_words(&self.settings, &keys).map_or(usual, <[String]>::to_vec);
-        if self.is_tracked(&keys) {
-            words.extend(find_words(&self.users, &keys).unwrap_or_default().iter().cloned());
-        }
-        if child.step == "setup" && self.settings.words(&keys[0]).is_none() {
-            words.retain(|word| !NEEDED_BY_SETUP.contains(&word.as_str()));
-        }
-        words.iter().filter_map(|word| in_home(word)).map(|path| safe_files::resolved(&path)).collect()
-    }
-
     /// Whether a child gets a private git directory.
     #[must_use]
     pub fn has_private_git(&self, child: &SandboxedChild<'_>) -> bool {
@@ -413,15 +343,16 @@ impl Sandbox {
             && self.mode_of(child).backend().is_some_and(ConfinementBackend::can_replace)
     }
 
-    fn is_offline(&self, child: &SandboxedChild<'_>) -> bool {
-        let keys = own_keys(Some(child.step), child.runner, "network");
-        let is_none = |settings: &Settings| keys.iter().find_map(|key| settings.text(key)) == Some("none");
-        is_none(&self.settings) || (self.is_tracked(&keys) && is_none(&self.users))
+    /// The setting that takes the network away from a child.
+    fn offline_by(&self, step: Option<&str>, runner: Option<&str>) -> Option<String> {
+        let keys = own_keys(step, runner, "network");
+        let find = |settings: &Settings| {
+            let key = keys.iter().find(|key| settings.text(key).is_some())?;
+            (settings.text(key) == Some("none")).then(|| key.clone())
+        };
+        let users = || find(&self.users).filter(|_| self.is_tracked(&keys));
+        find(&self.settings).or_else(users)
     }
-}
-
-fn find_words<'s>(settings: &'s Settings, keys: &[String]) -> Option<&'s [String]> {
-    keys.iter().find_map(|key| settings.words(key))
 }
 
 /// Whether a folder contains neither the home directory nor a checkout of the child. Such a folder would open everything

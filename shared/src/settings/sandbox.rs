@@ -28,8 +28,8 @@ pub(super) const SANDBOX: &[Setting] = &[
         variable: Some("ARBORIST_SANDBOX_DENY_READ"),
         kind: ValueKind::Folders,
         expected: PATHS,
-        default: "~/.ssh, ~/.gnupg, ~/.aws and ~/.netrc; set-up commands may read ~/.ssh and ~/.netrc",
-        about: "Folders and files that look empty in the sandbox. Only bwrap enforces this.",
+        default: "~/.ssh, ~/.gnupg, ~/.aws, ~/.netrc, worktrees of other tasks, and git directories of repositories that a task does not work in; set-up commands may read ~/.ssh and ~/.netrc",
+        about: "Folders and files that cannot be read in the sandbox. With bwrap they look empty. With Landlock their files cannot be read, but their names stay visible, and what is in a folder that may be changed stays readable.",
     },
     Setting {
         key: "sandbox.git",

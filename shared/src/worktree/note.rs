@@ -34,6 +34,13 @@ pub enum WorktreeNote {
         /// Which.
         paths: String,
     },
+    /// The sandbox refused something to a set-up command that succeeded.
+    Denied {
+        /// The command.
+        command: String,
+        /// What, and how to allow it.
+        words: String,
+    },
 }
 
 impl fmt::Display for WorktreeNote {
@@ -50,6 +57,7 @@ impl fmt::Display for WorktreeNote {
             Self::NotCopied { paths } => {
                 write!(f, "not copied, because git does not ignore it there: {paths}")
             }
+            Self::Denied { command, words } => write!(f, "set-up command '{command}': {words}"),
         }
     }
 }

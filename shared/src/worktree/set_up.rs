@@ -33,9 +33,9 @@ impl Pool {
         if safe_files::read_text(&mark).is_ok_and(|done| done == wanted) {
             return Ok(Vec::new());
         }
-        let notes = self.copy_files(lane)?.into_iter().collect();
+        let mut notes: Vec<WorktreeNote> = self.copy_files(lane)?.into_iter().collect();
         for command in &self.options.setup {
-            self.run_command(command, lane, environment)?;
+            notes.extend(self.run_command(command, lane, environment)?);
         }
         safe_files::write(&mark, wanted.as_bytes()).map_err(WorktreeError::file("write", &mark))?;
         Ok(notes)
@@ -46,7 +46,7 @@ impl Pool {
         command: &str,
         lane: &Repository,
         environment: &[(String, String)],
-    ) -> Result<(), WorktreeError> {
+    ) -> Result<Option<WorktreeNote>, WorktreeError> {
         let program = Program::located("sh").args(["-c", command]).dir(&lane.dir);
         let child =
             SandboxedChild { step: "setup", places: vec![lane.dir.clone()], ..SandboxedChild::default() };
@@ -56,12 +56,14 @@ impl Pool {
         let limits = Limits { whole: Some(self.options.setup_time), ..Limits::default() };
         let supervised = Supervised::new(program).limits(limits).until(&self.options.cancel).tail(MAX_OUTPUT);
         let (outcome, trespass) = self.options.config_guard.guard(lane, || supervised.run(|_| {}));
+        let denial = describe_denials(&outcome.words(), confinement.as_ref());
         if outcome.ending.is_success() && trespass.is_none() {
-            return Ok(());
+            let command = command.to_owned();
+            return Ok(denial.map(|words| WorktreeNote::Denied { command, words }));
         }
         let mut said =
             format!("{}{}{}", outcome.stdout.text, outcome.stderr.text, trespass.unwrap_or_default());
-        if let Some(note) = describe_denials(&outcome.words(), confinement.as_ref()) {
+        if let Some(note) = denial {
             said = format!("{}\n{note}", said.trim_end());
         }
         let said = if said.trim().is_empty() { String::new() } else { format!(":\n{}", said.trim_end()) };

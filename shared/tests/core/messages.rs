@@ -57,6 +57,7 @@ fn value_of(key: Key) -> String {
         Key::Plan => format!("spec/t@sks.md@{}", "0123456789".repeat(4)),
         Key::LandedIn => format!("api@{0}, web@{0}", "0123456789".repeat(4)),
         Key::Session | Key::Replays | Key::Worker => "s-1".into(),
+        Key::Sandbox => "none".into(),
         Key::ResolvedBy => "agent claude".into(),
         Key::Report | Key::TestLog | Key::ReviewLog => "spec/logs/ä b.log".into(),
         Key::TestType => "unit,e2e".into(),

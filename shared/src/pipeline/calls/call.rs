@@ -124,6 +124,8 @@ pub struct CallReply {
     pub has_no_session: bool,
     /// Why its answer may not be its own, if there is a reason to think so. Only relevant for reviewers.
     pub doubt: Option<Doubt>,
+    /// What the sandbox refused, as far as the output says so.
+    pub denial: Option<String>,
 }
 
 /// Why the answer of a call may not be the program's own.
@@ -283,10 +285,12 @@ impl Caller<'_> {
         let words = [said.as_str(), complaint].join("\n").trim().to_owned();
         let may_be_denied = unexplained || matches!(ended.ending, Ending::Signalled(_));
         let ending = format!("{words}\n{}", ended.ending);
-        let denial = describe_denials(&ending, self.confinement.as_ref()).filter(|_| may_be_denied);
+        let denial = describe_denials(&ending, self.confinement.as_ref());
         if let Some(denial) = &denial {
-            (self.on_event)(EventKind::note(format!("  {denial}")));
             open_log(&log_path, &format!("=== {denial} ===\n"))?;
+        }
+        if let Some(denial) = denial.as_ref().filter(|_| may_be_denied) {
+            (self.on_event)(EventKind::note(format!("  {denial}")));
         }
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
         if has_provider {
@@ -298,12 +302,13 @@ impl Caller<'_> {
         if unexplained {
             append_reason(&mut outcome, &words);
         }
-        if let (CallOutcome::Failed { message, .. }, Some(denial)) = (&mut outcome, &denial) {
+        let reason = denial.as_ref().filter(|_| may_be_denied);
+        if let (CallOutcome::Failed { message, .. }, Some(denial)) = (&mut outcome, reason) {
             message.push_str("; ");
             message.push_str(denial);
         }
         let is_lost = is_mute || is_lost_session(&outcome, &words);
-        Ok(CallReply { outcome, words, has_no_session: has_ended_itself && is_lost, doubt })
+        Ok(CallReply { outcome, words, has_no_session: has_ended_itself && is_lost, doubt, denial })
     }
 }
 

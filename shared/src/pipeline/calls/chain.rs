@@ -163,6 +163,9 @@ impl TaskContext<'_> {
             places.extend(self.task_places());
         }
         let mut child = step_runner.sandboxed(request.step.as_str(), places);
+        // A reviewer compares what the task changed in other repositories, and tools answer from all of theirs.
+        child.reads.extend(self.task_places());
+        child.reads.extend(tools.iter().flat_map(|tools| tools.roots()));
         if request.apart.is_none() {
             let others = request.other_repos.iter().map(|other_repo| &other_repo.repository);
             let scripts = std::iter::once(request.place).chain(others);

@@ -14,7 +14,7 @@ use crate::{
     },
     event::{EventKind, RunEvent},
     git::{GitError, Repository, TreeChange},
-    history::Event,
+    history::{DENIED, Event},
     message::{Status, Step},
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
@@ -316,11 +316,17 @@ fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<CallReply> {
             usage: None,
             session: None,
         };
-        return Some(CallReply { outcome, words: String::new(), has_no_session: false, doubt: None });
+        return Some(CallReply {
+            outcome,
+            words: String::new(),
+            has_no_session: false,
+            doubt: None,
+            denial: None,
+        });
     }
     Some(match told {
         Some(outcome @ CallOutcome::Success { .. }) => {
-            CallReply { outcome, words: String::new(), has_no_session: false, doubt: None }
+            CallReply { outcome, words: String::new(), has_no_session: false, doubt: None, denial: None }
         }
         _ => succeeded(words_of(end)),
     })
@@ -332,11 +338,12 @@ fn succeeded(text: String) -> CallReply {
         words: String::new(),
         has_no_session: false,
         doubt: None,
+        denial: None,
     }
 }
 
 /// The recorded answer of an agent.
 fn words_of(event: &Event) -> String {
-    let sections = event.body().sections.into_iter();
+    let sections = event.body().sections.into_iter().filter(|section| section.heading != DENIED);
     sections.map(|section| section.text).find(|text| !text.is_empty()).unwrap_or_default()
 }

@@ -44,7 +44,8 @@ impl StepRunner {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let program = self.program().and_then(|runner| runner.require_program(&path).ok());
         let runner = Some(self.name.as_str());
-        SandboxedChild { step, runner, state, protected, private, places, has_own_sandbox, program }
+        let reads = Vec::new();
+        SandboxedChild { step, runner, state, protected, private, places, reads, has_own_sandbox, program }
     }
 
     /// How its program is called; `None` if it is built in.
@@ -212,6 +213,18 @@ impl RunnerTable {
                 Ok(MessageOrigin::Model(Box::new(chain.first().clone())))
             }
         }
+    }
+
+    /// Which runners are used for which purpose, whatever the plan says. Unknown runners are reported by others.
+    #[must_use]
+    pub fn list_uses(&self) -> Vec<(RunnerRole, String)> {
+        let roles = [RunnerRole::Implement, RunnerRole::Review, RunnerRole::Resolve];
+        let chains =
+            roles.into_iter().filter_map(|role| Some((role, self.chain(role, NamedRunner::default()).ok()?)));
+        let names = |(role, chain): (RunnerRole, Chain<StepRunner>)| {
+            chain.iter().map(|step_runner| (role, step_runner.name.clone())).collect::<Vec<_>>()
+        };
+        chains.flat_map(names).collect()
     }
 
     /// All chains of runners that a plan could need.

@@ -7,13 +7,14 @@ use crate::{
     agent::{CallOutcome, limits::Chain, redact::Redactor},
     event::{EventKind, StepChanges},
     git::{PrivateGit, TreeChange},
-    history::{Event, FAILED},
+    history::{DENIED, Event, FAILED},
     message::{Body, Status, Step as StepKind, plain_text},
     name::{Attempt, Oid},
     pipeline::{
         AgentCall, CallReply, Expense, FileSecrets, FinishedCall, IgnoredFiles, OtherRepo, PipelineError,
         ProtectedChanges, StepRunner, TaskContext, TaskRun,
         attempts::{describe_interruption, mark_interrupted},
+        calls::call::open_log,
         checkout::{
             guard::joined,
             hook, leftovers,
@@ -85,6 +86,9 @@ impl TaskRun<'_, '_, '_> {
         let prompt = self.implement_prompt() + &self.context.list_repositories(self.task);
         let (prompt, session) = self.context.recall(&self.task.id, &chain, prompt);
         let log = self.context.run.home.join(log);
+        for denial in &self.context.set_up_denials {
+            open_log(&log, &format!("=== {denial} ===\n"))?;
+        }
         self.recorder.unsettle();
         for words in other_repo::tidy(other_repos.iter(), &self.task.id, attempt)? {
             let words = format!("  {}: {words}", self.task.id);
@@ -206,6 +210,8 @@ impl TaskRun<'_, '_, '_> {
             .chain(beside.iter().filter_map(|(repo_attempt, work)| repo_attempt.folded_message(work)))
             .collect();
         let judgement = judgement.map(|judgement| judgement.folding(&folded));
+        let denials = std::mem::take(&mut self.context.set_up_denials);
+        let judgement = judgement.map(|judgement| judgement.with_denials(&denials));
         let notes = std::mem::take(&mut work.notes);
         for words in folded.into_iter().chain(notes) {
             let words = format!("  {}: {words}", self.task.id);
@@ -322,6 +328,14 @@ impl Judgement {
         Self { body: self.body.with("Folded in:", &words.join("\n")), ..self }
     }
 
+    /// Lists what the sandbox refused to set-up commands.
+    fn with_denials(self, denials: &[String]) -> Self {
+        if denials.is_empty() {
+            return self;
+        }
+        Self { body: self.body.with(DENIED, &denials.join("\n")), ..self }
+    }
+
     /// Turns a success into a failure if a protected file was changed without permission.
     fn fail_if_protected(self, protected: &ProtectedChanges) -> Self {
         let Some(refusal) = protected.refusal() else {
@@ -364,6 +378,10 @@ fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
     match (&reply.outcome, &work.trespass) {
         (CallOutcome::Success { text, .. }, None) => {
             let body = Body::new(HEADING, &first(text));
+            let body = match &reply.denial {
+                Some(denial) => body.with(DENIED, denial),
+                None => body,
+            };
             Judgement { status: Status::ImplementPass, body, why: None, interruption: None }
         }
         (CallOutcome::Success { text, .. }, Some(trespass)) => {

@@ -6,7 +6,7 @@ use crate::{
     agent::{CallOutcome, FailureKind, limits::Chain},
     event::{EventKind, NO_VERDICT},
     git::{OtherWriters, Repository, Touched, TrackedFiles},
-    history::FAILED,
+    history::{DENIED, FAILED},
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
     pipeline::{
@@ -59,6 +59,10 @@ impl TaskRun<'_, '_, '_> {
                 let missing = why.as_ref().filter(|_| !is_rejection(&words));
                 let body = match missing {
                     Some(why) => Body::new(FAILED, why).followed_by(body),
+                    None => body,
+                };
+                let body = match &reply.denial {
+                    Some(denial) => body.with(DENIED, denial),
                     None => body,
                 };
                 (verdict, body, why)
@@ -298,7 +302,8 @@ impl TaskRun<'_, '_, '_> {
 /// A rejection without calling a reviewer.
 fn rejected(words: &str) -> FinishedCall {
     let outcome = CallOutcome::Success { text: words.to_owned(), usage: None, session: None };
-    let reply = CallReply { outcome, words: words.to_owned(), has_no_session: false, doubt: None };
+    let reply =
+        CallReply { outcome, words: words.to_owned(), has_no_session: false, doubt: None, denial: None };
     FinishedCall { expense: Expense::default(), result: Ok(reply), is_conclusive: false }
 }
 

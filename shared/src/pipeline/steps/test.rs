@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     agent::redact::{Redactor, Secrets},
     event::EventKind,
-    history::FAILED,
+    history::{DENIED, FAILED},
     message::{Body, Key, Trailers},
     name::{Attempt, Oid},
     pipeline::{
@@ -125,7 +125,8 @@ impl TaskContext<'_> {
             sum.add((test, key.as_deref()), &ended, &self.run.secrets);
             if let Some(denial) = denial {
                 open_log(&file, &format!("=== {denial} ===\n"))?;
-                sum.failures.push(denial);
+                let is_passed = ended.ending.is_success();
+                if is_passed { &mut sum.denials } else { &mut sum.failures }.push(denial);
             }
             open_log(
                 &file,
@@ -138,7 +139,7 @@ impl TaskContext<'_> {
         Ok(sum.result(kinds(tests.iter().map(|placed| placed.test.kind)), log))
     }
 
-    /// Runs one command. If it failed, also returns what the sandbox kept it from doing.
+    /// Runs one command. Also returns what the sandbox kept it from doing.
     fn run_test(
         &mut self,
         task: &Task,
@@ -180,11 +181,8 @@ impl TaskContext<'_> {
         if let Some(error) = &ended.log_error {
             self.emit(&task.id, EventKind::note(format!("  the log of the tests is incomplete: {error}")));
         }
-        if ended.ending.is_success() {
-            return Ok((ended, None));
-        }
         let denial = describe_denials(&ended.words(), confinement.as_ref());
-        if let Some(denial) = &denial {
+        if let Some(denial) = denial.as_ref().filter(|_| !ended.ending.is_success()) {
             self.emit(&task.id, EventKind::note(format!("  {denial}")));
         }
         Ok((ended, denial))
@@ -198,6 +196,8 @@ struct TestTotals {
     why: Option<String>,
     /// One line for each command that failed.
     failures: Vec<String>,
+    /// What the sandbox refused to commands that passed.
+    denials: Vec<String>,
     /// The failed tests, or the parts of the output that explain the failure.
     details: Body,
     counts: Option<Counts>,
@@ -262,6 +262,10 @@ impl TestTotals {
                 Body::new(FAILED, &self.failures.join("\n")).followed_by(self.details).followed_by(self.body)
             }
             None => self.body,
+        };
+        let body = match self.denials.is_empty() {
+            true => body,
+            false => body.with(DENIED, &self.denials.join("\n")),
         };
         let observed = self.observed.unwrap_or_default();
         TestResult {

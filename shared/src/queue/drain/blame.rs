@@ -210,5 +210,6 @@ fn red(failing: &Failing, with: &[TaskId]) -> TicketState {
         tail: failing.tail.clone(),
         with: with.to_vec(),
         ran_fewer: failing.ran_fewer,
+        denied: failing.denied.clone(),
     }
 }

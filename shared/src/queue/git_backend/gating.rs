@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    io::Write,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -57,6 +58,9 @@ pub(in crate::queue) struct GateRecord {
     time: i64,
     log: String,
     tail: String,
+    /// What the sandbox refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denied: Option<String>,
 }
 
 /// Results of gates in this process, by tree and gate, shared by all drains.
@@ -210,9 +214,11 @@ impl GitQueue<'_> {
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
-        if !ended.ending.is_success()
-            && let Some(words) = describe_denials(&ended.words(), confinement.as_ref())
-        {
+        let denied = describe_denials(&ended.words(), confinement.as_ref());
+        if let Some(words) = &denied {
+            self.append_to_log(&log, &format!("=== {words} ===\n"))?;
+        }
+        if let Some(words) = denied.clone().filter(|_| !ended.ending.is_success()) {
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         if let Some(error) = &ended.log_error {
@@ -228,6 +234,11 @@ impl GitQueue<'_> {
             Answer::Red | Answer::Broken => Vec::new(),
         };
         let (answer, why) = if touched.is_empty() { (answer, why) } else { inconclusive(gate, &touched) };
+        let is_passed = answer == Answer::Green;
+        let why = match &denied {
+            Some(denied) if !is_passed => format!("{why}; {denied}"),
+            _ => why,
+        };
         let result = GateRecord {
             answer,
             tally: Observed::of(&ended).tally,
@@ -239,9 +250,17 @@ impl GitQueue<'_> {
             time: (self.options.clock)(),
             log,
             tail: [&ended.stdout.text, &ended.stderr.text].map(|text| last(text, TAIL)).concat(),
+            denied,
         };
         self.remember(&result)?;
         Ok(result)
+    }
+
+    /// Writes a line of ours into a log.
+    fn append_to_log(&self, log: &str, words: &str) -> Result<(), QueueError> {
+        let write = |path: &Path| safe_files::open_log(path)?.write_all(words.as_bytes());
+        write(&self.repository.top().join(log))
+            .map_err(|source| QueueError::File { path: log.to_owned(), source })
     }
 
     fn supervise(
@@ -321,6 +340,7 @@ impl GateRecord {
             log: self.log.clone(),
             tail: self.tail.clone(),
             ran_fewer: false,
+            denied: self.denied.clone(),
         }
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn absent(gate: &Gate, commit: Oid) -> Failing {
         gate: gate.clone(),
         commit,
         why: gate.repo.as_ref().map(words_of_absent).unwrap_or_default(),
+        denied: None,
         log: String::new(),
         tail: String::new(),
         ran_fewer: false,

@@ -270,6 +270,7 @@ impl QueueBackend for World {
             log: String::new(),
             tail: String::new(),
             ran_fewer: false,
+            denied: None,
         };
         let known = self.said.get(&tree).cloned();
         let known = known.filter(|said| *said == GateVerdict::Green || asking == Asking::Once);

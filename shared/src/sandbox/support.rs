@@ -1,0 +1,133 @@
+//! Refuses a configuration of the sandbox that this system cannot enforce.
+
+use super::{Sandbox, SandboxMode, own_keys};
+use crate::{
+    failure::{Exit, Explain},
+    process::ConfinementBackend,
+};
+
+/// Why a sandbox cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// Landlock was chosen, but does not work here.
+    #[error("{key} is landlock, but this system does not support Landlock")]
+    NoLandlock {
+        /// The key.
+        key: String,
+    },
+    /// Bubblewrap was chosen, but does not work here.
+    #[error("{key} is bwrap, but bubblewrap (bwrap) is not installed or does not work here")]
+    NoBwrap {
+        /// The key.
+        key: String,
+    },
+    /// A private git directory cannot be given.
+    #[error("{key} is private, but only bubblewrap (bwrap) can do this, and it is not used here")]
+    Git {
+        /// The key.
+        key: String,
+    },
+    /// The network cannot be taken away.
+    #[error("{key} is none, but only bubblewrap (bwrap) can enforce this, and it is not used here")]
+    Network {
+        /// The key.
+        key: String,
+    },
+    /// The network cannot be taken away, because of another setting.
+    #[error("{key} is none, but {mode_key} is landlock, which cannot take the network away")]
+    NetworkByLandlock {
+        /// The key.
+        key: String,
+        /// The key that chooses Landlock.
+        mode_key: String,
+    },
+}
+
+impl Explain for SandboxError {
+    fn exit(&self) -> Exit {
+        Exit::Fatal
+    }
+
+    fn hint(&self) -> Option<String> {
+        let needs = match self {
+            Self::NoLandlock { .. } => "Linux 5.19 or newer supports it",
+            Self::NoBwrap { .. } => "install bubblewrap, and allow user namespaces",
+            Self::Network { .. } | Self::Git { .. } => {
+                "install bubblewrap, and set sandbox.mode to auto or bwrap"
+            }
+            Self::NetworkByLandlock { mode_key, .. } => {
+                return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));
+            }
+        };
+        Some(format!("{needs}; 'git arborist sandbox check' shows what works here"))
+    }
+}
+
+impl Sandbox {
+    /// Refuses a configuration that this system cannot enforce.
+    pub fn require_supported(&self) -> Result<(), SandboxError> {
+        for key in self.settings.keys_below("") {
+            let (step, runner) = match key.split('.').collect::<Vec<_>>()[..] {
+                ["steps", step, ..] => (Some(step), None),
+                ["runners", runner, ..] => (None, Some(runner)),
+                _ => (None, None),
+            };
+            if key.ends_with("sandbox.mode") {
+                let key = key.to_owned();
+                match self.mode(step, runner) {
+                    SandboxMode::Landlock if !ConfinementBackend::Landlock.works() => {
+                        return Err(SandboxError::NoLandlock { key });
+                    }
+                    SandboxMode::Bwrap if !ConfinementBackend::Bwrap.works() => {
+                        return Err(SandboxError::NoBwrap { key });
+                    }
+                    _ => {}
+                }
+            }
+            if key.ends_with("sandbox.git") || key.ends_with("sandbox.mode") {
+                self.require_private_git(key)?;
+            }
+            if key.ends_with("sandbox.network") && self.settings.text(key) == Some("none") {
+                self.require_network_control(step, runner)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to take the network away where nothing can enforce that. The settings of a runner and of a step may contradict
+    /// each other only if that runner is used for that step.
+    pub fn require_network_control(
+        &self,
+        step: Option<&str>,
+        runner: Option<&str>,
+    ) -> Result<(), SandboxError> {
+        let mode = self.mode(step, runner);
+        let can_enforce = mode.backend().is_some_and(ConfinementBackend::can_take_away);
+        let Some(key) = self.offline_by(step, runner).filter(|_| mode != SandboxMode::Off && !can_enforce)
+        else {
+            return Ok(());
+        };
+        let mode_key =
+            own_keys(step, runner, "mode").into_iter().find(|key| self.settings.text(key).is_some());
+        match mode_key.filter(|mode_key| mode_key != "sandbox.mode" && mode == SandboxMode::Landlock) {
+            Some(mode_key) => Err(SandboxError::NetworkByLandlock { key, mode_key }),
+            None => Err(SandboxError::Network { key }),
+        }
+    }
+
+    /// Refuses a private git directory for an agent that is not in bubblewrap. `key` may be about one runner.
+    fn require_private_git(&self, key: &str) -> Result<(), SandboxError> {
+        let runner = key.strip_prefix("runners.").and_then(|rest| rest.split('.').next());
+        let Some(key) = self.find_private_git(runner) else { return Ok(()) };
+        let mode = self.mode(Some("implement"), runner);
+        let is_possible = mode.backend().is_some_and(ConfinementBackend::can_replace);
+        if mode == SandboxMode::Off || is_possible { Ok(()) } else { Err(SandboxError::Git { key }) }
+    }
+
+    /// The key that gives a runner a private git directory.
+    pub(super) fn find_private_git(&self, runner: Option<&str>) -> Option<String> {
+        let mut keys = own_keys(None, runner, "git").into_iter();
+        let key = keys.find(|key| self.settings.text(key).is_some())?;
+        (self.settings.text(&key) == Some("private")).then_some(key)
+    }
+}

@@ -1,0 +1,225 @@
+//! What the sandbox refused is named, with the setting that allows it: in logs, in the state of tasks, and before an agent is
+//! called if only the sandbox makes the tests fail.
+
+use std::fs;
+
+use arborist_core::process::ConfinementBackend;
+use arborist_testkit::TestRepo;
+
+fn repo(script: &str) -> TestRepo {
+    let agent = format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > \"$ARBORIST_TASK.txt\"\n{script}\n"
+    );
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &agent);
+    fs::create_dir_all(repo.home().join("data")).unwrap();
+    repo
+}
+
+fn working_modes() -> Vec<&'static str> {
+    let all = [("landlock", ConfinementBackend::Landlock), ("bwrap", ConfinementBackend::Bwrap)];
+    let works = |(mode, backend): &(&str, ConfinementBackend)| {
+        if !backend.works() {
+            println!("skipped: {mode} does not work here");
+        }
+        backend.works()
+    };
+    all.into_iter().filter(works).map(|(mode, _)| mode).collect()
+}
+
+fn has_bwrap() -> bool {
+    working_modes().contains(&"bwrap")
+}
+
+/// The advice about the folder in the home directory, in quotes.
+fn advice(repo: &TestRepo, folder: &str) -> String {
+    let home = repo.home().canonicalize().unwrap();
+    format!("add \"{}\" to sandbox.write", home.join(folder).display())
+}
+
+#[test]
+fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
+    for mode in working_modes() {
+        for (command, proposed) in [
+            ("echo x > ~/data/file", Some("data")),
+            ("bash -c 'echo x > ~/data/file'", Some("data")),
+            ("mkdir ~/.newtool", Some(".newtool")),
+            ("mkdir -p ~/.newtool/cache/x", Some(".newtool")),
+            ("touch ~/.toolrc", None),
+            ("cp tasks.md ~/data/copy", Some("data")),
+            ("python3 -c 'import os; open(os.path.expanduser(\"~/data/py\"), \"w\")'", Some("data")),
+            ("git init -q ~/data/clone", Some("data/clone")),
+        ] {
+            let repo = repo("");
+            let test = format!("test ! -e T001.txt || {command}");
+            let args = ["gardener", "--sandbox", mode, "--max-retries", "1", "--test-command", &test];
+            repo.arborist(args).exits(1);
+            let state = repo.arborist(["state", "T001"]).succeeds().stdout().replace("\n          > ", " ");
+            assert!(state.contains("the sandbox allows no changes to"), "{mode} {command}: {state}");
+            let home = repo.home().canonicalize().unwrap();
+            assert!(!state.contains(&format!("\"{}\"", home.display())), "{mode} {command}: {state}");
+            assert!(!state.contains("\"/usr/bin\""), "{mode} {command}: {state}");
+            match proposed {
+                Some(folder) => assert!(state.contains(&advice(&repo, folder)), "{mode} {command}: {state}"),
+                None => assert!(state.contains("a folder of its own"), "{mode} {command}: {state}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_was_proposed_allows_it() {
+    for mode in working_modes() {
+        let repo = repo("mkdir -p ~/.newtool/cache || exit 1");
+        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "1"])
+            .exits(1)
+            .err("create the folder and add");
+        fs::create_dir(repo.home().join(".newtool")).unwrap();
+        repo.git(["config", "arborist.runners.robot.sandbox.write", "~/.newtool"]).succeeds();
+        repo.arborist(["gardener", "--sandbox", mode, "--retry-failed"]).succeeds();
+    }
+}
+
+#[test]
+fn steps_that_pass_report_what_was_refused() {
+    for mode in working_modes() {
+        let repo = repo("touch ~/data/by-agent || true\necho done");
+        let test = "test ! -e T001.txt || touch ~/data/by-test || true";
+        let run = repo.arborist(["gardener", "--sandbox", mode, "--test-command", test]).succeeds();
+        assert!(!run.stderr().contains("the sandbox"), "{}", run.stderr());
+        let state = repo.arborist(["state", "T001"]).succeeds();
+        state
+            .out("Denied by the sandbox:")
+            .out("/data/by-agent")
+            .out("/data/by-test")
+            .out(&advice(&repo, "data"));
+        for step in ["implement", "test"] {
+            repo.arborist(["logs", "T001", "--step", step]).succeeds().out(&advice(&repo, "data"));
+        }
+    }
+}
+
+#[test]
+fn a_gate_that_the_sandbox_stops_is_explained_in_its_log_and_in_the_state_of_the_task() {
+    for mode in working_modes() {
+        let repo = repo("");
+        let gate = "test ! -e T001.txt || touch ~/data/by-gate";
+        repo.git(["config", "arborist.merge.gates.try.command", gate]).succeeds();
+        repo.arborist(["gardener", "--isolate", "--sandbox", mode, "--max-retries", "1"]).exits(1);
+        repo.arborist(["state", "T001"]).succeeds().out("/data/by-gate").out(&advice(&repo, "data"));
+        let logs = fs::read_dir(repo.path("spec/logs")).unwrap().map(|entry| entry.unwrap().path());
+        let of_gate = |path: &std::path::PathBuf| path.display().to_string().contains("gate-try");
+        let log = logs.filter(of_gate).map(|path| fs::read_to_string(path).unwrap()).collect::<String>();
+        assert!(log.contains(&advice(&repo, "data")), "{log}");
+    }
+}
+
+#[test]
+fn what_was_refused_to_set_up_commands_is_recorded_with_the_task() {
+    for mode in working_modes() {
+        let repo = repo("");
+        repo.git(["config", "arborist.worktree.setup", "touch ~/data/by-setup || true"]).succeeds();
+        repo.arborist(["gardener", "--isolate", "--sandbox", mode]).succeeds();
+        repo.arborist(["state", "T001"]).succeeds().out("/data/by-setup").out(&advice(&repo, "data"));
+        repo.arborist(["logs", "T001", "--step", "implement"]).succeeds().out("/data/by-setup");
+    }
+}
+
+#[test]
+fn hidden_files_are_named_with_the_setting_that_hides_them() {
+    for mode in working_modes() {
+        let repo = repo("");
+        fs::create_dir(repo.home().join(".aws")).unwrap();
+        fs::write(repo.home().join(".aws/credentials"), "secret").unwrap();
+        let test = "test ! -e T001.txt || cat ~/.aws/credentials";
+        let args = ["gardener", "--sandbox", mode, "--max-retries", "1", "--test-command", test];
+        repo.arborist(args).exits(1);
+        let state = repo.arborist(["state", "T001"]).succeeds();
+        state
+            .out("the sandbox hides")
+            .out("/.aws/credentials")
+            .out("set sandbox.deny-read to a list without");
+    }
+}
+
+#[test]
+fn hosts_that_cannot_be_reached_are_named_with_the_setting_that_closes_the_network() {
+    if !has_bwrap() {
+        return;
+    }
+    let repo = repo("");
+    repo.git(["config", "arborist.steps.test.sandbox.network", "none"]).succeeds();
+    let test = "test ! -e T001.txt || { echo 'ssh: connect to host 192.0.2.1 port 22: Network is unreachable'; false; }";
+    let args = ["gardener", "--sandbox", "auto", "--max-retries", "1", "--test-command", test];
+    repo.arborist(args).exits(1);
+    let state = repo.arborist(["state", "T001"]).succeeds();
+    let state = state.out("the sandbox has no network, so 192.0.2.1:22 cannot be reached");
+    state.out("set steps.test.sandbox.network to \"all\"");
+}
+
+#[test]
+fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_called() {
+    for mode in working_modes() {
+        for place in [&[][..], &["--isolate"]] {
+            let repo = repo("");
+            let args = ["gardener", "--sandbox", mode, "--test-command", "echo x > ~/data/file"];
+            let run = repo.arborist([&args[..], place].concat()).exits(1);
+            let run = run.err("red in the sandbox, green outside: the sandbox allows no changes to");
+            run.err(&advice(&repo, "data")).err("arborist.steps.test.sandbox.mode off");
+            assert_eq!(repo.calls(), 0);
+        }
+        // The output does not say why.
+        let repo = repo("");
+        let args = ["gardener", "--sandbox", mode, "--test-command", "echo x 2>/dev/null > ~/data/file"];
+        repo.arborist(args).exits(1).err("red in the sandbox, green outside: the output does not say");
+        assert_eq!(repo.calls(), 0);
+    }
+}
+
+#[test]
+fn tests_that_fail_everywhere_are_reported_as_failing() {
+    for mode in working_modes() {
+        let repo = repo("");
+        repo.git(["config", "arborist.steps.test.sandbox.write", "~/data"]).succeeds();
+        let test = "echo run >> ~/data/runs; false";
+        let run = repo.arborist(["gardener", "--sandbox", mode, "--test-command", test]).exits(1);
+        run.err("failed with exit code 1, also outside of the sandbox").never("green");
+        let runs = fs::read_to_string(repo.home().join("data/runs")).unwrap();
+        assert_eq!((repo.calls(), runs.lines().count()), (0, 2));
+    }
+}
+
+#[test]
+fn tests_are_run_outside_of_the_sandbox_only_for_the_users_own_commits() {
+    for mode in working_modes() {
+        // A backend that was chosen for tests.
+        let repo = repo("");
+        repo.git(["config", "arborist.steps.test.sandbox.mode", mode]).succeeds();
+        let test = "touch ~/data/file";
+        repo.arborist(["gardener", "--sandbox", mode, "--test-command", test]).exits(1);
+        assert!(!repo.home().join("data/file").exists());
+
+        // Work of an agent that is not merged yet.
+        let repo = self::repo("");
+        repo.arborist(["gardener", "--sandbox", mode]).succeeds();
+        repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
+        let args = ["gardener", "--new-run", "--allow-dirty", "--sandbox", mode, "--test-command", test];
+        repo.arborist(args).exits(1).err("the sandbox allows no changes to");
+        assert!(!repo.home().join("data/file").exists());
+    }
+}
+
+#[test]
+fn the_network_cannot_be_closed_for_a_runner_whose_step_uses_landlock() {
+    if !has_bwrap() || !working_modes().contains(&"landlock") {
+        return;
+    }
+    let repo = repo("");
+    repo.git(["config", "arborist.runners.robot.sandbox.network", "none"]).succeeds();
+    repo.git(["config", "arborist.steps.review.sandbox.mode", "landlock"]).succeeds();
+    let run = repo.arborist(["gardener", "--sandbox", "auto"]).exits(128);
+    run.err("runners.robot.sandbox.network is none, but steps.review.sandbox.mode is landlock");
+    assert_eq!(repo.calls(), 0);
+    // Another reviewer may use the network.
+    repo.git(["config", "arborist.steps.review.sandbox.network", "all"]).succeeds();
+    repo.arborist(["gardener", "--sandbox", "auto"]).succeeds();
+}
