@@ -165,7 +165,7 @@ impl Runner {
         self.templates().any(|template| template.uses(Placeholder::ToolsFile))
     }
 
-    /// Whether its program has its own sandbox. It mounts folders, which a process under Landlock cannot do.
+    /// Whether its program has its own sandbox.
     #[must_use]
     pub fn has_own_sandbox(&self) -> bool {
         let is_limited = |template: &Template| template.words().any(|word| word == "workspace-write");

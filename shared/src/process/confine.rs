@@ -8,6 +8,7 @@
 //! link is not granted, and one that is replaced later leads to a path that is not granted either.
 
 use std::{
+    ffi::OsStr,
     io,
     path::{Path, PathBuf},
     process::Command,
@@ -18,7 +19,7 @@ use tempfile::TempDir;
 use super::{
     ResourceLimits, bwrap,
     landlock_rules::{self, LandlockRules},
-    mounts::{MountKind, Mounts, ReplacedPath},
+    mounts::{self, MountKind, Mounts, ReplacedPath},
     sandbox_exec,
 };
 use crate::safe_files;
@@ -62,6 +63,13 @@ impl ConfinementBackend {
     #[must_use]
     pub const fn can_replace(self) -> bool {
         matches!(self, Self::Bwrap)
+    }
+
+    /// Whether a program in it can set up its own sandbox, as codex does: it needs a new user namespace and mounts. Root in
+    /// bubblewrap lacks the rights for the first, and Landlock forbids the second.
+    #[must_use]
+    pub fn allows_inner_sandbox(self) -> bool {
+        matches!(self, Self::Bwrap) && !rustix::process::geteuid().is_root()
     }
 
     /// Whether it works on this system. This is tried once, because a kernel may support it and still refuse it (because
@@ -110,6 +118,8 @@ pub struct Confinement {
     resources: ResourceLimits,
     /// Whether only that is limited, and every file may be changed.
     is_open: bool,
+    /// Whether a child's own sandbox is turned off, because it would not work inside of this one.
+    ends_inner_sandbox: bool,
 }
 
 impl Confinement {
@@ -125,6 +135,12 @@ impl Confinement {
     #[must_use]
     pub fn open() -> Self {
         Self { is_open: true, ..Self::default() }
+    }
+
+    /// Turns the child's own sandbox off if it would not work inside of this one.
+    #[must_use]
+    pub fn around_inner_sandbox(self) -> Self {
+        Self { ends_inner_sandbox: !self.backend.allows_inner_sandbox(), ..self }
     }
 
     /// Limits the use of resources by a supervised child.
@@ -272,6 +288,22 @@ impl Confinement {
     /// The command that starts `command` with limited resources, if they are limited.
     pub(super) fn limit(&self, command: &Command) -> io::Result<Option<Command>> {
         self.resources.wrap(command, !self.is_open && self.is_bwrap())
+    }
+
+    /// The command without its own sandbox, if it would not work inside of this one. These are the options of codex.
+    pub(super) fn without_inner_sandbox(&self, command: &Command) -> Option<Command> {
+        if !self.ends_inner_sandbox {
+            return None;
+        }
+        let mut before = OsStr::new("");
+        let args = command.get_args().map(|arg| {
+            let is_mode = std::mem::replace(&mut before, arg) == "-s" && arg == "workspace-write";
+            if is_mode { OsStr::new("danger-full-access") } else { arg }
+        });
+        let mut changed = Command::new(command.get_program());
+        changed.args(args);
+        mounts::copy_surroundings(command, &mut changed);
+        Some(changed)
     }
 
     /// The command that starts `command` confined, where another program enforces it.

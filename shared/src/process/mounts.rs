@@ -81,14 +81,23 @@ pub(super) fn wrap_with(
     dir.metadata()?;
     let program = locate(command, &dir)?;
     let mut wrapped = Command::new(wrapper);
-    wrapped.args(options(&dir)).arg(program).args(command.get_args()).current_dir(dir);
-    for (name, value) in command.get_envs() {
+    wrapped.args(options(&dir)).arg(program).args(command.get_args());
+    copy_surroundings(command, &mut wrapped);
+    wrapped.current_dir(dir);
+    Ok(wrapped)
+}
+
+/// Gives a command the directory and the environment of another one.
+pub(super) fn copy_surroundings(from: &Command, to: &mut Command) {
+    if let Some(dir) = from.get_current_dir() {
+        to.current_dir(dir);
+    }
+    for (name, value) in from.get_envs() {
         match value {
-            Some(value) => wrapped.env(name, value),
-            None => wrapped.env_remove(name),
+            Some(value) => to.env(name, value),
+            None => to.env_remove(name),
         };
     }
-    Ok(wrapped)
 }
 
 /// Finds the program as the system would, so that a missing one is reported by us and not by the wrapper.
