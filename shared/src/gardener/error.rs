@@ -377,10 +377,7 @@ impl Explain for GardenerError {
             Self::RedBaseline { is_elsewhere, names_tests, is_missing, .. } => {
                 baseline_advice(*is_elsewhere, *names_tests, *is_missing)
             }
-            Self::RedInSandbox { .. } => {
-                "allow what the tests need, or run them without the sandbox: git config arborist.steps.test.sandbox.mode off"
-                    .into()
-            }
+            Self::RedInSandbox { .. } => LEAVE_SANDBOX.into(),
             Self::RedLeftovers { other, .. } => {
                 format!("to remove its changes, run: git arborist reset --drop {other}")
             }
@@ -425,6 +422,9 @@ pub fn continue_apart(run: &Run, task: &TaskId) -> String {
         jobs => format!("git arborist gardener --jobs {jobs}"),
     }
 }
+
+/// What to do if only the sandbox makes the tests fail.
+const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the sandbox: git config arborist.steps.test.sandbox.mode off";
 
 /// What to do if the tests fail before the first task.
 fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> String {
