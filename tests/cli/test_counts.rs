@@ -422,6 +422,35 @@ fn fewer_or_skipped_tests_fail_the_tests_of_a_phase() {
 }
 
 #[test]
+fn the_gate_of_a_phase_is_compared_with_the_state_before_its_first_task() {
+    let plan = |command: &str| {
+        let tasks = r#""T002": {"id": "T002", "name": "b", "parent": "P2", "test_commands": [{"command": "sh plain.sh"}]},
+            "T003": {"id": "T003", "name": "c", "parent": "P2", "depends_on": ["T002"], "test_commands": [{"command": "sh plain.sh"}]}"#;
+        format!(
+            r#"{{"nodes": {{
+            "P1": {{"id": "P1", "name": "One", "children": ["T001"], "test_commands": [{{"command": "sh suite.sh"}}]}},
+            "T001": {{"id": "T001", "name": "a", "parent": "P1", "test_commands": [{{"command": "sh plain.sh"}}]}},
+            "P2": {{"id": "P2", "name": "Two", "children": ["T002", "T003"], "depends_on": ["P1"], "test_commands": [{{"command": "{command}"}}]}},
+            {tasks}}}, "root_ids": ["P1", "P2"]}}"#
+        )
+    };
+    for (command, why) in [
+        ("sh suite.sh", "'sh suite.sh' ran 1 test (2 before)"),
+        (
+            "echo no tests ran in 0.1s",
+            "'echo no tests ran in 0.1s' ran no tests ('sh suite.sh' ran 2 before)",
+        ),
+    ] {
+        let work = [("T001", "true"), ("T002", "rm tests/b"), ("T003", "true")];
+        let repo = repo(&plan(command), &work);
+        let ended = repo.arborist(["gardener", "--yes", "--jobs", "2"]).exits(1);
+        ended.err(&format!("T003 did not land: the gate 'unit of P2' failed: {why}"));
+        repo.arborist(["gardener", "--yes", "--jobs", "2", "--allow", "fewer-tests"]).succeeds();
+        repo.arborist(["state", "--exit-code"]).succeeds();
+    }
+}
+
+#[test]
 fn a_task_that_may_remove_tests_may_do_so_in_its_phase() {
     let allow = "\"allow\": [\"fewer-tests\"],";
     let repo = repo(&phased(allow), &[("T001", "true"), ("T002", "rm tests/b")]);
