@@ -390,14 +390,7 @@ impl Explain for GardenerError {
             Self::BegunApart { command, options, .. } => {
                 format!("to continue it there, run: {command}{}", options.common)
             }
-            Self::NotLanded { task, command, .. } => {
-                let what = match command {
-                    LandingCommand::Resolve => "resolve its conflict with",
-                    LandingCommand::Status => "see what can be done with",
-                    LandingCommand::Land | LandingCommand::Run => "land it with",
-                };
-                format!("{what}: {}", command.text(task, ""))
-            }
+            Self::NotLanded { task, command, .. } => advice_to_land(task, *command),
             Self::Merged { path, .. } => format!(
                 "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
             ),
@@ -442,6 +435,16 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
         }
     };
     format!("fix the tests or the command first{allow}{place}")
+}
+
+/// How to land a task that is complete.
+fn advice_to_land(task: &TaskId, command: LandingCommand) -> String {
+    let what = match command {
+        LandingCommand::Resolve => "resolve its conflict with",
+        LandingCommand::Status => "see what can be done with",
+        LandingCommand::Land | LandingCommand::Run => "land it with",
+    };
+    format!("{what}: {}", command.text(task, ""))
 }
 
 /// How to start a run with uncommitted changes.
