@@ -241,7 +241,10 @@ fn unnamed_value(error: &clap::Error, command: &Command) -> Option<String> {
             if find("tree").is_some() && Path::new(word).exists() {
                 return Some(format!("name the plan with: --tree {}", shell_word(word)));
             }
-            let task: TaskId = word.parse().ok().filter(|_| find("only").is_some())?;
+            let takes_tasks = |argument: &Arg| {
+                argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == "TASK"))
+            };
+            let task: TaskId = word.parse().ok().filter(|_| find("only").is_some_and(takes_tasks))?;
             Some(format!("name tasks with: --only {task}"))
         }
         ErrorKind::InvalidValue => {

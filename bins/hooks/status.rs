@@ -167,7 +167,7 @@ fn find_shadowed(site: &HookSite) -> Option<Found> {
     found(
         HookState::Shadowed,
         shown(spot),
-        format!("core.hooksPath ({scope}) makes git look in '{dir}' instead"),
+        format!("git reads hooks from '{dir}' (core.hooksPath, {scope}), so this one does not run"),
     )
 }
 

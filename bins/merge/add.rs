@@ -30,7 +30,7 @@ pub(crate) struct QueueAddArgs {
     /// Priority from 0 (first) to 9 (last) [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::digit)]
     priority: Option<u8>,
-    /// Queue tasks even if they are not complete
+    /// Accept tasks that are not complete
     #[arg(long)]
     pub(super) force: bool,
 }
@@ -78,7 +78,7 @@ pub(super) fn sentence(added: &Added) -> String {
                 TicketState::Waiting => " and waiting",
                 TicketState::Red { .. } => "; it failed a gate",
                 TicketState::Parked { .. } => "; its landing is parked",
-                TicketState::Withheld { .. } => "; it is withheld",
+                TicketState::Withheld { .. } => "",
                 TicketState::Lost | TicketState::LostElsewhere { .. } => "; its branch is lost",
                 TicketState::Reverted(_) => "; it was merged and reverted",
                 TicketState::Conflict { .. } => ", but has a conflict that you have to resolve",
@@ -211,9 +211,7 @@ impl TicketMaker<'_> {
         let failure = Failure::new(Exit::No, why).hint(next);
         match landed {
             Some(_) => failure,
-            None => {
-                failure.hint(format!("or queue it anyway: git arborist merge add --force {task}{option}"))
-            }
+            None => failure.hint(format!("or land it anyway: git arborist merge {task} --force{option}")),
         }
     }
 

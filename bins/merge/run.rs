@@ -46,7 +46,7 @@ pub(crate) struct LandingArgs {
     /// Test landings with this command if no gates (checks before landing) are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Let gates run fewer tests than before (fewer-tests), or let agents that resolve conflicts change this protected path
+    /// Let agents that resolve conflicts change this protected path. 'fewer-tests' lets gates run fewer tests than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at

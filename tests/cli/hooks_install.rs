@@ -159,7 +159,7 @@ fn a_hook_that_a_hooks_path_shadows_goes_as_it_came() {
     let before = snapshot(&repo.path(".git/hooks"));
     repo.arborist(["hooks", "install"]).succeeds();
     repo.git(["config", "core.hooksPath", ".githooks"]).succeeds();
-    repo.arborist(["hooks", "test"]).exits(1).err("makes git look in");
+    repo.arborist(["hooks", "test"]).exits(1).err("so this one does not run");
     repo.arborist(["hooks", "uninstall"]).succeeds();
     assert_eq!(snapshot(&repo.path(".git/hooks")), before);
 }

@@ -29,7 +29,7 @@ fn every_situation_has_its_word() {
     repo.git(["config", "core.hooksPath", "elsewhere"]).succeeds();
     let hook = commit_msg(&repo);
     assert_eq!(hook["state"], "shadowed");
-    assert!(hook["note"].as_str().unwrap().contains("core.hooksPath (local) makes git look in"));
+    assert!(hook["note"].as_str().unwrap().contains("(core.hooksPath, local), so this one does not run"));
     assert_eq!(status(&repo)["hooks_path_scope"], "local");
     repo.git(["config", "--unset", "core.hooksPath"]).succeeds();
 

@@ -180,3 +180,14 @@ fn a_run_without_a_sandbox_says_so_once_and_records_it() {
     repo.arborist(["state"]).succeeds().out("without a sandbox");
     repo.arborist(["trailers", "check", "HEAD"]).succeeds();
 }
+
+#[test]
+fn a_worktree_stays_writable_if_a_folder_above_all_worktrees_is_granted() {
+    for (mode, is_above) in pairs(&working_modes(), &[true, false]) {
+        let repo = repo("");
+        let folder = if is_above { repo.root().to_owned() } else { repo.root().join("repo.arborist") };
+        repo.git(["config", "arborist.sandbox.write", folder.to_str().unwrap()]).succeeds();
+        let args = ["gardener", "--jobs", "2", "--sandbox", mode, "--test-command", "ls tasks.md"];
+        repo.arborist(args).succeeds().out("2 completed");
+    }
+}

@@ -141,7 +141,7 @@ fn workspace_that_was_red() -> TestWorkspace {
 fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
     let workspace = workspace_that_was_red();
     let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2);
-    said.out("1 completed (T002)").out("the gate 'check' failed before in 'backend'");
+    said.out("1 completed (T002)").out("the gate 'check' also fails without it in 'backend'");
     let scope = workspace.session_branch("repo");
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(2);
     said.err("T001 is waiting: the gate 'check' failed in 'backend' before it")

@@ -26,7 +26,7 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
         }
         TicketOutcome::RedBefore { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
-            (format!("the gate '{}' failed before{place}", failing.gate.name), true)
+            (format!("the gate '{}' also fails without it{place}", failing.gate.name), true)
         }
         TicketOutcome::Broken { failing } => {
             (format!("the gate '{}' could not run: {}", failing.gate.name, failing.why), true)

@@ -92,6 +92,8 @@ impl ConfinementBackend {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confinement {
     folders: Vec<PathBuf>,
+    /// The first of them, in which the child works. They stay visible in hidden folders, even if an outer folder is granted.
+    own: Vec<PathBuf>,
     /// Files and devices that may be written to, but not replaced.
     files: Vec<PathBuf>,
     /// Folders and files that cannot be changed even if they are in a granted folder. Landlock cannot enforce this.
@@ -126,9 +128,10 @@ impl Confinement {
     /// Allows only these folders. A folder that is missing or a link when the child starts is left out.
     #[must_use]
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        let own: Vec<PathBuf> = folders.into_iter().collect();
         let mut made = Self::default();
-        folders.into_iter().for_each(|folder| made.add(folder));
-        made
+        own.iter().for_each(|folder| made.add(folder.clone()));
+        Self { own, ..made }
     }
 
     /// Allows everything, so that only the use of resources can be limited.
@@ -320,7 +323,7 @@ impl Confinement {
     /// are links: an agent may have put a link there.
     fn mounts(&self) -> Mounts {
         let is_granted = |folder: &&PathBuf| safe_files::open_place(folder).is_ok();
-        let folders = self.folders.iter().filter(is_granted);
+        let folders = self.own.iter().chain(&self.folders).filter(is_granted);
         // bubblewrap provides its own terminals.
         let is_device = |file: &Path| file.starts_with("/dev") && !file.starts_with("/dev/shm");
         let files = self.files.iter().filter(|file| !is_device(file) && file.is_file());

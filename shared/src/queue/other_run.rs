@@ -104,7 +104,9 @@ impl Ticket {
         if state == State::Complete {
             return Ok(None);
         }
-        let how = self.forced.then(|| format!(": land it with 'merge {} --force'", self.task));
+        let how = self
+            .forced
+            .then(|| format!("; to land it anyway, run: git arborist merge {} --force", self.task));
         Ok(Some(format!("{INCOMPLETE} {}, not complete{}", state.as_str(), how.unwrap_or_default())))
     }
 }

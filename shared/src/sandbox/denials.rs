@@ -132,8 +132,11 @@ fn advise(denied: &[RefusedPath], confinement: &Confinement) -> String {
         let folders = join(folders.iter().map(|folder| format!("\"{}\"", folder.display())));
         format!("to allow {them}, {first}add {folders} to sandbox.write")
     } else if !others.is_empty() {
-        "the folder stays closed, because your settings are in it: let the program use a folder of its own, and add that to sandbox.write"
-            .to_owned()
+        let folders: BTreeSet<&Path> = others.iter().filter_map(|refused| refused.path.parent()).collect();
+        let folders = join(folders.iter().map(|folder| folder.display().to_string()));
+        format!(
+            "{folders} stays closed, because your settings are in it: let the program use a folder of its own, and add that to sandbox.write"
+        )
     } else if closed.iter().any(|refused| is_of_git(&refused.path)) {
         "git-arborist makes the commits, so agents and tests must not call 'git add' or 'git commit'"
             .to_owned()
