@@ -148,10 +148,7 @@ fn find_runner(name: &str, settings: &Settings) -> Result<StepRunner, Failure> {
 
 /// What limits the child; `None` if nothing of ours does.
 fn used_backend(mode: SandboxMode, child: &SandboxedChild<'_>) -> Option<ConfinementBackend> {
-    let is_used = |backend: &ConfinementBackend| {
-        mode != SandboxMode::Auto || !child.has_own_sandbox || backend.allows_inner_sandbox()
-    };
-    mode.backend().filter(is_used)
+    mode.backend().filter(|_| mode != SandboxMode::Auto || !child.has_own_sandbox)
 }
 
 fn describe_backends(ui: &mut Ui, (mode, git): (SandboxMode, &str), child: &SandboxedChild<'_>) {

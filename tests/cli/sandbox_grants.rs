@@ -145,7 +145,7 @@ fn with_codex(repo: &TestRepo) {
     let script = r#"#!/bin/sh
 cat >/dev/null
 touch "$HOME/planted" 2>/dev/null
-echo x > "$ARBORIST_TASK.txt"
+echo "$*" > "$ARBORIST_TASK.txt"
 echo '{"type":"thread.started","thread_id":"t"}'
 echo '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"done"}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'
@@ -185,6 +185,18 @@ fn a_tracked_file_does_not_replace_a_stronger_sandbox_of_the_user() {
         args.push("--yes");
         arborist(&repo, &args).succeeds();
         assert!(!repo.home().join("planted").exists(), "{key} {mode} {is_in_file}");
+    }
+}
+
+#[test]
+fn codex_is_called_without_its_own_sandbox_in_ours() {
+    for mode in ["auto"].into_iter().chain(working_modes()) {
+        let repo = repo("");
+        with_codex(&repo);
+        arborist(&repo, &["gardener", "--sandbox", mode]).succeeds();
+        let own = if mode == "auto" { "-s workspace-write" } else { "-s danger-full-access" };
+        let args = repo.read("T001.txt");
+        assert!(args.contains(own), "{mode}: {args}");
     }
 }
 

@@ -46,6 +46,9 @@ fn a_run_of_one_machine_is_refused_while_workers_have_tasks() {
         let refused = shared.repo.arborist_in(&other, command.iter().copied()).exits(3);
         refused.err("workers share the run on 'main' through origin").err("git arborist work");
     }
+    shared.repo.git_in(&other, ["remote", "rename", "origin", "up"]).succeeds();
+    let refused = shared.repo.arborist_in(&other, ["gardener"]).exits(3);
+    refused.err("through up").err("git arborist work --remote up");
     assert_eq!(shared.repo.calls(), calls);
     shared.touch("go");
     let (code, said) = ended(worker);

@@ -173,7 +173,7 @@ fn codex_finishes_a_plan() {
 }
 
 #[test]
-fn codex_finishes_a_plan_with_its_own_sandbox_inside_of_ours() {
+fn codex_finishes_a_plan_in_our_sandbox() {
     finishes_a_plan_with(CODEX, &["--sandbox", "bwrap"]);
 }
 

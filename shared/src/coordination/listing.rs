@@ -120,7 +120,9 @@ impl RemoteView {
             if name == refs.target {
                 view.target = Some(commit);
             } else if name == refs.lander {
-                view.lander = Some(claim(None));
+                let found = claim(None);
+                strange.extend(found.claim.is_none().then(|| name.clone()));
+                view.lander = Some(found);
             } else if let Some(task) = name.strip_prefix(&refs.branches) {
                 view.branches.extend(task.parse().ok().map(|task: TaskId| (task, commit)));
             } else if let Some(task) = name.strip_prefix(&refs.tasks) {

@@ -65,13 +65,6 @@ impl ConfinementBackend {
         matches!(self, Self::Bwrap)
     }
 
-    /// Whether a program in it can set up its own sandbox, as codex does: it needs a new user namespace and mounts. Root in
-    /// bubblewrap lacks the rights for the first, and Landlock forbids the second.
-    #[must_use]
-    pub fn allows_inner_sandbox(self) -> bool {
-        matches!(self, Self::Bwrap) && !rustix::process::geteuid().is_root()
-    }
-
     /// Whether it works on this system. This is tried once, because a kernel may support it and still refuse it (because
     /// of a boot parameter, or a container's system call filter).
     #[must_use]
@@ -140,10 +133,11 @@ impl Confinement {
         Self { is_open: true, ..Self::default() }
     }
 
-    /// Turns the child's own sandbox off if it would not work inside of this one.
+    /// Turns the child's own sandbox off. It mounts folders, which Landlock forbids. In bubblewrap, root lacks the rights
+    /// for it, and what codex writes to prepare it is read-only.
     #[must_use]
-    pub fn around_inner_sandbox(self) -> Self {
-        Self { ends_inner_sandbox: !self.backend.allows_inner_sandbox(), ..self }
+    pub fn without_inner(self) -> Self {
+        Self { ends_inner_sandbox: true, ..self }
     }
 
     /// Limits the use of resources by a supervised child.
@@ -293,7 +287,7 @@ impl Confinement {
         self.resources.wrap(command, !self.is_open && self.is_bwrap())
     }
 
-    /// The command without its own sandbox, if it would not work inside of this one. These are the options of codex.
+    /// The command without its own sandbox, if that is turned off. These are the options of codex.
     pub(super) fn without_inner_sandbox(&self, command: &Command) -> Option<Command> {
         if !self.ends_inner_sandbox {
             return None;

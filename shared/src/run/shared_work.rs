@@ -183,31 +183,36 @@ impl OpenRun {
         if self.coordinator.worker().is_some() || self.is_idle || !run.is_shared() {
             return Ok(());
         }
-        // Without the remote there is nothing to ask, and nothing that could be shared.
-        let Ok(shared) = SharedWork::find(&self.repository, &self.settings, DEFAULT_REMOTE, self.clock)
-        else {
-            return Ok(());
-        };
-        let view = match shared.view() {
-            Ok(view) => view,
-            Err(error) => {
-                let words = format!("could not find out whether workers still share this run: {error}");
-                listener.warn_of_failure(&words);
-                return Ok(());
+        for remote in self.repository.list_remotes()? {
+            // The plan of a workspace is never shared.
+            let shared = SharedWork::find(&self.repository, &self.settings, &remote, self.clock);
+            let Ok(shared) = shared else { continue };
+            let tasks = match shared.view() {
+                Ok(view) => view.list_in_work((self.clock)()),
+                Err(error) => {
+                    let words = format!("could not find out whether workers still share this run: {error}");
+                    listener.warn_of_failure(&words);
+                    continue;
+                }
+            };
+            if tasks.is_empty() {
+                continue;
             }
-        };
-        let tasks = view.list_in_work((self.clock)());
-        if tasks.is_empty() {
-            return Ok(());
+            let names: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+            let (branch, through) = (&self.branch, shared.claims_remote());
+            let words = format!(
+                "workers share the run on '{branch}' through {through}, and have {}",
+                names.join(", ")
+            );
+            let option = match remote.as_str() {
+                DEFAULT_REMOTE => String::new(),
+                other => format!(" --remote {}", shell_word(other)),
+            };
+            return Err(Failure::new(Exit::Locked, words).hint(format!(
+                "work with them: git arborist work{option}\nto work alone, end them first: git arborist work stop{option}"
+            )));
         }
-        let words = format!(
-            "workers share the run on '{}' through {}, and have {}",
-            self.branch,
-            shared.claims_remote(),
-            tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", ")
-        );
-        Err(Failure::new(Exit::Locked, words)
-            .hint("work with them: git arborist work\nto work alone, end them first: git arborist work stop"))
+        Ok(())
     }
 
     /// Publishes the commit that starts the run, or another one that was recorded before the first task.

@@ -192,10 +192,8 @@ impl Sandbox {
         let mode = self.mode_of(child);
         let offline_by = self.offline_by(Some(child.step), child.runner);
         // The sandbox of another program is not known to take the network away. A program that a child can replace has none.
-        let can_nest = mode.backend().is_some_and(ConfinementBackend::allows_inner_sandbox);
         let is_left_alone = mode == SandboxMode::Auto
             && child.has_own_sandbox
-            && !can_nest
             && offline_by.is_none()
             && !self.has_private_git(child)
             && !child.program.as_ref().is_some_and(|program| self.is_writable(child, program));
@@ -206,7 +204,7 @@ impl Sandbox {
         let mut confinement =
             Confinement::new(child.places.iter().cloned()).with_private_temp().enforced_by(backend);
         if child.has_own_sandbox {
-            confinement = confinement.around_inner_sandbox();
+            confinement = confinement.without_inner();
         }
         let writable = self.writable(child);
         let is_apart = |folder: &PathBuf| is_apart(child, folder);
