@@ -190,13 +190,12 @@ fn a_tracked_file_does_not_replace_a_stronger_sandbox_of_the_user() {
 
 #[test]
 fn codex_is_called_without_its_own_sandbox_in_ours() {
-    for mode in ["auto"].into_iter().chain(working_modes()) {
+    for mode in working_modes() {
         let repo = repo("");
         with_codex(&repo);
         arborist(&repo, &["gardener", "--sandbox", mode]).succeeds();
-        let own = if mode == "auto" { "-s workspace-write" } else { "-s danger-full-access" };
         let args = repo.read("T001.txt");
-        assert!(args.contains(own), "{mode}: {args}");
+        assert!(args.contains("-s danger-full-access"), "{mode}: {args}");
     }
 }
 
