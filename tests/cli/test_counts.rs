@@ -343,7 +343,7 @@ fn a_resolver_cannot_drop_tests() {
     let task = if left.contains("T001") { "T002" } else { "T001" };
     repo.arborist(["merge", "status", task]).exits(2).out(why);
 
-    // The next try is told.
+    // The resolver is called again, and keeps all tests.
     let again = "if test -e \"$ROOT/again\"; then printf 'a\\nb\\nc\\nT001\\nT002\\n' > suite.txt; else touch \"$ROOT/again\"; echo a > suite.txt; fi";
     let repo = conflicting(again);
     repo.arborist(run).succeeds();
