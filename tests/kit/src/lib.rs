@@ -274,11 +274,14 @@ impl TestRepo {
         // git looks for a repository neither in the root, where there is none, nor above it.
         let ceilings = self.root().ancestors().take(2);
         let date = format!("{} +0000", self.clock.get());
+        let path = std::env::join_paths(dirs).expect("a PATH");
+        // A name would be looked up after a fork, which copies the page tables of the whole test program.
+        let program = which::which_in(program, Some(&path), dir).unwrap_or_else(|_| PathBuf::from(program));
         let mut command = Command::new(program);
         command
             .current_dir(dir)
             .env_clear()
-            .env("PATH", std::env::join_paths(dirs).expect("a PATH"))
+            .env("PATH", path)
             .env("HOME", self.home())
             .env("TMPDIR", self.root())
             .env("TERM", "dumb")
