@@ -31,6 +31,8 @@ const WANTED_DESCRIPTORS: u64 = 8192;
 
 /// The widest help, in columns.
 const WIDEST_HELP: usize = 100;
+/// How many refs that could not be read are named.
+const MOST_SKIPPED_REFS: usize = 10;
 
 /// How a command's body ends.
 pub type Outcome = Result<Exit, Failure>;
@@ -112,8 +114,12 @@ pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
         ui.warn(&format!("skipped the queue entry '{name}', which could not be read: {why}"));
         ui.hint(&format!("delete it with: git update-ref -d {name}"));
     }
-    for (name, why) in take_skipped_refs() {
+    let skipped = take_skipped_refs();
+    for (name, why) in skipped.iter().take(MOST_SKIPPED_REFS) {
         ui.warn(&format!("'{name}' could not be read and is left out: {why}"));
+    }
+    if let more @ 1.. = skipped.len().saturating_sub(MOST_SKIPPED_REFS) {
+        ui.warn(&format!("{more} more refs could not be read and are left out"));
     }
     let exit = match outcome {
         Ok(exit) => exit,
@@ -286,15 +292,23 @@ fn find_synonym<A: CommandFactory>(error: &clap::Error) -> Option<&'static str> 
     SYNONYMS.iter().find(is_it).map(|(_, _, verb)| *verb)
 }
 
-/// Replaces clap's list of similar names by the nearest one.
+/// Replaces clap's list of similar names by the nearest one, or by a hint to the help if none is near.
 fn with_nearest(text: &str) -> String {
+    let usage = text.lines().find_map(|line| line.strip_prefix("usage: ")).unwrap_or_default();
+    let command = words_of_command(usage).join(" ");
     let quoted = |line: &str| line.split('\'').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
     let typed = text.lines().next().and_then(|error| quoted(error).into_iter().next()).unwrap_or_default();
     let lines = text.lines().map(|line| {
         let is_list = line.starts_with("hint: some similar ") || line.starts_with("hint: a similar ");
         let names = if is_list { quoted(line) } else { Vec::new() };
-        let meant = nearest(&typed, names.iter().map(String::as_str)).or(names.first().map(String::as_str));
-        meant.map_or_else(|| line.to_owned(), |meant| format!("hint: did you mean '{meant}'?"))
+        if !is_list {
+            return line.to_owned();
+        }
+        let kind = if typed.starts_with('-') { "options" } else { "commands" };
+        match nearest(&typed, names.iter().map(String::as_str)) {
+            Some(meant) => format!("hint: did you mean '{meant}'?"),
+            None => format!("hint: see the {kind} with: {command} -h"),
+        }
     });
     lines.map(|line| format!("{line}\n")).collect()
 }

@@ -15,7 +15,7 @@ use super::{
     agent::{self, SettingsRequest},
     apply, chosen,
     event::{HookEvent, Quoted},
-    plan::{HookChange, HookPlan, plan_install, plan_uninstall},
+    plan::{HookChange, HookPlan, plan_install, plan_uninstall, refuse_outside},
     site::HookSite,
 };
 use crate::{entry::Outcome, ui::Ui};
@@ -59,13 +59,15 @@ pub(super) fn install(options: &HookOptions, ui: &mut Ui) -> Outcome {
     let config = Config::load(&repository)?;
     let binary = Quoted::path(&own_path(BINARY)?);
     let load = |event| HookSite::load(event, &repository, &config);
-    let plan = |event| plan_install(&load(event)?, &binary);
     if options.names.contains(&HookEvent::Update) {
         return Err(Failure::new(Exit::Usage, "the update hook was replaced by pre-receive")
             .hint("install that: git arborist hooks install pre-receive"));
     }
     let names = chosen(&options.names, &repository, &config);
-    let mut plans = names.iter().copied().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+    let sites = names.iter().copied().map(load).collect::<Result<Vec<_>, _>>()?;
+    refuse_outside(&sites)?;
+    let plans = sites.iter().map(|site| plan_install(site, &binary));
+    let mut plans = plans.collect::<Result<Vec<_>, Failure>>()?;
     if names.contains(&HookEvent::PreReceive) {
         // An earlier version installed it, and pre-receive checks everything that it checked.
         let old = plan_uninstall(&load(HookEvent::Update)?);

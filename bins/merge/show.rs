@@ -236,7 +236,7 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
             site.command("run")
         )),
         TicketState::Waiting if listed.ticket.held.is_some() => {
-            Some(format!("fix the gate, then run: {}", site.command("run")))
+            Some(format!("make the gate pass on {into}, then run: {}", site.command("run")))
         }
         TicketState::Red { with, .. } if !with.is_empty() => Some(format!(
             "to fix it, open its worktree and merge {into}: git arborist worktree add {task} && git arborist worktree run {task} -- git merge {into}\ncommit the fix there, then land it: {} && {}\nor start it over on top of what has landed: {}",

@@ -236,11 +236,9 @@ fn origin(view: &StateView<'_>) -> Option<String> {
     let plan = match &view.plan {
         Shown::Nothing => None,
         Shown::File(path) => Some(format!("plan {path}")),
-        Shown::Frozen(frozen, Freshness::Same) => {
-            Some(format!("plan {} as it was when the run started", frozen.path))
-        }
+        Shown::Frozen(frozen, Freshness::Same) => Some(format!("plan {}", frozen.path)),
         Shown::Frozen(frozen, Freshness::Changed) => {
-            Some(format!("plan {} as it was when the run started (the file has changed since)", frozen.path))
+            Some(format!("plan {} as the run uses it (the file has changed since)", frozen.path))
         }
     };
     let merged = view.merged_into.as_ref().map(|branch| format!("merged into {}", visible(branch.as_str())));

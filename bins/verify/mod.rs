@@ -146,9 +146,9 @@ fn show(ui: &mut Ui, found: &Verification) {
         show_problem(ui, problem);
     }
     for unchecked in &found.not_checked {
-        let task = unchecked.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
+        let task = unchecked.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
         let check = unchecked.check.as_str();
-        ui.line(&format!("not checked: {check}: {task}{}", unchecked.reason));
+        ui.line(&format!("{task}not checked ({check}): {}", unchecked.reason));
     }
     show_outside(ui, found);
     let tasks = counted(found.tasks.len(), "task");
@@ -183,9 +183,9 @@ fn hint_to_fetch(repository: &Repository, found: &Verification) -> Result<Option
 
 fn show_problem(ui: &mut Ui, problem: &VerifyProblem) {
     let commit = problem.commit.map(|commit| format!("{} ", commit.short())).unwrap_or_default();
-    let task = problem.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
+    let task = problem.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
     let words = ui.paint(Tone::Bad, &problem.problem);
-    ui.line(&format!("{commit}{task}{}: {words}", problem.check.as_str()));
+    ui.line(&format!("{commit}{task}({}): {words}", problem.check.as_str()));
 }
 
 fn show_outside(ui: &mut Ui, found: &Verification) {

@@ -51,6 +51,21 @@ cd \"$OLDPWD\"",
 }
 
 #[test]
+fn a_single_file_can_be_granted() {
+    for mode in working_modes() {
+        let repo =
+            repo("echo new > \"$HOME/token\" || exit 1\n! echo x > \"$HOME/other\" 2>/dev/null || exit 1");
+        for file in ["token", "other"] {
+            fs::write(repo.home().join(file), "old").unwrap();
+        }
+        repo.git(["config", "arborist.sandbox.write", "~/token"]);
+        arborist(&repo, &["gardener", "--sandbox", mode, "--max-retries", "1"]).succeeds();
+        let content = |file: &str| fs::read_to_string(repo.home().join(file)).unwrap();
+        assert_eq!((content("token"), content("other")), ("new\n".into(), "old".into()));
+    }
+}
+
+#[test]
 fn a_folder_for_caches_that_the_user_linked_can_be_used() {
     for mode in working_modes() {
         let repo = repo("touch \"$HOME/.cache/pip/new\" || exit 1");

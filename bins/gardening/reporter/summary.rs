@@ -85,15 +85,11 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     lines.extend(some("not landed", &account.unlanded, unlanded_words));
     lines.extend(some("resolved", &account.resolved, resolved_words));
     lines.extend(some("left", &left, |left| left_words(left)));
-    if let Some(command) = &account.parked {
+    if account.parked.is_some() {
         let (branch, why) = (&account.branch, account.parked_because.as_deref().unwrap_or_default());
-        let todo = match command.contains("stash") {
-            true => {
-                "stash them (see 'next'), then get them back with 'git stash pop', with conflicts where the landing changed the same lines; or commit them and run 'git arborist merge run'"
-            }
-            false => "see 'next'",
-        };
-        lines.push(entry("parked", &format!("landing on {branch}: {}; {todo}", short(why))));
+        let words =
+            format!("landing on {branch}: {}; for other ways, run: git arborist merge status", short(why));
+        lines.push(entry("parked", &words));
     }
     lines.extend(unpushed_line(account));
     lines.extend(lines_on_others(account));

@@ -3,6 +3,7 @@
 use arborist_core::{
     failure::{Exit, Failure},
     git::{DirPlace, GitVersion},
+    process::shell_word,
 };
 
 use super::{HookChange, HookPlan};
@@ -23,9 +24,6 @@ pub(in crate::hooks) fn plan_install(site: &HookSite, binary: &Quoted) -> Result
     }
     if site.git >= GitVersion::CONFIG_HOOKS && !site.script.content.is_ours() {
         return plan(config_steps(site, binary)?);
-    }
-    if site.dir.reach == DirPlace::Outside {
-        return Err(outside(site));
     }
     match &site.husky {
         Some(_) if site.event.is_for_receivers() => Err(Failure::new(
@@ -97,20 +95,35 @@ fn edited(what: &str) -> Failure {
         .hint("undo the edit, or remove it by hand, and install again")
 }
 
-fn outside(site: &HookSite) -> Failure {
-    let (dir, name) = (site.dir.path.display(), site.event.as_str());
-    if site.dir.path.starts_with("/dev/null") {
-        return Failure::new(Exit::Person, "hooks are switched off here: core.hooksPath is '/dev/null'")
-            .hint("see where that is set: git config --show-origin core.hooksPath");
+/// Refuses to write outside the repository, and names the lines that are to be added there for all missing hooks.
+pub(in crate::hooks) fn refuse_outside(sites: &[HookSite]) -> Result<(), Failure> {
+    let is_outside = |site: &&HookSite| {
+        let goes_to_config = site.git >= GitVersion::CONFIG_HOOKS && !site.script.content.is_ours();
+        site.dir.reach == DirPlace::Outside && !goes_to_config && !status::is_firing(site)
+    };
+    let sites: Vec<&HookSite> = sites.iter().filter(is_outside).collect();
+    let Some(HookSite { dir, .. }) = sites.first() else { return Ok(()) };
+    if dir.path.starts_with("/dev/null") {
+        return Err(Failure::new(Exit::Person, "hooks are switched off here: core.hooksPath is '/dev/null'")
+            .hint("see where that is set: git config --show-origin core.hooksPath"));
     }
-    let from =
-        site.dir.setting.as_ref().map_or_else(String::new, |setting| {
-            format!(" (core.hooksPath, {} configuration)", setting.scope)
-        });
-    Failure::new(
+    let (path, setting) = (dir.path.display(), dir.setting.as_ref());
+    let from = setting
+        .map_or_else(String::new, |setting| format!(" (core.hooksPath, {} configuration)", setting.scope));
+    let mut failure = Failure::new(
         Exit::Person,
-        format!("git reads hooks from '{dir}'{from}, outside this repository; nothing was written there"),
-    )
-    .hint(format!("add this line to '{dir}/{name}' by hand:"))
-    .hint(format!("git-arborist-hooks run {name} \"$@\" || exit"))
+        format!("git reads hooks from '{path}'{from}, outside this repository; nothing was written there"),
+    );
+    for site in sites {
+        let name = site.event.as_str();
+        let file = shell_word(&site.script.path.display().to_string());
+        let line = format!("git-arborist-hooks run {name} \"$@\" || exit");
+        failure = match site.script.bytes {
+            Some(_) => failure.hint(format!("add this line to {file}: {line}")),
+            None => failure.hint(format!(
+                "create the hook: printf '#!/bin/sh\\n%s\\n' '{line}' >{file} && chmod +x {file}"
+            )),
+        };
+    }
+    Err(failure)
 }

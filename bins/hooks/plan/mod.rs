@@ -5,7 +5,10 @@ mod uninstall;
 
 use std::{fmt, path::PathBuf};
 
-pub(super) use self::{install::plan_install, uninstall::plan_uninstall};
+pub(super) use self::{
+    install::{plan_install, refuse_outside},
+    uninstall::plan_uninstall,
+};
 use super::event::HookEvent;
 
 /// One change.

@@ -514,8 +514,8 @@ fn put_back(repository: &Repository, file: &Path, before: &Content, after: &Cont
         Content::Other => Err(std::io::Error::other("no copy of it was kept")),
     };
     match clear.and_then(|()| write()) {
-        Ok(()) if *before == Content::Nothing => format!("{shown} was added while it ran"),
-        Ok(()) => format!("{shown} was changed while it ran"),
+        Ok(()) if *before == Content::Nothing => format!("{shown} was added while it ran and was removed"),
+        Ok(()) => format!("{shown} was changed while it ran and was restored"),
         Err(error) => format!("{shown} was changed while it ran, and could not be restored: {error}"),
     }
 }
@@ -529,8 +529,8 @@ fn move_away(repository: &Repository, path: &Path) -> String {
 }
 
 pub(super) fn shown(repository: &Repository, path: &Path) -> String {
-    let inside = path.strip_prefix(&repository.common_dir).unwrap_or(path);
-    crate::message::visible(&inside.to_string_lossy())
+    let in_git = path.strip_prefix(&repository.common_dir).map(|inside| Path::new(".git").join(inside));
+    crate::message::visible(&in_git.as_deref().unwrap_or(path).to_string_lossy())
 }
 
 /// The worktrees to which git directories point.

@@ -66,7 +66,7 @@ impl WorktreeLink {
         }
         let message = format!("{} was changed while it ran", shown(repository, &self.path));
         match self.write(repository) {
-            Ok(()) => Some(message),
+            Ok(()) => Some(format!("{message} and was restored")),
             Err(error) => Some(format!("{message}, and could not be restored: {error}")),
         }
     }

@@ -1,6 +1,7 @@
 //! Finds out which folders processes are working in.
 
 use std::{
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -75,6 +76,9 @@ struct Git {
     pid: u32,
     /// Its working directory, if that is visible.
     place: Option<PathBuf>,
+    /// The device and inode of that directory and of those above it, if it is in another sandbox or container: its paths
+    /// mean something else there.
+    identities: Vec<(u64, u64)>,
     arguments: Vec<u8>,
     environment: Vec<u8>,
 }
@@ -108,13 +112,28 @@ impl Git {
 
     /// Whether it works in one of these folders, or its arguments or environment name one of them.
     fn is_in(&self, folders: &[PathBuf]) -> bool {
-        let Some(place) = &self.place else { return true };
-        folders.iter().any(|folder| {
-            let name = folder.as_os_str().as_encoded_bytes();
-            let names = |bytes: &[u8]| memchr::memmem::find(bytes, name).is_some();
-            place.starts_with(folder) || names(&self.arguments) || names(&self.environment)
-        })
+        let names = |name: &[u8]| {
+            [&self.arguments, &self.environment]
+                .iter()
+                .any(|bytes| memchr::memmem::find(bytes, name).is_some())
+        };
+        if let Some(place) = &self.place {
+            return folders
+                .iter()
+                .any(|folder| place.starts_with(folder) || names(folder.as_os_str().as_encoded_bytes()));
+        }
+        let is_elsewhere = !self.identities.is_empty()
+            && !names(b"GIT_DIR=")
+            && !names(b"--git-dir")
+            && !names(b"\0-C\0")
+            && folders.iter().all(|folder| identity(folder).is_some_and(|id| !self.identities.contains(&id)));
+        !is_elsewhere
     }
+}
+
+/// The device and inode of a folder.
+fn identity(folder: &Path) -> Option<(u64, u64)> {
+    folder.metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// The git processes in these folders that are neither descendants nor ancestors of this process.
@@ -130,9 +149,13 @@ fn find_gits(folders: &[&Path]) -> Option<Vec<Git>> {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::{fs, io::ErrorKind, path::PathBuf};
+    use std::{
+        fs,
+        io::ErrorKind,
+        path::{Path, PathBuf},
+    };
 
-    use super::Git;
+    use super::{Git, identity};
 
     /// The name of a program as the kernel stores it: its first fifteen bytes.
     const OURS: &str = "git-arborist";
@@ -156,10 +179,26 @@ mod system {
                 Err(error) if error.kind() != ErrorKind::PermissionDenied => return None,
                 Err(_) => None,
             };
+            let identities = if place.is_none() { identities(&entry.path().join("cwd")) } else { Vec::new() };
             let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
-            Some(Git { pid, place, arguments: read("cmdline"), environment: read("environ") })
+            Some(Git { pid, place, identities, arguments: read("cmdline"), environment: read("environ") })
         };
         Some(entries.filter_map(git).collect())
+    }
+
+    /// The identities of a folder and of all above it, as its own process sees them; none if one cannot be read.
+    fn identities(folder: &Path) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        let mut folder = folder.join(".");
+        loop {
+            match identity(&folder) {
+                None => return Vec::new(),
+                // The root is its own parent.
+                Some(id) if found.last() == Some(&id) => return found,
+                Some(id) => found.push(id),
+            }
+            folder.push("..");
+        }
     }
 
     pub(super) fn all() -> Option<Vec<(u32, PathBuf)>> {

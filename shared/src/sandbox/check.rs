@@ -215,15 +215,16 @@ impl Sandbox {
             "mode",
             top.join("beside"),
         ));
-        let granted = self.folders(child);
+        let granted = self.granted(child);
         if let Some(home) = folders::home().map(|home| safe_files::resolved(&home)) {
             let is_granted = granted.iter().any(|folder| home.starts_with(folder));
             let intent = if is_granted { RuleIntent::Allow } else { RuleIntent::Deny };
             all.push(attempt("write the home directory", intent, "write", home));
         }
-        for folder in granted.into_iter().filter(|folder| folder.is_dir()) {
-            let rule = format!("write {}", folder.display());
-            all.push(attempt(&rule, RuleIntent::Allow, "write", folder));
+        for path in granted.into_iter().filter(|path| path.exists()) {
+            let rule = format!("write {}", path.display());
+            let what = if path.is_file() { "open" } else { "write" };
+            all.push(attempt(&rule, RuleIntent::Allow, what, path));
         }
         for state in &child.state {
             let (what, path) = match state {
@@ -240,9 +241,10 @@ impl Sandbox {
             let file = find_file(&path, DEEPEST).or_else(|| has_entries(&path).then_some(path));
             all.extend(file.map(|file| attempt(&rule, RuleIntent::Deny, "read", file)));
         }
-        for (rule, file) in
-            [("read worktrees of other tasks", OTHER_FILE), ("read .git of other repositories", OTHER_GIT)]
-        {
+        for (rule, file) in [
+            ("read worktrees of other tasks", OTHER_FILE),
+            ("read .git of other repositories of the workspace", OTHER_GIT),
+        ] {
             let is_hidden = foreign.iter().any(|hidden| top.join(file).starts_with(hidden));
             let intent = if is_hidden { RuleIntent::Deny } else { RuleIntent::Allow };
             all.push(attempt(rule, intent, "read", top.join(file)));

@@ -102,9 +102,12 @@ fn describe_files(output: &str, confinement: &Confinement) -> Vec<String> {
     // What the user cannot change either is not refused by the sandbox.
     denied.retain(|refused| is_changeable(&refused.path));
     let hidden = find_hidden(output, confinement);
-    let changes = (!denied.is_empty()).then(|| {
+    let (closed, others): (Vec<RefusedPath>, Vec<RefusedPath>) =
+        denied.into_iter().partition(|refused| is_closed(&refused.path, confinement));
+    let changes = [(&others, advise(&others)), (&closed, advise_against(&closed))];
+    let changes = changes.into_iter().filter(|(denied, _)| !denied.is_empty()).map(|(denied, advice)| {
         let paths: Vec<String> = denied.iter().map(|refused| refused.path.display().to_string()).collect();
-        format!("the sandbox allows no changes to {}; {}", paths.join(", "), advise(&denied, confinement))
+        format!("the sandbox allows no changes to {}; {advice}", paths.join(", "))
     });
     let reads = (!hidden.is_empty()).then(|| {
         let paths: Vec<String> = hidden.iter().map(|path| path.display().to_string()).collect();
@@ -117,32 +120,33 @@ fn describe_files(output: &str, confinement: &Confinement) -> Vec<String> {
             paths.join(", ")
         )
     });
-    changes.into_iter().chain(reads).collect()
+    changes.chain(reads).collect()
 }
 
-/// How to allow these changes, or why they are never allowed.
-fn advise(denied: &[RefusedPath], confinement: &Confinement) -> String {
+/// How to allow these changes.
+fn advise(denied: &[RefusedPath]) -> String {
     let them = if denied.len() == 1 { "it" } else { "them" };
-    let (closed, others): (Vec<&RefusedPath>, Vec<&RefusedPath>) =
-        denied.iter().partition(|refused| is_closed(&refused.path, confinement));
-    let folders: BTreeSet<PathBuf> = others.iter().filter_map(|refused| refused.folder_to_allow()).collect();
-    if !folders.is_empty() {
-        let is_missing = folders.iter().any(|folder| !folder.exists());
-        let first = if is_missing { "create the folder and " } else { "" };
-        let folders = join(folders.iter().map(|folder| format!("\"{}\"", folder.display())));
-        format!("to allow {them}, {first}add {folders} to sandbox.write")
-    } else if !others.is_empty() {
-        let folders: BTreeSet<&Path> = others.iter().filter_map(|refused| refused.path.parent()).collect();
+    let folders: BTreeSet<PathBuf> = denied.iter().filter_map(RefusedPath::folder_to_allow).collect();
+    if folders.is_empty() {
+        let folders: BTreeSet<&Path> = denied.iter().filter_map(|refused| refused.path.parent()).collect();
         let folders = join(folders.iter().map(|folder| folder.display().to_string()));
-        format!(
-            "{folders} stays closed, because your settings are in it: let the program use a folder of its own, and add that to sandbox.write"
-        )
-    } else if closed.iter().any(|refused| is_of_git(&refused.path)) {
-        "git-arborist makes the commits, so agents and tests must not call 'git add' or 'git commit'"
-            .to_owned()
-    } else {
-        format!("no agent and no test may change {them}")
+        return format!(
+            "nothing opens {folders}, where your settings are: let the program use a folder of its own, and add that folder to sandbox.write"
+        );
     }
+    let is_missing = folders.iter().any(|folder| !folder.exists());
+    let first = if is_missing { "create the folder and " } else { "" };
+    let folders = join(folders.iter().map(|folder| format!("\"{}\"", folder.display())));
+    format!("to allow {them}, {first}add {folders} to sandbox.write")
+}
+
+/// Why these changes are never allowed.
+fn advise_against(closed: &[RefusedPath]) -> String {
+    if closed.iter().any(|refused| is_of_git(&refused.path)) {
+        return "git-arborist makes the commits, so agents and tests must not call 'git add' or 'git commit'"
+            .to_owned();
+    }
+    format!("no agent and no test may change {}", if closed.len() == 1 { "it" } else { "them" })
 }
 
 impl RefusedPath {

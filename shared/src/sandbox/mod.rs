@@ -227,7 +227,13 @@ impl Sandbox {
         }
         let files = files.iter().filter_map(|file| writable.resolve(file));
         files.for_each(|file| confinement.add_file(file));
-        self.folders(child).into_iter().for_each(|folder| confinement.add(folder));
+        for path in self.granted(child) {
+            if path.is_file() {
+                confinement.add_file(path);
+            } else {
+                confinement.add(path);
+            }
+        }
         let checkouts = child.places.iter().chain(&self.repositories);
         checkouts.flat_map(|checkout| find_git_dirs(checkout)).for_each(|path| confinement.close(path));
         child.protected.iter().for_each(|path| confinement.close(path.clone()));
@@ -315,8 +321,8 @@ impl Sandbox {
         keys.iter().find_map(|key| self.settings.origin(key)) == Some(Origin::Repository)
     }
 
-    /// The folders of `sandbox.write`, of the runner and of the step.
-    fn folders(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
+    /// The folders and files of `sandbox.write`, of the runner and of the step.
+    fn granted(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
         let keys = own_keys(Some(child.step), child.runner, "write");
         let words = keys.iter().filter_map(|key| self.settings.words(key)).flatten();
         let writable = self.writable(child);

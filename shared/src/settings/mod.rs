@@ -36,7 +36,7 @@ use std::{
 use crate::{
     failure::{Exit, Explain},
     git::{Config, ConfigEntry, GitError, Repository},
-    message::nearest,
+    message::{misspelt, nearest},
     name::{NameError, RepoName},
     safe_files,
 };
@@ -154,14 +154,19 @@ impl Explain for SettingsError {
         if !below.is_empty() {
             return Some(format!("known keys: {}", below.join(", ")));
         }
-        if let Some(meant) = nearest(key, keys.iter().map(String::as_str)) {
-            return Some(format!("did you mean '{prefix}{meant}'?"));
-        }
-        // There are few enough keys beside it to list them.
-        let section = key.rsplit_once('.').map_or("", |(section, _)| section);
+        let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
         let is_beside =
             |known: &&String| known.rsplit_once('.').map_or("", |(section, _)| section) == section;
         let beside: Vec<&str> = keys.iter().filter(is_beside).map(String::as_str).collect();
+        let names = beside.iter().map(|known| known.rsplit_once('.').map_or(*known, |(_, name)| name));
+        if let Some(meant) = nearest(name, names) {
+            let dot = if section.is_empty() { "" } else { "." };
+            return Some(format!("did you mean '{prefix}{section}{dot}{meant}'?"));
+        }
+        if let Some(meant) = misspelt(key, keys.iter().map(String::as_str)) {
+            return Some(format!("did you mean '{prefix}{meant}'?"));
+        }
+        // There are few enough keys beside it to list them.
         let known = if beside.is_empty() { keys.iter().map(String::as_str).collect() } else { beside };
         Some(format!("known keys: {}", known.join(", ")))
     }

@@ -69,7 +69,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Folders,
         expected: FOLDERS,
         default: "none",
-        about: "Folders that may be changed in the sandbox, in addition to the worktree, the files in which the agent keeps its sessions and its login, caches of package managers and a private folder for temporary files.",
+        about: "Folders and files that may be changed in the sandbox, in addition to the worktree, the files in which the agent keeps its sessions and its login, caches of package managers and a private folder for temporary files.",
     },
     Setting {
         key: "steps.*.sandbox.mode",
@@ -117,7 +117,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Folders,
         expected: FOLDERS,
         default: "none",
-        about: "Folders that may be changed in one step, in addition to sandbox.write.",
+        about: "Folders and files that may be changed in one step, in addition to sandbox.write.",
     },
     Setting {
         key: "runners.*.sandbox.mode",
@@ -173,6 +173,6 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Folders,
         expected: FOLDERS,
         default: "none",
-        about: "Folders that one runner may change, in addition to sandbox.write.",
+        about: "Folders and files that one runner may change, in addition to sandbox.write.",
     },
 ];

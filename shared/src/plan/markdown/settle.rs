@@ -8,6 +8,7 @@ use super::{
         is_work_list,
     },
     entry::{Form, Lead, TaskEntry, Why},
+    head::ALLOW,
     ids,
     listed::{counted_sections, settle_bullets, settle_rows},
     naming::{Names, stable_hash, virtual_id},
@@ -16,6 +17,7 @@ use super::{
     status::{is_status_label, status_mark},
 };
 use crate::{
+    message::is_mistyped,
     name::TaskId,
     plan::{Mark, text::SpecFile},
 };
@@ -63,7 +65,26 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
         forget_repetitions(outline, form, &ids);
     }
     outline.entries.iter_mut().for_each(mark_by_text);
+    warn_of_mistyped_permits(file, outline, &is_task);
     standing
+}
+
+/// Tags are free text. Only one that is close to `[allow:PATH]` is a mistake: the task would not get what it needs.
+fn warn_of_mistyped_permits(file: &SpecFile<'_>, outline: &mut Outline<'_>, is_task: &[bool]) {
+    let key = ALLOW.trim_end_matches(':');
+    let tasks = outline.entries.iter().zip(is_task).filter(|(_, is_task)| **is_task);
+    let mistyped = tasks.flat_map(|(entry, _)| {
+        entry.tags.iter().filter_map(move |tag| {
+            let (typed, path) = tag.split_once(':')?;
+            let is_meant = typed != key && is_mistyped(&typed.trim().to_lowercase(), key);
+            is_meant.then(|| {
+                let what = format!("the tag '[{tag}]' of '{}' has no meaning", entry.id);
+                file.problem(entry.at, what, format!("did you mean '[{ALLOW}{}]'?", path.trim()))
+            })
+        })
+    });
+    let mistyped: Vec<_> = mistyped.collect();
+    outline.warnings.extend(mistyped);
 }
 
 /// Headings whose ids count groups of boxes, while the boxes count tasks with the same ids: "### T002: Environment" beside the box

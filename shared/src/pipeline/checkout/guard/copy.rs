@@ -343,7 +343,6 @@ impl WatchedCopy {
         self.allow_writing_around(path);
         let cleared = self.clear(path, (before, after), keeps_files);
         let restored = match before {
-            _ if !is_script => "",
             FileState::Nothing => " and was removed",
             _ => " and was restored",
         };
@@ -391,9 +390,11 @@ impl WatchedCopy {
     }
 
     fn sentence(&self, (path, watch_mode): (&Path, WatchMode), before: &FileState) -> String {
+        let in_git = path.strip_prefix(&self.git_dir).ok().map(|inner| Path::new(".git").join(inner));
         let inside = self.inside.iter().find_map(|folder| path.strip_prefix(folder).ok());
         let inside = inside.filter(|inner| *inner != Path::new(""));
-        let shown = inside.unwrap_or(path).display();
+        let shown = in_git.unwrap_or_else(|| inside.unwrap_or(path).to_owned());
+        let shown = shown.display();
         let role = match watch_mode {
             WatchMode::ReviewScript => Some("is run by the reviewer"),
             WatchMode::ReviewSettings => Some("is read by the reviewer's program"),

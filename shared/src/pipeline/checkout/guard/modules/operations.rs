@@ -153,14 +153,18 @@ impl StoppedOperation {
             Ok(kept)
         };
         match restored() {
-            Ok(kept) => format!("{shown} was changed while it ran: the change is kept in {}", kept.display()),
+            Ok(kept) => format!(
+                "{shown} was changed while it ran and was restored: the change is kept in {}",
+                kept.display()
+            ),
             Err(error) => format!("{shown} was changed while it ran, and could not be restored: {error}"),
         }
     }
 
     fn shown(&self, name: &str) -> String {
         let path = self.git_dir.join(name);
-        path.strip_prefix(&self.common_dir).unwrap_or(&path).display().to_string()
+        let in_git = path.strip_prefix(&self.common_dir).map(|inside| Path::new(".git").join(inside));
+        in_git.as_deref().unwrap_or(&path).display().to_string()
     }
 }
 
