@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
     RecordKind, SessionError, SessionReader, Speaker, StoredRecord, Transcript, Turn, chain,
-    transcript_ref_of, turn_record::cut,
+    transcript_ref_of, turn::cut,
 };
 use crate::{
     agent::{AgentEvent, EventFormat, EventReader},
