@@ -10,7 +10,7 @@ use arborist_core::{
     worktree::SESSION_REASON,
 };
 
-use super::{brought::require_remote, follow::Follow, onward::Onward, open::OpenSessions};
+use super::{brought::require_remote, onward::Onward, open::OpenSessions, session_worktree::Follow};
 use crate::{gardening::watch_signals, ui::Ui};
 
 /// Brings the branches of completed sessions to where their records are: of the session `id`, or else of all. Only

@@ -24,12 +24,11 @@ use clap::Args;
 use super::{
     brought, completed,
     fetch::fetch,
-    follow::Follow,
     onward::{Onward, ResumeOptions},
     open::{OpenSessions, open},
     plumbing::append,
     restore,
-    session_worktree::{go_on, is_own_branch, session_worktree},
+    session_worktree::{Follow, go_on, is_own_branch, session_worktree},
     then::{self, Moment},
 };
 use crate::{approval, clock, entry::Outcome, gardening::give_back, ui::Ui};

@@ -6,7 +6,6 @@ pub mod document;
 mod remark;
 pub mod remote;
 mod source;
-mod task_logs;
 mod tree;
 mod unpushed;
 
@@ -34,7 +33,7 @@ use arborist_core::{
 };
 use clap::Parser;
 
-use self::task_logs::TaskLogs;
+use self::detail::TaskLogs;
 use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, scope, ui::Ui};
 
 /// How many entries of the queue's log are read for tasks that are not queued.
