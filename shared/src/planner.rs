@@ -121,7 +121,7 @@ fn said(problems: &[Problem]) -> String {
 }
 
 /// The schema of the reply.
-const SCHEMA: &str = include_str!("../../../schemas/task-tree.schema.json");
+const SCHEMA: &str = include_str!("../../schemas/task-tree.schema.json");
 
 /// The prompt that asks for the tree of these specifications.
 fn task(specs: &[(&str, &[u8])]) -> String {
