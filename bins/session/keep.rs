@@ -72,11 +72,7 @@ impl TurnStart {
     }
 }
 
-fn paths_between(
-    repository: &Repository,
-    before: Oid,
-    after: Oid,
-) -> Result<HashSet<Vec<u8>>, Failure> {
+fn paths_between(repository: &Repository, before: Oid, after: Oid) -> Result<HashSet<Vec<u8>>, Failure> {
     Ok(repository.changes(before, after)?.into_iter().map(|change| change.path).collect())
 }
 

@@ -8,7 +8,6 @@
 //! [`SessionWriter`] writes one chain, [`SessionReader`] reads all of them. Records are untrusted input: their size is
 //! limited, they are checked, and nothing in them is ever run.
 
-mod chain;
 mod error;
 mod point;
 mod reader;
@@ -21,7 +20,6 @@ mod transcript;
 mod turn;
 mod writer;
 
-pub use chain::is_record;
 pub use error::SessionError;
 pub use point::SessionPoint;
 pub use reader::{
@@ -30,7 +28,7 @@ pub use reader::{
 pub use recall::ResumeContext;
 pub use record::{
     Checkpoint, Context, Driver, Fork, Record, RecordKind, RepositoryStart, Resumed, SessionEnd,
-    SessionPause, SessionStart, SessionTotals, SessionVerdict, Spending,
+    SessionPause, SessionStart, SessionTotals, SessionVerdict, Spending, is_record,
 };
 pub use recording::{RecordedCall, RecordedTurn, Recording};
 pub use recovery::{

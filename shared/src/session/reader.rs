@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Driver, Record, RecordKind, Resumed, SESSIONS, SessionEnd, SessionError, SessionVerdict, Turn, chain,
+    Driver, Record, RecordKind, Resumed, SESSIONS, SessionEnd, SessionError, SessionVerdict, Turn, record,
     ref_of,
 };
 use crate::{
@@ -86,9 +86,7 @@ impl<'a> SessionReader<'a> {
     /// says what was done, and the next record begins a new chain.
     pub fn newest(&self, session: &SessionId) -> Result<Option<StoredRecord>, SessionError> {
         let name = ref_of(session);
-        let notes = self.repository.start_listing_notes(&[&name])?.finish()?;
-        let found = notes.into_iter().find(|(found, _)| found.name == name);
-        Ok(found.and_then(|(found, body)| match read_note(&found, &body) {
+        Ok(self.repository.find_note(&name)?.and_then(|(found, body)| match read_note(&found, &body) {
             Ok(stored) => Some(stored),
             Err(error) => {
                 skip_ref(&found.name, &error.to_string());
@@ -195,7 +193,7 @@ impl<'a> SessionReader<'a> {
         let name = ref_of(session);
         let unknown = || SessionError::Unknown(session.to_string());
         let loaded = self.repository.load_commits(&[commit])?.pop().ok_or_else(unknown)?;
-        let record = chain::read(&name, &loaded)?;
+        let record = record::read_json(&name, &loaded)?;
         checked(&name, session, StoredRecord { commit, record })
     }
 }
@@ -299,7 +297,7 @@ impl RecordWalk<'_> {
     pub(super) fn read(&self, commit: RawCommit) -> Result<StoredRecord, SessionError> {
         let commit = self.repository.exact(commit)?;
         let name = ref_of(&self.session);
-        let record = chain::read(&name, &commit)?;
+        let record = record::read_json(&name, &commit)?;
         checked(&name, &self.session, StoredRecord { commit: commit.id, record })
     }
 }
@@ -319,7 +317,7 @@ fn newest_first(record: &Record) -> (i64, i64, &SessionId) {
 }
 
 fn read_note(found: &Ref, body: &str) -> Result<StoredRecord, SessionError> {
-    let record: Record = chain::parse(&found.name, found.target, body.as_bytes())?;
+    let record: Record = record::parse_json(&found.name, found.target, body.as_bytes())?;
     let session = record.session.clone();
     if ref_of(&session) != found.name {
         return Err(strange(&found.name, found.target, &session));

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Asked, TokenCount, Turn};
+use super::{Asked, SessionError, TokenCount, Turn};
 use crate::{
     agent::Usage,
+    git::RawCommit,
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
@@ -147,9 +148,7 @@ impl RecordKind {
             Self::End(_) => "end",
         }
     }
-}
 
-impl RecordKind {
     /// What the record itself says was spent.
     fn spending(&self) -> Option<Spending> {
         let Self::Turn(Turn { tokens, cost, .. }) = self else {
@@ -398,6 +397,36 @@ pub enum SessionVerdict {
     Complete,
     /// Something failed.
     Failed,
+}
+
+/// Parses a commit of the chain `name`.
+pub(super) fn read_json<T: DeserializeOwned>(name: &str, commit: &RawCommit) -> Result<T, SessionError> {
+    parse_json(name, commit.id, body_of(commit.message()))
+}
+
+fn body_of(message: &[u8]) -> &[u8] {
+    memchr::memmem::find(message, b"\n\n").map_or(&message[..0], |at| &message[at + 2..])
+}
+
+/// Whether a commit with this message belongs to the record of a session or to its transcript.
+#[must_use]
+pub fn is_record(message: &[u8]) -> bool {
+    let body = body_of(message).trim_ascii();
+    let is_named = message.starts_with(b"session ") || message.starts_with(b"transcript of ");
+    is_named && body.starts_with(b"{") && body.ends_with(b"}")
+}
+
+/// Parses the text below the subject of the commit `id`.
+pub(super) fn parse_json<T: DeserializeOwned>(
+    name: &str,
+    commit: Oid,
+    body: &[u8],
+) -> Result<T, SessionError> {
+    let unreadable = |why: String| SessionError::Unreadable { name: name.to_owned(), commit, why };
+    if body.len() > LONGEST {
+        return Err(unreadable("it is too long".into()));
+    }
+    serde_json::from_slice(body).map_err(|error| unreadable(error.to_string()))
 }
 
 /// Serialises seconds since 1970 as RFC 3339.

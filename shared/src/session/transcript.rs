@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{SessionError, SessionReader, chain, transcript_ref_of, turn::cut};
+use super::{SessionError, SessionReader, record, transcript_ref_of, turn::cut};
 use crate::{
     agent::{AgentEvent, EventFormat, EventReader},
     message::plain_text,
@@ -111,7 +111,7 @@ impl SessionReader<'_> {
     pub fn load_transcript(&self, session: &SessionId, commit: Oid) -> Result<Transcript, SessionError> {
         let name = transcript_ref_of(session);
         let loaded = self.repository.load_commits(&[commit])?.pop();
-        chain::read(&name, &loaded.ok_or_else(|| SessionError::Unknown(session.to_string()))?)
+        record::read_json(&name, &loaded.ok_or_else(|| SessionError::Unknown(session.to_string()))?)
     }
 
     /// The newest commit of a session's transcripts.
