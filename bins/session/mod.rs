@@ -1,7 +1,6 @@
 //! `git arborist session`: shows and continues what agents did, turn by turn.
 
 mod brought;
-mod completed;
 mod diff;
 pub mod document;
 mod elsewhere;

@@ -22,8 +22,8 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
-    brought, completed,
-    fetch::fetch,
+    brought,
+    fetch::{self, fetch},
     onward::{Onward, ResumeOptions},
     open::{OpenSessions, open},
     plumbing::append,
@@ -64,8 +64,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     {
         return Err(damaged);
     }
-    let has_followed =
-        args.turn.is_none() && completed::follow(&opened, args.id.as_deref(), &args.onward, ui)?;
+    let has_followed = args.turn.is_none() && fetch::follow(&opened, args.id.as_deref(), &args.onward, ui)?;
     if has_followed && (args.id.is_some() || left(&opened).is_empty()) {
         return Ok(Exit::Done);
     }
