@@ -97,9 +97,6 @@ pub fn list_saved(repository: &Repository) -> Result<Vec<SavedWork>, CleanupErro
     Ok(found)
 }
 
-// Restores saved work: commits as a branch, and files of a worktree into a new one. Nothing existing is touched, and
-// the saved refs stay.
-
 /// What to restore, and where.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreRequest {

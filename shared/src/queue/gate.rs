@@ -1,4 +1,4 @@
-//! Gates: commands that decide whether a commit may land.
+//! Gates: commands that decide whether a commit may land, and their recorded results.
 
 use serde::{Deserialize, Serialize};
 

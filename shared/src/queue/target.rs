@@ -1,4 +1,5 @@
-//! The branch that tasks land on, and landings that are parked because its checkout has changes in the way.
+//! The branch that tasks land on, landings that are parked because its checkout has changes in the way, and commits of others
+//! on it.
 
 use std::{collections::HashSet, ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 

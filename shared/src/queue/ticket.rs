@@ -1,4 +1,4 @@
-//! A ticket: the request to land one task's branch, with the history of its tries.
+//! A ticket: the request to land one task's branch, with the history of its tries and what they cost.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -334,6 +334,7 @@ fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Priority, D::Er
     Ok(number.map_or(Priority::LOWEST, |priority| priority.min(Priority::LOWEST)))
 }
 
+/// Costs are kept in whole numbers, so that tickets can be compared.
 const MICRO: f64 = 1_000_000.0;
 
 /// The cost of calls.

@@ -1,4 +1,4 @@
-//! Reads sessions. One git command lists the newest record of each; other records are read only when they are needed.
+//! Reads sessions: their records, states and options. One git command lists the newest record of each; other records are read only when they are needed.
 
 use std::collections::BTreeMap;
 

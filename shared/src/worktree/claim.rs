@@ -1,5 +1,5 @@
 //! Claims a worktree for a task: the one that has it, or else a free lane, or else a new one. All checks come before
-//! anything is created.
+//! anything is created. Decides where the task starts: at the run's branch, or at its upstream if that is ahead.
 
 use std::{
     path::{Path, PathBuf},

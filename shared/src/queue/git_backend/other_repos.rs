@@ -1,4 +1,5 @@
-//! The other repositories of a workspace, as a drain sees them: the gates that run there, and the landings.
+//! The other repositories of a workspace, as a drain sees them: where the session's branch is, the gates that run there in a
+//! scratch worktree at the commit that is to land, and the landings.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,6 @@ use crate::{
     workspace::RepoSection,
     worktree::{Pool, WorktreeOptions, run_variables},
 };
-
-// The other repositories of a workspace, as a drain sees them: where the session's branch is, and the gates that run
-// there, in a scratch worktree at the commit that is to land there.
 
 /// The session's branch in another repository, on which tasks land.
 #[derive(Debug, Clone)]
