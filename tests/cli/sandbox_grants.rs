@@ -58,7 +58,7 @@ fn a_single_file_can_be_granted() {
         for file in ["token", "other"] {
             fs::write(repo.home().join(file), "old").unwrap();
         }
-        repo.git(["config", "arborist.sandbox.write", "~/token"]);
+        repo.git(["config", "arborist.sandbox.write", "~/token"]).succeeds();
         arborist(&repo, &["gardener", "--sandbox", mode, "--max-retries", "1"]).succeeds();
         let content = |file: &str| fs::read_to_string(repo.home().join(file)).unwrap();
         assert_eq!((content("token"), content("other")), ("new\n".into(), "old".into()));
