@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How many refs are fetched by one command.
-const MOST_AT_ONCE: usize = 200;
+pub(super) const MOST_AT_ONCE: usize = 200;
 /// How often the remote is asked again if refs vanish between listing and fetching them.
 const TRIES: usize = 3;
 /// How many refs that cannot be used are named.
@@ -69,7 +69,20 @@ impl RemoteView {
         Self::load_again(repository, (options, &refs), network, &mut KnownCommits::new())
     }
 
-    /// The same, except for what is known.
+    /// Whether the remote has claims on tasks. This is one question, and nothing is fetched.
+    pub fn has_claims(
+        repository: &Repository,
+        options: &WorkOptions,
+        network: &Network,
+    ) -> Result<bool, CoordinationError> {
+        let tasks = ClaimRefs::new(&options.run).tasks;
+        let pattern = format!("{tasks}*");
+        let listed = repository.list_remote_refs((options.claims_at(), &[&pattern]), network)?;
+        // A pattern also matches the end of a longer name.
+        Ok(listed.iter().any(|(name, _)| name.starts_with(&tasks)))
+    }
+
+    /// The same as `load`, except for what is known.
     pub(super) fn load_again(
         repository: &Repository,
         (options, refs): (&WorkOptions, &ClaimRefs),

@@ -108,6 +108,16 @@ impl SharedPlan {
         left.replace('\n', " ")
     }
 
+    /// Verifies everything in a new clone, after the command that the first try proposes.
+    pub(crate) fn verify_in_fresh_clone(&self) -> Run {
+        self.repo.git_in(self.repo.root(), ["clone", "-q", "origin.git", "fresh"]).succeeds();
+        let fresh = self.repo.root().join("fresh");
+        let unknown = self.repo.arborist_in(&fresh, ["verify", "--strict"]).exits(1).stderr();
+        let hint = unknown.lines().find_map(|line| line.split_once("get it with: ")).expect("a hint").1;
+        Run::of(self.repo.command("sh", &fresh).args(["-c", hint]), b"").succeeds();
+        self.repo.arborist_in(&fresh, ["verify", "--strict"]).succeeds()
+    }
+
     /// In which places a task was worked on.
     pub(crate) fn places(&self, task: &str) -> Vec<String> {
         let text = fs::read_to_string(self.repo.root().join(format!("did-{task}"))).unwrap_or_default();
