@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, Said, TestRepo};
 
 /// Where claims on tasks are.
 pub(crate) const CLAIMS: &str = "refs/arborist/claims/%work/main/tasks/";
@@ -109,7 +109,7 @@ impl SharedPlan {
     }
 
     /// Verifies everything in a new clone, after the command that the first try proposes.
-    pub(crate) fn verify_in_fresh_clone(&self) -> Run {
+    pub(crate) fn verify_in_fresh_clone(&self) -> Said {
         self.repo.git_in(self.repo.root(), ["clone", "-q", "origin.git", "fresh"]).succeeds();
         let fresh = self.repo.root().join("fresh");
         let unknown = self.repo.arborist_in(&fresh, ["verify", "--strict"]).exits(1).stderr();
