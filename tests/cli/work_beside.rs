@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use crate::shared_plan::{HELD, SharedPlan, WORKER, ended};
+use crate::shared_plan::{CLAIMS, HELD, SharedPlan, WORKER, ended};
+use arborist_testkit::Run;
 
 /// A task tree with a phase that has its own tests.
 const PHASE: &str = r#"{"nodes": {
@@ -137,6 +138,25 @@ fn a_plan_that_no_worker_works_on_any_more_can_be_continued_on_one_machine() {
     fs::write(clone.join("tasks.md"), "- [ ] T001 [P] do it\n- [ ] T002 another\n").unwrap();
     let continued = shared.repo.arborist_in(&clone, ["gardener", "--isolate", "--accept-changes"]).succeeds();
     continued.err("could not find out whether workers share this plan").out("1 completed");
+}
+
+#[test]
+fn finished_tasks_keep_a_run_of_one_machine_waiting_only_if_they_are_in_its_plan() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let clone = shared.clone(0);
+    for (task, code) in [("T001", 3), ("T009", 0)] {
+        let claim = format!(
+            r#"{{"worker":"w","host":"h","process":1,"place":"p","nonce":"n","task":"{task}","state":"finished","source":null,"since":1,"renewed":1,"renewals":1,"ttl":3}}"#
+        );
+        let message = format!("claim: {task} by w\n\n{claim}\n");
+        let mut command = shared.repo.command("git", &shared.origin());
+        let commit = Run::of(command.args(["commit-tree", "main^{tree}"]), message.as_bytes()).answer();
+        let name = format!("{CLAIMS}{task}");
+        shared.at_origin(["update-ref", &name, &commit]);
+        let said = shared.repo.arborist_in(&clone, ["gardener"]);
+        assert_eq!(said.code(), code, "{}", said.report());
+        shared.at_origin(["update-ref", "-d", &name]);
+    }
 }
 
 #[test]

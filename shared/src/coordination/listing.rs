@@ -10,6 +10,7 @@ use crate::{
     git::{FetchDepth, Network, RawCommit, Repository},
     message::visible,
     name::{Oid, TaskId},
+    plan::Plan,
 };
 
 /// How many refs are fetched by one command.
@@ -106,17 +107,24 @@ impl RemoteView {
         claims.map(|claim| claim.worker.clone()).collect()
     }
 
-    /// The tasks that a worker works on, and finished ones that have not landed. Claims that were not renewed for their
-    /// time to live do not count, by the clocks of both machines.
+    /// The tasks that a worker works on, and those of this plan that are finished and have not landed. Claims that were not
+    /// renewed for their time to live do not count, by the clocks of both machines. A finished task that left the plan does
+    /// not count either: no worker will ever land it.
     #[must_use]
-    pub fn list_in_work(&self, now: i64) -> Vec<TaskId> {
-        let is_in_work = |claim: &TaskClaim| match claim.state {
+    pub fn list_in_work(&self, now: i64, plan: &Plan) -> Vec<TaskId> {
+        let is_in_work = |task: &TaskId, claim: &TaskClaim| match claim.state {
             ClaimState::Working => now.saturating_sub(claim.renewed) < i64::try_from(claim.ttl).unwrap_or(0),
-            ClaimState::Finished => true,
+            ClaimState::Finished => plan.find(task).is_some(),
             ClaimState::Failed | ClaimState::Free => false,
         };
-        let claimed = self.tasks.iter().filter(|(_, found)| found.claim.as_ref().is_some_and(is_in_work));
-        claimed.map(|(task, _)| task.clone()).collect()
+        let is_claimed = |task: &TaskId, found: &RemoteClaim| {
+            found.claim.as_ref().is_some_and(|claim| is_in_work(task, claim))
+        };
+        self.tasks
+            .iter()
+            .filter(|(task, found)| is_claimed(task, found))
+            .map(|(task, _)| task.clone())
+            .collect()
     }
 
     fn of(refs: &ClaimRefs, listed: Vec<(String, Oid)>, known: &mut KnownCommits) -> Self {

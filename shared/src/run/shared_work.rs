@@ -15,6 +15,7 @@ use crate::{
     history::Run,
     message::visible,
     name::{BranchName, SessionId, TaskId},
+    plan::Plan,
     process::{Cancel, shell_word},
     queue::Target,
     session::{SessionReader, StoredRecord},
@@ -122,14 +123,14 @@ impl SharedWork {
 
     /// The tasks that workers have. A remote without claims is asked one question, and every remote gets only a short
     /// time to answer.
-    fn list_in_work(&self, cancel: &Cancel) -> Result<Vec<TaskId>, CoordinationError> {
+    fn list_in_work(&self, plan: &Plan, cancel: &Cancel) -> Result<Vec<TaskId>, CoordinationError> {
         let silence = self.network.silence.min(PATIENCE);
         let network = Network { silence, cancel: cancel.clone() };
         if !RemoteView::has_claims(&self.repository, &self.options, &network)? {
             return Ok(Vec::new());
         }
         let view = RemoteView::load(&self.repository, &self.options, &network)?;
-        Ok(view.list_in_work((self.options.clock)()))
+        Ok(view.list_in_work((self.options.clock)(), plan))
     }
 
     /// Asks workers to stop or to drain: one, or all. Returns those that have a claim.
@@ -192,7 +193,7 @@ impl OpenRun {
     /// did, so each remote that has the branch is asked. A remote that does not answer is named, and the run continues.
     pub(super) fn refuse_beside_workers(
         &self,
-        run: &Run,
+        (plan, run): (&Plan, &Run),
         listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
         if self.coordinator.worker().is_some() || self.is_idle {
@@ -207,7 +208,7 @@ impl OpenRun {
         let mut found: Vec<SharedWork> = remotes.iter().filter_map(|remote| find(remote).ok()).collect();
         found.dedup_by(|a, b| a.options.claims_at() == b.options.claims_at());
         let asked: Vec<_> = thread::scope(|scope| {
-            let ask = |shared| scope.spawn(move || SharedWork::list_in_work(shared, &self.cancel));
+            let ask = |shared| scope.spawn(move || SharedWork::list_in_work(shared, plan, &self.cancel));
             let asked: Vec<_> = found.iter().map(ask).collect();
             asked.into_iter().map(|asked| asked.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         });
