@@ -70,7 +70,8 @@ refs/heads/arborist/ and to refs/arborist/. While it runs, do not commit to
 the branch in its clone: push commits from another clone.
 
 The setting work.coordination names another remote for claims and finished
-branches. Then only landings are pushed to the remote with the code.
+branches. Then only landings are pushed to the remote with the code, with the
+results of gates and the records of workers.
 
 'work stop' interrupts workers as Ctrl-C does. 'work drain' lets them finish
 their tasks and take no more. Both reach a worker when it next looks at the

@@ -159,7 +159,14 @@ fn workers_at_hosts_do_the_plan_and_the_suite_is_copied_to_those_that_miss_it() 
         let workers = network.home(host.name).join(".cache/git-arborist/workers");
         assert!(workers.is_dir(), "{}", network.logs(host.name));
     }
-    assert!(!network.logs("one").is_empty() && !network.logs("two").is_empty());
+    let printed = said.stdout();
+    let show = printed.lines().find_map(|line| line.strip_prefix("  logs    ")).unwrap();
+    let shown = Run::of(shared.repo.command("sh", shared.repo.root()).args(["-c", show]), b"").answer();
+    for host in ["one", "two"] {
+        let logs = network.logs(host);
+        let last = logs.lines().next_back().unwrap();
+        assert!(shown.contains(last), "{show}: {shown}");
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! What other commands do with a plan that workers share: `state`, `gardener` and `verify`, in the clones of workers and in
 //! others.
 
-use std::{fs, process::Command};
+use std::fs;
 
-use crate::shared_plan::{HELD, SharedPlan, WORKER, ended};
+use crate::shared_plan::{CLAIMS, HELD, SharedPlan, WORKER, ended};
+use arborist_testkit::Run;
 
 /// A task tree with a phase that has its own tests.
 const PHASE: &str = r#"{"nodes": {
@@ -58,6 +59,70 @@ fn a_run_of_one_machine_is_refused_while_workers_have_tasks() {
 }
 
 #[test]
+fn a_clone_that_has_not_fetched_does_not_work_on_tasks_of_workers() {
+    let shared = SharedPlan::new(2, 2, HELD);
+    let worker = shared.start(0, &[]);
+    SharedPlan::until("the first task", || shared.exists("held-T001") || shared.exists("held-T002"));
+    let other = shared.clone(1);
+    let (calls, head) = (shared.repo.calls(), shared.repo.git_in(&other, ["rev-parse", "HEAD"]).answer());
+    for command in [&["gardener"][..], &["gardener", "--isolate"], &["garden"]] {
+        let refused = shared.repo.arborist_in(&other, command.iter().copied()).exits(3);
+        refused.err("workers share the run on 'main' through origin").err("git arborist work");
+    }
+    // Without an upstream, the branch is known to be at 'origin' because it was fetched.
+    shared.repo.git_in(&other, ["branch", "-q", "--unset-upstream"]).succeeds();
+    shared.repo.arborist_in(&other, ["gardener"]).exits(3).err("through origin");
+    assert_eq!(shared.repo.git_in(&other, ["rev-parse", "HEAD"]).answer(), head);
+    assert_eq!(shared.repo.calls(), calls);
+    shared.touch("go");
+    let (code, said) = ended(worker);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// A clone whose remote writes a line to `asked` for each question.
+fn counted_questions(shared: &SharedPlan) -> impl Fn() -> usize {
+    let asked = shared.repo.root().join("asked");
+    let script = format!("#!/bin/sh\necho x >> '{}'\nexec git-upload-pack \"$@\"\n", asked.display());
+    shared.repo.write_script("../upload-pack", &script);
+    let program = format!("'{}'", shared.repo.root().join("upload-pack").display());
+    shared.repo.git_in(&shared.clone(0), ["config", "remote.origin.uploadpack", &program]).succeeds();
+    move || fs::read_to_string(&asked).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_run_asks_the_remote_once_whether_workers_share_its_plan() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let questions = counted_questions(&shared);
+    let clone = shared.clone(0);
+    shared.repo.arborist_in(&clone, ["gardener", "--dry-run"]).succeeds();
+    assert_eq!(questions(), 0);
+    shared.repo.arborist_in(&clone, ["gardener"]).succeeds().out("1 completed").never("could not");
+    assert_eq!(questions(), 1);
+    shared.repo.arborist_in(&clone, ["gardener"]).succeeds().out("nothing is left to do");
+    assert_eq!(questions(), 1);
+}
+
+#[test]
+fn a_branch_that_no_remote_has_is_not_asked_for() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let questions = counted_questions(&shared);
+    let clone = shared.clone(0);
+    shared.repo.git_in(&clone, ["switch", "-q", "--no-track", "-c", "mine"]).succeeds();
+    shared.repo.arborist_in(&clone, ["gardener"]).succeeds().out("1 completed");
+    assert_eq!(questions(), 0);
+}
+
+#[test]
+fn a_remote_that_does_not_answer_is_named_once_and_the_run_continues() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    fs::rename(shared.origin(), shared.repo.root().join("moved.git")).unwrap();
+    let ended = shared.repo.arborist_in(&shared.clone(0), ["gardener"]).succeeds().out("1 completed");
+    let said = ended.stderr();
+    let words = "could not find out whether workers share this plan: 'origin' could not be reached";
+    assert_eq!(said.matches(words).count(), 1, "{said}");
+}
+
+#[test]
 fn a_plan_that_no_worker_works_on_any_more_can_be_continued_on_one_machine() {
     let agent = r#"case "$prompt" in "Review"*) echo APPROVED ;; *) [ -e "$ROOT/works" ] || exit 1; echo x > "$ARBORIST_TASK.txt" ;; esac"#;
     let shared = SharedPlan::new(1, 1, agent);
@@ -72,7 +137,26 @@ fn a_plan_that_no_worker_works_on_any_more_can_be_continued_on_one_machine() {
     fs::rename(shared.origin(), shared.repo.root().join("moved.git")).unwrap();
     fs::write(clone.join("tasks.md"), "- [ ] T001 [P] do it\n- [ ] T002 another\n").unwrap();
     let continued = shared.repo.arborist_in(&clone, ["gardener", "--isolate", "--accept-changes"]).succeeds();
-    continued.err("could not find out whether workers still share this run").out("1 completed");
+    continued.err("could not find out whether workers share this plan").out("1 completed");
+}
+
+#[test]
+fn finished_tasks_keep_a_run_of_one_machine_waiting_only_if_they_are_in_its_plan() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let clone = shared.clone(0);
+    for (task, code) in [("T001", 3), ("T009", 0)] {
+        let claim = format!(
+            r#"{{"worker":"w","host":"h","process":1,"place":"p","nonce":"n","task":"{task}","state":"finished","source":null,"since":1,"renewed":1,"renewals":1,"ttl":3}}"#
+        );
+        let message = format!("claim: {task} by w\n\n{claim}\n");
+        let mut command = shared.repo.command("git", &shared.origin());
+        let commit = Run::of(command.args(["commit-tree", "main^{tree}"]), message.as_bytes()).answer();
+        let name = format!("{CLAIMS}{task}");
+        shared.at_origin(["update-ref", &name, &commit]);
+        let said = shared.repo.arborist_in(&clone, ["gardener"]);
+        assert_eq!(said.code(), code, "{}", said.report());
+        shared.at_origin(["update-ref", "-d", &name]);
+    }
 }
 
 #[test]
@@ -116,18 +200,7 @@ fn every_clone_can_verify_the_gates_and_records_of_workers() {
         assert_eq!(code, Some(0), "{said}");
     }
     assert_eq!(shared.landings(), ["T001", "T002", "T003"]);
-    shared.repo.git_in(shared.repo.root(), ["clone", "-q", "origin.git", "fresh"]).succeeds();
-    let fresh = shared.repo.root().join("fresh");
-    let unknown = shared.repo.arborist_in(&fresh, ["verify", "--strict"]).exits(1).stderr();
-    let hint = unknown.lines().find_map(|line| line.split_once("get it with: ")).expect("a hint").1;
-    Command::new("sh")
-        .args(["-c", hint])
-        .current_dir(&fresh)
-        .status()
-        .map(|status| assert!(status.success(), "{hint}"))
-        .unwrap();
-    let verified = shared.repo.arborist_in(&fresh, ["verify", "--strict"]).succeeds();
-    verified.out("verified 3 tasks");
+    shared.verify_in_fresh_clone().out("verified 3 tasks");
 }
 
 #[test]

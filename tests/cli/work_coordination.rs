@@ -23,7 +23,7 @@ fn left(shared: &SharedPlan) -> String {
 #[test]
 fn only_landings_are_pushed_to_the_remote_with_the_code() {
     let shared = apart(4, 2, WORKER);
-    let hook = "#!/bin/sh\n[ $1 = refs/heads/main ] || exit 1\n";
+    let hook = "#!/bin/sh\ncase $1 in refs/heads/main|refs/arborist/claims/%work/main/records/*) ;; *) exit 1 ;; esac\n";
     shared.repo.write_script("../origin.git/hooks/update", hook);
     let workers: Vec<Child> = (0..2).map(|number| shared.start(number, &[])).collect();
     for worker in workers {
@@ -34,6 +34,31 @@ fn only_landings_are_pushed_to_the_remote_with_the_code() {
     assert_eq!((left(&shared), shared.left()), (String::new(), String::new()));
     shared.repo.git_in(&shared.clone(0), ["pull", "-q"]).succeeds();
     shared.repo.arborist_in(&shared.clone(0), ["verify"]).succeeds();
+}
+
+#[test]
+fn every_clone_can_verify_the_gates_and_records_that_land_with_the_code() {
+    let shared = apart(4, 2, WORKER);
+    let run = ["--test-command", "test -e tasks.md"];
+    let workers: Vec<Child> = (0..2).map(|number| shared.start(number, &run)).collect();
+    for worker in workers {
+        let (code, said) = ended(worker);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    shared.repo.git(["config", "--global", "--unset", "arborist.work.coordination"]).succeeds();
+    shared.verify_in_fresh_clone().out("verified 4 tasks");
+}
+
+#[test]
+fn a_run_of_one_machine_asks_the_remote_with_the_claims() {
+    let shared = apart(2, 2, HELD);
+    let worker = shared.start(0, &[]);
+    SharedPlan::until("the first task", || shared.exists("held-T001") || shared.exists("held-T002"));
+    let refused = shared.repo.arborist_in(&shared.clone(1), ["gardener"]).exits(3);
+    refused.err("through").err("claims.git").err("git arborist work");
+    shared.touch("go");
+    let (code, said) = ended(worker);
+    assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]

@@ -10,10 +10,11 @@ use crate::{
     git::{FetchDepth, Network, RawCommit, Repository},
     message::visible,
     name::{Oid, TaskId},
+    plan::Plan,
 };
 
 /// How many refs are fetched by one command.
-const MOST_AT_ONCE: usize = 200;
+pub(super) const MOST_AT_ONCE: usize = 200;
 /// How often the remote is asked again if refs vanish between listing and fetching them.
 const TRIES: usize = 3;
 /// How many refs that cannot be used are named.
@@ -69,7 +70,20 @@ impl RemoteView {
         Self::load_again(repository, (options, &refs), network, &mut KnownCommits::new())
     }
 
-    /// The same, except for what is known.
+    /// Whether the remote has claims on tasks. This is one question, and nothing is fetched.
+    pub fn has_claims(
+        repository: &Repository,
+        options: &WorkOptions,
+        network: &Network,
+    ) -> Result<bool, CoordinationError> {
+        let tasks = ClaimRefs::new(&options.run).tasks;
+        let pattern = format!("{tasks}*");
+        let listed = repository.list_remote_refs((options.claims_at(), &[&pattern]), network)?;
+        // A pattern also matches the end of a longer name.
+        Ok(listed.iter().any(|(name, _)| name.starts_with(&tasks)))
+    }
+
+    /// The same as `load`, except for what is known.
     pub(super) fn load_again(
         repository: &Repository,
         (options, refs): (&WorkOptions, &ClaimRefs),
@@ -93,17 +107,24 @@ impl RemoteView {
         claims.map(|claim| claim.worker.clone()).collect()
     }
 
-    /// The tasks that a worker works on, and finished ones that have not landed. Claims that were not renewed for their
-    /// time to live do not count, by the clocks of both machines.
+    /// The tasks that a worker works on, and those of this plan that are finished and have not landed. Claims that were not
+    /// renewed for their time to live do not count, by the clocks of both machines. A finished task that left the plan does
+    /// not count either: no worker will ever land it.
     #[must_use]
-    pub fn list_in_work(&self, now: i64) -> Vec<TaskId> {
-        let is_in_work = |claim: &TaskClaim| match claim.state {
+    pub fn list_in_work(&self, now: i64, plan: &Plan) -> Vec<TaskId> {
+        let is_in_work = |task: &TaskId, claim: &TaskClaim| match claim.state {
             ClaimState::Working => now.saturating_sub(claim.renewed) < i64::try_from(claim.ttl).unwrap_or(0),
-            ClaimState::Finished => true,
+            ClaimState::Finished => plan.find(task).is_some(),
             ClaimState::Failed | ClaimState::Free => false,
         };
-        let claimed = self.tasks.iter().filter(|(_, found)| found.claim.as_ref().is_some_and(is_in_work));
-        claimed.map(|(task, _)| task.clone()).collect()
+        let is_claimed = |task: &TaskId, found: &RemoteClaim| {
+            found.claim.as_ref().is_some_and(|claim| is_in_work(task, claim))
+        };
+        self.tasks
+            .iter()
+            .filter(|(task, found)| is_claimed(task, found))
+            .map(|(task, _)| task.clone())
+            .collect()
     }
 
     fn of(refs: &ClaimRefs, listed: Vec<(String, Oid)>, known: &mut KnownCommits) -> Self {

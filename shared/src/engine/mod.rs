@@ -257,17 +257,23 @@ impl Submission<'_> {
         filled.map_err(|error| self.engine.unknown_placeholder("submit", error))
     }
 
-    /// The command that shows the logs.
+    /// The command that shows the logs of all workers.
     fn logs(&self) -> Result<Option<String>, EngineError> {
         let Some(template) = &self.engine.logs else { return Ok(None) };
         let dir = self.engine.dir.as_deref().map_or_else(|| format!("~/{FOLDER}"), shell_word);
-        let filled = fill(template, |name| match name {
-            "name" => Some(shell_word(&self.name)),
-            "dir" => Some(format!("{dir}/{}", shell_word(&self.name))),
-            "place" => self.engine.places.first().map(|place| shell_word(place)),
+        let places: Vec<String> = self.engine.places.iter().map(|place| shell_word(place)).collect();
+        let filled = fill(template, |name| match (name, &*places) {
+            ("name", _) => Some(shell_word(&self.name)),
+            ("dir", _) => Some(format!("{dir}/{}", shell_word(&self.name))),
+            ("place", [place]) => Some(place.clone()),
+            ("place", [_, ..]) => Some("\"$place\"".to_owned()),
             _ => None,
         });
-        filled.map(Some).map_err(|error| self.engine.unknown_placeholder("logs", error))
+        let filled = filled.map_err(|error| self.engine.unknown_placeholder("logs", error))?;
+        Ok(Some(match &*places {
+            [] | [_] => filled,
+            places => format!("for place in {}; do {filled}; done", places.join(" ")),
+        }))
     }
 }
 

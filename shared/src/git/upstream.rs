@@ -48,6 +48,18 @@ impl Repository {
         })
     }
 
+    /// The remotes that have `branch`, as far as this clone knows: that of its upstream, and `usual` if the branch was
+    /// fetched from there or pushed to it.
+    pub fn find_remotes_of(&self, branch: &BranchName, usual: &str) -> Result<Vec<String>, GitError> {
+        let mut remotes: Vec<String> =
+            self.find_upstream(branch)?.map(|found| found.remote).into_iter().collect();
+        let is_listed = remotes.iter().any(|remote| remote == usual);
+        if !is_listed && self.find_ref(&format!("refs/remotes/{usual}/{branch}"))?.is_some() {
+            remotes.push(usual.to_owned());
+        }
+        Ok(remotes)
+    }
+
     /// Fetches the upstream and returns its tip. `Err` inside is git's reason why that failed.
     pub fn fetch_upstream(&self, upstream: &Upstream) -> Result<Result<Oid, String>, GitError> {
         let command = self.with_ssh(self.change_with("fetch", &HTTP_TIMEOUT))?;

@@ -161,7 +161,7 @@ impl OpenRun {
     ) -> Result<Self, Failure> {
         let session = self.session(run).clone();
         self.refuse_behind(&session)?;
-        self.refuse_beside_workers(run, listener)?;
+        self.refuse_beside_workers((&planned.plan, run), listener)?;
         self.fetch_repositories(&session, planned, run, listener)?;
         let Some(pending_move) = self.pending_move.take() else {
             return Ok(self);

@@ -1,6 +1,6 @@
 //! Joins the workers that share a plan through a remote.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, panic::resume_unwind, sync::Arc, thread, time::Duration};
 
 use super::{OpenRun, RunListener};
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     history::Run,
     message::visible,
     name::{BranchName, SessionId, TaskId},
+    plan::Plan,
     process::{Cancel, shell_word},
     queue::Target,
     session::{SessionReader, StoredRecord},
@@ -24,6 +25,8 @@ use crate::{
 
 /// How long a claim is valid without renewal, if the user has not said.
 const TTL: u64 = 600;
+/// How long a run that works alone waits for a remote that is asked about workers.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The remote through which a plan is shared, if the user names no other.
 pub const DEFAULT_REMOTE: &str = "origin";
 
@@ -118,6 +121,18 @@ impl SharedWork {
         }))
     }
 
+    /// The tasks that workers have. A remote without claims is asked one question, and every remote gets only a short
+    /// time to answer.
+    fn list_in_work(&self, plan: &Plan, cancel: &Cancel) -> Result<Vec<TaskId>, CoordinationError> {
+        let silence = self.network.silence.min(PATIENCE);
+        let network = Network { silence, cancel: cancel.clone() };
+        if !RemoteView::has_claims(&self.repository, &self.options, &network)? {
+            return Ok(Vec::new());
+        }
+        let view = RemoteView::load(&self.repository, &self.options, &network)?;
+        Ok(view.list_in_work((self.options.clock)(), plan))
+    }
+
     /// Asks workers to stop or to drain: one, or all. Returns those that have a claim.
     pub fn ask(
         &self,
@@ -174,45 +189,57 @@ impl OpenRun {
         Ok(true)
     }
 
-    /// Refuses to work alone on a plan that workers on other machines work on.
+    /// Refuses to work alone on a plan that workers on other machines work on. This clone may not have fetched what they
+    /// did, so each remote that has the branch is asked. A remote that does not answer is named, and the run continues.
     pub(super) fn refuse_beside_workers(
         &self,
-        run: &Run,
+        (plan, run): (&Plan, &Run),
         listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
-        if self.coordinator.worker().is_some() || self.is_idle || !run.is_shared() {
+        if self.coordinator.worker().is_some() || self.is_idle {
             return Ok(());
         }
-        for remote in self.repository.list_remotes()? {
-            // The plan of a workspace is never shared.
-            let shared = SharedWork::find(&self.repository, &self.settings, &remote, self.clock);
-            let Ok(shared) = shared else { continue };
-            let tasks = match shared.view() {
-                Ok(view) => view.list_in_work((self.clock)()),
+        let remotes = match run.is_shared() {
+            true => self.repository.list_remotes()?,
+            false => self.repository.find_remotes_of(&self.branch, DEFAULT_REMOTE)?,
+        };
+        let find = |remote: &String| SharedWork::find(&self.repository, &self.settings, remote, self.clock);
+        // The plan of a workspace is never shared.
+        let mut found: Vec<SharedWork> = remotes.iter().filter_map(|remote| find(remote).ok()).collect();
+        found.dedup_by(|a, b| a.options.claims_at() == b.options.claims_at());
+        let asked: Vec<_> = thread::scope(|scope| {
+            let ask = |shared| scope.spawn(move || SharedWork::list_in_work(shared, plan, &self.cancel));
+            let asked: Vec<_> = found.iter().map(ask).collect();
+            asked.into_iter().map(|asked| asked.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        });
+        for (shared, tasks) in found.iter().zip(asked) {
+            match tasks {
+                Ok(tasks) if tasks.is_empty() => {}
+                Ok(tasks) => return Err(self.shared_with(shared, &tasks)),
                 Err(error) => {
-                    let words = format!("could not find out whether workers still share this run: {error}");
-                    listener.warn_of_failure(&words);
-                    continue;
+                    let words = format!("could not find out whether workers share this plan: {error}");
+                    match run.is_shared() {
+                        true => listener.warn_of_failure(&words),
+                        false => listener.remark(&words),
+                    }
                 }
-            };
-            if tasks.is_empty() {
-                continue;
             }
-            let names: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
-            let (branch, through) = (&self.branch, shared.claims_remote());
-            let words = format!(
-                "workers share the run on '{branch}' through {through}, and have {}",
-                names.join(", ")
-            );
-            let option = match remote.as_str() {
-                DEFAULT_REMOTE => String::new(),
-                other => format!(" --remote {}", shell_word(other)),
-            };
-            return Err(Failure::new(Exit::Locked, words).hint(format!(
-                "work with them: git arborist work{option}\nto work alone, end them first: git arborist work stop{option}"
-            )));
         }
         Ok(())
+    }
+
+    fn shared_with(&self, shared: &SharedWork, tasks: &[TaskId]) -> Failure {
+        let names: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+        let (branch, through) = (&self.branch, shared.claims_remote());
+        let words =
+            format!("workers share the run on '{branch}' through {through}, and have {}", names.join(", "));
+        let option = match shared.remote_name() {
+            DEFAULT_REMOTE => String::new(),
+            other => format!(" --remote {}", shell_word(other)),
+        };
+        Failure::new(Exit::Locked, words).hint(format!(
+            "work with them: git arborist work{option}\nto work alone, end them first: git arborist work stop{option}"
+        ))
     }
 
     /// Publishes the commit that starts the run, or another one that was recorded before the first task.

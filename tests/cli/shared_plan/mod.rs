@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arborist_testkit::{Run, TestRepo};
+use arborist_testkit::{Run, Said, TestRepo};
 
 /// Where claims on tasks are.
 pub(crate) const CLAIMS: &str = "refs/arborist/claims/%work/main/tasks/";
@@ -106,6 +106,16 @@ impl SharedPlan {
     pub(crate) fn left(&self) -> String {
         let left = self.at_origin(["for-each-ref", "--format=%(refname)", CLAIMS, "refs/heads/arborist"]);
         left.replace('\n', " ")
+    }
+
+    /// Verifies everything in a new clone, after the command that the first try proposes.
+    pub(crate) fn verify_in_fresh_clone(&self) -> Said {
+        self.repo.git_in(self.repo.root(), ["clone", "-q", "origin.git", "fresh"]).succeeds();
+        let fresh = self.repo.root().join("fresh");
+        let unknown = self.repo.arborist_in(&fresh, ["verify", "--strict"]).exits(1).stderr();
+        let hint = unknown.lines().find_map(|line| line.split_once("get it with: ")).expect("a hint").1;
+        Run::of(self.repo.command("sh", &fresh).args(["-c", hint]), b"").succeeds();
+        self.repo.arborist_in(&fresh, ["verify", "--strict"]).succeeds()
     }
 
     /// In which places a task was worked on.

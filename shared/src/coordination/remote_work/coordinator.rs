@@ -196,11 +196,14 @@ impl Coordinator for RemoteWork {
         let gone = tasks.iter().flat_map(|task| self.removal(&known, task));
         let record = self.record_push(&known)?;
         let claims: Vec<LeasedPush> = [lander].into_iter().chain(gone).chain(record.clone()).collect();
-        let mut moved = self.gate_pushes(landing.gate_results)?;
+        let mut moved = match self.options.coordination {
+            None => self.new_values(landing.gate_results)?,
+            Some(_) => self.new_values_and_records(landing.gate_results)?,
+        };
         moved.push(target);
         let refused = match self.options.coordination {
             None => {
-                let pushes: Vec<LeasedPush> = moved.into_iter().chain(claims).collect();
+                let pushes = [moved.clone(), claims].concat();
                 self.push(&mut known, &pushes, Renewal::Early)
             }
             Some(_) => self.land_apart(&mut known, &moved, &claims),
@@ -237,9 +240,7 @@ impl Coordinator for RemoteWork {
                 branch: self.options.run.clone(),
             });
         };
-        let is_moved = |name: &String| {
-            *name == self.refs.target || landing.gate_results.iter().any(|(result, _)| result == name)
-        };
+        let is_moved = |name: &String| moved.iter().any(|push| push.name == *name);
         let barred = refused.iter().filter(|row| is_moved(&row.name)).map(|row| (&row.name, row.reason()));
         let is_by_rule = |why: &str| !why.contains("atomic") && !why.contains("stale");
         match barred.into_iter().find(|(_, why)| target == base && is_by_rule(why)) {
@@ -262,15 +263,16 @@ impl Coordinator for RemoteWork {
 }
 
 impl RemoteWork {
-    /// The pushes of results of gates, beside the target. Every clone can then verify which gates ran.
-    fn gate_pushes(&self, results: &[(String, Oid)]) -> Result<Vec<LeasedPush>, CoordinationError> {
-        if results.is_empty() {
+    /// The pushes that give these refs their values at the remote with the code, beside the target. Every clone can then
+    /// verify what landed.
+    pub(super) fn new_values(&self, refs: &[(String, Oid)]) -> Result<Vec<LeasedPush>, CoordinationError> {
+        if refs.is_empty() {
             return Ok(Vec::new());
         }
-        let names: Vec<&str> = results.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = refs.iter().map(|(name, _)| name.as_str()).collect();
         let listed = self.repository.list_remote_refs((&self.options.remote, &names), &self.network)?;
         let old = |name: &str| listed.iter().find(|(found, _)| found == name).map(|(_, commit)| *commit);
-        let new = results.iter().filter(|(name, commit)| old(name) != Some(*commit));
+        let new = refs.iter().filter(|(name, commit)| old(name) != Some(*commit));
         let push = |(name, commit): &(String, Oid)| LeasedPush {
             name: name.clone(),
             new: Some(*commit),

@@ -17,7 +17,7 @@ use std::{
 use super::{
     ClaimState, CoordinationError, RemoteClaim, RemoteView, TaskClaim, WorkRequest, WorkerName,
     claim::{ClaimRefs, OwnIdentity, UNREADABLE_TIME_TO_LIVE, nonce},
-    listing::KnownCommits,
+    listing::{KnownCommits, MOST_AT_ONCE},
     request::ALL,
 };
 use crate::{
@@ -55,7 +55,7 @@ pub struct WorkOptions {
 
 impl WorkOptions {
     /// The remote that has the claims.
-    pub(super) fn claims_at(&self) -> &str {
+    pub(crate) fn claims_at(&self) -> &str {
         self.coordination.as_deref().unwrap_or(&self.remote)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{ClaimRefs, CoordinationError, Known, RemoteWork, Renewal, WorkOptions, WorkerName};
+use super::{
+    ClaimRefs, CoordinationError, Known, MOST_AT_ONCE, RemoteWork, Renewal, WorkOptions, WorkerName,
+};
 use crate::{
     git::{FetchDepth, LeasedPush, Network, Repository},
     name::{Oid, SessionId},
@@ -17,15 +19,18 @@ impl RemoteWork {
 
     /// The push of the newest record of this worker, if the remote does not have it.
     pub(super) fn record_push(&self, known: &Known) -> Result<Option<LeasedPush>, CoordinationError> {
+        let push = |new| LeasedPush { name: self.record_name(), new: Some(new), old: known.published };
+        Ok(self.newest_record()?.filter(|newest| Some(*newest) != known.published).map(push))
+    }
+
+    fn newest_record(&self) -> Result<Option<Oid>, CoordinationError> {
         let Some(session) = self.session.get() else { return Ok(None) };
         let name = session::ref_of(session);
         // A child process may have moved the ref.
-        let newest = match self.repository.find_owned_ref(&name) {
+        Ok(match self.repository.find_owned_ref(&name) {
             Some(owned) => owned,
             None => self.repository.find_ref(&name)?,
-        };
-        let push = |new| LeasedPush { name: self.record_name(), new: Some(new), old: known.published };
-        Ok(newest.filter(|newest| Some(*newest) != known.published).map(push))
+        })
     }
 
     /// Publishes what no other push has taken along. The records are also in this clone, so an error does not matter.
@@ -47,6 +52,28 @@ impl RemoteWork {
         Ok(())
     }
 
+    /// The pushes that give these refs their values at the remote with the code, and publish the newest records of all
+    /// workers there. `verify` in other clones fetches them from that remote, also if claims are at another one.
+    pub(super) fn new_values_and_records(
+        &self,
+        refs: &[(String, Oid)],
+    ) -> Result<Vec<LeasedPush>, CoordinationError> {
+        let mut records = list_records(&self.repository, (&self.options, &self.network))?;
+        let own = self.newest_record()?.map(|newest| (self.record_name(), newest));
+        records.extend(own.map(|own| (self.identity.name.clone(), own)));
+        let all: Vec<(String, Oid)> = refs.iter().cloned().chain(records.into_values()).collect();
+        let mut pushes = self.new_values(&all)?;
+        let is_record = |name: &str| name.starts_with(&self.refs.records);
+        let is_of_other = |push: &&LeasedPush| is_record(&push.name) && push.name != self.record_name();
+        let names: Vec<String> = pushes.iter().filter(is_of_other).map(|push| push.name.clone()).collect();
+        fetch(&self.repository, (&self.options, &self.network), &names)?;
+        // A worker may have replaced its records meanwhile. They are published by the next landing.
+        let commits: Vec<Oid> = pushes.iter().filter_map(|push| push.new).collect();
+        let found = self.repository.find_commits(&commits)?;
+        pushes.retain(|push| !is_record(&push.name) || found.contains(&push.new));
+        Ok(pushes)
+    }
+
     fn record_name(&self) -> String {
         format!("{}{}", self.refs.records, self.identity.name)
     }
@@ -56,18 +83,36 @@ impl RemoteWork {
         repository: &Repository,
         (options, network): (&WorkOptions, &Network),
     ) -> Result<BTreeMap<WorkerName, Oid>, CoordinationError> {
-        let refs = ClaimRefs::new(&options.run);
-        let pattern = format!("{}*", refs.records);
-        let listed = repository.list_remote_refs((options.claims_at(), &[&pattern]), network)?;
-        let found = listed.into_iter().filter_map(|(name, commit)| {
-            let worker = name.strip_prefix(&refs.records)?.parse::<WorkerName>().ok()?;
-            Some((worker, (name, commit)))
-        });
-        let found: BTreeMap<WorkerName, (String, Oid)> = found.collect();
+        let found = list_records(repository, (options, network))?;
         let names: Vec<String> = found.values().map(|(name, _)| name.clone()).collect();
-        if !names.is_empty() {
-            repository.fetch_refs((options.claims_at(), &names), FetchDepth::Newer, network)?;
-        }
+        fetch(repository, (options, network), &names)?;
         Ok(found.into_iter().map(|(worker, (_, commit))| (worker, commit)).collect())
     }
+}
+
+/// The ref with the records of each worker, and its value.
+fn list_records(
+    repository: &Repository,
+    (options, network): (&WorkOptions, &Network),
+) -> Result<BTreeMap<WorkerName, (String, Oid)>, CoordinationError> {
+    let refs = ClaimRefs::new(&options.run);
+    let pattern = format!("{}*", refs.records);
+    let listed = repository.list_remote_refs((options.claims_at(), &[&pattern]), network)?;
+    let found = listed.into_iter().filter_map(|(name, commit)| {
+        let worker = name.strip_prefix(&refs.records)?.parse::<WorkerName>().ok()?;
+        Some((worker, (name, commit)))
+    });
+    Ok(found.collect())
+}
+
+/// Fetches refs with records. The objects come without refs.
+fn fetch(
+    repository: &Repository,
+    (options, network): (&WorkOptions, &Network),
+    names: &[String],
+) -> Result<(), CoordinationError> {
+    for names in names.chunks(MOST_AT_ONCE) {
+        repository.fetch_refs((options.claims_at(), names), FetchDepth::Newer, network)?;
+    }
+    Ok(())
 }
