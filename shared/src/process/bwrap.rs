@@ -117,8 +117,11 @@ fn options(mounts: &Mounts, dir: &Path) -> Vec<OsString> {
         args.mount(path, *kind);
     }
     replaced.for_each(|replaced| args.replace(replaced));
-    // Only now, because folders inside of a hidden one may have been made for later mounts.
-    let is_hidden = |(path, kind): &&(PathBuf, MountKind)| *kind == MountKind::Hidden && path.is_dir();
+    // Only now, because folders inside of a hidden one may have been made for later mounts. This takes 0.4 ms each, and there
+    // may be many git directories; what is written to them is lost anyway.
+    let is_hidden = |(path, kind): &&(PathBuf, MountKind)| {
+        *kind == MountKind::Hidden && path.is_dir() && !path.ends_with(".git")
+    };
     paths
         .iter()
         .filter(is_hidden)

@@ -253,7 +253,7 @@ impl Sandbox {
             self.program_folders(child).into_iter().for_each(|folder| confinement.close(folder));
         }
         self.git_dirs.iter().for_each(|git_dir| confinement.close(git_dir.clone()));
-        let (hidden, key) = self.hidden(child);
+        let (hidden, key) = self.hidden(child, backend);
         let reads = child.reads.iter().map(|folder| safe_files::resolved(folder));
         let is_hidden = |folder: &PathBuf| hidden.iter().any(|hidden| folder.starts_with(hidden));
         let is_own = |folder: &PathBuf| child.places.iter().any(|place| folder.starts_with(place));
