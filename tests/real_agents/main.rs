@@ -147,7 +147,7 @@ fn recovers(agent: Agent) {
         .gardener()
         .succeeds()
         .out("3 completed (T001, T002, T003)")
-        .err("review-rejected: no foreign key")
+        .err("review rejected: no foreign key")
         .err("no attempt is used up")
         .err(&format!("wrote nothing for {silence} s"));
     scene.expect_a_finished_plan();
@@ -184,10 +184,10 @@ fn codex_finishes_a_plan_in_each_sandbox_of_ours() {
 
 #[test]
 fn the_sandbox_of_codex_works_inside_of_bubblewrap() {
-    // Our sandbox hides the key, and that of codex closes the shared memory, which ours leaves open.
+    // Our sandbox hides the key, and that of codex closes a cache that ours leaves open.
     let probe = r#"
 cat "$HOME/.ssh/id" > TASK.txt
-(: > "/dev/shm/probe.$$" && rm "/dev/shm/probe.$$") 2>/dev/null && echo open >> TASK.txt || echo closed >> TASK.txt
+touch "$HOME/.npm/probe" && echo open >> TASK.txt || echo closed >> TASK.txt
 "#;
     for (backend, told) in [(ConfinementBackend::Bwrap, "closed"), (ConfinementBackend::Landlock, "open")] {
         if !backend.works() || (backend == ConfinementBackend::Bwrap && !backend.can_nest()) {
@@ -196,6 +196,7 @@ cat "$HOME/.ssh/id" > TASK.txt
         }
         let Some(scene) = Scene::with(CODEX, Model::acting(vec![Act::Shell(probe.into())])) else { return };
         program::write(&scene.repo, ".ssh/id", "secret");
+        program::write(&scene.repo, ".npm/file", "");
         scene.gardener_with(&["--only", "T001", "--sandbox", backend.as_str()]).succeeds();
         assert_eq!(scene.repo.read("T001.txt"), format!("{told}\n"), "{}", backend.as_str());
     }
