@@ -146,6 +146,7 @@ mod sandbox;
 mod sandbox_denials;
 mod sandbox_git;
 mod sandbox_grants;
+mod sandbox_guards;
 mod sandbox_limits;
 mod sandbox_reads;
 mod schemas;

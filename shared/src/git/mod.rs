@@ -162,7 +162,7 @@ pub use users_index::{OwnCheckout, UsersMarks};
 pub use verified_objects::ForgedObject;
 pub use version::GitVersion;
 pub use worktree_folders::{REPLACED, TRASH, list_worktree_folders};
-pub use worktree_git_dirs::{ExemptGitDir, GitDirWatch, UsersCheckout};
+pub use worktree_git_dirs::{EarlierChanges, ExemptGitDir, GitDirWatch, UsersCheckout};
 pub use worktree_head::{has_valid_head, has_valid_index};
 pub use worktree_link::{named_path, target_of};
 pub use worktrees::{Checkout, UncommittedPath, Worktree, plain_path};

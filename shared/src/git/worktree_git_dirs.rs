@@ -147,17 +147,28 @@ impl GitDirWatch {
     }
 }
 
+/// What is done with git directories that changed before a child process starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EarlierChanges {
+    /// No other child is running, so the user made them.
+    Accept,
+    /// Another child may have made them.
+    Restore,
+    /// The running children cannot make any, so they are compared after a child that can.
+    Ignore,
+}
+
 impl Repository {
-    /// Call this before a child process starts. If no other child is running, changes of the user since the last one
-    /// are accepted.
+    /// Call this before a child process starts.
     #[must_use]
-    pub fn watch_git_dirs(&self, is_alone: bool) -> GitDirWatch {
+    pub fn watch_git_dirs(&self, earlier: EarlierChanges) -> GitDirWatch {
         let tables = GitDirTable::of(self);
         let mut table = tables.lock();
-        if is_alone || !table.has_child_started {
-            table.learn(self);
-        } else {
-            table.restore_all(self);
+        match earlier {
+            _ if !table.has_child_started => table.learn(self),
+            EarlierChanges::Accept => table.learn(self),
+            EarlierChanges::Restore => table.restore_all(self),
+            EarlierChanges::Ignore => {}
         }
         GitDirWatch { repository: self.clone(), recorded: table.changes.len() }
     }

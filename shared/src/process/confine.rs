@@ -244,6 +244,21 @@ impl Confinement {
             || self.files.iter().any(|file| file == path)
     }
 
+    /// Whether everything that is not allowed is a read-only file system for the child, once it has started.
+    pub(super) fn is_read_only_elsewhere(&self) -> bool {
+        self.is_bwrap() && !self.is_open
+    }
+
+    /// Whether `folder` or anything below it may be changed.
+    pub(super) fn allows_below(&self, folder: &Path) -> bool {
+        let is_inside = |path: &Path| path != folder && path.starts_with(folder);
+        let writable = self.replaced.iter().filter(|replaced| replaced.is_writable);
+        self.allows(folder)
+            || self.folders.iter().any(|granted| is_inside(granted) && !self.is_closed(granted))
+            || self.files.iter().any(|file| is_inside(file))
+            || writable.into_iter().any(|replaced| is_inside(&replaced.by))
+    }
+
     /// Whether `path` is kept as it is although it is in a folder that is allowed.
     #[must_use]
     pub fn is_closed(&self, path: &Path) -> bool {

@@ -61,7 +61,7 @@ pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;
 pub use orphan_lock::{EndedProcesses, OrphanLock};
 pub use program::{BackgroundProgram, Program, ProgramOutput, shell_word};
-pub use quiet::{PlaceQuiet, Quiet, WorkPlace};
+pub use quiet::{ChildReach, PlaceQuiet, Quiet, WorkPlace};
 pub use record::{Chunk, Filter, Stream};
 pub use resources::ResourceLimits;
 pub use running_program::RunningProgram;

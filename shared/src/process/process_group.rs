@@ -73,8 +73,8 @@ impl ProcessGroup {
         // nothing has ended meanwhile.
         let mut reaped = Vec::new();
         for _ in 0..MAX_LOOKS {
-            // What left the group is below us as well, because we adopt it.
-            let table = table::descendants();
+            // What left the group is below us as well, because we adopt it. If the group is gone, only that is left.
+            let table = if group_lives { table::descendants() } else { table::orphans(spawn::is_known) };
             reaped = reap_orphans(&table);
             if table.is_empty() && group_lives {
                 return vec![self.group];
@@ -179,7 +179,7 @@ fn we_have_no_children() -> bool {
 /// is none, nothing is left of a program whose group is gone, and the other processes of the machine need not be read.
 fn all_children_are_known() -> bool {
     // The list misses a child if another thread reaps an earlier one at the same time, so two lists must agree.
-    let [first, second] = [table::children(), table::children()];
+    let [first, second] = [table::adopted(), table::adopted()];
     first.is_some() && first == second && first.iter().flatten().all(|pid| spawn::is_known(*pid))
 }
 

@@ -4,12 +4,16 @@
 //! With several jobs there is nearly always a child running somewhere. A child in another worktree is not supposed to
 //! write into this one; that it could is what guards are for. So there are two questions: whether no child ran at all
 //! ([`Quiet`]), and whether no child ran that works in one worktree, or is watched there ([`PlaceQuiet`]).
+//!
+//! A third question is what the sandbox answers: whether no child ran that could have changed a folder ([`ChildReach`]).
 
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
 };
+
+use super::Confinement;
 
 /// The children that may write files.
 static WRITERS: LazyLock<Mutex<Writers>> = LazyLock::new(Mutex::default);
@@ -18,12 +22,53 @@ static WRITERS: LazyLock<Mutex<Writers>> = LazyLock::new(Mutex::default);
 struct Writers {
     /// How many have ever begun. The id of a child is this number at its start.
     begun: u64,
-    /// The running children, with the folders that they work in.
-    at_work: HashMap<u64, WorkFolders>,
+    /// The running children.
+    at_work: HashMap<u64, RunningChild>,
     /// The last child that began in a folder.
     last_in: HashMap<PathBuf, u64>,
     /// The last child that may write anywhere.
     last_anywhere: u64,
+    /// Those that want to know the reach of every child.
+    observers: Vec<Weak<Mutex<Vec<Reach>>>>,
+}
+
+#[derive(Debug)]
+struct RunningChild {
+    folders: WorkFolders,
+    reach: Reach,
+}
+
+/// Which files a child can change, as far as the kernel enforces it.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Reach {
+    /// A program of the driver, such as git, that changes nothing behind its back.
+    #[default]
+    Driver,
+    /// Everything that the user can change.
+    Unlimited,
+    /// What this allows.
+    Limited(Arc<Confinement>),
+}
+
+impl Reach {
+    /// The reach of a supervised child. Landlock does not limit who changes permissions and times of a file, so only
+    /// the other backends count.
+    pub(super) fn of(confinement: Option<&Confinement>) -> Self {
+        match confinement {
+            Some(confinement) if confinement.is_read_only_elsewhere() => {
+                Self::Limited(Arc::new(confinement.clone()))
+            }
+            _ => Self::Unlimited,
+        }
+    }
+
+    fn includes(&self, folder: &Path) -> bool {
+        match self {
+            Self::Driver => false,
+            Self::Unlimited => true,
+            Self::Limited(confinement) => confinement.allows_below(folder),
+        }
+    }
 }
 
 /// The folders that a child works in, with all links resolved. `None` means that it may write anywhere.
@@ -38,8 +83,14 @@ fn writers() -> MutexGuard<'static, Writers> {
 pub(super) struct Writer(u64);
 
 impl Writer {
-    /// A child that works in these folders. If they are not known, or not all of them exist, it may write anywhere.
+    /// A program of the driver that works in these folders. If they are not known, or not all of them exist, it may
+    /// write anywhere.
     pub(super) fn begin(folders: &[&Path]) -> Self {
+        Self::begin_child(folders, Reach::Driver)
+    }
+
+    /// The same for a child that can change no more than `reach`.
+    pub(super) fn begin_child(folders: &[&Path], reach: Reach) -> Self {
         let folders: Option<Vec<PathBuf>> = folders.iter().map(|folder| folder.canonicalize().ok()).collect();
         let folders = folders.filter(|folders| !folders.is_empty());
         let mut writers = writers();
@@ -49,13 +100,19 @@ impl Writer {
             Some(folders) => writers.last_in.extend(folders.iter().map(|folder| (folder.clone(), number))),
             None => writers.last_anywhere = number,
         }
-        writers.at_work.insert(number, folders);
+        writers.observers.retain(|observer| observer.strong_count() > 0);
+        for observer in writers.observers.iter().filter_map(Weak::upgrade) {
+            observer.lock().unwrap_or_else(PoisonError::into_inner).push(reach.clone());
+        }
+        writers.at_work.insert(number, RunningChild { folders, reach });
         Self(number)
     }
 
     /// Some of its processes could not be ended and may write anywhere, so from now on nothing is quiet any more.
     pub(super) fn stays(self) {
-        writers().at_work.insert(self.0, None);
+        if let Some(child) = writers().at_work.get_mut(&self.0) {
+            child.folders = None;
+        }
         std::mem::forget(self);
     }
 }
@@ -113,7 +170,7 @@ impl PlaceQuiet {
         let folder = folder.canonicalize().ok()?;
         let writers = writers();
         let mut at_work = writers.at_work.values();
-        let is_quiet = !at_work.any(|folders| match folders {
+        let is_quiet = !at_work.any(|child| match &child.folders {
             Some(folders) => folders.iter().any(|other| are_related(&folder, other)),
             None => true,
         });
@@ -127,8 +184,39 @@ impl PlaceQuiet {
         let mut last = writers.last_in.iter();
         // A running child has begun since, because none was running before.
         writers.last_anywhere <= self.begun
-            && !writers.at_work.values().any(Option::is_none)
+            && !writers.at_work.values().any(|child| child.folders.is_none())
             && !last.any(|(folder, last)| *last > self.begun && are_related(&self.folder, folder))
+    }
+}
+
+/// Whether children could change something in these folders since a moment. Guards need to compare nothing that none of them could change.
+#[derive(Debug)]
+pub struct ChildReach {
+    folders: Vec<PathBuf>,
+    /// The children since the last question.
+    children: Arc<Mutex<Vec<Reach>>>,
+    is_reached: bool,
+}
+
+impl ChildReach {
+    /// From now on, with the children that are running.
+    #[must_use]
+    pub fn begin(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        let resolved = |folder: PathBuf| folder.canonicalize().unwrap_or(folder);
+        let folders = folders.into_iter().map(resolved).collect();
+        let mut writers = writers();
+        let children = writers.at_work.values().map(|child| child.reach.clone()).collect();
+        let children = Arc::new(Mutex::new(children));
+        writers.observers.push(Arc::downgrade(&children));
+        Self { folders, children, is_reached: false }
+    }
+
+    /// Whether a child could have changed one of the folders or anything below them.
+    pub fn is_reached(&mut self) -> bool {
+        let new = std::mem::take(&mut *self.children.lock().unwrap_or_else(PoisonError::into_inner));
+        let includes = |reach: &Reach| self.folders.iter().any(|folder| reach.includes(folder));
+        self.is_reached = self.is_reached || new.iter().any(includes);
+        self.is_reached
     }
 }
 

@@ -46,16 +46,30 @@ pub(super) fn children() -> Option<BTreeSet<u32>> {
     system::children(std::process::id())
 }
 
+/// The children that this process has adopted, and others; `None` if the system does not tell. The kernel gives adopted ones
+/// to the main thread, so that the lists of all other threads need not be read.
+pub(super) fn adopted() -> Option<BTreeSet<u32>> {
+    system::adopted(std::process::id())
+}
+
 /// All processes below this one; if the system does not list them, all visible processes.
-///
+pub(super) fn descendants() -> Vec<Process> {
+    list_steadily(|| with_listed_children(children()?))
+}
+
+/// The children that this process has adopted, apart from those that `is_known` knows, and all processes below them.
+pub(super) fn orphans(is_known: impl Fn(u32) -> bool) -> Vec<Process> {
+    list_steadily(|| with_listed_children(adopted()?.into_iter().filter(|pid| !is_known(*pid)).collect()))
+}
+
 /// A process may fork and end while the lists are read, and then its child is in none of them. So the lists are read
 /// again until nothing has changed.
-pub(super) fn descendants() -> Vec<Process> {
+fn list_steadily(list: impl Fn() -> Option<BTreeSet<u32>>) -> Vec<Process> {
     const TRIES: usize = 5;
-    let mut before = list_descendants();
+    let mut before = list();
     for _ in 0..TRIES {
         let Some(found) = before else { break };
-        let again = list_descendants();
+        let again = list();
         if again.as_ref() == Some(&found) {
             return found.into_iter().filter_map(system::one).collect();
         }
@@ -64,8 +78,7 @@ pub(super) fn descendants() -> Vec<Process> {
     all()
 }
 
-fn list_descendants() -> Option<BTreeSet<u32>> {
-    let mut found = children()?;
+fn with_listed_children(mut found: BTreeSet<u32>) -> Option<BTreeSet<u32>> {
     let mut unread: Vec<u32> = found.iter().copied().collect();
     while let Some(pid) = unread.pop() {
         // A process that has ended meanwhile has no list.
@@ -229,6 +242,11 @@ mod system {
         Some(found)
     }
 
+    pub(super) fn adopted(pid: u32) -> Option<BTreeSet<u32>> {
+        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        Some(listed.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+    }
+
     /// Fields are counted after the last bracket: the program's name is in brackets and may contain anything.
     pub(super) fn parse(pid: u32, stat: &str) -> Option<Process> {
         let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
@@ -305,6 +323,10 @@ mod system {
 
     pub(super) fn is_being_killed(_pid: u32) -> bool {
         false
+    }
+
+    pub(super) fn adopted(_pid: u32) -> Option<BTreeSet<u32>> {
+        None
     }
 
     pub(super) fn children(_pid: u32) -> Option<BTreeSet<u32>> {

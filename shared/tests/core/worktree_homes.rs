@@ -2,7 +2,10 @@
 
 use std::{fs, process};
 
-use arborist_core::{git::Repository, process::FileLock};
+use arborist_core::{
+    git::{EarlierChanges, Repository},
+    process::FileLock,
+};
 use arborist_testkit::TestRepo;
 
 fn repository(repo: &TestRepo) -> Repository {
@@ -27,7 +30,7 @@ fn a_worktree_that_another_process_is_making_is_left_to_it() {
     for is_there in [0, 1, 2] {
         fs::write(home.join("commondir"), "").unwrap();
         files[is_there..2].iter().for_each(|name| drop(fs::remove_file(home.join(name))));
-        let watch = repository.watch_git_dirs(true);
+        let watch = repository.watch_git_dirs(EarlierChanges::Accept);
         files.iter().zip(&whole).for_each(|(name, content)| fs::write(home.join(name), content).unwrap());
         assert_eq!(watch.restore(), Vec::<String>::new());
         assert_eq!(files.map(|name| fs::read(home.join(name)).unwrap()), whole);
@@ -44,11 +47,11 @@ fn a_lane_that_another_process_holds_is_left_to_it() {
         fs::create_dir_all(home.join("info")).unwrap();
         fs::write(home.join("info/sparse-checkout"), content).unwrap();
     };
-    let watch = repository.watch_git_dirs(true);
+    let watch = repository.watch_git_dirs(EarlierChanges::Accept);
     change("/one\n");
     assert_eq!(watch.restore(), ["worktrees/lane-1/info/sparse-checkout was added while it ran"]);
 
-    let watch = repository.watch_git_dirs(true);
+    let watch = repository.watch_git_dirs(EarlierChanges::Accept);
     let path = repository.worktree_lock(&repo.root().join("lane-1"));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let _lock = FileLock::try_take(&path, "another run").unwrap();

@@ -255,12 +255,22 @@ impl WatchedCopy {
 
     /// Restores what has changed, and returns messages about it.
     pub(super) fn restore(&self) -> Vec<String> {
-        if self.is_unchanged() {
+        self.restore_where(|_| true)
+    }
+
+    /// The same outside of the git directory.
+    pub(super) fn restore_elsewhere(&self) -> Vec<String> {
+        self.restore_where(|path| !path.starts_with(&self.git_dir))
+    }
+
+    fn restore_where(&self, is_compared: impl Fn(&Path) -> bool) -> Vec<String> {
+        if self.is_unchanged(&is_compared) {
             return Vec::new();
         }
-        let mut found = self.move_overfull();
+        let mut found = self.move_overfull(&is_compared);
         let now = look(&self.items, RunningChildren::Possible);
-        let paths: BTreeSet<&PathBuf> = self.there.keys().chain(now.keys()).collect();
+        let paths = self.there.keys().chain(now.keys()).filter(|path| is_compared(path));
+        let paths: BTreeSet<&PathBuf> = paths.collect();
         // Folders come before their content, so that a link that replaced a folder is gone first.
         for path in paths {
             let nothing = (WatchMode::Whole, FileState::Nothing);
@@ -283,16 +293,16 @@ impl WatchedCopy {
     }
 
     /// Whether nothing has changed. That is so after nearly every child, and takes one `lstat` for each name.
-    fn is_unchanged(&self) -> bool {
+    fn is_unchanged(&self, is_compared: impl Fn(&Path) -> bool) -> bool {
         // The target of a link is a separate item.
         let is_link = |path| matches!(self.there.get(path), Some((_, FileState::Link(_))));
-        let folders = self.items.iter().filter(|item| item.watch_mode.is_folder());
+        let mut items = self.items.iter().filter(|item| is_compared(&item.path));
+        let folders = items.clone().filter(|item| item.watch_mode.is_folder());
         let mut folders = folders.filter(|item| !is_link(&item.path));
-        self.there
-            .iter()
-            .all(|(path, (watch_mode, before))| FileState::is_as_before(path, *watch_mode, before))
+        let mut there = self.there.iter().filter(|(path, _)| is_compared(path));
+        there.all(|(path, (watch_mode, before))| FileState::is_as_before(path, *watch_mode, before))
             && folders.all(|folder| self.has_nothing_new(&folder.path, folder.watch_mode.inside()))
-            && self.items.iter().all(|item| self.there.contains_key(&item.path))
+            && items.all(|item| self.there.contains_key(&item.path))
     }
 
     /// Whether all entries of a folder existed before. Links to folders are not followed.
@@ -305,8 +315,9 @@ impl WatchedCopy {
     }
 
     /// Moves folders that now contain too many files to compare, and restores them from the copy.
-    fn move_overfull(&self) -> Vec<String> {
+    fn move_overfull(&self, is_compared: impl Fn(&Path) -> bool) -> Vec<String> {
         let folders = self.items.iter().filter(|item| item.watch_mode.is_folder()).map(|item| &item.path);
+        let folders = folders.filter(|folder| is_compared(folder));
         let is_overfull = |folder: &&PathBuf| {
             let mut now = PathStates::new();
             self.count_in(folder) <= MAX_KEPT_FILES

@@ -35,10 +35,13 @@ use surface::{WatchMode, WatchedItem};
 
 use crate::{
     agent::{ProtectedPath, Runner},
-    git::{GitDirWatch, HiddenMarks, ObjectWatch, RefWatch, Repository, SettingsChange, UsersMarks},
+    git::{
+        EarlierChanges, GitDirWatch, HiddenMarks, ObjectWatch, RefWatch, Repository, SettingsChange,
+        UsersMarks,
+    },
     message::visible,
     pipeline::ReviewsIn,
-    process::{WorkPlace, put_back_locks},
+    process::{ChildReach, WorkPlace, put_back_locks},
 };
 
 /// Only a build for tests has no guards: it shows what the sandbox stops alone.
@@ -99,6 +102,9 @@ impl GuardMember {
 #[derive(Debug, Default)]
 struct RepoState {
     running_children: usize,
+    /// Whether a child could have changed the git directory since the first of the running ones began. If bubblewrap keeps
+    /// it read-only for all of them, nothing in it is compared: a change there was made by the user.
+    reach: Option<ChildReach>,
     before: Option<WatchedCopy>,
     /// The run's worktree there, which is watched even if no child runs in it.
     place: Option<WatchedCopy>,
@@ -308,6 +314,7 @@ impl RepoState {
         let beside = Some(beside);
         Self {
             running_children: 0,
+            reach: Some(ChildReach::begin(surface::real_git_dirs(common_dir))),
             before,
             place,
             modules,
@@ -320,18 +327,27 @@ impl RepoState {
         }
     }
 
+    /// Whether a child could have changed the git directory.
+    fn is_reached(&mut self) -> bool {
+        self.reach.as_mut().is_none_or(ChildReach::is_reached)
+    }
+
     fn inspect(&mut self) {
         if !ARE_GUARDS_ON {
             return;
         }
+        let is_reached = self.is_reached();
         for before in self.place.iter().chain(&self.before) {
-            self.changes.extend(before.restore());
+            self.changes.extend(if is_reached { before.restore() } else { before.restore_elsewhere() });
+        }
+        self.changes.extend(self.checkouts.iter().flat_map(CheckoutLinks::restore));
+        self.changes.extend(self.beside.iter().flat_map(BesideWorktrees::move_new));
+        if !is_reached {
+            return;
         }
         let git_dir = self.before.as_ref().map(WatchedCopy::git_dir);
         self.changes.extend(git_dir.map(put_back_locks).unwrap_or_default());
         self.changes.extend(self.modules.move_new());
-        self.changes.extend(self.checkouts.iter().flat_map(CheckoutLinks::restore));
-        self.changes.extend(self.beside.iter().flat_map(BesideWorktrees::move_new));
         self.marks.iter_mut().for_each(UsersMarks::clear_new);
         // Last, because the files that are watched more closely have been restored by now.
         self.changes.extend(self.links.as_mut().map(Links::remove_new).unwrap_or_default());
@@ -400,12 +416,17 @@ impl RepoWatch {
         freeze(repository, running_children);
         known.running_children += 1;
         let count = known.changes.len();
+        let earlier = match running_children {
+            RunningChildren::None => EarlierChanges::Accept,
+            RunningChildren::Possible if known.is_reached() => EarlierChanges::Restore,
+            RunningChildren::Possible => EarlierChanges::Ignore,
+        };
         drop(known);
         let top = place.and_then(|place| place.worktree.as_deref());
         Self {
             state,
             known: count,
-            homes: repository.watch_git_dirs(running_children == RunningChildren::None),
+            homes: repository.watch_git_dirs(earlier),
             objects: repository.watch_objects(),
             refs: repository.watch_refs(),
             work_place: Mutex::new(top.map(WorkPlace::begin)),
@@ -423,6 +444,9 @@ impl RepoWatch {
         let mut found: Vec<String> = state.changes.iter().skip(self.known).cloned().collect();
         // One listing of the object folders serves both.
         let folders = state.links.as_ref().map(|links| links.objects().to_vec()).unwrap_or_default();
+        if !state.is_reached() {
+            return found;
+        }
         drop(state);
         found.extend(self.homes.restore());
         found.extend(self.objects.restore(&folders));

@@ -329,6 +329,13 @@ pub(super) fn named_by_module(repository: &Repository, module: &Path) -> Vec<Pat
     found.clone()
 }
 
+/// A git directory, and where the links in it lead: `objects` may be on another disk.
+pub(super) fn real_git_dirs(common_dir: &Path) -> Vec<PathBuf> {
+    let entries = safe_files::list_kinds(common_dir).unwrap_or_default().into_iter();
+    let links = entries.filter(|entry| entry.kind == FileKind::Link).map(|entry| entry.path);
+    [common_dir.to_owned()].into_iter().chain(links).collect()
+}
+
 /// Watched items that all worktrees of a repository share. `reviewers` are the commands of reviewers.
 pub(super) fn shared(repository: &Repository, reviewers: &CommandWords) -> Vec<WatchedItem> {
     let common = &repository.common_dir;
