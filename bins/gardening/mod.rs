@@ -1,10 +1,9 @@
 //! What `garden` and `gardener` share: their options, opening a run in this checkout, and reporting.
 
-mod budget;
 mod forecast;
 mod guest;
+mod options;
 mod reporter;
-mod runner_flags;
 
 pub(crate) use forecast::{tell as foretell, tell_phase as foretell_phase, tell_prompts};
 pub(crate) use guest::{give_back, give_back_here};
@@ -25,8 +24,7 @@ use arborist_core::{
 };
 use clap::Args;
 
-use budget::BudgetArgs;
-use runner_flags::RunnerArgs;
+use options::{BudgetArgs, RunnerArgs};
 
 use crate::{
     approval, clock,

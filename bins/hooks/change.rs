@@ -13,9 +13,9 @@ use arborist_core::{
 use super::{
     Manner,
     agent::{self, SettingsRequest},
-    apply, chosen,
+    chosen,
     event::{HookEvent, Quoted},
-    plan::{HookChange, HookPlan, plan_install, plan_uninstall, refuse_outside},
+    plan::{self, HookChange, HookPlan, plan_install, plan_uninstall, refuse_outside},
     site::HookSite,
 };
 use crate::{entry::Outcome, ui::Ui};
@@ -110,7 +110,7 @@ pub(super) fn change_agent(wish: SettingsRequest, options: &HookOptions, ui: &mu
     let binary = Quoted::path(&own_path(agent::BINARY)?);
     let step = agent::plan(&repository, wish, &binary)?;
     if let (Some(step), Mode::Apply) = (&step, options.mode) {
-        apply::apply(step, &repository)?;
+        plan::apply(step, &repository)?;
         match (wish, step) {
             (SettingsRequest::Install, _) => agent::hide(&repository)?,
             (SettingsRequest::Uninstall, HookChange::Remove { .. }) => agent::remove_folder(&repository),
@@ -146,7 +146,7 @@ fn carry_out(
         let mut lines: Vec<String> = Vec::new();
         for step in &plan.steps {
             if options.mode == Mode::Apply {
-                apply::apply(step, repository)?;
+                plan::apply(step, repository)?;
             }
             let what = if options.mode == Mode::Show { format!("would {step}") } else { step.done() };
             lines.push(format!("{name}: {what}"));

@@ -1,20 +1,22 @@
 //! `git arborist hooks`: installs the hooks that keep recorded state well-formed, and is what they run.
 
 mod agent;
-mod apply;
-mod block;
 mod change;
 mod commit_msg;
 mod event;
 pub(crate) mod fault;
-mod manager;
 mod plan;
 mod probe;
 mod push;
 mod site;
-mod spot;
 mod status;
 mod words;
+
+pub use self::{
+    event::HookEvent,
+    site::Manager,
+    status::{HookState, HookStatus, HooksStatus},
+};
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -31,11 +33,6 @@ use self::{
     probe::Fired,
     push::{PushedValue, RefUpdate},
     site::HookSite,
-};
-pub use self::{
-    event::HookEvent,
-    manager::Manager,
-    status::{HookState, HookStatus, HooksStatus},
 };
 use crate::{catalog, document, entry::Outcome, session::Agent, ui::Ui};
 

@@ -1,21 +1,26 @@
-//! What exists where our hook could be. Looking runs nothing.
+//! What exists where our hook could be: files, settings, and programs that manage hooks. Looking runs nothing.
 
-use std::path::{Path, PathBuf};
-
-use arborist_core::{
-    failure::Failure,
-    git::{Config, DirPlace, GitVersion, HooksDir, Repository, husky_folder},
-    safe_files,
+use std::{
+    io,
+    path::{Path, PathBuf},
 };
 
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Config, DirPlace, GitVersion, HooksDir, Repository, husky_folder},
+    process::is_executable,
+    safe_files,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{
-    event::HookEvent,
-    manager::Manager,
-    spot::{HookContent, HookFile},
+    event::{HookEvent, Quoted, is_marked},
+    plan,
 };
 
 /// The suffix of a hook that we set aside.
-pub(super) const KEPT: &str = ".pre-arborist";
+const KEPT: &str = ".pre-arborist";
 /// The suffixes that pre-commit and lefthook give to hooks that they set aside.
 const MOVED: [&str; 2] = [".legacy", ".old"];
 
@@ -116,8 +121,162 @@ fn find_pair(file: &Path, event: HookEvent) -> Result<Option<(HookFile, HookFile
     found.map(|script| Ok((script, HookFile::script(with_suffix(file, KEPT), event)?))).transpose()
 }
 
-pub(super) fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+/// Who wrote a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum HookContent {
+    /// There is none.
+    Absent,
+    /// Exactly what we write, with this path of the binary.
+    Ours(Quoted),
+    /// Ours, but edited by hand.
+    Edited,
+    /// Of another program.
+    Foreign,
+}
+
+impl HookContent {
+    pub(super) fn of(text: Option<&str>, render: impl Fn(&Quoted) -> String) -> Self {
+        let Some(text) = text else {
+            return Self::Absent;
+        };
+        match Quoted::find_in(text) {
+            Some(binary) if render(&binary) == text => Self::Ours(binary),
+            _ if is_marked(text) => Self::Edited,
+            _ => Self::Foreign,
+        }
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self, Self::Ours(_))
+    }
+
+    /// The program that this text names by its path.
+    pub(super) fn binary(&self) -> Option<Binary> {
+        let Self::Ours(word) = self else {
+            return None;
+        };
+        let path = word.unquoted();
+        (!path.is_empty()).then(|| Binary { is_there: is_executable(Path::new(&path)), path })
+    }
+}
+
+/// The program that our text names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Binary {
+    pub path: String,
+    pub is_there: bool,
+}
+
+/// A file that could have our hook.
+#[derive(Debug, Clone)]
+pub(super) struct HookFile {
+    pub path: PathBuf,
+    pub bytes: Option<Vec<u8>>,
+    pub is_executable: bool,
+    pub content: HookContent,
+}
+
+impl HookFile {
+    fn load(path: PathBuf, judge: impl Fn(Option<&str>) -> HookContent) -> Result<Self, Failure> {
+        let bytes = match safe_files::read_users(&path) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if is_absence(&error) && !path.is_symlink() => None,
+            Err(error) => {
+                return Err(Failure::new(
+                    Exit::Fatal,
+                    format!("could not read '{}': {error}", path.display()),
+                ));
+            }
+        };
+        let text = bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes));
+        let content = judge(text.as_deref());
+        Ok(Self { is_executable: is_executable(&path), path, bytes, content })
+    }
+
+    /// Whether it is a file of others with a line that runs our check.
+    pub(super) fn calls_ours(&self, event: HookEvent) -> bool {
+        let call = format!("git-arborist-hooks run {}", event.as_str());
+        let text = String::from_utf8_lossy(self.bytes.as_deref().unwrap_or_default());
+        let mut lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        self.content == HookContent::Foreign && lines.any(|line| line.contains(&call))
+    }
+
+    pub(super) fn script(path: PathBuf, event: HookEvent) -> Result<Self, Failure> {
+        Self::load(path, |text| HookContent::of(text, |binary| event.script(binary)))
+    }
+
+    pub(super) fn block(path: PathBuf, event: HookEvent) -> Result<Self, Failure> {
+        Self::load(path, |text| match text.map(|text| plan::find_block(text).ok_or(text)) {
+            Some(Err(text)) if !is_marked(text) => HookContent::Foreign,
+            Some(Err(_)) => HookContent::Edited,
+            found => HookContent::of(found.and_then(Result::ok), |binary| {
+                event.block(binary).trim_end_matches('\n').to_owned()
+            }),
+        })
+    }
+}
+
+/// Whether an error means that the file does not exist. That includes paths below `/dev/null`.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// A program that manages hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Manager {
+    /// <https://typicode.github.io/husky>
+    Husky,
+    /// <https://lefthook.dev>
+    Lefthook,
+    /// <https://pre-commit.com>
+    PreCommit,
+}
+
+impl Manager {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Husky => "husky",
+            Self::Lefthook => "lefthook",
+            Self::PreCommit => "pre-commit",
+        }
+    }
+
+    /// The manager that generated a hook file, recognised by what all of its versions write.
+    fn of_script(script: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(script);
+        if text.contains("File generated by pre-commit") {
+            Some(Self::PreCommit)
+        } else if text.contains("call_lefthook") {
+            Some(Self::Lefthook)
+        } else {
+            None
+        }
+    }
+
+    /// What to add to its configuration, so that ours still runs after it has regenerated its hooks.
+    pub(super) fn lasting(self, event: HookEvent) -> Option<String> {
+        let name = event.as_str();
+        match (self, event) {
+            (Self::Lefthook, HookEvent::CommitMsg | HookEvent::PrePush) => Some(format!(
+                "lefthook rewrites its hooks when its configuration changes; to keep this one, add to lefthook.yml:\n\
+                 {name}:\n  commands:\n    arborist:\n      run: git-arborist-hooks run {name} {}",
+                if event == HookEvent::PrePush { "{1} {2}\n      use_stdin: true" } else { "{1}" },
+            )),
+            (Self::PreCommit, HookEvent::CommitMsg) => Some(format!(
+                "to have pre-commit itself run it, add to the repos of .pre-commit-config.yaml:\n\
+                 - repo: local\n  hooks:\n    - id: arborist-{name}\n      name: git arborist {name}\n\
+                 \x20     entry: git-arborist-hooks run {name}\n      language: system\n      stages: [{name}]",
+            )),
+            _ => None,
+        }
+    }
 }

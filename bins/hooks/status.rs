@@ -6,9 +6,7 @@ use serde::Serialize;
 
 use super::{
     event::HookEvent,
-    manager::Manager,
-    site::HookSite,
-    spot::{HookContent, HookFile},
+    site::{HookContent, HookFile, HookSite, Manager},
 };
 
 /// Whether git will run our hook.

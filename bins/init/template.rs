@@ -2,7 +2,7 @@
 
 use arborist_core::settings::{SETTINGS, SIGN, Setting, ValueKind};
 
-use super::worktree::WorktreeProposal;
+use super::WorktreeProposal;
 
 const WIDTH: usize = 100;
 

@@ -1,4 +1,4 @@
-//! Queues a finished task's branch as a ticket.
+//! Queues a finished task's branch as a ticket, removes tickets, and lets them be tried again.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use arborist_core::{
     plan::{Plan, Task},
     process::shell_word,
     progress::{Boxes, Progress},
-    queue::{LaterCommits, Priority, StoredTicket, Ticket, TicketState},
+    queue::{LaterCommits, LogEntry, OutcomeWritten, Priority, StoredTicket, Ticket, TicketState},
 };
 use clap::Args;
 
@@ -127,7 +127,7 @@ fn commits(count: u64) -> String {
 }
 
 /// Removes duplicates.
-pub(super) fn unique(tasks: &[TaskId]) -> Vec<&TaskId> {
+fn unique(tasks: &[TaskId]) -> Vec<&TaskId> {
     let mut seen = HashSet::new();
     tasks.iter().filter(|task| seen.insert(*task)).collect()
 }
@@ -334,4 +334,62 @@ impl TicketMaker<'_> {
         };
         plan.readiness(is_there).leaves_waited_for(task)
     }
+}
+
+/// Takes tasks out of the queue.
+pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open(args, ui)?;
+    let store = site.store();
+    for stored in require(&site, tasks)? {
+        if let TicketState::Parked { .. } = stored.ticket.standing {
+            let task = &stored.ticket.task;
+            return Err(Failure::new(Exit::No, format!("'{task}' has landed and only waits for a checkout"))
+                .hint("see: git arborist merge status"));
+        }
+        let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
+        store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), OutcomeWritten::New)?;
+        if !args.json {
+            ui.line(&format!("removed {} from the queue; its branch is kept", stored.ticket.task));
+        }
+    }
+    if args.json {
+        return document::print_queue(&site, ui);
+    }
+    ui.hint(&site.queued_again(&unique(tasks)));
+    Ok(Exit::Done)
+}
+
+/// Lets tasks be tried again.
+pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open(args, ui)?;
+    let stored = require(&site, tasks)?;
+    let is_aside = |stored: &&StoredTicket| {
+        !matches!(stored.ticket.standing, TicketState::Waiting | TicketState::Parked { .. })
+    };
+    let again: Vec<(Option<&StoredTicket>, Ticket)> = stored
+        .iter()
+        .filter(is_aside)
+        .map(|stored| {
+            let ticket = stored.ticket.clone();
+            (Some(stored), Ticket { standing: TicketState::Waiting, tries: Vec::new(), ..ticket })
+        })
+        .collect();
+    site.store().write(&again)?;
+    if args.json {
+        return document::print_queue(&site, ui);
+    }
+    for StoredTicket { ticket, .. } in &stored {
+        ui.line(&match ticket.standing {
+            TicketState::Waiting => format!("{} is already waiting", ticket.task),
+            TicketState::Parked { .. } => format!("{} has landed and only waits for a checkout", ticket.task),
+            _ => format!("{} will be tried again", ticket.task),
+        });
+    }
+    Ok(Exit::Done)
+}
+
+fn require(site: &OpenQueue, tasks: &[TaskId]) -> Result<Vec<StoredTicket>, Failure> {
+    let known = site.store().load(Some(&site.scope.branch))?;
+    let find = |task: &TaskId| known.iter().find(|stored| stored.ticket.task == *task).cloned();
+    unique(tasks).into_iter().map(|task| find(task).ok_or_else(|| site.not_queued(task))).collect()
 }

@@ -1,7 +1,6 @@
 //! `git arborist merge`: finished tasks land in order, tested, without a forge, a daemon or a checkout.
 
 mod add;
-mod change;
 pub mod document;
 mod elsewhere;
 mod open;
@@ -225,8 +224,8 @@ pub fn run(args: MergeArgs, ui: &mut Ui) -> Outcome {
         Some(Verb::List(args)) => show::list(&args.scope, ui),
         Some(Verb::Status(args)) => show::status(&args.scope, args.task.as_ref(), ui),
         Some(Verb::Run(args)) => run::run(&args, ui),
-        Some(Verb::Drop(args)) => change::drop(&args.scope, &args.tasks, ui),
-        Some(Verb::Retry(args)) => change::retry(&args.scope, &args.tasks, ui),
+        Some(Verb::Drop(args)) => add::drop(&args.scope, &args.tasks, ui),
+        Some(Verb::Retry(args)) => add::retry(&args.scope, &args.tasks, ui),
         Some(Verb::Resolve(args)) => resolve::run(&args, ui),
         Some(Verb::Log(args)) => show::log(&args.scope, args.max_count, ui),
     }

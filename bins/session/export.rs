@@ -1,4 +1,5 @@
-//! `git arborist session export`: exports a whole session for other tools.
+//! `git arborist session export`: exports a whole session for other tools: as JSON, as Agent Trace records, and as the notes of
+//! git-ai.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -9,19 +10,22 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{AddedLines, Repository},
     message::visible,
-    name::{Oid, SessionId},
+    name::{Oid, SessionId, digest},
     session::{Record, SessionReader, Turn},
 };
 use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 
 use super::{
-    agent_trace,
     document::{ExportDocument, SessionDocument},
     elsewhere::Elsewhere,
-    git_ai,
     open::{IdArgs, open},
 };
-use crate::{document, entry::Outcome, ui::Ui};
+use crate::{
+    document::{self, rfc3339},
+    entry::Outcome,
+    ui::Ui,
+};
 
 /// The export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -112,17 +116,17 @@ impl Telling<'_> {
         let written = ExportedTurn { session: session.as_str(), repository: name, turn, commit, lines };
         let is_first = !self.args.write || self.notes(repository)?.insert(commit);
         match self.args.format {
-            Format::AgentTrace => self.ui.line(&agent_trace::record(&written).to_string()),
+            Format::AgentTrace => self.ui.line(&record(&written).to_string()),
             _ if !self.args.write => {
                 let place =
                     written.repository.map(|name| format!(" in {}", visible(name))).unwrap_or_default();
-                self.ui.line(&format!("commit {commit}{place}\n{}\n", git_ai::note(&written)));
+                self.ui.line(&format!("commit {commit}{place}\n{}\n", note(&written)));
             }
             _ if !is_first => {
                 self.ui.note(&format!("{} already has a note, which was not changed", commit.short()));
             }
             _ => {
-                repository.attach_note(git_ai::NOTES, commit, &git_ai::note(&written))?;
+                repository.attach_note(NOTES, commit, &note(&written))?;
                 self.ui.line(&format!("{commit}"));
             }
         }
@@ -133,7 +137,7 @@ impl Telling<'_> {
     fn notes(&mut self, repository: &Repository) -> Result<&mut HashSet<Oid>, Failure> {
         Ok(match self.noted.entry(repository.common_dir.clone()) {
             Entry::Occupied(noted) => noted.into_mut(),
-            Entry::Vacant(none) => none.insert(repository.list_noted(git_ai::NOTES)?),
+            Entry::Vacant(none) => none.insert(repository.list_noted(NOTES)?),
         })
     }
 }
@@ -146,4 +150,100 @@ fn lines_of(repository: &Repository, commit: Oid) -> Result<Vec<AddedLines>, Fai
         None => repository.empty_tree()?,
     };
     Ok(repository.added_lines(before, commit)?)
+}
+
+/// The schema of the specification 0.1.0 accepts two components only.
+const VERSION: &str = "0.1";
+const LONGEST_MODEL: usize = 250;
+
+/// The record of a turn's commit.
+pub(super) fn record(written: &ExportedTurn<'_>) -> Value {
+    let turn = written.turn;
+    let contributor = json!({ "type": "ai", "model_id": model_of(&turn.provider, &turn.model) });
+    let files: Vec<Value> = written
+        .lines
+        .iter()
+        .map(|file| {
+            let ranges: Vec<Value> = file
+                .ranges
+                .iter()
+                .map(|(first, last)| json!({ "start_line": first, "end_line": last }))
+                .collect();
+            json!({
+                "path": file.path,
+                "conversations": [{ "contributor": contributor, "ranges": ranges }],
+            })
+        })
+        .collect();
+    json!({
+        "version": VERSION,
+        "id": uuid_of(written),
+        "timestamp": rfc3339(turn.ended),
+        "vcs": { "type": "git", "revision": written.commit.to_string() },
+        "tool": { "name": "git-arborist", "version": env!("CARGO_PKG_VERSION") },
+        "files": files,
+        "metadata": {
+            "git-arborist": {
+                "session": written.session,
+                "repository": written.repository,
+                "node": turn.node.as_str(),
+                "turn": turn.number,
+                "runner": turn.runner,
+                "agent_session": turn.agent_session,
+            },
+        },
+    })
+}
+
+/// `provider/model`, as models.dev names them.
+fn model_of(provider: &str, model: &str) -> String {
+    let name = if model.contains('/') { model.to_owned() } else { format!("{provider}/{model}") };
+    name.chars().take(LONGEST_MODEL).collect()
+}
+
+/// A stable id for a turn: a UUID of version 8, made from a digest.
+fn uuid_of(written: &ExportedTurn<'_>) -> String {
+    let hash = digest(format!("{} {} {}", written.session, written.turn.number, written.commit).as_bytes());
+    format!("{}-{}-8{}-8{}-{}", &hash[..8], &hash[8..12], &hash[13..16], &hash[17..20], &hash[20..32])
+}
+
+/// The name of the notes ref, `refs/notes/ai`.
+const NOTES: &str = "ai";
+
+/// The note of a turn's commit.
+pub(super) fn note(written: &ExportedTurn<'_>) -> String {
+    let turn = written.turn;
+    let conversation = turn.agent_session.as_deref().unwrap_or(written.session);
+    let session = format!("s_{}", &digest(format!("{}:{conversation}", turn.runner).as_bytes())[..14]);
+    let trace = &digest(format!("{}:{}", written.session, turn.number).as_bytes())[..14];
+    let mut text = String::new();
+    for file in &written.lines {
+        let ranges: Vec<String> = file.ranges.iter().map(|range| range_of(*range)).collect();
+        text.push_str(&format!("{}\n  {session}::t_{trace} {}\n", path_of(&file.path), ranges.join(",")));
+    }
+    let metadata = json!({
+        "schema_version": "authorship/3.0.0",
+        "base_commit_sha": written.commit.to_string(),
+        "prompts": {},
+        "sessions": {
+            session: {
+                "agent_id": { "tool": turn.runner, "id": conversation, "model": turn.model },
+                "custom_attributes": {
+                    "arborist-session": written.session,
+                    "arborist-node": turn.node.as_str(),
+                    "arborist-turn": turn.number.to_string(),
+                },
+            },
+        },
+    });
+    format!("{text}---\n{metadata:#}")
+}
+
+fn range_of((first, last): (u64, u64)) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
+}
+
+/// Names with white space are quoted.
+fn path_of(path: &str) -> String {
+    if path.contains([' ', '\t', '\n']) { format!("\"{path}\"") } else { path.to_owned() }
 }

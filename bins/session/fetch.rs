@@ -1,15 +1,17 @@
-//! Fetches sessions from a remote before one is resumed, so that a fresh clone can continue it.
+//! Sessions of other clones: they are fetched before one is resumed, and the branches of completed ones follow here.
 
 use arborist_core::{
     failure::Failure,
-    git::shown_url,
+    git::{FastForward, Repository, shown_url},
     message::visible,
-    session::SessionReader,
+    name::BranchName,
+    session::{Driver, SessionReader, SessionState, StoredRecord},
     settings::Settings,
     workspace::{FetchScope, RepoSection, SyncOutcome, Workspace},
+    worktree::SESSION_REASON,
 };
 
-use super::{brought::require_remote, onward::Onward, open::OpenSessions};
+use super::{brought::require_remote, onward::Onward, open::OpenSessions, session_worktree::Follow};
 use crate::{gardening::watch_signals, ui::Ui};
 
 /// Fetches sessions from the configured remote of this repository; or, for a session that is not known here, from the
@@ -69,4 +71,99 @@ fn take_over(
         SyncOutcome::Local => {}
     }
     Ok(())
+}
+
+/// Brings the branches of completed sessions to where their records are: of the session `id`, or else of all. Only
+/// branches that were created for a session and that still exist here are moved. Returns whether one was.
+pub(super) fn follow(
+    opened: &OpenSessions,
+    id: Option<&str>,
+    onward: &Onward,
+    ui: &mut Ui,
+) -> Result<bool, Failure> {
+    let settings = Settings::load(&opened.repository, &opened.config)?;
+    let workspace = Workspace::load(&opened.repository, &settings, &watch_signals())?;
+    let selected: Vec<&StoredRecord> = match id {
+        Some(id) => vec![opened.session_list.require(id)?],
+        None => opened.session_list.sessions.iter().collect(),
+    };
+    let mut has_moved = false;
+    for stored in selected {
+        if !is_behind(opened, &workspace, stored)? {
+            continue;
+        }
+        let record = &stored.record;
+        Follow::find(&opened.repository, record)?.go(ui)?;
+        ui.note(&format!("session '{}' was completed elsewhere", record.session));
+        for section in workspace.sections.iter().filter(|section| !section.is_main) {
+            follow_in(opened, (&workspace, section), stored, onward, ui)?;
+        }
+        has_moved = true;
+    }
+    Ok(has_moved)
+}
+
+/// Whether a session is complete and the branch that was created for it is behind its records here.
+fn is_behind(opened: &OpenSessions, workspace: &Workspace, stored: &StoredRecord) -> Result<bool, Failure> {
+    let (repository, context) = (&opened.repository, &stored.record.context);
+    let is_own = workspace.main().is_session_branch(&context.branch, &stored.record.session);
+    let is_complete = context.driver == Driver::Run && opened.standing(stored) == SessionState::Complete;
+    let Some(here) = repository.find_branch(&context.branch)?.filter(|_| is_own && is_complete) else {
+        return Ok(false);
+    };
+    let is_known = repository.find_commits(&[context.tip])?.iter().all(Option::is_some);
+    Ok(is_known && here != context.tip && repository.is_ancestor(here, context.tip)?)
+}
+
+/// The same for the session's branch in another repository, which is fetched first.
+fn follow_in(
+    opened: &OpenSessions,
+    (workspace, section): (&Workspace, &RepoSection),
+    stored: &StoredRecord,
+    onward: &Onward,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    let Some(repository) = workspace.open(section)?.filter(|_| section.remote.is_some()) else {
+        return Ok(());
+    };
+    let Some((branch, here)) = section.find_session_branch(&repository, &stored.record.session)? else {
+        return Ok(());
+    };
+    require_remote(opened, (workspace, section), onward, ui)?;
+    workspace.refresh(&repository, section, &FetchScope::Everything)?;
+    let Some(there) = workspace.find_seen(&repository, section, &branch.to_ref())? else {
+        return Ok(());
+    };
+    if here == there || !repository.is_ancestor(here, there)? {
+        return Ok(());
+    }
+    match repository.bring_forward(&branch, (here, there), SESSION_REASON)? {
+        FastForward::Done => {
+            ui.note(&format!(
+                "updated '{branch}' to {} in '{}', as at its remote",
+                there.short(),
+                section.name
+            ));
+        }
+        FastForward::Refused(why) => warn_behind(&repository, section, (&branch, &why), ui),
+        FastForward::Overtaken => {
+            warn_behind(&repository, section, (&branch, "another process is moving it"), ui);
+        }
+    }
+    Ok(())
+}
+
+fn warn_behind(
+    repository: &Repository,
+    section: &RepoSection,
+    (branch, why): (&BranchName, &str),
+    ui: &mut Ui,
+) {
+    ui.warn(&format!(
+        "'{branch}' is behind its remote in '{}', and could not be updated: {why}",
+        section.name
+    ));
+    let place = repository.checkouts_of(branch).ok().and_then(|mut places| places.pop());
+    let place = place.unwrap_or_else(|| section.path.clone());
+    ui.hint(&format!("inspect it, then run 'git arborist session resume' again: {}", place.display()));
 }

@@ -24,8 +24,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    keep::{Amid, TurnScope, keep, lock},
-    mark::SessionMark,
+    keep::{Amid, SessionMark, TurnScope, keep, lock},
     plumbing::{append, name_of, place},
     turn::ReportedTurn,
 };

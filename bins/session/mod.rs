@@ -1,19 +1,14 @@
 //! `git arborist session`: shows and continues what agents did, turn by turn.
 
-mod agent_trace;
 mod brought;
-mod completed;
 mod diff;
 pub mod document;
 mod elsewhere;
 mod export;
 mod fetch;
-mod follow;
-mod git_ai;
 mod hook;
 mod keep;
 mod list;
-mod mark;
 mod onward;
 mod open;
 mod others;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::GardenerError,
-    gardener::start::new_session,
+    gardener::{GardenerError, start::new_session},
     git::Repository,
     name::{BranchName, Oid, SessionId, TaskId},
     process::FileLock,
@@ -18,7 +17,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     document::RecordedDocument,
-    mark::SessionMark,
+    keep::SessionMark,
     open::{JsonArgs, OpenSessions, open},
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};

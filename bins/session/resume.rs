@@ -22,14 +22,13 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
-    brought, completed,
-    fetch::fetch,
-    follow::Follow,
+    brought,
+    fetch::{self, fetch},
     onward::{Onward, ResumeOptions},
     open::{OpenSessions, open},
     plumbing::append,
     restore,
-    session_worktree::{go_on, is_own_branch, session_worktree},
+    session_worktree::{Follow, go_on, is_own_branch, session_worktree},
     then::{self, Moment},
 };
 use crate::{approval, clock, entry::Outcome, gardening::give_back, ui::Ui};
@@ -65,8 +64,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     {
         return Err(damaged);
     }
-    let has_followed =
-        args.turn.is_none() && completed::follow(&opened, args.id.as_deref(), &args.onward, ui)?;
+    let has_followed = args.turn.is_none() && fetch::follow(&opened, args.id.as_deref(), &args.onward, ui)?;
     if has_followed && (args.id.is_some() || left(&opened).is_empty()) {
         return Ok(Exit::Done);
     }

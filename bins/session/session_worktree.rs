@@ -1,20 +1,23 @@
-//! Where a session continues: the worktree with its branch, and the run that is executed there.
+//! Where a session continues: its branch, the worktree with that branch, and the run that is executed there.
 
 use anyhow::Context;
 use arborist_core::{
-    failure::Failure,
-    name::{BranchName, SessionId},
+    failure::{Exit, Failure},
+    git::{FastForward, RefMove, Repository},
+    history::{CommitSource, Run, RunScope},
+    name::{BranchName, Oid, SessionId},
     process::{Cancel, Program},
     record::Unfinished,
     session::Record,
     settings::Settings,
     workspace::Workspace,
-    worktree::{Pool, SessionWorktree, WorktreeOptions},
+    worktree::{Pool, SESSION_REASON, SessionWorktree, WorktreeOptions},
 };
 
 use super::{
     onward::{Onward, ResumeOptions},
     open::OpenSessions,
+    resume::lock,
 };
 use crate::{approval, entry::Outcome, ui::Ui};
 
@@ -66,4 +69,92 @@ pub(super) fn go_on(
     let program = program.env("ARBORIST_SESSION_BRANCH", "false");
     let error = local.iter().fold(program, Program::env_remove).exec();
     Err(Failure::from(error))
+}
+
+// The branch of a continued session, and its position according to the records. The position is determined without
+// moving anything, because records may come from anywhere; the branch is moved only after everything in them was
+// approved.
+
+/// The move of a branch to its position in the records.
+pub(super) struct Follow<'a> {
+    repository: &'a Repository,
+    record: &'a Record,
+    from: Option<Oid>,
+    to: Oid,
+}
+
+impl<'a> Follow<'a> {
+    /// Determines the position: the branch may be missing, behind the records, or ahead of them; then it stays.
+    pub(super) fn find(repository: &'a Repository, record: &'a Record) -> Result<Self, Failure> {
+        let (branch, tip) = (&record.context.branch, record.context.tip);
+        let here = repository.find_commits(&[tip])?;
+        if here.first().copied().flatten().is_none() {
+            let words = format!("the commit {} of session '{}' is not here", tip.short(), record.session);
+            return Err(Failure::new(Exit::Fatal, words)
+                .hint("fetch it: git fetch <remote> 'refs/arborist/sessions/*:refs/arborist/sessions/*'"));
+        }
+        let from = repository.find_branch(branch)?;
+        let to = match from {
+            Some(now) if repository.is_ancestor(tip, now)? => now,
+            Some(now) if !repository.is_ancestor(now, tip)? => {
+                let words = format!("'{branch}' has other commits: {} is not in it", tip.short());
+                return Err(Failure::new(Exit::Person, words).hint(format!(
+                    "start a new session from one of its turns: git arborist session replay {} --turn <number>",
+                    record.session
+                )));
+            }
+            _ => tip,
+        };
+        Ok(Self { repository, record, from, to })
+    }
+
+    /// The state of the run at that position.
+    pub(super) fn history(&self) -> Result<Run, Failure> {
+        let scope = RunScope { branch: self.record.context.branch.clone(), tip: Some(self.to) };
+        // The run itself reads it again without the cache.
+        Ok(Run::scan(self.repository, scope, CommitSource::Cached)?)
+    }
+
+    /// What the user has to approve before the branch is moved, if it is the user's own: a record may come from anywhere.
+    pub(super) fn required_approval(&self) -> Option<String> {
+        let from = self.from.filter(|from| *from != self.to)?;
+        let (branch, session) = (&self.record.context.branch, &self.record.session);
+        let range = format!("{}..{}", from.short(), self.to.short());
+        Some(format!("move '{branch}' forward, to the records of session '{session}' (see: git log {range})"))
+    }
+
+    /// Moves the branch. A checkout is updated only if it was created for a session; one of the user is left alone.
+    pub(super) fn go(&self, ui: &mut Ui) -> Result<(), Failure> {
+        let (repository, branch) = (self.repository, &self.record.context.branch);
+        match self.from {
+            Some(from) if from == self.to => return Ok(()),
+            Some(from) => {
+                let _lock = lock(repository, branch)?;
+                match repository.bring_forward(branch, (from, self.to), SESSION_REASON)? {
+                    FastForward::Done => {}
+                    FastForward::Refused(why) => return Err(self.cannot(&why)),
+                    FastForward::Overtaken => return Err(self.cannot("another process is moving it")),
+                }
+            }
+            None => {
+                let name = branch.to_ref();
+                let made = RefMove { name: &name, new: Some(self.to), old: None };
+                repository.move_refs(&[made], "arborist: resume")?;
+            }
+        }
+        ui.note(&format!("moved '{branch}' to {}, as in the session's records", self.to.short()));
+        Ok(())
+    }
+
+    /// The error if the checkout is the user's, or uncommitted files are in the way.
+    fn cannot(&self, why: &str) -> Failure {
+        let (session, branch) = (&self.record.session, &self.record.context.branch);
+        let words = format!(
+            "'{branch}' is behind the records of session '{session}', and could not be updated: {why}"
+        );
+        let place = self.repository.checkouts_of(branch).ok().and_then(|mut places| places.pop());
+        let at = place.map(|place| format!(" -C '{}'", place.display())).unwrap_or_default();
+        Failure::new(Exit::Person, words)
+            .hint(format!("inspect it, then update it with: git{at} merge --ff-only {}", self.to))
+    }
 }

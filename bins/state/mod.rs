@@ -1,14 +1,12 @@
 //! `git arborist state`: shows the state of every task of a run, derived from its commits.
 
-mod branches;
 mod detail;
 pub mod document;
+mod other_repos;
 mod remark;
 pub mod remote;
 mod source;
-mod task_logs;
 mod tree;
-mod unpushed;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,7 +32,7 @@ use arborist_core::{
 };
 use clap::Parser;
 
-use self::task_logs::TaskLogs;
+use self::detail::TaskLogs;
 use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, scope, ui::Ui};
 
 /// How many entries of the queue's log are read for tasks that are not queued.
@@ -232,7 +230,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let branch = args.scope.as_ref().map(|branch| format!(" --scope {branch}"));
     let selection: String = tree.into_iter().chain(branch).collect();
     let Format { kind, exit_code, options } = args.into_format();
-    let unpushed = unpushed::find(&repository, &settings, run)?;
+    let unpushed = other_repos::find_unpushed(&repository, &settings, run)?;
     let home = match (kind, options.tasks.as_slice()) {
         (Kind::Text, [_]) => repository.list_worktrees()?.into_iter().next().map(|main| main.path),
         _ => None,
@@ -245,7 +243,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         _ => TaskLogs::default(),
     };
     let branches = match (kind, options.tasks.as_slice()) {
-        (Kind::Text, [task]) => branches::find(&repository, &settings, run, task)?,
+        (Kind::Text, [task]) => other_repos::find_branches(&repository, &settings, run, task)?,
         _ => Vec::new(),
     };
     let due_phase = found.plan.as_ref().and_then(|plan| find_due_phase(plan, &progress));

@@ -1,12 +1,10 @@
 //! The only place that writes to the terminal.
 
 mod live;
-mod path;
 mod screen;
 mod table;
 
 pub(crate) use live::{Live, Scene, StyledRow, cut};
-pub(crate) use path::seen_from_here;
 pub use screen::leave;
 pub(crate) use table::{Fit, Table, shortened, table};
 
@@ -14,6 +12,7 @@ use std::{
     io::{self, BufWriter, IsTerminal, Write},
     os::fd::AsFd,
     panic::PanicHookInfo,
+    path::{Component, Path, PathBuf},
 };
 
 use arborist_core::{failure::Failure, git::Config, message::visible_lines};
@@ -388,6 +387,18 @@ pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     }
     lines.retain(|line| !line.is_empty());
     lines
+}
+
+/// The path relative to the current directory, if that is shorter.
+pub(crate) fn seen_from_here(path: &Path) -> PathBuf {
+    let Some(here) = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok()) else {
+        return path.to_owned();
+    };
+    let shared = here.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let up = here.components().skip(shared).map(|_| Component::ParentDir);
+    let seen: PathBuf = up.chain(path.components().skip(shared)).collect();
+    let seen = if seen.as_os_str().is_empty() { PathBuf::from(".") } else { seen };
+    if seen.as_os_str().len() < path.as_os_str().len() { seen } else { path.to_owned() }
 }
 
 #[cfg(test)]

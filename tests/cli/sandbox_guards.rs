@@ -82,7 +82,8 @@ fn a_folder_in_the_git_directory_that_is_granted_makes_it_compared() {
     fs::write(repo.root().join("prompts/go"), "").unwrap();
     fs::create_dir_all(repo.path(".git/hooks")).unwrap();
     for folder in [repo.path(".git/hooks"), repo.root().join("prompts")] {
-        repo.git(["config", "--add", "arborist.sandbox.write", &folder.display().to_string()]).succeeds();
+        let folder = folder.display().to_string();
+        repo.git(["config", "--add", "arborist.sandbox.write", &folder]).succeeds();
     }
     let mut command = repo.command("git", &repo.path(""));
     command.args(["arborist", "gardener", "--isolate", "--sandbox", "bwrap", "--max-retries", "1"]);

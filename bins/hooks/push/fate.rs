@@ -1,6 +1,6 @@
 //! What a push does to the commits of a ref, and whether that is permitted.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use arborist_core::{
     git::{GitError, RawCommit},
@@ -9,7 +9,7 @@ use arborist_core::{
     session::is_record,
 };
 
-use super::{Objection, Push, RefUpdate, receiver::Keepers, slice::Slice};
+use super::{Objection, Push, RefUpdate, receiver::Keepers};
 
 /// What a push does to the commits of a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,6 +156,44 @@ impl PushEffect {
     }
 }
 
+/// Commits in git's order, with their parents.
+#[derive(Debug, Default)]
+pub(super) struct Slice {
+    places: HashMap<Oid, usize>,
+    commits: Vec<(Oid, Vec<Oid>)>,
+}
+
+impl Slice {
+    pub(super) fn add(&mut self, commit: &RawCommit) {
+        self.places.insert(commit.id, self.commits.len());
+        self.commits.push((commit.id, commit.parents().collect()));
+    }
+
+    /// The commits of the slice that are reachable from `tip` within it, in git's order.
+    fn below(&self, tip: Oid) -> Vec<Oid> {
+        let mut places: Vec<usize> = self.reached_from(tip).into_iter().collect();
+        places.sort_unstable();
+        places.into_iter().map(|place| self.commits[place].0).collect()
+    }
+
+    /// Whether the slice proves that `old` is an ancestor of `new`. If not, it may still be one.
+    fn leads(&self, new: Oid, old: Oid) -> bool {
+        let reached = self.reached_from(new);
+        reached.into_iter().any(|place| self.commits[place].1.contains(&old))
+    }
+
+    fn reached_from(&self, tip: Oid) -> HashSet<usize> {
+        let mut reached = HashSet::new();
+        let mut open: Vec<usize> = self.places.get(&tip).copied().into_iter().collect();
+        while let Some(place) = open.pop() {
+            if reached.insert(place) {
+                open.extend(self.commits[place].1.iter().filter_map(|parent| self.places.get(parent)));
+            }
+        }
+        reached
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +222,22 @@ mod tests {
             assert_eq!(may("refs/heads/x"), other, "{fate:?}");
             assert_eq!(may("refs/tags/x"), other, "{fate:?}");
         }
+    }
+
+    fn id(digit: char) -> Oid {
+        digit.to_string().repeat(40).parse().unwrap()
+    }
+
+    #[test]
+    fn a_slice_knows_what_stands_below_and_where_it_leads() {
+        let mut slice = Slice::default();
+        for (commit, parents) in [('5', "43"), ('4', "2"), ('3', "1"), ('7', "6")] {
+            let parents: String = parents.chars().map(|parent| format!("parent {}\n", id(parent))).collect();
+            slice.add(&RawCommit::new(id(commit), format!("tree x\n{parents}\n").into_bytes()));
+        }
+        assert_eq!(slice.below(id('5')), ['5', '4', '3'].map(id));
+        assert_eq!(slice.below(id('1')), []);
+        assert!(slice.leads(id('5'), id('1')) && slice.leads(id('4'), id('2')));
+        assert!(!slice.leads(id('4'), id('1')) && !slice.leads(id('5'), id('6')));
     }
 }

@@ -3,9 +3,8 @@
 mod fate;
 mod objection;
 mod receiver;
-mod ref_update;
-mod slice;
-mod unsound;
+
+pub(super) use self::receiver::{PushedValue, RefUpdate};
 
 use std::{collections::HashMap, io::Read};
 
@@ -16,7 +15,6 @@ use arborist_core::{
     name::Oid,
 };
 
-pub(super) use self::ref_update::{PushedValue, RefUpdate};
 use self::{
     fate::{Lost, PushEffect},
     objection::{Objection, refusal},
@@ -29,13 +27,13 @@ const BATCH: usize = 1024;
 
 /// Handles the lines that git gives to `pre-push` on standard input.
 pub(super) fn pre_push(remote: &str, ui: &mut Ui) -> Outcome {
-    check_lines(&Receiver::Remote(remote.to_owned()), ref_update::parse_sent, ui)
+    check_lines(&Receiver::Remote(remote.to_owned()), receiver::parse_sent, ui)
 }
 
 /// Handles the lines that git gives to `pre-receive` on standard input: all refs of a push together, so that none can
 /// be dropped with the ref that seemed to keep its commits.
 pub(super) fn pre_receive(ui: &mut Ui) -> Outcome {
-    check_lines(&Receiver::Here, ref_update::parse_received, ui)
+    check_lines(&Receiver::Here, receiver::parse_received, ui)
 }
 
 fn check_lines(
@@ -60,7 +58,7 @@ pub(super) fn update(update: RefUpdate, ui: &mut Ui) -> Outcome {
 fn check(receiver: &Receiver, updates: &[RefUpdate], ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let push = Push::load(receiver, updates, &repository)?;
-    let arriving = unsound::scan(&push)?;
+    let arriving = objection::scan(&push)?;
     let lost = Lost::scan(&push)?;
     let mut objections = Vec::new();
     for update in updates.iter().filter(|update| update.is_guarded()) {

@@ -1,7 +1,6 @@
 //! The MCP server with tools for agents, restricted to the worktrees of a task.
 
 mod command;
-mod edit;
 mod excerpt;
 mod files;
 mod offer;

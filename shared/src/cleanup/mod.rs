@@ -13,7 +13,6 @@ mod left_running;
 mod proof;
 mod reclaim;
 mod restore;
-mod saved;
 mod survey;
 
 pub use apply::CleanupOutcome;
@@ -21,8 +20,7 @@ pub use candidate::{Candidate, CandidatePlace, Commits, Proof, Topic, Uncommitte
 pub use error::CleanupError;
 pub use judge::{Active, CleanupRules, CleanupVerdict, Grounds, KeepReason, Save, UnsavedPolicy, judge_all};
 pub use reclaim::{Mode, Reclaimed};
-pub use restore::{RestoreRequest, RestoredRef, RestoredWork, restore};
-pub use saved::{Part, SavedWork, list_saved};
+pub use restore::{Part, RestoreRequest, RestoredRef, RestoredWork, SavedWork, list_saved, restore};
 
 use homes::{DriverLocks, KnownSession, SessionHomes, locks_of};
 

@@ -1,18 +1,101 @@
-//! Restores saved work: commits as a branch, and files of a worktree into a new one. Nothing existing is touched, and
-//! the saved refs stay.
+//! Saved work: its names, its list, and how it is restored: commits as a branch, and files of a worktree into a new one. Nothing
+//! existing is touched, and the saved refs stay.
 
 use std::path::PathBuf;
+
+use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
     CleanupError,
     apply::{message_of, staged_message},
-    saved::{Part, SavedWork, list_saved},
+    survey::reflog_time,
 };
 use crate::{
     git::{RawCommit, RefMove, Repository},
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
     worktree::{Pool, Remembered},
 };
+
+/// The prefix of the refs of saved work.
+pub(super) const SAVED: &str = "refs/arborist/saved/";
+
+/// Something that was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedWork {
+    /// Its name, below `refs/arborist/saved/`.
+    pub name: String,
+    /// Its commit.
+    pub commit: Oid,
+    /// What was saved.
+    pub part: Part,
+    /// When it was saved, in seconds since 1970, if that is known.
+    pub time: Option<i64>,
+    /// The subject of its commit.
+    pub subject: String,
+}
+
+/// The kind of saved work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The tip of a branch.
+    Branch,
+    /// The files of a worktree.
+    Worktree,
+    /// Commits that were on no branch.
+    Commits,
+}
+
+impl Part {
+    /// The name of the kind.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Branch => "branch",
+            Self::Worktree => "worktree",
+            Self::Commits => "commits",
+        }
+    }
+}
+
+impl SavedWork {
+    /// What it belongs to: its name without the last component.
+    #[must_use]
+    pub fn unit(&self) -> &str {
+        self.name.rsplit_once('/').map_or(&self.name, |(unit, _)| unit)
+    }
+}
+
+/// The ref for a part of `unit` that is saved now.
+pub(super) fn name_of(now: i64, unit: &str, part: Part, commit: Oid) -> String {
+    let moment = Timestamp::from_second(now).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC);
+    let kind = match part {
+        Part::Branch => "branch",
+        Part::Worktree => "worktree",
+        Part::Commits => "head",
+    };
+    format!("{SAVED}{}/{unit}/{kind}-{}", moment.strftime("%Y-%m-%d"), commit.short())
+}
+
+/// Lists all saved work, newest first.
+pub fn list_saved(repository: &Repository) -> Result<Vec<SavedWork>, CleanupError> {
+    let refs = repository.start_surveying_refs().finish()?;
+    let mut found: Vec<SavedWork> = refs
+        .into_iter()
+        .filter_map(|found| {
+            let name = found.name.strip_prefix(SAVED)?.to_owned();
+            let last = name.rsplit('/').next().unwrap_or_default();
+            let part = match last.split_once('-').map(|(kind, _)| kind) {
+                Some("worktree") => Part::Worktree,
+                Some("branch") => Part::Branch,
+                _ => Part::Commits,
+            };
+            let time = reflog_time(&repository.common_dir, &found.name).or(found.time);
+            Some(SavedWork { commit: found.commit?, part, time, subject: found.subject, name })
+        })
+        .collect();
+    found.sort_by(|a, b| (b.time, &a.name).cmp(&(a.time, &b.name)));
+    Ok(found)
+}
 
 /// What to restore, and where.
 #[derive(Debug, Clone, Default)]
@@ -201,7 +284,7 @@ impl RestoreContext<'_> {
 
 /// Finds the saved work of this name: one part, or all parts of one unit.
 fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
-    let name = name.trim_start_matches(super::saved::SAVED).trim_matches('/');
+    let name = name.trim_start_matches(SAVED).trim_matches('/');
     let name = name.trim_start_matches("refs/heads/").trim_start_matches(TASK_BRANCHES);
     if let Some(exact) = all.iter().find(|saved| saved.name == name) {
         return Ok(vec![exact.clone()]);

@@ -184,13 +184,9 @@ impl TaskClaim {
     /// Writes it as a commit that no other claim has.
     pub(super) fn write(&mut self, repository: &Repository) -> Result<Oid, GitError> {
         self.nonce = nonce();
-        let json = serde_json::to_string(self).map_err(|error| GitError::UnexpectedOutput {
-            command: "claim".into(),
-            what: error.to_string(),
-        })?;
         let what = self.task.as_ref().map_or("landing", TaskId::as_str);
-        let message = format!("claim: {what} by {}\n\n{json}\n", self.worker);
-        repository.write_commit_with_parents(repository.empty_tree()?, &[], &message, Signing::No)
+        let subject = format!("claim: {what} by {}", self.worker);
+        repository.write_json_commit(&subject, &[&*self], &[], Signing::No)
     }
 
     /// How long it is valid without renewal.

@@ -10,11 +10,9 @@ mod manifest;
 mod places;
 mod preset;
 mod script;
-mod started;
-mod template;
 
 pub use error::EngineError;
-pub use started::{EngineJob, StartedBy};
+pub use script::{EngineJob, StartedBy};
 
 use std::{
     collections::BTreeSet,
@@ -22,8 +20,8 @@ use std::{
     time::Duration,
 };
 
+use manifest::{UnknownPlaceholder, fill};
 use preset::EnginePreset;
-use template::{UnknownPlaceholder, fill};
 
 use crate::{
     message::one_line,
@@ -153,7 +151,7 @@ impl Engine {
         if !is_placed && !self.places.is_empty() {
             return Err(EngineError::Places(self.name.clone()));
         }
-        match self.places.iter().find(|place| !started::is_plain_name(place)) {
+        match self.places.iter().find(|place| !script::is_plain_name(place)) {
             Some(place) => Err(EngineError::Place(one_line(place))),
             None => Ok(()),
         }
@@ -175,11 +173,11 @@ impl Engine {
     pub fn cancel(&self, job: &str, cancel: &Cancel) -> Result<(), EngineError> {
         let template = self.cancel.as_ref();
         let template = template.ok_or_else(|| EngineError::no_command(&self.name, "cancel"))?;
-        if !started::is_plain_name(job) {
+        if !script::is_plain_name(job) {
             return Err(EngineError::Job(one_line(job)));
         }
         let job = self.placed_job(job)?;
-        let text = started::fill_job(template, &job, !self.places.is_empty());
+        let text = script::fill_job(template, &job, !self.places.is_empty());
         let text = text.map_err(|error| self.unknown_placeholder("cancel", error))?;
         run_command((&self.name, "cancel"), &text, (b"", PATIENCE), cancel).map(drop)
     }
@@ -239,7 +237,7 @@ impl Submission<'_> {
             let printed = run_command((&self.engine.name, "submit"), &text, input, cancel)?;
             // Slurm prints 'JOB;CLUSTER' for a cluster in a federation.
             let jobs = printed.lines().filter_map(|line| line.trim().split(';').next());
-            jobs.filter(|job| started::is_plain_name(job)).map(str::to_owned).collect()
+            jobs.filter(|job| script::is_plain_name(job)).map(str::to_owned).collect()
         } else {
             self.start_at_places(cancel)?
         };

@@ -4,7 +4,7 @@
 use std::{
     env,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -19,9 +19,12 @@ const QUARTER: u64 = 15 * 60;
 /// The mail address of agents, which reaches nobody.
 const AGENT_ADDRESS: &str = "arborist@local";
 
-/// The known authors of a repository's worktrees. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Authors(Arc<Mutex<Vec<KnownAuthor>>>);
+/// The known authors of all worktrees: each task opens its worktree again.
+static AUTHORS: Mutex<Vec<KnownAuthor>> = Mutex::new(Vec::new());
+
+fn authors() -> MutexGuard<'static, Vec<KnownAuthor>> {
+    AUTHORS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The author in one worktree.
 #[derive(Debug)]
@@ -109,7 +112,7 @@ impl Repository {
     /// The author lines that git wrote in this quarter of an hour, if any.
     fn example_of(&self, quarter: u64) -> Result<Option<Vec<u8>>, GitError> {
         let files = self.config_files();
-        let known = self.authors.lock();
+        let known = authors();
         let is_valid = |known: &&KnownAuthor| {
             known.git_dir == self.git_dir && known.quarter == quarter && known.files == files
         };
@@ -133,7 +136,7 @@ impl Repository {
 
     fn remember(&self, quarter: u64, example: Example) {
         let files = self.config_files();
-        let mut known = self.authors.lock();
+        let mut known = authors();
         known.retain(|known| known.git_dir != self.git_dir);
         known.push(KnownAuthor { git_dir: self.git_dir.clone(), quarter, files, example });
     }
@@ -147,12 +150,6 @@ impl Repository {
         let other = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("git/config");
         let own = [self.common_dir.join("config"), self.git_dir.join("config.worktree")];
         own.iter().chain([&global, &other]).map(|file| Stamp::of(file)).collect()
-    }
-}
-
-impl Authors {
-    fn lock(&self) -> MutexGuard<'_, Vec<KnownAuthor>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,16 @@
-//! Lists refs together with the messages of their commits, in one call, and reads and writes git notes.
+//! Notes: commits without files, each at a ref, whose message is a subject for people and JSON. Sessions, the merge queue and claims
+//! keep what they know in them. They are listed in one call. Reads and writes git's own notes, too.
 
 use std::{
     collections::HashSet,
     sync::{Mutex, PoisonError},
 };
 
+use serde::Serialize;
+
 use super::{
-    GitError, RawCommit, Ref, Repository, command::checked, copy_aside, ref_files::RefValue, report_moved,
+    GitError, RawCommit, Ref, Repository, Signing, command::checked, copy_aside, ref_files::RefValue,
+    report_moved,
 };
 use crate::{
     name::{ObjectKind, Oid},
@@ -95,6 +99,31 @@ impl Repository {
     pub fn attach_note(&self, name: &str, commit: Oid, text: &str) -> Result<(), GitError> {
         let command = self.change("notes").args(["--ref", name, "add", "-F", "-", &commit.to_string()]);
         checked("notes", command.finish_with(text.as_bytes())?).map(drop)
+    }
+
+    /// Writes the commit of a note, with a line of JSON for each value. The caller moves the ref, by compare-and-swap and in one
+    /// transaction with the other refs that belong to the change.
+    pub fn write_json_commit<T: Serialize>(
+        &self,
+        subject: &str,
+        values: &[T],
+        parents: &[Oid],
+        signing: Signing,
+    ) -> Result<Oid, GitError> {
+        let lines: Result<Vec<String>, serde_json::Error> =
+            values.iter().map(serde_json::to_string).collect();
+        let lines = lines.map_err(|error| GitError::UnexpectedOutput {
+            command: "commit-tree".into(),
+            what: error.to_string(),
+        })?;
+        let message = format!("{subject}\n\n{}\n", lines.join("\n"));
+        self.write_commit_with_parents(self.empty_tree()?, parents, &message, signing)
+    }
+
+    /// The note at a ref: the ref with the body of its commit's message.
+    pub fn find_note(&self, name: &str) -> Result<Option<(Ref, String)>, GitError> {
+        let notes = self.start_listing_notes(&[name])?.finish()?;
+        Ok(notes.into_iter().find(|(found, _)| found.name == name))
     }
 
     /// Starts to list the refs below each of `prefixes`, with the bodies of their commits' messages.

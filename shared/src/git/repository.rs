@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::GitDirId,
+    GitCommand, GitError, GitVersion, command::without_prefix, identity::GitDirId,
     open_objects::ObjectDatabase, ref_updater::RefUpdaters, remote_ssh::KnownSshCommand,
     signatures::KnownSigning, trees::TreeCache, worktree_cache::WorktreeCache,
 };
@@ -59,8 +59,6 @@ pub struct Repository {
     pub(super) tree_cache: TreeCache,
     /// The running git processes that move refs, shared by all worktrees.
     pub(super) ref_updaters: RefUpdaters,
-    /// Author and committer lines of new commits.
-    pub(super) authors: Authors,
     /// Whether commits and records are signed.
     pub(super) signing: KnownSigning,
     /// The ssh command for remotes.
@@ -202,7 +200,6 @@ impl Repository {
             objects: ObjectDatabase::default(),
             tree_cache: TreeCache::default(),
             ref_updaters: RefUpdaters::default(),
-            authors: Authors::default(),
             signing: KnownSigning::default(),
             ssh_command: KnownSshCommand::default(),
             register: WorktreeCache::default(),

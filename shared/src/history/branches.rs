@@ -5,11 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     Event, HistoryError, TaskHistory,
-    entry::{CommitMeaning, HistoryEntry},
+    event::{CommitMeaning, HistoryEntry},
     graph::{Graph, Marks},
-    proof::CommitFacts,
     reverts::Reverts,
-    tasks::{self, Group, Judged},
+    tasks::{self, CommitFacts, Group, Judged},
     walk::{RunCommits, Walker},
 };
 use crate::{

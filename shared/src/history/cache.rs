@@ -1,17 +1,24 @@
-//! A cache of commits, so that showing state costs only what is new. It may be deleted at any time, and it is never
-//! trusted: every commit is hashed again when it is used.
+//! Commits that need not be read from git again: a cache in a file, and a memory for repeated reading.
 
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use super::{
+    HistoryError,
+    event::HistoryEntry,
+    walk::{CommitSource, RunCommits, Walker, read_verified, select_run},
+};
 use crate::{
     git::RawCommit,
     name::{BranchName, Oid},
     safe_files,
 };
+
+// A cache of commits, so that showing state costs only what is new. It may be deleted at any time, and it is never
+// trusted: every commit is hashed again when it is used.
 
 /// The largest cache; the commits of a run of a hundred thousand tasks are smaller.
 const LARGEST: u64 = 1 << 30;
@@ -71,4 +78,95 @@ impl Cache {
 fn line_at(bytes: &[u8], from: usize) -> Option<(&str, usize)> {
     let end = from + memchr::memchr(b'\n', &bytes[from..])?;
     Some((std::str::from_utf8(&bytes[from..end]).ok()?, end + 1))
+}
+
+/// The prefix of a `HEAD` that names a branch.
+const BRANCH: &str = "ref: refs/heads/";
+
+/// The commits of one run from its cache, each of them verified by its id.
+#[derive(Debug)]
+pub struct ReadAhead {
+    cache: Cache,
+    branch: BranchName,
+    pub(super) cached: Cached,
+    pub(super) entries: Vec<HistoryEntry>,
+}
+
+impl ReadAhead {
+    /// Guesses the repository around `dir` and its current branch, and reads the cache of that branch. A wrong guess
+    /// only costs time: the result is used only if git then names the same git directory and branch.
+    #[must_use]
+    pub fn guess(dir: &Path) -> Option<Self> {
+        let common_dir = dir.ancestors().map(|dir| dir.join(".git")).find(|git_dir| git_dir.is_dir())?;
+        let head = safe_files::read_text(&common_dir.join("HEAD")).ok()?;
+        let branch: BranchName = head.trim_end().strip_prefix(BRANCH)?.parse().ok()?;
+        Self::read(Cache::new(&common_dir, &branch), &branch)
+    }
+
+    /// Reads and verifies the cache of `branch`. `None` if there is none, or if a commit does not match its id.
+    pub(super) fn read(cache: Cache, branch: &BranchName) -> Option<Self> {
+        let cached = cache.load()?;
+        let entries = read_verified(&cached.commits, branch)?;
+        Some(Self { cache, branch: branch.clone(), cached, entries })
+    }
+
+    /// Whether it is the cache of this run.
+    pub(super) fn is_of(&self, cache: &Cache, branch: &BranchName) -> bool {
+        self.cache == *cache && self.branch == *branch
+    }
+}
+
+// Remembers the commits of a run in memory for repeated reading. Commits never change, so only new ones are read from
+// git.
+
+/// The commits of a run at the last reading. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct CommitCache(Arc<Mutex<Option<Remembered>>>);
+
+#[derive(Debug)]
+struct Remembered {
+    branch: BranchName,
+    tip: Oid,
+    entries: Vec<HistoryEntry>,
+}
+
+impl CommitCache {
+    fn lock(&self) -> MutexGuard<'_, Option<Remembered>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads a run from git, without reading remembered commits again. The first time, commits are taken from the cache
+    /// file: each is verified by its id, from the tip, which git names, down to the start.
+    pub(super) fn walk(&self, walker: &Walker<'_>) -> Result<RunCommits, HistoryError> {
+        let mut remembered = self.lock();
+        let known = remembered.take().filter(|known| known.branch == *walker.branch);
+        let walk = match known.and_then(|known| walker.read_since(known.tip, known.entries)) {
+            Some(walk) => walk,
+            None => walker.walk(CommitSource::Cached)?,
+        };
+        // Without a run, the whole history was read, and remembering it has no use.
+        *remembered = walk.start.map(|_| {
+            let entries = walk.graph.entries.clone();
+            Remembered { branch: walker.branch.clone(), tip: walker.tip, entries }
+        });
+        Ok(walk)
+    }
+}
+
+impl Walker<'_> {
+    /// The remembered commits up to `old`, and from git only those that are newer. `None` if the memory cannot be used.
+    fn read_since(&self, old: Oid, known: Vec<HistoryEntry>) -> Option<RunCommits> {
+        if self.repository.is_shallow {
+            return None;
+        }
+        let mut entries = Vec::new();
+        if old != self.tip {
+            entries = self.read_all(&[self.tip.to_string(), format!("^{old}")]).ok()?.entries;
+        }
+        entries.extend(known);
+        let walk = select_run(entries, self.tip).ok()?;
+        walk.start?;
+        self.has_complete_edges(&walk)?;
+        Some(walk)
+    }
 }

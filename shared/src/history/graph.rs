@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::entry::HistoryEntry;
+use super::event::HistoryEntry;
 use crate::name::Oid;
 
 /// The commits of a walk in their order. Nodes are indices into the entries.

@@ -66,7 +66,7 @@ impl HandMerge {
 impl RevertedMerge {
     /// Whether the merge took nothing of the task.
     #[must_use]
-    pub fn is_empty_merge(&self) -> bool {
+    fn is_empty_merge(&self) -> bool {
         self.merge == self.by
     }
 

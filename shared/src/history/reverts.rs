@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{entry::CommitMeaning, graph::Graph};
+use super::{event::CommitMeaning, graph::Graph};
 use crate::{message::Status, name::Oid};
 
 /// The effective reverts of a walk: each cancels an event, and none of them was itself reverted.

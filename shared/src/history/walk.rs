@@ -9,10 +9,9 @@ use std::{
 
 use super::{
     HistoryError,
-    cache::Cache,
-    entry::{CommitMeaning, HistoryEntry, takes_back},
+    cache::{Cache, ReadAhead},
+    event::{CommitMeaning, HistoryEntry, takes_back},
     graph::{Graph, Marks},
-    read_ahead::ReadAhead,
 };
 use crate::{
     git::{GitError, RawCommit, Repository},
@@ -128,7 +127,7 @@ impl Walker<'_> {
         Ok(found.entries)
     }
 
-    pub(super) fn read_git(&self, cache: Option<&Cache>) -> Result<RunCommits, HistoryError> {
+    fn read_git(&self, cache: Option<&Cache>) -> Result<RunCommits, HistoryError> {
         let mut found = self.read_until_start()?;
         if let Some(start) = found.start
             && !is_one_line(&found.entries)

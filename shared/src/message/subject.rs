@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Fault, Status, hidden::is_invisible, nearest::nearest, plain_text, value::has_control};
+use super::{Fault, Status, hidden::is_invisible, nearest::nearest, plain_text, trailers::has_control};
 use crate::name::{Attempt, BranchName, TaskId};
 
 const OPENING: &str = "task(";

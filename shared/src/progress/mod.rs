@@ -1,17 +1,18 @@
 //! Joins plan and history: the state of every task and phase, what waits for what, and what is ready. Pure.
 
 mod merged;
-mod phase;
-mod totals;
 mod words;
 
 pub use merged::{MergedRun, tasks_done_by};
-pub use totals::RunTotals;
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::{
-    history::{Run, State, TaskHistory, TaskState},
+    history::{Event, Run, State, TaskHistory, TaskState},
+    message::{Key, Status},
     name::{Attempt, TaskId},
     plan::{Mark, Plan, Task},
 };
@@ -272,5 +273,155 @@ fn unplanned(history: &TaskHistory) -> NodeProgress<'_> {
         depth: 0,
         waits_for: Vec::new(),
         is_ready: is_unfinished(state),
+    }
+}
+
+impl Progress<'_> {
+    /// The phases whose leaves are all complete and whose own tests failed when they last ran.
+    fn find_broken(&self) -> Vec<TaskId> {
+        let has_failed = |standing: &&NodeProgress<'_>| {
+            let last = standing.history.and_then(TaskHistory::last).map(Event::status);
+            !standing.is_leaf() && standing.state == State::Testing && last == Some(Status::TestFail)
+        };
+        self.standings.iter().filter(has_failed).map(|standing| standing.id.clone()).collect()
+    }
+
+    /// Children come after their parents, so that in reverse order every child is done before its parent.
+    fn settle_phases(&mut self) {
+        for at in (0..self.standings.len()).rev() {
+            let standing = &self.standings[at];
+            let Some(phase) = standing.planned.filter(|task| !task.is_leaf()) else {
+                continue;
+            };
+            let below: Vec<State> = phase.children.iter().map(|child| self.state_of(child)).collect();
+            let is_there =
+                |child| self.find(child).is_some_and(|s| s.state == State::Skipped || s.is_landed());
+            let are_there = phase.children.iter().all(is_there);
+            let has_passed = || self.has_passed(phase, standing.history);
+            self.standings[at].state = phase_state(phase, (&below, are_there), has_passed);
+        }
+    }
+
+    /// Whether the phase's own tests passed when they last ran. Workers that share a plan run them only as gates of the
+    /// landing that completes the phase; a run on one machine records them afterwards. A missing result is not a pass.
+    fn has_passed(&self, phase: &Task, history: Option<&TaskHistory>) -> bool {
+        let last = history.and_then(TaskHistory::last);
+        if last.is_some_and(|last| last.status() == Status::TestPass) {
+            return true;
+        }
+        let landings = self.landings_below(phase);
+        let newest = landings.iter().map(|landing| landing.time).max();
+        let is_newest = |landing: &&&Event| {
+            Some(landing.time) == newest && last.is_none_or(|last| last.time < landing.time)
+        };
+        landings.iter().filter(is_newest).any(|landing| has_passed_gates(landing, &phase.id))
+    }
+
+    /// The last landing of each task of the phase.
+    fn landings_below(&self, phase: &Task) -> Vec<&Event> {
+        let children = phase.children.iter().filter_map(|child| self.find(child));
+        let mut landings = Vec::new();
+        for child in children {
+            match child.planned.filter(|task| !task.is_leaf()) {
+                Some(inner) => landings.extend(self.landings_below(inner)),
+                None => {
+                    let events = child.history.map(|history| history.events.as_slice()).unwrap_or_default();
+                    landings.extend(events.iter().rfind(|event| event.status() == Status::Merge));
+                }
+            }
+        }
+        landings
+    }
+}
+
+/// Whether the tests of this phase were gates of a landing of a worker, and passed.
+fn has_passed_gates(landing: &Event, phase: &TaskId) -> bool {
+    let of_phase = format!(" of {phase}");
+    let gates = landing.trailers.get(Key::Gate).unwrap_or_default();
+    let mut gates = gates.split(", ").filter(|gate| gate.ends_with(&of_phase)).peekable();
+    // The body names the gates that failed before the task as well, and did not stop it.
+    landing.trailers.get(Key::Worker).is_some()
+        && gates.peek().is_some()
+        && gates.all(|gate| !landing.mentions(&format!("> {gate}")))
+}
+
+/// A task that is complete on its own branch only is not available to others, so its phase is not complete.
+fn phase_state(
+    phase: &Task,
+    (below, are_there): (&[State], bool),
+    has_passed: impl FnOnce() -> bool,
+) -> State {
+    if below.iter().all(|state| *state == State::Skipped) {
+        return State::Skipped;
+    }
+    if are_there {
+        let is_complete = phase.own_tests().next().is_none() || has_passed();
+        return if is_complete { State::Complete } else { State::Testing };
+    }
+    if let Some(worst) =
+        [State::Forked, State::Reverted, State::Failed].into_iter().find(|worst| below.contains(worst))
+    {
+        return worst;
+    }
+    if below.iter().all(|state| matches!(state, State::Pending | State::Skipped)) {
+        return State::Pending;
+    }
+    State::Implementing
+}
+
+/// What was spent, if agents reported it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RunTotals {
+    /// Tokens read.
+    pub tokens_in: Option<u64>,
+    /// Tokens written.
+    pub tokens_out: Option<u64>,
+    /// US dollars.
+    pub cost: Option<f64>,
+}
+
+impl RunTotals {
+    /// Everything that the run has spent, including work that was reverted.
+    #[must_use]
+    pub fn of_run(run: &Run) -> Self {
+        run.tasks.iter().flat_map(|task| task.events.iter().chain(&task.cancelled)).collect()
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let count = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        let cost = match (self.cost, other.cost) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        Self {
+            tokens_in: count(self.tokens_in, other.tokens_in),
+            tokens_out: count(self.tokens_out, other.tokens_out),
+            cost,
+        }
+    }
+
+    fn after(mut self, event: &Event) -> Self {
+        let sum = |total: Option<u64>, key| match (total, event.count(key)) {
+            (None, None) => None,
+            (total, count) => Some(total.unwrap_or(0).saturating_add(count.unwrap_or(0))),
+        };
+        self.tokens_in = sum(self.tokens_in, Key::TokensIn);
+        self.tokens_out = sum(self.tokens_out, Key::TokensOut);
+        if let Some(cost) = event.trailers.get(Key::Cost).and_then(|cost| cost.parse::<f64>().ok()) {
+            self.cost = Some(self.cost.unwrap_or(0.0) + cost);
+        }
+        self
+    }
+}
+
+impl<'a> FromIterator<&'a Event> for RunTotals {
+    fn from_iter<I: IntoIterator<Item = &'a Event>>(events: I) -> Self {
+        events.into_iter().fold(Self::default(), Self::after)
     }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::QueueError;
 use crate::{
     coordination::{CLAIMS, WORK_CLAIMS},
-    git::{RefMove, Repository, Signing},
+    git::{GitError, RefMove, Repository, Signing},
     name::{BranchName, Oid},
     process::ProcessId,
 };
@@ -84,8 +84,7 @@ impl QueueClaim {
     /// after its last landing leaves one, and no other process would take it over before something else lands.
     pub fn release_dead(repository: &Repository, into: &BranchName) -> Result<(), QueueError> {
         let name = format!("{CLAIMS}{}", into.component());
-        let notes = repository.start_listing_notes(&[&name])?.finish()?;
-        for (found, body) in notes.into_iter().filter(|(found, _)| found.name == name) {
+        if let Some((found, body)) = repository.find_note(&name)? {
             let claim: Option<Self> = serde_json::from_str(&body).ok();
             let is_dead = |claim: Self| claim.holder.is_of_this_machine() && !claim.holder.is_here();
             if claim.is_some_and(is_dead) {
@@ -190,10 +189,7 @@ impl Drop for HeldClaim<'_> {
 /// Finds the claim that is in the way, and fails if its holder may be alive. We hold the target's lock, so a process of
 /// this machine can be at work only if its lock file was deleted.
 fn refuse_living(repository: &Repository, name: &str, ours: &QueueClaim) -> Result<Option<Oid>, QueueError> {
-    let notes = repository.start_listing_notes(&[name])?.finish()?;
-    let Some((found, body)) = notes.into_iter().find(|(found, _)| found.name == name) else {
-        return Ok(None);
-    };
+    let Some((found, body)) = repository.find_note(name)? else { return Ok(None) };
     let other: Option<QueueClaim> = serde_json::from_str(&body).ok();
     let other = other.filter(|other| other.holder != ours.holder);
     match other.filter(|other| other.is_alive(ours.since)) {
@@ -202,10 +198,7 @@ fn refuse_living(repository: &Repository, name: &str, ours: &QueueClaim) -> Resu
     }
 }
 
-fn write(repository: &Repository, claim: &QueueClaim) -> Result<Oid, QueueError> {
-    let json = serde_json::to_string(claim)
-        .map_err(|error| QueueError::Unreadable { name: CLAIMS.into(), why: error.to_string() })?;
-    let message = format!("claim: {} by {}\n\n{json}\n", claim.into, claim.holder);
-    let tree = repository.empty_tree()?;
-    Ok(repository.write_commit_with_parents(tree, &[], &message, Signing::No)?)
+fn write(repository: &Repository, claim: &QueueClaim) -> Result<Oid, GitError> {
+    let subject = format!("claim: {} by {}", claim.into, claim.holder);
+    repository.write_json_commit(&subject, &[claim], &[], Signing::No)
 }

@@ -5,19 +5,14 @@
 
 mod advice;
 mod backend;
-mod batch;
 mod claim;
 mod drain;
 mod error;
-mod foreign;
 mod gate;
-mod gate_results;
 mod git_backend;
 mod options;
-mod order;
 mod other_branches;
 mod other_run;
-mod paid;
 mod policy;
 mod report;
 mod resolver;
@@ -30,28 +25,25 @@ pub use backend::{
     Asking, Closing, EarlierLanding, LandingStep, Merged, Parking, Published, QueueBackend, QueueView,
     Resolution,
 };
-pub use batch::Batch;
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
-pub use foreign::{ForeignCommits, list_foreign};
-pub use gate::{Failing, Gate, GateVerdict};
-pub use gate_results::{StoredGateResult, load_gate_results};
+pub use gate::{Failing, Gate, GateVerdict, StoredGateResult, load_gate_results};
 pub use git_backend::{
     Afterwards, GATES, GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
 };
 pub use options::{Distrusted, Landing, OnConflict, OptionsError, QueueOptions};
-pub use order::{QueueOrder, arrange};
 pub use other_branches::{LaterCommits, OtherBranches};
 pub use other_run::OtherRun;
-pub use paid::Paid;
-pub use policy::{FanIn, NextLanding, StackSetback};
+pub use policy::{Batch, FanIn, NextLanding, QueueOrder, StackSetback, arrange};
 pub use report::{QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
 pub use store::{LOGS, LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
-pub use target::{GET_BACK, ParkingObstacle, Position, Target, land_after_stash};
-pub use ticket::{Priority, ResolvedBy, Ticket, TicketState, bring_back};
+pub use target::{
+    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, land_after_stash, list_foreign,
+};
+pub use ticket::{Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};
 

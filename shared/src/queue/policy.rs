@@ -1,6 +1,101 @@
-//! Which of several tasks land together. Pure.
+//! Pure decisions about the queue: the order of tickets, how many are tested together, and which of several land.
 
-use std::{fmt, str::FromStr};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, HashSet},
+    fmt,
+    str::FromStr,
+};
+
+use super::{Priority, Ticket};
+use crate::name::TaskId;
+
+/// Tickets in the order in which they are tried.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct QueueOrder {
+    /// The indexes of tickets that can land, each after everything that it needs.
+    pub ready: Vec<usize>,
+    /// Tickets that need something that has neither landed nor comes before them, and what they need.
+    pub held: Vec<(usize, Vec<TaskId>)>,
+}
+
+/// Sort key: smaller ones come first.
+type Rank<'a> = (Priority, i64, i64, &'a TaskId, usize);
+
+fn rank(ticket: &Ticket, at: usize, now: i64) -> Rank<'_> {
+    (ticket.priority.after(now - ticket.added), ticket.finished, ticket.added, &ticket.task, at)
+}
+
+/// Orders those of `tickets` for which `is_open` is true.
+#[must_use]
+pub fn arrange(
+    tickets: &[Ticket],
+    is_open: impl Fn(&Ticket) -> bool,
+    landed: &HashSet<TaskId>,
+    now: i64,
+) -> QueueOrder {
+    let open: Vec<usize> = (0..tickets.len()).filter(|at| is_open(&tickets[*at])).collect();
+    let mut missing: HashMap<usize, HashSet<&TaskId>> = HashMap::new();
+    let mut waiters: HashMap<&TaskId, Vec<usize>> = HashMap::new();
+    let mut heap = BinaryHeap::new();
+    for at in &open {
+        let needs: HashSet<&TaskId> =
+            tickets[*at].needs.iter().filter(|need| !landed.contains(*need)).collect();
+        if needs.is_empty() {
+            heap.push(Reverse(rank(&tickets[*at], *at, now)));
+            continue;
+        }
+        needs.iter().for_each(|need| waiters.entry(need).or_default().push(*at));
+        missing.insert(*at, needs);
+    }
+    let mut order = QueueOrder::default();
+    while let Some(Reverse((.., at))) = heap.pop() {
+        order.ready.push(at);
+        for waiter in waiters.remove(&tickets[at].task).unwrap_or_default() {
+            let Some(needs) = missing.get_mut(&waiter) else { continue };
+            needs.remove(&tickets[at].task);
+            if needs.is_empty() {
+                missing.remove(&waiter);
+                heap.push(Reverse(rank(&tickets[waiter], waiter, now)));
+            }
+        }
+    }
+    order.held = open
+        .iter()
+        .filter_map(|at| {
+            let mut needs: Vec<TaskId> = missing.remove(at)?.into_iter().cloned().collect();
+            needs.sort();
+            Some((*at, needs))
+        })
+        .collect();
+    order
+}
+
+/// The setting `merge.batch`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Batch {
+    /// As many as the recent failures suggest.
+    #[default]
+    Auto,
+    /// This many.
+    Size(usize),
+}
+
+impl Batch {
+    /// How many tickets to stack, from the number of recent tries and how many of them failed. A stack is tested once,
+    /// and halved if it fails; the rarer that is, the larger the stack may be. The bounds are those with the fewest
+    /// expected test runs.
+    #[must_use]
+    pub fn size(self, tries: usize, reds: usize) -> usize {
+        match self {
+            Self::Size(size) => size.max(1),
+            Self::Auto if reds * 20 < tries || tries == 0 => 8,
+            Self::Auto if reds * 20 < tries * 3 => 4,
+            Self::Auto if reds * 5 <= tries => 2,
+            Self::Auto => 1,
+        }
+    }
+}
 
 /// Which of the wanted tasks land.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,6 +175,17 @@ impl FromStr for FanIn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_more_fails_the_fewer_are_tested_at_once() {
+        for (tries, reds, size) in
+            [(0, 0, 8), (50, 0, 8), (50, 2, 8), (50, 3, 4), (50, 7, 4), (50, 8, 2), (50, 10, 2), (50, 11, 1)]
+        {
+            assert_eq!(Batch::Auto.size(tries, reds), size, "{reds} of {tries}");
+        }
+        assert_eq!(Batch::Size(3).size(50, 50), 3);
+        assert_eq!(Batch::Size(0).size(0, 0), 1);
+    }
 
     #[test]
     fn each_policy_says_what_comes_next() {

@@ -1,9 +1,6 @@
 //! Stores tickets and outcomes in refs. Each change is a commit on top of the previous one, so nothing is ever lost.
 
-use std::{
-    cell::OnceCell,
-    sync::{Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -80,15 +77,13 @@ pub enum OutcomeWritten {
 #[derive(Debug)]
 pub struct Store<'a> {
     repository: &'a Repository,
-    /// The empty tree, which all our commits have; once it is known.
-    empty_tree: OnceCell<Oid>,
 }
 
 impl<'a> Store<'a> {
     /// The store of this repository.
     #[must_use]
     pub fn new(repository: &'a Repository) -> Self {
-        Self { repository, empty_tree: OnceCell::new() }
+        Self { repository }
     }
 
     /// Loads all tickets, or those of one run. Unreadable ones are left out, see [`take_unreadable_tickets`].
@@ -100,8 +95,7 @@ impl<'a> Store<'a> {
     /// Finds the ticket of one task. An unreadable one is an error.
     pub fn find(&self, scope: &BranchName, task: &TaskId) -> Result<Option<StoredTicket>, QueueError> {
         let name = format!("{}{task}", folder_of(scope));
-        let notes = self.repository.start_listing_notes(&[&name])?.finish()?;
-        notes.into_iter().find(|(found, _)| found.name == name).map(read_ticket).transpose()
+        self.repository.find_note(&name)?.map(read_ticket).transpose()
     }
 
     /// Queues tickets of one run. They replace older tickets of the same tasks.
@@ -191,11 +185,9 @@ impl<'a> Store<'a> {
     fn write_commit(&self, old: Option<&StoredTicket>, ticket: &Ticket) -> Result<Oid, QueueError> {
         let parents: Vec<Oid> =
             old.map(|old| old.commit).into_iter().chain([ticket.source]).chain(ticket.resolved).collect();
-        let json = json(ticket, &ticket.task)?;
-        let message = format!("queue: {} is {}\n\n{json}\n", ticket.task, ticket.standing.as_str());
-        let tree = self.empty_tree()?;
+        let subject = format!("queue: {} is {}", ticket.task, ticket.standing.as_str());
         let signing = self.repository.record_signing()?;
-        Ok(self.repository.write_commit_with_parents(tree, &parents, &message, signing)?)
+        Ok(self.repository.write_json_commit(&subject, &[ticket], &parents, signing)?)
     }
 
     /// Logs outcomes, and deletes the tickets in `closed` in the same transaction.
@@ -217,16 +209,13 @@ impl<'a> Store<'a> {
         if let Some(first) = entries.first() {
             let parents: Vec<Oid> =
                 old.into_iter().chain(closed.iter().map(|ticket| ticket.commit)).collect();
-            let lines: Result<Vec<String>, QueueError> =
-                entries.iter().map(|entry| json(entry, &entry.task)).collect();
             let words = match entries.len() {
                 1 => format!("{} {}", first.task, first.outcome),
                 more => format!("{more} tickets"),
             };
-            let message = format!("queue: {words}\n\n{}\n", lines?.join("\n"));
-            let tree = self.empty_tree()?;
             let signing = self.repository.record_signing()?;
-            let commit = self.repository.write_commit_with_parents(tree, &parents, &message, signing)?;
+            let subject = format!("queue: {words}");
+            let commit = self.repository.write_json_commit(&subject, &entries, &parents, signing)?;
             moves.push(RefMove { name: &name, new: Some(commit), old });
         }
         moves.extend(closed.iter().map(|ticket| RefMove {
@@ -272,14 +261,6 @@ impl<'a> Store<'a> {
         }
         Ok(entries)
     }
-
-    fn empty_tree(&self) -> Result<Oid, QueueError> {
-        if let Some(tree) = self.empty_tree.get() {
-            return Ok(*tree);
-        }
-        let tree = self.repository.empty_tree()?;
-        Ok(*self.empty_tree.get_or_init(|| tree))
-    }
 }
 
 /// Whether an entry is in the log already. That happens after a crash between logging and cleaning up.
@@ -303,11 +284,6 @@ pub(super) fn folder_of(scope: &BranchName) -> String {
 
 fn log_of(into: &BranchName) -> String {
     format!("{LOGS}{}", into.component())
-}
-
-fn json(value: &impl Serialize, task: &TaskId) -> Result<String, QueueError> {
-    serde_json::to_string(value)
-        .map_err(|error| QueueError::Unreadable { name: task.to_string(), why: error.to_string() })
 }
 
 /// The names of unreadable tickets, and what is wrong with them. One of them must not block the others, so they are left

@@ -8,52 +8,45 @@
 //! [`SessionWriter`] writes one chain, [`SessionReader`] reads all of them. Records are untrusted input: their size is
 //! limited, they are checked, and nothing in them is ever run.
 
-mod asked;
-mod chain;
 mod error;
-mod interrupted;
-mod lost;
-mod milestone;
-mod ownership;
 mod point;
-mod readable;
 mod reader;
 mod recall;
 mod record;
 mod recording;
-mod rfc3339;
-mod start;
-mod state;
+mod recovery;
 mod trail;
 mod transcript;
 mod turn;
-mod turn_record;
-mod unrecorded;
 mod writer;
 
-pub use asked::{Asked, OF_RUNNER};
-pub use chain::is_record;
 pub use error::SessionError;
-pub use interrupted::{find_turn_elsewhere, finish_turn_elsewhere, finish_turns, recover_from_crash};
-pub use lost::find_lost_tasks;
-pub use milestone::{Checkpoint, Resumed, SessionEnd, SessionPause, SessionVerdict};
-pub use ownership::{owned_by, owned_elsewhere};
 pub use point::SessionPoint;
-pub use readable::ReadableStream;
-pub use reader::{CommitOrigin, DamagedRecord, SessionList, SessionReader, StoredRecord};
+pub use reader::{
+    Asked, CommitOrigin, DamagedRecord, OF_RUNNER, SessionList, SessionReader, SessionState, StoredRecord,
+};
 pub use recall::ResumeContext;
-pub use record::{Context, Record, RecordKind, SessionTotals, Spending};
+pub use record::{
+    Checkpoint, Context, Driver, Fork, Record, RecordKind, RepositoryStart, Resumed, SessionEnd,
+    SessionPause, SessionStart, SessionTotals, SessionVerdict, Spending, is_record,
+};
 pub use recording::{RecordedCall, RecordedTurn, Recording};
-pub use start::{Driver, Fork, RepositoryStart, SessionStart};
-pub use state::SessionState;
+pub use recovery::{
+    find_lost_tasks, find_turn_elsewhere, find_unrecorded, finish_turn_elsewhere, finish_turns,
+    forget_unrecorded, recover_from_crash,
+};
 pub use trail::{Trail, TrailStep, turn_of};
-pub use transcript::{Speaker, Transcript, Utterance};
-pub use turn::{TurnCommit, TurnDraft, UNKNOWN, sign_by_agent, value_of};
-pub use turn_record::{OtherCommit, TokenCount, ToolCall, Turn};
-pub use unrecorded::{find_unrecorded, forget_unrecorded};
+pub use transcript::{ReadableStream, Speaker, Transcript, Utterance};
+pub use turn::{
+    OtherCommit, TokenCount, ToolCall, Turn, TurnCommit, TurnDraft, UNKNOWN, sign_by_agent, value_of,
+};
 pub use writer::{DraftRecord, SessionWriter};
 
-use crate::name::SessionId;
+use crate::{
+    git::Ownership,
+    name::{BranchName, SessionId, TaskId},
+    record::Unfinished,
+};
 
 /// The prefix of the refs of records.
 pub const SESSIONS: &str = "refs/arborist/sessions/";
@@ -70,4 +63,36 @@ pub fn ref_of(session: &SessionId) -> String {
 #[must_use]
 pub fn transcript_ref_of(session: &SessionId) -> String {
     format!("{TRANSCRIPTS}{session}")
+}
+
+/// The refs of the run `run`: its task branches, the records of its session and its marks of unfinished work. Marks of
+/// other runs are watched too, because they are trusted after a crash. The run's own branch is not included: others may
+/// commit to it at any time, and where tasks work in its checkout, their steps watch it.
+#[must_use]
+pub fn owned_by(run: &BranchName, session: Option<&SessionId>) -> Ownership {
+    let records = session.into_iter().flat_map(|session| [ref_of(session), transcript_ref_of(session)]);
+    let mut prefixes = vec![run.task_refs(), format!("{}{}/", Unfinished::REFS, run.component())];
+    prefixes.extend(marks_of_tasks(run));
+    Ownership {
+        names: records.collect(),
+        prefixes,
+        shared: vec![Unfinished::REFS.to_owned()],
+        bases: vec![run.to_ref()],
+    }
+}
+
+/// The refs of a session in another repository of its workspace. It has no records there, but refs under such names would
+/// be pushed with the branch, so they are owned too. So is the branch itself: only landings and the run move it.
+#[must_use]
+pub fn owned_elsewhere(branch: &BranchName, session: &SessionId) -> Ownership {
+    let mut owned = owned_by(branch, Some(session));
+    owned.names.append(&mut owned.bases);
+    owned
+}
+
+/// The prefix of marks of attempts on task branches. `None` for a very long branch, whose name is truncated.
+fn marks_of_tasks(run: &BranchName) -> Option<String> {
+    let task: TaskId = "T".parse().ok()?;
+    let component = run.task_branch(&task).component();
+    Some(format!("{}{}", Unfinished::REFS, component.strip_suffix("%2FT")?.to_owned() + "%2F"))
 }

@@ -1,10 +1,20 @@
-//! Reads sessions. One git command lists the newest record of each; other records are read only when they are needed.
+//! Reads sessions: their records, states and options. One git command lists the newest record of each; other records are read only when they are needed.
 
-use super::{Record, RecordKind, SESSIONS, SessionError, Turn, chain, ref_of};
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Driver, Record, RecordKind, Resumed, SESSIONS, SessionEnd, SessionError, SessionVerdict, Turn, record,
+    ref_of,
+};
 use crate::{
+    agent::redact::{Redactor, Secrets},
     git::{CommitStream, RawCommit, Ref, Repository, list_skipped_refs, skip_ref},
     message::{self, Key, Message, MessageReading},
     name::{Oid, SessionId, TaskId},
+    process::FileLock,
 };
 
 /// A record and its commit.
@@ -76,9 +86,7 @@ impl<'a> SessionReader<'a> {
     /// says what was done, and the next record begins a new chain.
     pub fn newest(&self, session: &SessionId) -> Result<Option<StoredRecord>, SessionError> {
         let name = ref_of(session);
-        let notes = self.repository.start_listing_notes(&[&name])?.finish()?;
-        let found = notes.into_iter().find(|(found, _)| found.name == name);
-        Ok(found.and_then(|(found, body)| match read_note(&found, &body) {
+        Ok(self.repository.find_note(&name)?.and_then(|(found, body)| match read_note(&found, &body) {
             Ok(stored) => Some(stored),
             Err(error) => {
                 skip_ref(&found.name, &error.to_string());
@@ -185,7 +193,7 @@ impl<'a> SessionReader<'a> {
         let name = ref_of(session);
         let unknown = || SessionError::Unknown(session.to_string());
         let loaded = self.repository.load_commits(&[commit])?.pop().ok_or_else(unknown)?;
-        let record = chain::read(&name, &loaded)?;
+        let record = record::read_json(&name, &loaded)?;
         checked(&name, session, StoredRecord { commit, record })
     }
 }
@@ -289,7 +297,7 @@ impl RecordWalk<'_> {
     pub(super) fn read(&self, commit: RawCommit) -> Result<StoredRecord, SessionError> {
         let commit = self.repository.exact(commit)?;
         let name = ref_of(&self.session);
-        let record = chain::read(&name, &commit)?;
+        let record = record::read_json(&name, &commit)?;
         checked(&name, &self.session, StoredRecord { commit: commit.id, record })
     }
 }
@@ -309,7 +317,7 @@ fn newest_first(record: &Record) -> (i64, i64, &SessionId) {
 }
 
 fn read_note(found: &Ref, body: &str) -> Result<StoredRecord, SessionError> {
-    let record: Record = chain::parse(&found.name, found.target, body.as_bytes())?;
+    let record: Record = record::parse_json(&found.name, found.target, body.as_bytes())?;
     let session = record.session.clone();
     if ref_of(&session) != found.name {
         return Err(strange(&found.name, found.target, &session));
@@ -329,5 +337,104 @@ fn strange(name: &str, commit: Oid, session: &SessionId) -> SessionError {
         name: name.to_owned(),
         commit,
         why: format!("it belongs to session '{session}'"),
+    }
+}
+
+/// Options that are replaced together with the runner, because another program has other models.
+pub const OF_RUNNER: [&str; 3] = ["model", "implement-runner", "implement-model"];
+
+/// The options of a run. Records are pushed, so options with secrets are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Asked {
+    /// The values, by name.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// The names of options that contain a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
+}
+
+impl Asked {
+    /// Separates options that may be recorded from those that hold a secret.
+    #[must_use]
+    pub fn without_secrets(given: BTreeMap<String, String>, secrets: &Secrets) -> Self {
+        let (options, withheld): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            given.into_iter().partition(|(_, value)| Redactor::redact(secrets, value) == *value);
+        Self { options, withheld: withheld.into_keys().collect() }
+    }
+}
+
+impl SessionReader<'_> {
+    /// The options that the session of `newest` was last given.
+    pub fn asked_of(&self, newest: &StoredRecord) -> Result<Asked, SessionError> {
+        let record = match (&newest.record.kind, newest.record.context.asked) {
+            (RecordKind::Resume(Resumed { asked: Some(_), .. }), _) => newest.clone(),
+            (_, Some(commit)) => self.load(commit, &newest.record.session)?,
+            (_, None) => self.start_of(newest)?,
+        };
+        Ok(match record.record.kind {
+            RecordKind::Start(start) => Asked { options: start.options, withheld: start.withheld },
+            RecordKind::Resume(resumed) => resumed.asked.unwrap_or_default(),
+            _ => Asked::default(),
+        })
+    }
+}
+
+/// The state of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SessionState {
+    /// A run is active.
+    Running,
+    /// Another program runs it, and it has not ended.
+    Open,
+    /// It was paused.
+    Paused,
+    /// It crashed: no process is working on it, and no end is recorded.
+    Crashed,
+    /// It ended with a failure.
+    Failed,
+    /// It is done.
+    Complete,
+}
+
+impl SessionState {
+    /// The name of the state.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Open => "open",
+            Self::Paused => "paused",
+            Self::Crashed => "crashed",
+            Self::Failed => "failed",
+            Self::Complete => "complete",
+        }
+    }
+}
+
+impl SessionList {
+    /// The state of a session in this list. A run's lock is that of its branch, so of several sessions on one branch
+    /// only the last one can be at work.
+    #[must_use]
+    pub fn standing(&self, repository: &Repository, stored: &StoredRecord) -> SessionState {
+        let record = &stored.record;
+        let is_last = || {
+            let same =
+                self.sessions.iter().filter(|other| other.record.context.branch == record.context.branch);
+            same.map(|other| (other.record.context.started, &other.record.session)).max()
+                == Some((record.context.started, &record.session))
+        };
+        let lock = || repository.run_lock(&record.context.branch);
+        if record.context.driver == Driver::Run && FileLock::find_holder(&lock()).is_some() && is_last() {
+            return SessionState::Running;
+        }
+        match &record.kind {
+            RecordKind::End(SessionEnd { result: SessionVerdict::Complete, .. }) => SessionState::Complete,
+            RecordKind::End(SessionEnd { result: SessionVerdict::Failed, .. }) => SessionState::Failed,
+            RecordKind::Pause(_) => SessionState::Paused,
+            _ if record.context.driver == Driver::Other => SessionState::Open,
+            _ => SessionState::Crashed,
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    RecordKind, SessionError, SessionReader, Speaker, StoredRecord, Transcript, Turn, chain,
-    transcript_ref_of, turn_record::cut,
+    RecordKind, SessionError, SessionReader, Speaker, StoredRecord, Transcript, Turn, record,
+    transcript_ref_of, turn::cut,
 };
 use crate::{
     agent::{AgentEvent, EventFormat, EventReader},
@@ -116,7 +116,7 @@ impl SessionReader<'_> {
         let revisions = ["--first-parent".into(), format!("-n{MOST_TRANSCRIPTS}"), tip.to_string()];
         let mut words = HashMap::new();
         for commit in self.repository.stream_commits(&revisions)? {
-            let said: Transcript = chain::read(&name, &self.repository.exact(commit?)?)?;
+            let said: Transcript = record::read_json(&name, &self.repository.exact(commit?)?)?;
             words.entry(said.turn).or_insert_with(|| words_of(&said));
         }
         Ok(words)

@@ -1,15 +1,16 @@
-//! A record: one event of a session, with the totals so far.
+//! A record: one event of a session, with the totals so far, and what each kind of record says.
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{
-    Checkpoint, Driver, Fork, Resumed, SessionEnd, SessionPause, SessionStart, TokenCount, Turn, rfc3339,
-};
+use super::{Asked, SessionError, TokenCount, Turn};
 use crate::{
     agent::Usage,
-    name::{BranchName, Oid, SessionId},
+    git::RawCommit,
+    name::{BranchName, Oid, SessionId, TaskId},
 };
 
 /// The longest record that is parsed, in bytes.
@@ -147,9 +148,7 @@ impl RecordKind {
             Self::End(_) => "end",
         }
     }
-}
 
-impl RecordKind {
     /// What the record itself says was spent.
     fn spending(&self) -> Option<Spending> {
         let Self::Turn(Turn { tokens, cost, .. }) = self else {
@@ -283,4 +282,170 @@ impl SessionTotals {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 pub(super) fn is_false(value: &bool) -> bool {
     !value
+}
+
+/// The program that runs a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Driver {
+    /// A run of `garden` or `gardener`.
+    Run,
+    /// Another program, or a person with an agent, through `git arborist session`.
+    Other,
+}
+
+/// The start of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionStart {
+    /// The repositories: at least one; the first has these records.
+    pub repositories: Vec<RepositoryStart>,
+    /// Its plan, as `path@blob`; null if it has none.
+    pub plan: Option<String>,
+    /// Its pipeline.
+    pub pipeline: String,
+    /// The program that runs it.
+    pub driver: Driver,
+    /// The options of the run, by name.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// The names of options that contain a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
+    /// Where it comes from, if it is a replay.
+    #[serde(default)]
+    pub forked_from: Option<Fork>,
+    /// Whether it is an offline replay, which calls no agent.
+    #[serde(default)]
+    pub offline: bool,
+}
+
+/// A repository as a session found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RepositoryStart {
+    /// Its name in the workspace, or of its folder.
+    pub name: String,
+    /// The branch that is worked on.
+    #[schemars(with = "String")]
+    pub branch: BranchName,
+    /// The commit at which it started.
+    #[schemars(with = "String")]
+    pub base: Oid,
+}
+
+/// What a replay was forked from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fork {
+    /// The session.
+    #[schemars(with = "String")]
+    pub session: SessionId,
+    /// The turn at which it starts.
+    pub turn: u32,
+}
+
+/// The end of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Checkpoint {
+    /// The task; null if the whole run is concerned.
+    #[schemars(with = "Option<String>")]
+    pub node: Option<TaskId>,
+    /// The step.
+    pub step: String,
+    /// How it ended, as in the subject of its commit.
+    pub status: String,
+    /// The head of each repository of the workspace. Best effort: they are read one after the other, and one that could not
+    /// be read is left out.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub snapshot: BTreeMap<String, Oid>,
+}
+
+/// How a session continues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Resumed {
+    /// The turn whose tree was restored; null if it continues from where it was.
+    pub turn: Option<u32>,
+    /// The commit from which it continues.
+    #[schemars(with = "String")]
+    pub commit: Oid,
+    /// The new options of the run; null if they have not changed.
+    #[serde(default)]
+    pub asked: Option<Asked>,
+}
+
+/// Why a session was paused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionPause {
+    /// In words.
+    pub why: String,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionEnd {
+    /// Whether everything was done.
+    pub result: SessionVerdict,
+    /// Further remarks.
+    #[serde(default)]
+    pub words: String,
+}
+
+/// Whether everything was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SessionVerdict {
+    /// Everything was done.
+    Complete,
+    /// Something failed.
+    Failed,
+}
+
+/// Parses a commit of the chain `name`.
+pub(super) fn read_json<T: DeserializeOwned>(name: &str, commit: &RawCommit) -> Result<T, SessionError> {
+    parse_json(name, commit.id, body_of(commit.message()))
+}
+
+fn body_of(message: &[u8]) -> &[u8] {
+    memchr::memmem::find(message, b"\n\n").map_or(&message[..0], |at| &message[at + 2..])
+}
+
+/// Whether a commit with this message belongs to the record of a session or to its transcript.
+#[must_use]
+pub fn is_record(message: &[u8]) -> bool {
+    let body = body_of(message).trim_ascii();
+    let is_named = message.starts_with(b"session ") || message.starts_with(b"transcript of ");
+    is_named && body.starts_with(b"{") && body.ends_with(b"}")
+}
+
+/// Parses the text below the subject of the commit `id`.
+pub(super) fn parse_json<T: DeserializeOwned>(
+    name: &str,
+    commit: Oid,
+    body: &[u8],
+) -> Result<T, SessionError> {
+    let unreadable = |why: String| SessionError::Unreadable { name: name.to_owned(), commit, why };
+    if body.len() > LONGEST {
+        return Err(unreadable("it is too long".into()));
+    }
+    serde_json::from_slice(body).map_err(|error| unreadable(error.to_string()))
+}
+
+/// Serialises seconds since 1970 as RFC 3339.
+pub(super) mod rfc3339 {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(in crate::session) fn serialize<S: Serializer>(
+        seconds: &i64,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let time = Timestamp::from_second(*seconds).unwrap_or(Timestamp::UNIX_EPOCH);
+        serializer.collect_str(&time)
+    }
+
+    pub(in crate::session) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<i64, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse::<Timestamp>().map(Timestamp::as_second).map_err(D::Error::custom)
+    }
 }

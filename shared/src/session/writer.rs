@@ -5,13 +5,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::{
-    Record, RecordKind, SessionError, SessionReader, SessionStart, Spending, StoredRecord, Transcript, chain,
+    Record, RecordKind, SessionError, SessionReader, SessionStart, Spending, StoredRecord, Transcript,
     ref_of, transcript_ref_of,
 };
 use crate::{
     agent::Usage,
     git::{GitError, RefMove, Repository, tell},
-    name::{ObjectKind, Oid, SessionId},
+    name::{Oid, SessionId},
 };
 
 /// How often a record is written again before we give up.
@@ -22,8 +22,6 @@ const TRIES: usize = 64;
 pub struct SessionWriter {
     repository: Repository,
     session: SessionId,
-    /// The empty tree, which all our commits have.
-    empty_tree: Oid,
     tips: Mutex<Tips>,
 }
 
@@ -95,10 +93,8 @@ impl SessionWriter {
         let base = start.repositories.first().ok_or_else(strange)?.base;
         let record = Record::first(session.clone(), start, base, time).ok_or_else(strange)?;
         let name = ref_of(&session);
-        let tree = repository.empty_tree()?;
-        let message = chain::message(&record.subject(), &record)?;
         let signing = repository.record_signing()?;
-        let commit = repository.write_commit_with_parents(tree, &[base], &message, signing)?;
+        let commit = repository.write_json_commit(&record.subject(), &[&record], &[base], signing)?;
         let old = find_unreadable(repository, &session)?;
         let saved = old.map(|old| format!("refs/arborist/saved/{session}/{}", old.short()));
         let mut moves = vec![RefMove { name: &name, new: Some(commit), old }];
@@ -123,7 +119,7 @@ impl SessionWriter {
             tell(format!("session '{session}' has a new record, because '{name}' could not be read; {kept}"));
         }
         let tips = Mutex::new(Tips::new(StoredRecord { commit, record }));
-        Ok(Self { repository: repository.clone(), session, empty_tree: tree, tips })
+        Ok(Self { repository: repository.clone(), session, tips })
     }
 
     /// Continues a session, if there is one of this name.
@@ -137,9 +133,7 @@ impl SessionWriter {
     pub fn after(repository: &Repository, newest: StoredRecord) -> Self {
         let (repository, session) = (repository.clone(), newest.record.session.clone());
         let tips = Mutex::new(Tips::new(newest));
-        // The record that was read has the empty tree too, so it need not be written.
-        let empty_tree = Oid::of(ObjectKind::Tree, b"", repository.format);
-        Self { repository, session, empty_tree, tips }
+        Self { repository, session, tips }
     }
 
     /// The id of the session.
@@ -195,7 +189,8 @@ impl SessionWriter {
         let record = before.record.next(before.commit, (kind, unreported), (head, tip), time);
         let mut parents = vec![before.commit, head];
         parents.extend((tip != head).then_some(tip));
-        let commit = self.write(&parents, &record.subject(), &record)?;
+        let signing = self.repository.record_signing()?;
+        let commit = self.repository.write_json_commit(&record.subject(), &[&record], &parents, signing)?;
         let (name, transcript_ref) = (ref_of(&self.session), transcript_ref_of(&self.session));
         let transcript_move = match &transcript {
             Some(transcript) => {
@@ -204,7 +199,8 @@ impl SessionWriter {
                     None => self.repository.find_ref(&transcript_ref)?,
                 };
                 let parents: Vec<Oid> = before.into_iter().collect();
-                let commit = self.write(&parents, &transcript.subject(&self.session), transcript)?;
+                let subject = transcript.subject(&self.session);
+                let commit = self.repository.write_json_commit(&subject, &[transcript], &parents, signing)?;
                 Some(RefMove { name: &transcript_ref, new: Some(commit), old: before })
             }
             None => None,
@@ -229,17 +225,6 @@ impl SessionWriter {
         tips.unreported = None;
         tips.transcript = transcript_move.map(|moved| moved.new).or(tips.transcript);
         Ok(Some(commit))
-    }
-
-    fn write(
-        &self,
-        parents: &[Oid],
-        subject: &str,
-        value: &impl serde::Serialize,
-    ) -> Result<Oid, SessionError> {
-        let message = chain::message(subject, value)?;
-        let signing = self.repository.record_signing()?;
-        Ok(self.repository.write_commit_with_parents(self.empty_tree, parents, &message, signing)?)
     }
 
     fn read_newest(&self) -> Result<StoredRecord, SessionError> {

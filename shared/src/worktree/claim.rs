@@ -1,5 +1,5 @@
 //! Claims a worktree for a task: the one that has it, or else a free lane, or else a new one. All checks come before
-//! anything is created.
+//! anything is created. Decides where the task starts: at the run's branch, or at its upstream if that is ahead.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,8 +7,10 @@ use std::{
 };
 
 use super::{
-    LeaseStart, Pool, WorktreeError, clear, environment, is_ours, places::Places, places::lane_number,
-    session_worktree::is_of_session, survey,
+    LeaseStart, Pool, WorktreeError, clear, is_ours,
+    places::{Places, lane_number},
+    session_worktree::is_of_session,
+    set_up, survey,
 };
 use crate::{
     git::{REPLACED, RefMove, Repository, Worktree, escaped_pattern, report_moved, stale},
@@ -98,7 +100,7 @@ impl Pool {
             }
         };
         let lane = self.linked(&worktree)?;
-        let port = environment::allot_port(&lane, &worktrees)?;
+        let port = set_up::allot_port(&lane, &worktrees)?;
         Ok(PlaceClaim {
             lane,
             path: worktree.path,
@@ -132,7 +134,7 @@ impl Pool {
         if request.place == WantedKind::Lane {
             self.follow(&lane, &request.branch, request.base)?;
         }
-        let port = environment::allot_port(&lane, all)?;
+        let port = set_up::allot_port(&lane, all)?;
         Ok(PlaceClaim {
             lane,
             path: found.path.clone(),
@@ -345,5 +347,66 @@ impl Pool {
         let what = format!("{task} of {}", self.run);
         let busy = |source: LockError| WorktreeError::Busy { task: task.clone(), source };
         FileLock::take_within(path, &what, LOOK_TIME, &Cancel::new()).map_err(busy)
+    }
+}
+
+/// Where a task starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchBase {
+    /// The commit.
+    pub commit: Oid,
+    /// Why that one.
+    pub reason: BaseReason,
+}
+
+/// Why a task starts there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BaseReason {
+    /// The run's branch has no upstream, or the remote was not to be asked.
+    Local,
+    /// The remote has nothing new.
+    Current,
+    /// The remote is ahead.
+    Fetched {
+        /// The remote's branch.
+        from: String,
+        /// The number of new commits.
+        more: u64,
+    },
+    /// Both have commits that the other has not.
+    Diverged {
+        /// The remote's branch.
+        from: String,
+    },
+    /// The remote could not be reached.
+    Offline {
+        /// The remote.
+        remote: String,
+        /// Git's error message.
+        why: String,
+    },
+}
+
+impl Pool {
+    /// Where a task starts now. Fetches the upstream of the run's branch.
+    pub fn find_base(&self, tip: Oid) -> Result<BranchBase, WorktreeError> {
+        let repository = &self.repository;
+        let Some(upstream) = repository.find_upstream(&self.run)? else {
+            return Ok(BranchBase { commit: tip, reason: BaseReason::Local });
+        };
+        let there = match repository.fetch_upstream(&upstream)? {
+            Ok(there) => there,
+            Err(why) => {
+                let reason = BaseReason::Offline { remote: upstream.remote, why };
+                return Ok(BranchBase { commit: tip, reason });
+            }
+        };
+        let distance = repository.distance(there, tip)?;
+        let from = upstream.shown().to_owned();
+        Ok(match (distance.ahead, distance.behind) {
+            (0, _) => BranchBase { commit: tip, reason: BaseReason::Current },
+            (more, 0) => BranchBase { commit: there, reason: BaseReason::Fetched { from, more } },
+            _ => BranchBase { commit: tip, reason: BaseReason::Diverged { from } },
+        })
     }
 }

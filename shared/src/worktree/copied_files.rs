@@ -1,5 +1,4 @@
-//! The untracked files of the main checkout that worktrees get. The list is made before the first child process runs:
-//! from then on an agent can write to the checkout, and copied files decide what tests and reviewers see.
+//! The untracked files that worktrees get from the main checkout, and the ignored files that stay in a gate's worktree.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,15 +9,74 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    WorktreeError, WorktreeNote,
-    file_list::{FileList, is_same},
-};
+use super::{Pool, WorktreeError, WorktreeNote, scratch::REASON, survey};
 use crate::{
     git::Repository,
+    name::TaskId,
     pipeline::record_copies,
     safe_files::{self, ChangeStamp, Facts, FileKind},
 };
+
+/// Files, links and directories by their paths from the top of a worktree.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileList(BTreeMap<PathBuf, Facts>);
+
+impl FileList {
+    /// Lists these paths and everything below them. Links are not followed.
+    fn scan(top: &Path, paths: &[PathBuf]) -> io::Result<Self> {
+        let mut found = BTreeMap::new();
+        let mut open = Vec::new();
+        for path in paths {
+            // Git marks directories by a trailing slash.
+            let path: PathBuf = path.components().collect();
+            let Some(facts) = safe_files::look_at(&top.join(&path)) else { continue };
+            if facts.kind == FileKind::Folder {
+                open.push(path.clone());
+            }
+            found.insert(path, facts);
+        }
+        while let Some(folder) = open.pop() {
+            safe_files::visit_facts(&top.join(&folder), |name, facts| {
+                let path = folder.join(name);
+                if facts.kind == FileKind::Folder {
+                    open.push(path.clone());
+                }
+                found.insert(path, *facts);
+                Some(())
+            })?;
+        }
+        Ok(Self(found))
+    }
+
+    /// Whether one of them was changed so recently that another change might leave no trace.
+    fn is_fresh(&self) -> bool {
+        self.0.values().any(|facts| facts.kind != FileKind::Folder && facts.stamp.is_fresh())
+    }
+
+    /// The entries at a path and below it, directories before their content.
+    pub(super) fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = (&'a Path, &'a Facts)> {
+        let rest = self.0.range(path.to_owned()..).take_while(move |(found, _)| found.starts_with(path));
+        rest.map(|(path, facts)| (path.as_path(), facts))
+    }
+
+    /// All entries, directories before their content.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, &Facts)> {
+        self.0.iter().map(|(path, facts)| (path.as_path(), facts))
+    }
+
+    /// Whether the list has this path in this state.
+    pub(super) fn has(&self, path: &Path, facts: &Facts) -> bool {
+        self.0.get(path).is_some_and(|known| is_same(known, facts))
+    }
+}
+
+/// Whether a file has not been written since. Directories are always the same, because their content is listed itself.
+pub(super) fn is_same(before: &Facts, now: &Facts) -> bool {
+    before.kind == now.kind && (now.kind == FileKind::Folder || before.stamp == now.stamp)
+}
+
+// The untracked files of the main checkout that worktrees get. The list is made before the first child process runs:
+// from then on an agent can write to the checkout, and copied files decide what tests and reviewers see.
 
 /// The file that lists the files that worktrees get, one pattern per line.
 const INCLUDE: &str = ".worktreeinclude";
@@ -200,4 +258,93 @@ fn scan(main: &Path, matches: &[PathBuf]) -> io::Result<FileList> {
         files = FileList::scan(main, matches)?;
     }
     Ok(files)
+}
+
+// Ignored files that stay in a gate's worktree for the next gate (`merge.keep`). Only files that a gate left stay,
+// because an agent can write to that worktree between two gates.
+
+/// The files that may stay, by the top of the worktree.
+#[derive(Debug, Default)]
+struct KeptFiles {
+    /// The git directories whose worktrees have been read.
+    known: BTreeSet<PathBuf>,
+    files: BTreeMap<PathBuf, FileList>,
+}
+
+static KEPT: Mutex<KeptFiles> = Mutex::new(KeptFiles { known: BTreeSet::new(), files: BTreeMap::new() });
+
+fn kept() -> MutexGuard<'static, KeptFiles> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// Trusts the files that earlier processes left in worktrees of gates, as they are when this process first looks.
+    pub(super) fn settle_kept(&self) -> Result<(), WorktreeError> {
+        if self.options.merge_keep.is_empty() || !kept().known.insert(self.repository.common_dir.clone()) {
+            return Ok(());
+        }
+        for place in self.scratch_worktrees()? {
+            // In a worktree that cannot be read, nothing may stay.
+            if let Ok(files) = list(&place) {
+                kept().files.insert(place.dir.clone(), files);
+            }
+        }
+        Ok(())
+    }
+
+    /// Called when a gate or test has ended: the files in its worktree now may stay. `patterns` are those of
+    /// `merge.keep`.
+    pub fn remember_kept(&self, place: &Repository, patterns: &[String]) {
+        if patterns.is_empty() {
+            return;
+        }
+        let files = list(place).unwrap_or_default();
+        kept().files.insert(place.dir.clone(), files);
+    }
+
+    /// Removes every untracked file that is not remembered, or that has changed since.
+    pub(super) fn remove_unknown(&self, place: &Repository) -> Result<(), WorktreeError> {
+        let known = kept().files.get(&place.dir).cloned().unwrap_or_default();
+        let mut removed: Option<PathBuf> = None;
+        for (path, facts) in list(place)?.iter() {
+            if removed.as_ref().is_some_and(|removed| path.starts_with(removed)) || known.has(path, facts) {
+                continue;
+            }
+            let full = place.dir.join(path);
+            safe_files::remove_all(&full).map_err(WorktreeError::file("remove", &full))?;
+            removed = Some(path.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Called at the end of a run, because the next process trusts what is there.
+    pub fn sweep_kept(&self) -> Result<(), WorktreeError> {
+        if self.options.merge_keep.is_empty() {
+            return Ok(());
+        }
+        for place in self.scratch_worktrees()? {
+            let Ok(name) = survey::name_of(&place.dir).parse::<TaskId>() else { continue };
+            // If another process uses it, that process will check it.
+            if let Ok(_lock) = self.lock_place(&place.dir, &name) {
+                self.remove_unknown(&place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn scratch_worktrees(&self) -> Result<Vec<Repository>, WorktreeError> {
+        let worktrees = self.repository.list_worktrees()?;
+        let is_there = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        let ours = worktrees.iter().filter(|found| found.lock.as_deref() == Some(REASON));
+        Ok(ours
+            .filter(|found| is_there(&found.path))
+            .filter_map(|found| self.repository.linked(found))
+            .collect())
+    }
+}
+
+/// Lists all untracked files of a worktree.
+fn list(place: &Repository) -> Result<FileList, WorktreeError> {
+    let paths = place.list_untracked()?;
+    FileList::scan(&place.dir, &paths).map_err(WorktreeError::file("read", &place.dir))
 }

@@ -5,59 +5,42 @@
 //! the task. A lane with a detached `HEAD` is free. `HEAD` moves last, so a worktree that is only half created or half
 //! filled is free too. File locks tell whether a process is at work; no other state is stored.
 
-mod base;
 mod claim;
 mod clear;
 mod copied_files;
-mod environment;
 mod error;
-mod file_list;
 mod fill;
-mod freed;
-mod journal;
-mod kept_files;
 mod lease;
-mod note;
 mod options;
-mod orphans;
 mod places;
 mod remove;
 mod repair;
-mod restore;
-mod revive;
 mod saver;
 mod scratch;
 mod session_worktree;
 mod set_up;
-mod submodules;
 mod survey;
 mod sync;
-mod trash;
-mod warnings;
 
-pub use base::{BaseReason, BranchBase};
+pub use claim::{BaseReason, BranchBase};
 pub use clear::{PlaceKind, WorktreeRemains};
 pub use copied_files::take_left_out;
-pub use environment::run_variables;
 pub use error::WorktreeError;
 pub use lease::{Lease, LeaseStart};
-pub use note::WorktreeNote;
 pub use options::WorktreeOptions;
-pub use remove::UncommittedPolicy;
+pub use remove::{TrashState, UncommittedPolicy, delete_in_background};
 pub use repair::RepairedWorktrees;
-pub use restore::RestoredWorktree;
-pub use revive::Remembered;
-pub use saver::Saver;
+pub use saver::{Remembered, RestoredWorktree, Saver};
 pub use scratch::Scratch;
 pub use session_worktree::{GivenBack, SESSION_REASON, SessionWorktree};
+pub use set_up::run_variables;
 pub use survey::{WorktreeKind, WorktreeStatusRow};
 pub use sync::{SyncCooldown, Synced};
-pub use trash::{TrashState, delete_in_background};
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use copied_files::CopiedFiles;
-use freed::Freed;
+use lease::Freed;
 use places::Places;
 
 use crate::{
@@ -137,4 +120,64 @@ fn find_main(repository: &Repository) -> Result<PathBuf, WorktreeError> {
 /// Whether this worktree is one of our lanes or task worktrees.
 fn is_ours(worktree: &Worktree) -> bool {
     worktree.lock.as_deref() == Some(REASON)
+}
+
+/// A note for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorktreeNote {
+    /// The files of a worktree were saved.
+    Saved {
+        /// The lane, or the task that had it.
+        name: String,
+        /// The ref that has them.
+        under: String,
+    },
+    /// The commits of a worktree without a branch were saved.
+    SavedCommits {
+        /// The worktree.
+        name: String,
+        /// The ref that has them.
+        under: String,
+    },
+    /// Some submodules are not checked out.
+    WithoutSubmodules {
+        /// Which, and why.
+        which: String,
+    },
+    /// Files were not copied because they have changed since the list was made.
+    Changed {
+        /// Which.
+        paths: String,
+    },
+    /// Files were not copied because git would commit them.
+    NotCopied {
+        /// Which.
+        paths: String,
+    },
+    /// The sandbox refused something to a set-up command that succeeded.
+    Denied {
+        /// The command.
+        command: String,
+        /// What, and how to allow it.
+        words: String,
+    },
+}
+
+impl fmt::Display for WorktreeNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Saved { name, under } => write!(f, "files in '{name}' were saved as {under}"),
+            Self::SavedCommits { name, under } => {
+                write!(f, "commits of '{name}' that are on no branch were saved as {under}")
+            }
+            Self::WithoutSubmodules { which } => write!(f, "without these submodules: {which}"),
+            Self::Changed { paths } => {
+                write!(f, "not copied from the checkout, because it was changed after the run began: {paths}")
+            }
+            Self::NotCopied { paths } => {
+                write!(f, "not copied, because git does not ignore it there: {paths}")
+            }
+            Self::Denied { command, words } => write!(f, "set-up command '{command}': {words}"),
+        }
+    }
 }

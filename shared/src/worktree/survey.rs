@@ -1,15 +1,19 @@
 //! Lists our worktrees, with their state and the processes that work in them.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
 
-use super::{Pool, WorktreeError, fill, is_ours, orphans::Orphan, places, session_worktree::is_of_session};
+use super::{
+    Pool, REASON, WorktreeError, fill, is_ours, places, repair::Orphan, session_worktree::is_of_session,
+};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
     process::{FileLock, Holder},
+    safe_files,
 };
 
 /// The purpose of a worktree.
@@ -145,4 +149,40 @@ pub(super) fn last_activity(git_dir: &Path) -> Option<i64> {
 pub(super) fn changed(path: &Path) -> Option<i64> {
     let time = path.metadata().ok()?.modified().ok()?;
     i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
+}
+
+impl Pool {
+    /// The warnings. This runs no git command.
+    #[must_use]
+    pub fn find_warnings(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let base = self.places.base.display();
+        let count = self.count();
+        let warn_from = self.options.warn_worktrees();
+        if warn_from > 0 && count >= warn_from {
+            words.push(format!("there are {count} worktrees in '{base}'"));
+        }
+        let folder = self.places.base.ancestors().find(|folder| folder.is_dir());
+        if let Some(free) = folder.and_then(free_at).filter(|free| *free < self.options.warn_free) {
+            words.push(format!("only {} MB are free at '{base}'", free / 1_000_000));
+        }
+        words
+    }
+
+    /// The number of worktrees that are locked with our reason.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        let homes =
+            fs::read_dir(self.repository.common_dir.join("worktrees")).into_iter().flatten().flatten();
+        let is_ours = |home: &fs::DirEntry| {
+            safe_files::read(&home.path().join("locked"))
+                .is_ok_and(|reason| reason.trim_ascii() == REASON.as_bytes())
+        };
+        homes.filter(is_ours).count()
+    }
+}
+
+fn free_at(folder: &Path) -> Option<u64> {
+    let system = rustix::fs::statvfs(folder).ok()?;
+    Some(system.f_bavail.saturating_mul(system.f_frsize))
 }

@@ -55,7 +55,7 @@ pub enum RunnerSetback {
 impl RunnerSetback {
     /// Whether another runner may succeed at once. An overload passes, and any other failure uses up an attempt.
     #[must_use]
-    pub fn justifies_another(self) -> bool {
+    fn justifies_another(self) -> bool {
         matches!(self, Self::NotInstalled | Self::Failure(FailureKind::Auth | FailureKind::Limit))
     }
 }

@@ -6,11 +6,9 @@
 //! Text is searched as it is, and then as it looks after control characters and escape sequences have been removed:
 //! otherwise `abc\e[31mdef` would pass, and become the secret where it is displayed or committed.
 
-mod encoding;
 mod secrets;
 mod shape;
 mod stream;
-mod view;
 
 pub use secrets::{Secrets, SecretsError};
 pub use stream::Redactor;

@@ -1,6 +1,6 @@
 //! The formats of well-known tokens: a prefix, and what may follow it.
 
-use super::encoding::decode_base64;
+use super::secrets::decode_base64;
 
 /// The bytes that a token may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

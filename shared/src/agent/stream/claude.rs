@@ -5,8 +5,7 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, LimitKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    tools::{count, money, text, tool_answer, tool_call, word, written_file},
-    turns::{ToolResult, Turns},
+    tools::{ToolResult, Turns, count, money, text, tool_answer, tool_call, word, written_file},
 };
 
 /// The author of a message.

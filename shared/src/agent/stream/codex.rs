@@ -5,8 +5,7 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    tools::{count, text, tool_answer, tool_call, word, written_file},
-    turns::{ToolResult, Turns},
+    tools::{ToolResult, Turns, count, text, tool_answer, tool_call, word, written_file},
 };
 
 #[derive(Debug, Default)]

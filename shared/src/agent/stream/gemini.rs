@@ -5,9 +5,8 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    skim::skim,
-    tools::{count, text, tool_answer, tool_call, word, written_file},
-    turns::{ToolResult, Turns},
+    lines::skim,
+    tools::{ToolResult, Turns, count, text, tool_answer, tool_call, word, written_file},
 };
 
 #[derive(Debug, Default)]

@@ -5,9 +5,7 @@ mod codex;
 mod gemini;
 mod lines;
 mod opencode;
-mod skim;
 mod tools;
-mod turns;
 
 use serde_json::Value;
 
@@ -15,9 +13,8 @@ use self::{
     claude::Claude,
     codex::Codex,
     gemini::Gemini,
-    lines::{LineBuffer, StreamLine},
+    lines::{LineBuffer, StreamLine, skim},
     opencode::Opencode,
-    skim::skim,
 };
 use super::{AgentEvent, EventFormat};
 

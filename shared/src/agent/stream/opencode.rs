@@ -5,8 +5,7 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    tools::{count, money, text, tool_answer, tool_call, word, written_file},
-    turns::Turns,
+    tools::{Turns, count, money, text, tool_answer, tool_call, word, written_file},
 };
 
 #[derive(Debug, Default)]

@@ -1,13 +1,11 @@
 //! Does what the plan says, and nothing else. Each fact is checked again at the moment of deletion: refs are deleted by
 //! compare-and-swap, worktrees under their locks. What has changed meanwhile stays, and is reported.
 
-mod files;
 mod places;
 mod refs;
 mod remotes;
-mod save;
 
-pub(super) use save::{message_of, staged_message};
+pub(super) use refs::{message_of, staged_message};
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
@@ -147,7 +145,7 @@ impl Execution<'_> {
                         _ => CleanupOutcome::Trashed { saved: Vec::new() },
                     }
                 }
-                _ => files::remove(candidate, path),
+                _ => places::remove(candidate, path),
             });
         }
     }

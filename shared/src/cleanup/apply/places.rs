@@ -1,16 +1,22 @@
-//! Deletes worktrees: under their locks, if they have not changed, by a rename.
+//! Deletes worktrees: under their locks, if they have not changed, by a rename. Deletes logs, reports and caches, if they have
+//! not changed since they were surveyed.
 
-use std::path::PathBuf;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use super::{CleanupOutcome, Execution};
 use crate::{
     cleanup::{
-        Active, CandidatePlace, CleanupError, CleanupVerdict, JudgedCandidate, Save, UncommittedContent,
-        What,
+        Active, Candidate, CandidatePlace, CleanupError, CleanupVerdict, JudgedCandidate, Save,
+        UncommittedContent, What,
         survey::{content_of, find_going_on},
     },
     git::Worktree,
     process::Occupants,
+    safe_files,
     worktree::{PlaceKind, Pool, WorktreeRemains},
 };
 
@@ -129,4 +135,25 @@ impl Execution<'_> {
             Err(error) => Err(CleanupOutcome::Failed(error.to_string())),
         }
     }
+}
+
+pub(super) fn remove(candidate: &Candidate, path: &Path) -> CleanupOutcome {
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return gone(),
+        Err(error) => return CleanupOutcome::Failed(error.to_string()),
+    };
+    let seconds = |time: SystemTime| i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok();
+    let written = found.modified().ok().and_then(seconds);
+    if !found.is_file() || written != candidate.time || Some(found.len()) != candidate.size {
+        return CleanupOutcome::Kept("it has changed meanwhile".into());
+    }
+    match safe_files::remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => CleanupOutcome::Failed(error.to_string()),
+        _ => gone(),
+    }
+}
+
+fn gone() -> CleanupOutcome {
+    CleanupOutcome::Removed { saved: Vec::new() }
 }

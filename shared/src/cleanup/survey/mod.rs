@@ -4,16 +4,12 @@
 mod branches;
 mod files;
 mod refs;
-mod session_branch_proof;
 mod sessions;
-mod sizes;
-mod small_refs;
-mod task_branch_proof;
 mod worktrees;
 
+pub(super) use files::{measure, size_of};
 pub(super) use refs::{Refs, reflog_time};
-pub(super) use session_branch_proof::SessionBranchProof;
-pub(super) use sizes::{measure, size_of};
+pub(super) use sessions::SessionBranchProof;
 pub(super) use worktrees::{content_of, find_going_on};
 
 use std::{

@@ -291,18 +291,15 @@ impl GitQueue<'_> {
         self.options.results.keep(result);
         let name = ref_of(&result.gate, result.tree);
         let old = self.repository.find_ref(&name)?;
-        let json = serde_json::to_string(result)
-            .map_err(|error| QueueError::Unreadable { name: name.clone(), why: error.to_string() })?;
         let word = match result.answer {
             Answer::Green => "green",
             Answer::Red => "red",
             Answer::Broken => "broken",
         };
-        let message = format!("gate: {} is {word}\n\n{json}\n", result.gate.name);
-        let tree = self.repository.empty_tree()?;
+        let subject = format!("gate: {} is {word}", result.gate.name);
         let parents: Vec<Oid> = old.into_iter().collect();
         let signing = self.repository.record_signing()?;
-        let commit = self.repository.write_commit_with_parents(tree, &parents, &message, signing)?;
+        let commit = self.repository.write_json_commit(&subject, &[result], &parents, signing)?;
         let keep = RefMove { name: &name, new: Some(commit), old };
         Ok(self.repository.move_refs(&[keep], "arborist: gate")?)
     }

@@ -1,34 +1,26 @@
 //! The [`QueueBackend`] that works on a repository.
 
-mod earlier_landings;
 mod fewer_tests;
 mod gating;
 mod handover;
-mod known_red;
 mod land;
-mod other_landings;
 mod other_repos;
 mod parked;
 mod recover;
-mod ref_guard;
-mod resolution_review;
 mod resolutions;
 mod resolving;
-mod unfinished_merge;
-mod withdraw;
 
 pub use gating::{GATES, GateResults};
 pub use handover::{Handover, OtherFiles, opened_for};
-pub use other_landings::finish_landings;
 pub(super) use other_repos::OtherTarget;
+pub use other_repos::finish_landings;
 pub(super) use parked::{is_known as is_known_parking, note as note_parked};
 pub use resolutions::Resolutions;
 
 use std::{collections::HashMap, path::Path};
 
 use gating::GateRecord;
-use other_landings::OtherLanding;
-use other_repos::words_of_absent;
+use other_repos::{OtherLanding, words_of_absent};
 use recover::{KnownRun, Seen};
 
 use super::{

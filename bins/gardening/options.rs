@@ -1,10 +1,16 @@
-//! Options that choose the runner of a step. They take precedence over the plan, and the plan over the configuration.
+//! Options that choose the runner of a step, and options for budgets. The runners take precedence over the plan, and the plan over
+//! the configuration. What was spent is counted from the commits of the run.
+
+use std::time::Duration;
 
 use arborist_core::{
-    agent::limits::Choice,
-    pipeline::{NamedRunner, RunnerFlags},
+    agent::limits::{Budget, Choice},
+    pipeline::{Budgets, NamedRunner, RunnerFlags},
+    run::dollars,
 };
 use clap::Args;
+
+use crate::numbers::positive;
 
 /// Who does a step.
 #[derive(Debug, Args)]
@@ -50,6 +56,43 @@ impl RunnerArgs {
             review: named(&self.review_runner, &self.review_model),
             fallback: self.fallback.clone(),
             tools: self.tools.then_some(true),
+        }
+    }
+}
+
+/// Limits on cost, tokens and time.
+#[derive(Debug, Args)]
+pub(super) struct BudgetArgs {
+    /// The most that the run may cost, as reported by the agents
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+    max_cost: Option<f64>,
+    /// The most tokens that the run may use
+    #[arg(long, value_name = "NUMBER", value_parser = positive::<u64>)]
+    max_tokens: Option<u64>,
+    /// The total time that agents may work in this run
+    #[arg(long, value_name = "SECONDS", value_parser = positive::<u64>)]
+    max_time: Option<u64>,
+    /// The most that each task may cost
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+    max_task_cost: Option<f64>,
+    /// The most tokens that each task may use
+    #[arg(long, value_name = "NUMBER", value_parser = positive::<u64>)]
+    max_task_tokens: Option<u64>,
+    /// The total time that agents may work on each task
+    #[arg(long, value_name = "SECONDS", value_parser = positive::<u64>)]
+    max_task_time: Option<u64>,
+}
+
+impl BudgetArgs {
+    pub(super) fn budgets(&self) -> Budgets {
+        let time = |seconds: Option<u64>| seconds.map(Duration::from_secs);
+        Budgets {
+            run: Budget { cost: self.max_cost, tokens: self.max_tokens, time: time(self.max_time) },
+            task: Budget {
+                cost: self.max_task_cost,
+                tokens: self.max_task_tokens,
+                time: time(self.max_task_time),
+            },
         }
     }
 }
