@@ -7,7 +7,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
     pipeline::{NamedRunner, RunnerFlags, RunnerTable, StepRunner},
-    process::ConfinementBackend,
+    process::{ConfinementBackend, InnerSandbox},
     sandbox::{Sandbox, SandboxMode, SandboxedChild},
     settings::Settings,
 };
@@ -107,7 +107,7 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         "closed"
     };
     if !args.json {
-        describe_backends(ui, (mode, git), &child);
+        describe_backends(ui, (mode, git), (&sandbox, &child));
     }
     sandbox.require_supported()?;
     let rules = sandbox.check(&child).context("could not try out the sandbox")?;
@@ -118,7 +118,7 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
             rules.into_iter().map(|rule| RuleDocument { result: rule.outcome.to_string(), rule: rule.rule });
         let document = SandboxDocument {
             mode: mode.as_str().to_owned(),
-            backend: used_backend(mode, &child).map(|backend| backend.as_str().to_owned()),
+            backend: used_backend(&sandbox, &child).map(|backend| backend.as_str().to_owned()),
             git: git.to_owned(),
             is_enforced,
             rules: rules.collect(),
@@ -147,20 +147,27 @@ fn find_runner(name: &str, settings: &Settings) -> Result<StepRunner, Failure> {
 }
 
 /// What limits the child; `None` if nothing of ours does.
-fn used_backend(mode: SandboxMode, child: &SandboxedChild<'_>) -> Option<ConfinementBackend> {
-    mode.backend().filter(|_| mode != SandboxMode::Auto || !child.has_own_sandbox)
+fn used_backend(sandbox: &Sandbox, child: &SandboxedChild<'_>) -> Option<ConfinementBackend> {
+    sandbox.mode_of(child).backend().filter(|_| !sandbox.is_left_alone(child))
 }
 
-fn describe_backends(ui: &mut Ui, (mode, git): (SandboxMode, &str), child: &SandboxedChild<'_>) {
+fn describe_backends(
+    ui: &mut Ui,
+    (mode, git): (SandboxMode, &str),
+    (sandbox, child): (&Sandbox, &SandboxedChild<'_>),
+) {
     for backend in ConfinementBackend::of_system() {
         let state = if backend.works() { "works here" } else { "does not work here" };
         ui.line(&format!("{}: {state}", backend.as_str()));
     }
-    let used = match used_backend(mode, child) {
-        Some(backend) => format!("uses {}", backend.as_str()),
-        None if mode == SandboxMode::Auto && child.has_own_sandbox => {
-            "leaves it to its own sandbox".to_owned()
-        }
+    let inner = match sandbox.inner_sandbox(child) {
+        InnerSandbox::None => "",
+        InnerSandbox::Nested => ", and its own sandbox inside of it",
+        InnerSandbox::Off => ", and turns its own sandbox off",
+    };
+    let used = match used_backend(sandbox, child) {
+        Some(backend) => format!("uses {}{inner}", backend.as_str()),
+        None if sandbox.is_left_alone(child) => "leaves it to its own sandbox".to_owned(),
         None => "sets no limits".to_owned(),
     };
     let words =

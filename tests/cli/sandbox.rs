@@ -293,7 +293,9 @@ fn the_check_reports_each_rule() {
     for mode in working_modes() {
         let run = check(mode, &[]);
         let expected = |rule: &str| match rule {
-            _ if mode == "bwrap" || rule.starts_with("read") || rule == "/.ssh" => "denied",
+            _ if mode == "bwrap" => "denied",
+            "read .git of repositories beside this one" => "not enforced",
+            _ if rule.starts_with("read") || rule == "/.ssh" => "denied",
             _ => "not enforced",
         };
         for rule in [
@@ -301,7 +303,8 @@ fn the_check_reports_each_rule() {
             "replace .git in the worktree",
             "/.ssh",
             "read worktrees of other tasks",
-            "read .git of other repositories",
+            "read .git of other repositories of the workspace",
+            "read .git of repositories beside this one",
             "read the environment of other processes",
             "let processes outlive the driver",
         ] {

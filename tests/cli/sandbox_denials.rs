@@ -114,6 +114,19 @@ fn a_gate_that_the_sandbox_stops_is_explained_in_its_log_and_in_the_state_of_the
 }
 
 #[test]
+fn what_was_refused_to_a_gate_that_passed_is_in_the_state_of_the_task() {
+    for mode in working_modes() {
+        let repo = repo("");
+        let gate = "test ! -e T001.txt || touch ~/data/by-gate || true";
+        repo.git(["config", "arborist.merge.gates.try.command", gate]).succeeds();
+        repo.arborist(["gardener", "--isolate", "--sandbox", mode]).succeeds();
+        let state = repo.arborist(["state", "T001"]).succeeds();
+        state.out("the gate 'try': the sandbox allows no changes to").out(&advice(&repo, "data"));
+        repo.arborist(["verify"]).succeeds();
+    }
+}
+
+#[test]
 fn what_was_refused_to_set_up_commands_is_recorded_with_the_task() {
     for mode in working_modes() {
         let repo = repo("");

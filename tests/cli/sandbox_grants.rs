@@ -58,7 +58,7 @@ fn a_single_file_can_be_granted() {
         for file in ["token", "other"] {
             fs::write(repo.home().join(file), "old").unwrap();
         }
-        repo.git(["config", "arborist.sandbox.write", "~/token"]).succeeds();
+        repo.git(["config", "arborist.runners.robot.sandbox.write", "~/token"]).succeeds();
         arborist(&repo, &["gardener", "--sandbox", mode, "--max-retries", "1"]).succeeds();
         let content = |file: &str| fs::read_to_string(repo.home().join(file)).unwrap();
         assert_eq!((content("token"), content("other")), ("new\n".into(), "old".into()));
@@ -204,14 +204,39 @@ fn a_tracked_file_does_not_replace_a_stronger_sandbox_of_the_user() {
 }
 
 #[test]
-fn codex_is_called_without_its_own_sandbox_in_ours() {
-    for mode in working_modes() {
+fn codex_has_its_own_sandbox_inside_of_bubblewrap_only() {
+    for mode in ["auto"].into_iter().chain(working_modes()) {
         let repo = repo("");
         with_codex(&repo);
         arborist(&repo, &["gardener", "--sandbox", mode]).succeeds();
+        let (is_bwrap, can_nest) = (mode != "landlock", ConfinementBackend::Bwrap.can_nest());
+        let options = match (is_bwrap, can_nest) {
+            (true, true) => "-s workspace-write -c sandbox_workspace_write.exclude_slash_tmp=true",
+            (true, false) if mode == "auto" => "-s workspace-write --skip",
+            _ => "-s danger-full-access",
+        };
         let args = repo.read("T001.txt");
-        assert!(args.contains("-s danger-full-access"), "{mode}: {args}");
+        assert!(args.contains(options), "{mode}: {args}");
+        assert_eq!(repo.home().join("planted").exists(), mode == "auto" && !can_nest, "{mode}");
     }
+}
+
+#[test]
+fn a_program_can_sandbox_its_commands_inside_of_bubblewrap() {
+    if !ConfinementBackend::Bwrap.can_nest() {
+        println!("skipped: no user namespaces in bwrap");
+        return;
+    }
+    let script = r#"
+bwrap --unshare-user --unshare-pid --unshare-net --ro-bind / / --dev /dev --bind "$PWD" "$PWD" --ro-bind "$PWD/.git" "$PWD/.git" \
+  sh -c 'echo inner > inner.txt; echo x > .git/planted; echo x > "$HOME/planted"'
+unshare --user --map-root-user --mount \
+  sh -c 'mount -o remount,bind,rw .git; umount .git; umount -l .git; echo x > .git/planted; echo x > "$HOME/planted"'
+"#;
+    let repo = repo(script);
+    arborist(&repo, &["gardener", "--sandbox", "bwrap"]).succeeds();
+    assert_eq!(repo.git(["show", "main:inner.txt"]).answer(), "inner");
+    assert!(!repo.path(".git/planted").exists() && !repo.home().join("planted").exists());
 }
 
 #[test]

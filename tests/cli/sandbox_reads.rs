@@ -109,6 +109,37 @@ git log -1 >/dev/null || exit 1
     }
 }
 
+/// Prints the name of each repository beside the checkout of the run whose git directory can be read.
+const READ_NEIGHBOURS: &str = r#"
+if ! test -e "read.$ARBORIST_TASK"; then
+  for name in other lender granted; do
+    if grep -q ref "$ROOT/$name/.git/HEAD" 2>/dev/null; then echo "$name" >> "read.$ARBORIST_TASK"; fi
+  done
+fi
+ls "$ROOT/other" >/dev/null && git log -1 >/dev/null && git status >/dev/null || exit 1
+"#;
+
+#[test]
+fn git_directories_of_repositories_beside_the_checkout_cannot_be_read_with_bubblewrap() {
+    for (mode, place) in pairs(&working_modes(), &[&[][..], &["--jobs", "2"]]) {
+        let repo = repo(READ_NEIGHBOURS);
+        for name in ["other", "lender", "granted"] {
+            let folder = repo.root().join(name);
+            repo.git(["clone", "-q", ".", folder.to_str().unwrap()]).succeeds();
+        }
+        // A repository that borrows objects cannot be read without those of the other.
+        let lender = repo.root().join("lender/.git/objects");
+        fs::write(repo.path(".git/objects/info/alternates"), format!("{}\n", lender.display())).unwrap();
+        let granted = repo.root().join("granted");
+        repo.git(["config", "arborist.runners.robot.sandbox.write", granted.to_str().unwrap()]).succeeds();
+        let args = ["gardener", "--sandbox", mode, "--max-retries", "1"];
+        repo.arborist([&args[..], place].concat()).succeeds();
+        let read = repo.git(["show", "main:read.T001"]).answer();
+        let expected = if mode == "bwrap" { "lender\ngranted" } else { "other\nlender\ngranted" };
+        assert_eq!(read, expected, "{mode} {place:?}");
+    }
+}
+
 #[test]
 fn the_environment_of_the_driver_cannot_be_read() {
     let script = r#"

@@ -293,6 +293,17 @@ fn fewer_tests_fail_configured_gates_too() {
 }
 
 #[test]
+fn the_first_landing_is_compared_with_the_target_if_only_a_gate_counts_tests() {
+    let repo = repo("- [ ] T001 do it\n", &[("T001", "rm tests/b")]);
+    repo.git(["config", "arborist.merge.gates.all.command", "sh suite.sh"]).succeeds();
+    let run = ["gardener", "--jobs", "2"];
+    repo.arborist(run).exits(1).err("the gate 'all' failed: 'sh suite.sh' ran 1 test (2 before)");
+    assert_eq!(repo.git(["ls-files", "tests"]).answer(), "tests/a\ntests/b");
+    repo.arborist(run.iter().chain(&["--allow", "fewer-tests"])).succeeds();
+    assert_eq!(repo.git(["ls-files", "tests"]).answer(), "tests/a");
+}
+
+#[test]
 fn a_landing_may_lose_the_tests_that_its_task_was_allowed_to_remove() {
     let repo = repo("- [ ] T001 do it\n", &[("T001", "rm tests/b")]);
     repo.git(["config", "arborist.merge.auto", "false"]).succeeds();

@@ -16,6 +16,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use arborist_core::process::ConfinementBackend;
 use arborist_testkit::{Run, TestRepo, is_installed};
 
 use model::{Act, Model, Step, Trouble};
@@ -146,7 +147,7 @@ fn recovers(agent: Agent) {
         .gardener()
         .succeeds()
         .out("3 completed (T001, T002, T003)")
-        .err("review-rejected: no foreign key")
+        .err("review rejected: no foreign key")
         .err("no attempt is used up")
         .err(&format!("wrote nothing for {silence} s"));
     scene.expect_a_finished_plan();
@@ -173,8 +174,32 @@ fn codex_finishes_a_plan() {
 }
 
 #[test]
-fn codex_finishes_a_plan_in_our_sandbox() {
-    finishes_a_plan_with(CODEX, &["--sandbox", "bwrap"]);
+fn codex_finishes_a_plan_in_each_sandbox_of_ours() {
+    for backend in [ConfinementBackend::Bwrap, ConfinementBackend::Landlock] {
+        if backend.works() {
+            finishes_a_plan_with(CODEX, &["--sandbox", backend.as_str()]);
+        }
+    }
+}
+
+#[test]
+fn the_sandbox_of_codex_works_inside_of_bubblewrap() {
+    // Our sandbox hides the key, and that of codex closes a cache that ours leaves open.
+    let probe = r#"
+cat "$HOME/.ssh/id" > TASK.txt
+touch "$HOME/.npm/probe" && echo open >> TASK.txt || echo closed >> TASK.txt
+"#;
+    for (backend, told) in [(ConfinementBackend::Bwrap, "closed"), (ConfinementBackend::Landlock, "open")] {
+        if !backend.works() || (backend == ConfinementBackend::Bwrap && !backend.can_nest()) {
+            eprintln!("skipped: {} does not work here", backend.as_str());
+            continue;
+        }
+        let Some(scene) = Scene::with(CODEX, Model::acting(vec![Act::Shell(probe.into())])) else { return };
+        program::write(&scene.repo, ".ssh/id", "secret");
+        program::write(&scene.repo, ".npm/file", "");
+        scene.gardener_with(&["--only", "T001", "--sandbox", backend.as_str()]).succeeds();
+        assert_eq!(scene.repo.read("T001.txt"), format!("{told}\n"), "{}", backend.as_str());
+    }
 }
 
 #[test]

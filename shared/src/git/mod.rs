@@ -144,7 +144,7 @@ pub use operations::{EndedOperation, OperationInProgress};
 pub use owned_refs::{ExemptRef, OwnedRefs, Ownership, RefWatch, TemporaryOwnership};
 pub use packing::Packing;
 pub use planted_repositories::{PlantedRepository, is_inner_path};
-pub use private_git::{PrivateCommits, PrivateGit};
+pub use private_git::{PrivateCommits, PrivateGit, object_folders};
 pub use program_settings::runs_program;
 pub use refs::{HeadOf, ReachabilityCheck, Ref, RefReader};
 pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, RemoteFailure, shown_url};

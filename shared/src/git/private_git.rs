@@ -320,7 +320,8 @@ impl PrivateGit {
 const LARGE_BLOBS: [&str; 1] = ["core.bigFileThreshold=16m"];
 
 /// The folders of a repository's objects: its own, and its alternates.
-fn object_folders(common_dir: &Path) -> Vec<PathBuf> {
+#[must_use]
+pub fn object_folders(common_dir: &Path) -> Vec<PathBuf> {
     let objects = common_dir.join("objects");
     let text = safe_files::read_up_to(&objects.join("info/alternates"), MAX_PACKED_REFS).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();

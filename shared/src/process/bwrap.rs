@@ -20,9 +20,10 @@ use super::{
 };
 use crate::safe_files;
 
-/// Rights that root keeps, because without them it could not work in a checkout of another user. None of them allows it to
-/// mount anything, to make devices or to trace processes.
-const KEPT_BY_ROOT: [&str; 7] = [
+/// Rights that root keeps: without the last one the kernel refuses root's user namespaces, which sandboxes of programs need,
+/// and without the others it could not work in a checkout of another user. None of them allows it to mount anything here, to
+/// make devices or to trace processes.
+const KEPT_BY_ROOT: [&str; 8] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
     "CAP_FOWNER",
@@ -30,6 +31,7 @@ const KEPT_BY_ROOT: [&str; 7] = [
     "CAP_NET_BIND_SERVICE",
     "CAP_SETGID",
     "CAP_SETUID",
+    "CAP_SETFCAP",
 ];
 
 /// Parts of `/proc` in which root could change settings of the whole machine, such as the program that handles crashes. The
@@ -49,6 +51,21 @@ pub(super) fn find() -> Option<&'static Path> {
         try_out(&file).unwrap_or(false).then_some(file)
     };
     FOUND.get_or_init(search).as_deref()
+}
+
+/// Whether a program in it can start another one, as codex does. A security module may refuse that.
+pub(super) fn can_nest() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    let try_out = || {
+        let bwrap = find()?;
+        let own =
+            ["--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev"];
+        let program =
+            Program::new(bwrap).args(options(&Mounts::default(), Path::new("/"))).arg(bwrap).args(own);
+        let ended = program.args(["--", "/bin/sh", "-c", ":"]).harmless().finish().ok()?;
+        Some(ended.status.success())
+    };
+    *FOUND.get_or_init(|| try_out().unwrap_or(false))
 }
 
 /// The first `bwrap` in an absolute folder of `path` that is in no repository. One in a repository may come from an agent.
@@ -117,8 +134,11 @@ fn options(mounts: &Mounts, dir: &Path) -> Vec<OsString> {
         args.mount(path, *kind);
     }
     replaced.for_each(|replaced| args.replace(replaced));
-    // Only now, because folders inside of a hidden one may have been made for later mounts.
-    let is_hidden = |(path, kind): &&(PathBuf, MountKind)| *kind == MountKind::Hidden && path.is_dir();
+    // Only now, because folders inside of a hidden one may have been made for later mounts. This takes 0.4 ms each, and there
+    // may be many git directories; what is written to them is lost anyway.
+    let is_hidden = |(path, kind): &&(PathBuf, MountKind)| {
+        *kind == MountKind::Hidden && path.is_dir() && !path.ends_with(".git")
+    };
     paths
         .iter()
         .filter(is_hidden)

@@ -65,6 +65,12 @@ impl ConfinementBackend {
         matches!(self, Self::Bwrap)
     }
 
+    /// Whether a program in it can set up a sandbox of its own. That needs mounts, which Landlock forbids. This is tried once.
+    #[must_use]
+    pub fn can_nest(self) -> bool {
+        matches!(self, Self::Bwrap) && bwrap::can_nest()
+    }
+
     /// Whether it works on this system. This is tried once, because a kernel may support it and still refuse it (because
     /// of a boot parameter, or a container's system call filter).
     #[must_use]
@@ -75,6 +81,18 @@ impl ConfinementBackend {
             Self::SandboxExec => sandbox_exec::works(),
         }
     }
+}
+
+/// What happens to the sandbox of a child's own program (codex) inside of ours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum InnerSandbox {
+    /// Its program has none.
+    #[default]
+    None,
+    /// It works inside of ours.
+    Nested,
+    /// It is turned off.
+    Off,
 }
 
 /// The folders below which a child may write, create, remove and rename. If Landlock does not work (see
@@ -113,8 +131,8 @@ pub struct Confinement {
     resources: ResourceLimits,
     /// Whether only that is limited, and every file may be changed.
     is_open: bool,
-    /// Whether a child's own sandbox is turned off, because it would not work inside of this one.
-    ends_inner_sandbox: bool,
+    /// What happens to the sandbox of the child's own program.
+    inner: InnerSandbox,
 }
 
 impl Confinement {
@@ -133,11 +151,10 @@ impl Confinement {
         Self { is_open: true, ..Self::default() }
     }
 
-    /// Turns the child's own sandbox off. It mounts folders, which Landlock forbids. In bubblewrap, root lacks the rights
-    /// for it, and what codex writes to prepare it is read-only.
+    /// Sets what happens to the sandbox of the child's own program.
     #[must_use]
-    pub fn without_inner(self) -> Self {
-        Self { ends_inner_sandbox: true, ..self }
+    pub fn around(self, inner: InnerSandbox) -> Self {
+        Self { inner, ..self }
     }
 
     /// Limits the use of resources by a supervised child.
@@ -302,18 +319,24 @@ impl Confinement {
         self.resources.wrap(command, !self.is_open && self.is_bwrap())
     }
 
-    /// The command without its own sandbox, if that is turned off. These are the options of codex.
-    pub(super) fn without_inner_sandbox(&self, command: &Command) -> Option<Command> {
-        if !self.ends_inner_sandbox {
-            return None;
-        }
-        let mut before = OsStr::new("");
-        let args = command.get_args().map(|arg| {
-            let is_mode = std::mem::replace(&mut before, arg) == "-s" && arg == "workspace-write";
-            if is_mode { OsStr::new("danger-full-access") } else { arg }
-        });
+    /// The command with the options that its own sandbox needs inside of this one. These are the options of codex.
+    pub(super) fn adapt_inner_sandbox(&self, command: &Command) -> Option<Command> {
+        let mode: &[&str] = match self.inner {
+            InnerSandbox::None => return None,
+            // It makes mount points in all folders that it opens, and /tmp is read-only here. Its TMPDIR stays open.
+            InnerSandbox::Nested => {
+                &["workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true"]
+            }
+            InnerSandbox::Off => &["danger-full-access"],
+        };
         let mut changed = Command::new(command.get_program());
-        changed.args(args);
+        let mut before = OsStr::new("");
+        for arg in command.get_args() {
+            match std::mem::replace(&mut before, arg) == "-s" && arg == "workspace-write" {
+                true => changed.args(mode),
+                false => changed.arg(arg),
+            };
+        }
         mounts::copy_surroundings(command, &mut changed);
         Some(changed)
     }

@@ -42,7 +42,7 @@ mod timed_reader;
 mod watch;
 
 pub use cancel::Cancel;
-pub use confine::{Confinement, ConfinementBackend};
+pub use confine::{Confinement, ConfinementBackend, InnerSandbox};
 pub use crash::{find_dead, forget_dead};
 pub use drivers::{find_other_drivers, find_outer_driver, may_be_in_step};
 pub use ending::Ending;

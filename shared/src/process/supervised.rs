@@ -181,7 +181,7 @@ impl<'a> Supervised<'a> {
             self.command.env("TMPDIR", temp.path());
             self.temp = Some(temp);
         }
-        if let Some(command) = confinement.without_inner_sandbox(&self.command) {
+        if let Some(command) = confinement.adapt_inner_sandbox(&self.command) {
             self.command = command;
         }
         // Inside of bubblewrap, so that its own processes are not limited.

@@ -233,6 +233,7 @@ impl<'a> Queue<'a> {
             stacked: HashMap::new(),
             results: HashMap::new(),
             counted: HashMap::new(),
+            denials: HashMap::new(),
             counts_before: None,
             landings: HashMap::new(),
             other_repos: HashMap::new(),

@@ -9,7 +9,7 @@ use rustix::fs::{Access, Mode, OFlags};
 
 use super::{ProgramFolder, Sandbox, SandboxedChild, folders};
 use crate::{
-    process::{Confinement, Limits, Program, ResourceLimits, Supervised},
+    process::{Confinement, ConfinementBackend, Limits, Program, ResourceLimits, Supervised},
     safe_files,
 };
 
@@ -19,8 +19,9 @@ const LARGE: &str = "write large files";
 /// The checkout that the attempts are made in, and a file in another worktree beside it.
 const PLACE: &str = "worktrees/checkout";
 const OTHER_FILE: &str = "worktrees/other/file";
-/// A file in the git directory of another repository.
+/// A file in the git directory of another repository of the workspace, and of one beside it.
 const OTHER_GIT: &str = "repository/.git/HEAD";
+const NEIGHBOUR: &str = "neighbour/.git/HEAD";
 
 /// How deep a hidden folder is searched for a file to read.
 const DEEPEST: usize = 3;
@@ -135,10 +136,12 @@ impl Sandbox {
         let root = tempfile::Builder::new().prefix("git-arborist-").tempdir()?;
         let top = safe_files::resolved(root.path());
         let place = top.join(PLACE);
-        for folder in ["worktrees/checkout/.git", "worktrees/other", "repository/.git", "beside"] {
+        for folder in
+            ["worktrees/checkout/.git", "worktrees/other", "repository/.git", "neighbour/.git", "beside"]
+        {
             safe_files::make_folder(&top.join(folder))?;
         }
-        for file in [OTHER_FILE, OTHER_GIT] {
+        for file in [OTHER_FILE, OTHER_GIT, NEIGHBOUR] {
             safe_files::write(&top.join(file), b"x")?;
         }
         let sandbox = Self {
@@ -234,8 +237,12 @@ impl Sandbox {
             let rule = format!("write {}", path.display());
             all.push(attempt(&rule, RuleIntent::Allow, what, path.clone()));
         }
-        let (foreign, hidden): (Vec<PathBuf>, Vec<PathBuf>) =
-            self.list_hidden(child).into_iter().partition(|path| path.starts_with(top));
+        // A weaker backend does not enforce all of it.
+        let (foreign, hidden): (Vec<PathBuf>, Vec<PathBuf>) = self
+            .hidden(child, ConfinementBackend::Bwrap)
+            .0
+            .into_iter()
+            .partition(|path| path.starts_with(top));
         for path in hidden {
             let rule = format!("read {}", path.display());
             let file = find_file(&path, DEEPEST).or_else(|| has_entries(&path).then_some(path));
@@ -244,6 +251,7 @@ impl Sandbox {
         for (rule, file) in [
             ("read worktrees of other tasks", OTHER_FILE),
             ("read .git of other repositories of the workspace", OTHER_GIT),
+            ("read .git of repositories beside this one", NEIGHBOUR),
         ] {
             let is_hidden = foreign.iter().any(|hidden| top.join(file).starts_with(hidden));
             let intent = if is_hidden { RuleIntent::Deny } else { RuleIntent::Allow };

@@ -28,7 +28,9 @@ use links::WritableFolders;
 pub use support::SandboxError;
 
 use crate::{
-    process::{Confinement, ConfinementBackend, ResourceLimits, is_in_checkout, list_unused_folders},
+    process::{
+        Confinement, ConfinementBackend, InnerSandbox, ResourceLimits, is_in_checkout, list_unused_folders,
+    },
     safe_files,
     settings::{Origin, Settings},
 };
@@ -115,7 +117,7 @@ pub struct SandboxedChild<'c> {
     pub places: Vec<PathBuf>,
     /// Worktrees that it only reads. They and their git directories stay visible.
     pub reads: Vec<PathBuf>,
-    /// Whether its program limits itself. In the mode `auto` it is left to that.
+    /// Whether its program limits itself.
     pub has_own_sandbox: bool,
     /// The file of its program, for agents.
     pub program: Option<PathBuf>,
@@ -191,21 +193,14 @@ impl Sandbox {
     fn confine_files(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
         let mode = self.mode_of(child);
         let offline_by = self.offline_by(Some(child.step), child.runner);
-        // The sandbox of another program is not known to take the network away. A program that a child can replace has none.
-        let is_left_alone = mode == SandboxMode::Auto
-            && child.has_own_sandbox
-            && offline_by.is_none()
-            && !self.has_private_git(child)
-            && !child.program.as_ref().is_some_and(|program| self.is_writable(child, program));
-        if mode == SandboxMode::Off || is_left_alone {
+        if mode == SandboxMode::Off || self.is_left_alone(child) {
             return None;
         }
         let backend = mode.backend().unwrap_or_default();
-        let mut confinement =
-            Confinement::new(child.places.iter().cloned()).with_private_temp().enforced_by(backend);
-        if child.has_own_sandbox {
-            confinement = confinement.without_inner();
-        }
+        let mut confinement = Confinement::new(child.places.iter().cloned())
+            .with_private_temp()
+            .enforced_by(backend)
+            .around(self.inner_sandbox(child));
         let writable = self.writable(child);
         let is_apart = |folder: &PathBuf| is_apart(child, folder);
         let mut grant = |folder: &Path, is_needed: bool| {
@@ -253,7 +248,7 @@ impl Sandbox {
             self.program_folders(child).into_iter().for_each(|folder| confinement.close(folder));
         }
         self.git_dirs.iter().for_each(|git_dir| confinement.close(git_dir.clone()));
-        let (hidden, key) = self.hidden(child);
+        let (hidden, key) = self.hidden(child, backend);
         let reads = child.reads.iter().map(|folder| safe_files::resolved(folder));
         let is_hidden = |folder: &PathBuf| hidden.iter().any(|hidden| folder.starts_with(hidden));
         let is_own = |folder: &PathBuf| child.places.iter().any(|place| folder.starts_with(place));
@@ -268,6 +263,28 @@ impl Sandbox {
             SandboxMode::Landlock => confinement.required(),
             SandboxMode::Auto | SandboxMode::Bwrap | SandboxMode::Off => confinement,
         })
+    }
+
+    /// What happens to the sandbox of the child's own program. It keeps every git directory read-only, also a private one.
+    #[must_use]
+    pub fn inner_sandbox(&self, child: &SandboxedChild<'_>) -> InnerSandbox {
+        let can_nest = || self.mode_of(child).backend().is_some_and(ConfinementBackend::can_nest);
+        match child.has_own_sandbox {
+            false => InnerSandbox::None,
+            true if !self.has_private_git(child) && can_nest() => InnerSandbox::Nested,
+            true => InnerSandbox::Off,
+        }
+    }
+
+    /// Whether a child is left to the sandbox of its own program, because that does not work inside of ours. That sandbox
+    /// is not known to take the network away. A program that a child can replace has none.
+    #[must_use]
+    pub fn is_left_alone(&self, child: &SandboxedChild<'_>) -> bool {
+        self.mode_of(child) == SandboxMode::Auto
+            && self.inner_sandbox(child) == InnerSandbox::Off
+            && self.offline_by(Some(child.step), child.runner).is_none()
+            && !self.has_private_git(child)
+            && !child.program.as_ref().is_some_and(|program| self.is_writable(child, program))
     }
 
     /// The folders of `PATH` in checkouts. The user's own commands and later steps would find what a child puts there.

@@ -21,7 +21,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Choice(MODES),
         expected: MODE,
         default: "auto",
-        about: "How agents, reviewers, tests, gates, set-up commands and your pre-commit hook are kept from changing files outside of their worktree. auto uses bubblewrap (bwrap) if it works, or else Landlock (on macOS sandbox-exec), and leaves codex to its own sandbox; landlock and bwrap refuse to run without it; off sets no limits. Only bwrap closes .git in your own checkout.",
+        about: "How agents, reviewers, tests, gates, set-up commands and your pre-commit hook are kept from changing files outside of their worktree. auto uses bubblewrap (bwrap) if it works, or else Landlock (on macOS sandbox-exec), and leaves codex to its own sandbox where that does not work inside; landlock and bwrap refuse to run without it; off sets no limits. Only bwrap closes .git in your own checkout.",
     },
     Setting {
         key: "sandbox.deny-read",

@@ -5,7 +5,7 @@
 use super::{GitQueue, gating::Answer};
 use crate::{
     git::GitError,
-    history::Event,
+    history::{DENIED, Event},
     message::{self, Body, Message, MessageReading, Status},
     name::{Oid, TaskId},
     pipeline::{CommandCounts, TestTally, find_count_key, has_permission, permission_advice},
@@ -36,12 +36,16 @@ impl GitQueue<'_> {
             return Ok((None, 0));
         }
         let before = self.counts_before()?;
-        // The resolution of a conflict is compared also if nothing is recorded.
-        let is_unrecorded = !before.has(&key) && self.has_resolution(&merges.tasks) && !tally.is_unknown();
-        let (fall, runs) = match before.find_fall(&key, tally) {
-            None if !is_unrecorded => (self.find_empty_phase((gate, gates), commit, &before), 0),
-            fall => self.compare_with_base((gate, &key), &merges, (fall, tally))?,
+        let known_fall = before.find_fall(&key, tally);
+        // If nothing is recorded yet, only the target can tell what ran before.
+        let is_first = !before.has(&key) && !tally.is_unknown();
+        let (fall, runs) = if known_fall.is_some() || is_first {
+            self.compare_with_base((gate, &key), &merges, (known_fall.clone(), tally))?
+        } else {
+            (None, 0)
         };
+        let is_empty_phase = || self.find_empty_phase((gate, gates), commit, &before);
+        let fall = if known_fall.is_some() { fall } else { fall.or_else(is_empty_phase) };
         let place = match (self.find_phase(gate), merges.tasks.as_slice()) {
             (None, [task]) => task.to_string(),
             (None, _) => "the task".to_owned(),
@@ -67,12 +71,6 @@ impl GitQueue<'_> {
         let mut at_base = CommandCounts::default();
         at_base.set(key, record.tally);
         Ok((at_base.find_fall(key, now), runs))
-    }
-
-    /// Whether a conflict of one of these tasks was resolved.
-    fn has_resolution(&self, tasks: &[TaskId]) -> bool {
-        let mut tickets = tasks.iter().filter_map(|task| self.stored.get(task));
-        tickets.any(|stored| stored.ticket.resolved.is_some())
     }
 
     /// The name under which the tests of a gate are recorded.
@@ -181,19 +179,23 @@ impl GitQueue<'_> {
         before.find_nothing_tested(&keys, sum)
     }
 
-    /// Writes the last of these merges again, with the numbers of its tests. Its tree and its parents are those that were
-    /// tested.
-    pub(super) fn write_tests(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
+    /// Writes the last of these merges again, with the numbers of its tests and with what the sandbox refused to its gates. Its
+    /// tree and its parents are those that were tested.
+    pub(super) fn write_gate_notes(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
         let mut steps = steps.to_vec();
         let Some(last) = steps.last_mut() else { return Ok(steps) };
-        let Some(counted) = self.counted.get(&last.commit).cloned() else { return Ok(steps) };
+        let counted = self.counted.get(&last.commit).cloned().unwrap_or_default();
         let counted = counted.without_uncounted(&self.counts_before()?).quoted();
+        let notes = match self.denials.get(&last.commit) {
+            Some(denials) => counted.with(DENIED, &denials.join("\n")),
+            None => counted,
+        };
         let Some(raw) = self.repository.load_commits(&[last.commit])?.pop() else { return Ok(steps) };
         let MessageReading::Sound(message) = message::read(raw.message()) else { return Ok(steps) };
-        if counted == Body::default() {
+        if notes == Body::default() {
             return Ok(steps);
         }
-        let body = Body::parse(&message.body).followed_by(counted);
+        let body = Body::parse(&message.body).followed_by(notes);
         let message = Message::compose(message.subject.clone(), body, &message.trailers)
             .map_err(|faults| QueueError::Unsound { task: last.ticket.task.clone(), faults })?;
         let tree = self.tree_of(last.commit)?;

@@ -96,6 +96,11 @@ impl GitQueue<'_> {
             let failing = result.failing(gate, commit);
             match result.answer {
                 Answer::Green => {
+                    if let Some(denied) = &result.denied {
+                        let denials = self.denials.entry(commit).or_default();
+                        let words = format!("the gate '{}': {denied}", gate.name);
+                        denials.extend((!denials.contains(&words)).then_some(words));
+                    }
                     let (fewer, ran) = self.find_fewer_tests((gate, gates), commit, result.tally)?;
                     runs += ran;
                     if let Some(why) = fewer {

@@ -64,6 +64,8 @@ pub struct GitQueue<'a> {
     pub(super) results: HashMap<(Oid, String), GateRecord>,
     /// How many tests the gates ran for merges of this drain.
     pub(super) counted: HashMap<Oid, CommandCounts>,
+    /// What the sandbox refused to gates that passed for merges of this drain.
+    pub(super) denials: HashMap<Oid, Vec<String>>,
     /// How many tests ran before, and the tip of the target that this is about.
     pub(super) counts_before: Option<(Option<Oid>, CommandCounts)>,
     /// What merges of this drain bring to other repositories, until they have landed.
@@ -222,7 +224,7 @@ impl QueueBackend for GitQueue<'_> {
     }
 
     fn record_tests(&mut self, steps: &[LandingStep]) -> Result<Vec<LandingStep>, QueueError> {
-        self.write_tests(steps)
+        self.write_gate_notes(steps)
     }
 
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError> {
