@@ -285,9 +285,12 @@ impl TicketMaker<'_> {
             return Ok(());
         }
         let commits = commits(later);
-        let words = format!("'{task}' has landed, and '{branch}' has {commits} that '{}' lacks", self.into);
+        let words = format!(
+            "'{task}' is already done on the target, and '{branch}' has {commits} that '{}' lacks",
+            self.into
+        );
         Err(Failure::new(Exit::No, words)
-            .hint(format!("merge them yourself: git merge {branch}"))
+            .hint(format!("to merge that branch: git merge {branch}"))
             .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
     }
 
@@ -298,10 +301,10 @@ impl TicketMaker<'_> {
         let Some(LaterCommits { repo, branch, target, place, count }) = later else { return Ok(()) };
         let commits = commits(count);
         let words =
-            format!("'{task}' has landed, and '{branch}' in {repo} has {commits} that '{target}' lacks");
+            format!("'{task}' is already done, and '{branch}' in {repo} has {commits} that '{target}' lacks");
         let place = shell_word(&place.to_string_lossy());
         Err(Failure::new(Exit::No, words)
-            .hint(format!("merge them yourself: git -C {place} merge {branch}"))
+            .hint(format!("to merge that branch: git -C {place} merge {branch}"))
             .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
     }
 

@@ -2,7 +2,9 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
+    gardener::GardenerError,
     name::TaskId,
+    process::FileLock,
     queue::{LogEntry, OutcomeWritten, StoredTicket, Ticket, TicketState},
 };
 
@@ -12,6 +14,7 @@ use crate::{clock, entry::Outcome, ui::Ui};
 /// Takes tasks out of the queue.
 pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open(args, ui)?;
+    refuse_while_landing(&site)?;
     let store = site.store();
     for stored in require(&site, tasks)? {
         if let TicketState::Parked { .. } = stored.ticket.standing {
@@ -55,10 +58,25 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
         ui.line(&match ticket.standing {
             TicketState::Waiting => format!("{} is already waiting", ticket.task),
             TicketState::Parked { .. } => format!("{} has landed and only waits for a checkout", ticket.task),
-            _ => format!("{} will be tried again", ticket.task),
+            _ => format!("{} is queued again", ticket.task),
         });
     }
+    if stored.iter().any(|stored| !matches!(stored.ticket.standing, TicketState::Parked { .. })) {
+        ui.hint(&format!("land what is queued with: {}", site.command("run")));
+    }
     Ok(Exit::Done)
+}
+
+/// Refuses to take tasks out of the queue while another process lands them. While a run lands tasks, it reads the queue
+/// again before each landing.
+fn refuse_while_landing(site: &OpenQueue) -> Result<(), Failure> {
+    let branch = &site.scope.branch;
+    match FileLock::try_take(&site.repository.run_lock(branch), "git arborist merge") {
+        Err(source) if source.is_landing() => {
+            Err(GardenerError::Locked { branch: branch.clone(), source }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn require(site: &OpenQueue, tasks: &[TaskId]) -> Result<Vec<StoredTicket>, Failure> {

@@ -5,7 +5,7 @@ use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, saved::SAVED},
     coordination::CLAIMS,
     git::RefFacts,
-    name::{Attempt, LANDINGS},
+    name::{Attempt, BranchName, LANDINGS},
     record::Unfinished,
 };
 
@@ -49,7 +49,10 @@ impl CleanupFacts<'_> {
             match session {
                 Some(session) => self.tell_session(&mut candidate, &session),
                 None if self.refs.has_run(&readable(&run)) => {
-                    candidate.active.push(Active::Unfinished(readable(&run)));
+                    let branch: Option<BranchName> = readable(&run).parse().ok();
+                    let of_task = branch.and_then(|branch| branch.run_of_task_branch());
+                    let run = of_task.map_or_else(|| readable(&run), |run| run.to_string());
+                    candidate.active.push(Active::Unfinished(run));
                 }
                 None => {}
             }

@@ -43,7 +43,12 @@ impl<G: QueueBackend> Drain<'_, G> {
         self.is_over = true;
         for ticket in tickets {
             if self.report.find(&ticket.task).is_none() {
-                self.set_aside(ticket, TicketOutcome::Waiting { reason: format!("all of them: {why}") });
+                self.set_aside(
+                    ticket,
+                    TicketOutcome::Waiting {
+                        reason: format!("all tasks to be able to land (--policy all-or-nothing): {why}"),
+                    },
+                );
             }
         }
         Ok(())
