@@ -49,7 +49,7 @@ impl Objection {
                 let commit = commit.short();
                 let line = faults.first().map_or(1, |fault| fault.line);
                 let mut words = format!(
-                    "commit {commit} looks like that of a task, but its message is not valid\n  line {line}: {}",
+                    "commit {commit} looks like a task commit, but its message is not valid\n  line {line}: {}",
                     shown(text)
                 );
                 for fault in faults.iter().take(MOST) {
@@ -63,18 +63,22 @@ impl Objection {
         }
     }
 
-    fn hint(&self) -> String {
+    /// `may_skip`: whether the user can skip the check; the hook of a server cannot be skipped.
+    fn hint(&self, may_skip: bool) -> String {
         match self {
             Self::Unknown { .. } => "fetch first: git fetch".into(),
             Self::Rewound { .. } => "merge what the ref holds, then push again".into(),
             Self::Deleted { .. } | Self::Dropped { .. } => {
-                "merge the commits into a branch that is kept, and push that first".into()
+                let newest = match self {
+                    Self::Dropped { newest, .. } => newest.short(),
+                    _ => String::new(),
+                };
+                keep_words(&newest)
             }
             Self::Unsound { commit, faults, .. } => {
                 let commit = commit.short();
-                let mut words = format!(
-                    "reword it before you push (git rebase -i {commit}^), or skip this check with --no-verify"
-                );
+                let skip = if may_skip { ", or skip this check with --no-verify" } else { "" };
+                let mut words = format!("reword it before you push (git rebase -i {commit}^){skip}");
                 for fault in faults.iter().take(MOST) {
                     let _ = write!(words, "\nin {commit}, line {}: {}", fault.line, fault.fix);
                 }
@@ -87,13 +91,23 @@ impl Objection {
     }
 }
 
+/// How to keep commits that a push would lose.
+fn keep_words(newest: &str) -> String {
+    match newest {
+        "" => "merge the commits into a branch that is kept, and push that first".into(),
+        newest => {
+            format!("keep them on another branch first: git push origin {newest}:refs/heads/kept-{newest}")
+        }
+    }
+}
+
 /// The error for these objections, if there are any.
-pub(super) fn refusal(objections: &[Objection]) -> Option<Failure> {
+pub(super) fn refusal(objections: &[Objection], may_skip: bool) -> Option<Failure> {
     let (first, rest) = objections.split_first()?;
-    let mut failure = Failure::new(Exit::No, first.message()).hint(first.hint());
+    let mut failure = Failure::new(Exit::No, first.message()).hint(first.hint(may_skip));
     for objection in rest.iter().take(MOST - 1) {
         let _ = write!(failure.message, "\nerror: {}", objection.message());
-        let hint = objection.hint();
+        let hint = objection.hint(may_skip);
         if !failure.hints.contains(&hint) {
             failure = failure.hint(hint);
         }
