@@ -10,7 +10,9 @@ pub(crate) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
 /// A whole number of at least 1.
 pub(crate) fn positive<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
     let number: Option<T> = text.parse().ok();
-    number.filter(|number| *number >= T::from(1)).ok_or_else(|| "must be 1 or more".to_owned())
+    number
+        .filter(|number| *number >= T::from(1))
+        .ok_or_else(|| "must be a whole number, 1 or more".to_owned())
 }
 
 /// A single digit.

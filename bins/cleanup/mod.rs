@@ -64,17 +64,18 @@ WHAT IS KEPT
    whose lock is held, a claim, a queued task, a worktree that is locked or
    has a process in it, a branch that is checked out, being rebased or
    bisected, or not fully pushed. If this cannot be found out, the item counts
-   as in use. Cleanup only removes what git arborist has made. The name of a
-   branch is no proof of that: commits of the task on it, its reflog, a
-   worktree, a queue entry or the mark of an attempt are.
+   as in use. Cleanup only removes what git arborist has made. For a branch,
+   its name is not enough: it must have commits of the task, an entry in its
+   reflog, a worktree, a queue entry or the mark of an attempt.
 
 WORKSPACES
-   All repositories of the workspace are cleaned up, each by its own settings
-   for logs and worktrees and by the ages of this one. A session is over when
+   All repositories of the workspace are cleaned up. The settings for logs and
+   worktrees are read in each repository; the ages (--older-than and others) are
+   those of this one. A session is over when
    the repository that recorded it says so; if that one cannot be read, its
    branches and worktrees stay. Saved work stays in its repository: list and
-   restore it there. A repository that only a tracked file names has to be
-   approved first.
+   restore it there. If only a tracked file, such as .arborist/config.toml, names a
+   repository, you have to approve it first.
 
 SAVED WORK
    Commits are saved as they are. Uncommitted files are saved as 'git add'

@@ -1,12 +1,12 @@
 //! `git arborist garden`: runs one task to its end.
 
 use arborist_core::{
-    failure::Exit,
+    failure::{Exit, Failure},
     gardener::{Failed, GardenerError, Selection, refuse_reverted},
     history::State,
     name::TaskId,
     plan::Task,
-    progress::{Boxes, Progress},
+    progress::{Boxes, NodeProgress, Progress},
     run::{RunRequest, SingleTask},
 };
 use clap::Parser;
@@ -96,7 +96,12 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         || args.message.as_ref().and_then(|_| planned.plan.tasks.first()).map(|task| task.id.clone());
     let Some(task) = args.task.clone().or_else(worded).or_else(next) else {
         let share = progress.share();
-        let answer = if share.done == share.total { "all tasks are done" } else { "nothing is ready" };
+        if share.done != share.total
+            && let Some(failed) = progress.counted().find(|standing| standing.state == State::Failed)
+        {
+            return Err(blocked(failed, &progress));
+        }
+        let answer = if share.done == share.total { "all tasks are done" } else { "no task is ready" };
         Reporter::new(&args.common, ui).answer(answer);
         return Ok(Exit::Done);
     };
@@ -155,4 +160,16 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let opened = opened.settle(&planned, &run, &mut reporter)?;
     let ended = opened.drive(&planned, None, &wish, &mut reporter)?;
     reporter.end(ended)
+}
+
+/// The error if no task can be run because one failed.
+fn blocked(failed: &NodeProgress<'_>, progress: &Progress<'_>) -> Failure {
+    let is_other = |other: &&NodeProgress<'_>| progress.is_left(other.id) && other.id != failed.id;
+    let others = match progress.counted().filter(is_other).count() {
+        0 => String::new(),
+        1 => ", and 1 other task is not ready".to_owned(),
+        count => format!(", and {count} other tasks are not ready"),
+    };
+    Failure::new(Exit::No, format!("no task is ready: '{}' failed{others}", failed.id))
+        .hint(format!("try it again with: git arborist garden {} --retry-failed", failed.id))
 }

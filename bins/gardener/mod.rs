@@ -41,12 +41,12 @@ its first commit are used, even if an agent edits the files. Uncommitted
 changes to them become part of that commit. If the files change later, the run
 stops and shows what changed; --accept-changes accepts the new files.
 
-Before the first task, the tests run once. If they fail, or if their program
-does not exist, the run stops before an agent is called. A new project may have
-no tests yet. The run starts, with a note, if the test command finds no tests or
-no project file (such as package.json). It also starts if the command is a
-script that does not exist yet (such as ./run-tests.sh) and the repository holds
-only documents.
+Before the first task, the tests run once. If they fail, or if the program of
+the test command is not installed, the run stops before an agent is called. A
+new project may have no tests yet, so the run starts nevertheless, with a note,
+if (a) the test command finds no tests, (b) it finds no project file (such as
+package.json), or (c) it is a script of the repository that does not exist yet
+(such as ./run-tests.sh) and the repository holds only documents.
 
 Phases run in order. So do the tasks in a phase, with one exception: adjacent
 tasks that are all marked [P] (parallel) may run at the same time. A task is
@@ -155,7 +155,7 @@ pub struct GardenerArgs {
     /// How many tasks to run at once, each in its own worktree: a number, or auto
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<String>,
-    /// Use worktrees even for one task at a time, and leave the checkout alone
+    /// Use worktrees even for one task at a time; your checkout changes only when a finished task lands
     #[arg(long)]
     isolate: bool,
     /// Which parallel tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a

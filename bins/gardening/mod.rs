@@ -56,17 +56,17 @@ pub(crate) struct GardeningArgs {
     /// than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
-    /// The most characters of the diff that the reviewer's prompt contains [default: 8000]
+    /// The most characters of the diff in the reviewer's prompt; a longer one is cut, with a summary [default: 8000]
     #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
     /// The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS,
-    /// sandbox-exec. off: no sandbox [default: auto]
+    /// sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
-    /// Where reports are committed
+    /// The folder in the repository in which reports are committed [default: none]
     #[arg(long, value_name = "DIR")]
     report_dir: Option<String>,
-    /// Where logs are kept
+    /// The folder for the logs of steps [default: in the git directory]
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,
     /// Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration

@@ -41,7 +41,7 @@ fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> 
         let line = recorded.line_in_file(line);
         FaultPlace { line, text: lines.get(line - 1).copied().unwrap_or_default() }
     };
-    refusal("this commit message looks like that of a task, but it is not valid", faults, place)
+    refusal("this looks like a task commit, but its message is not valid", faults, place)
         .hint("if the commit is not about a task, change its subject and remove the Arborist- lines")
         .hint(format!("your message was kept; edit it with: git commit -e -F '{}'", file.display()))
 }

@@ -113,7 +113,7 @@ struct Manner {
 
 #[derive(Debug, Subcommand)]
 enum Call {
-    /// Refuse a message that looks like that of a task but is not valid
+    /// Refuse an invalid message of a task commit
     CommitMsg {
         /// The file that holds the message
         file: PathBuf,

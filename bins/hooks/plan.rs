@@ -188,6 +188,10 @@ pub(super) fn refuse_outside(sites: &[HookSite]) -> Result<(), Failure> {
         let line = format!("git-arborist-hooks run {name} \"$@\" || exit");
         failure = match site.script.bytes {
             Some(_) => failure.hint(format!("add this line to {file}: {line}")),
+            None if !dir.path.exists() => failure.hint(format!(
+                "this folder does not exist; create it with the hook: mkdir -p {} && printf '#!/bin/sh\\n%s\\n' '{line}' >{file} && chmod +x {file}\nor use the hooks of this repository: git config --unset core.hooksPath && git arborist hooks install",
+                shell_word(&path.to_string())
+            )),
             None => failure.hint(format!(
                 "create the hook: printf '#!/bin/sh\\n%s\\n' '{line}' >{file} && chmod +x {file}"
             )),

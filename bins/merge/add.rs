@@ -9,7 +9,7 @@ use arborist_core::{
     message::{Status, nearest},
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
-    process::shell_word,
+    process::{FileLock, shell_word},
     progress::{Boxes, Progress},
     queue::{LaterCommits, LogEntry, OutcomeWritten, Priority, StoredTicket, Ticket, TicketState},
 };
@@ -285,9 +285,12 @@ impl TicketMaker<'_> {
             return Ok(());
         }
         let commits = commits(later);
-        let words = format!("'{task}' has landed, and '{branch}' has {commits} that '{}' lacks", self.into);
+        let words = format!(
+            "'{task}' is already done on the target, and '{branch}' has {commits} that '{}' lacks",
+            self.into
+        );
         Err(Failure::new(Exit::No, words)
-            .hint(format!("merge them yourself: git merge {branch}"))
+            .hint(format!("to merge that branch: git merge {branch}"))
             .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
     }
 
@@ -298,10 +301,10 @@ impl TicketMaker<'_> {
         let Some(LaterCommits { repo, branch, target, place, count }) = later else { return Ok(()) };
         let commits = commits(count);
         let words =
-            format!("'{task}' has landed, and '{branch}' in {repo} has {commits} that '{target}' lacks");
+            format!("'{task}' is already done, and '{branch}' in {repo} has {commits} that '{target}' lacks");
         let place = shell_word(&place.to_string_lossy());
         Err(Failure::new(Exit::No, words)
-            .hint(format!("merge them yourself: git -C {place} merge {branch}"))
+            .hint(format!("to merge that branch: git -C {place} merge {branch}"))
             .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
     }
 
@@ -339,6 +342,7 @@ impl TicketMaker<'_> {
 /// Takes tasks out of the queue.
 pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open(args, ui)?;
+    refuse_while_landing(&site)?;
     let store = site.store();
     for stored in require(&site, tasks)? {
         if let TicketState::Parked { .. } = stored.ticket.standing {
@@ -382,10 +386,25 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
         ui.line(&match ticket.standing {
             TicketState::Waiting => format!("{} is already waiting", ticket.task),
             TicketState::Parked { .. } => format!("{} has landed and only waits for a checkout", ticket.task),
-            _ => format!("{} will be tried again", ticket.task),
+            _ => format!("{} is queued again", ticket.task),
         });
     }
+    if stored.iter().any(|stored| !matches!(stored.ticket.standing, TicketState::Parked { .. })) {
+        ui.hint(&format!("land what is queued with: {}", site.command("run")));
+    }
     Ok(Exit::Done)
+}
+
+/// Refuses to take tasks out of the queue while another process lands them. While a run lands tasks, it reads the queue
+/// again before each landing.
+fn refuse_while_landing(site: &OpenQueue) -> Result<(), Failure> {
+    let branch = &site.scope.branch;
+    match FileLock::try_take(&site.repository.run_lock(branch), "git arborist merge") {
+        Err(source) if source.is_landing() => {
+            Err(GardenerError::Locked { branch: branch.clone(), source }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn require(site: &OpenQueue, tasks: &[TaskId]) -> Result<Vec<StoredTicket>, Failure> {

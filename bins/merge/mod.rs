@@ -76,8 +76,7 @@ stay queued, and the interrupted try does not count.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1           A task did not land, or has waited longer than the setting
-               merge.wait-limit allows.
+   1           A task did not land, for another reason than those of 2.
    2           You must act: a task has a conflict, changed files in your
                checkout are in the way, a gate cannot run or already fails on
                the target, or you have not approved settings in the

@@ -426,7 +426,11 @@ pub(super) fn conclude(
     }
     if let Some(parking) = &report.parking {
         ui.warn(&plain_text(&format!("a landing is parked: {}", parking.why)));
-        ui.hint(&format!("to land it, run: {}", parking.command));
+        if parking.is_in_operation {
+            ui.hint(&format!("finish or cancel it, as 'git status' says, then run: {}", site.command("run")));
+        } else {
+            ui.hint(&format!("to land it, run: {}", parking.command));
+        }
         if parking.command.contains("stash") {
             ui.hint(GET_BACK);
             ui.hint(&format!("or commit your changes, then run: {}", site.command("run")));

@@ -8,8 +8,8 @@ use arborist_core::{
     message::plain_text,
     name::TaskId,
     queue::{
-        GET_BACK, LogEntry, OtherRun, ParkingObstacle, QueueClaim, StoredTicket, Target, Ticket, TicketState,
-        arrange, land_after_stash, waits_for,
+        LogEntry, OtherRun, QueueClaim, StoredTicket, Target, Ticket, TicketState, advice_to_unpark, arrange,
+        waits_for,
     },
 };
 
@@ -31,8 +31,6 @@ pub(super) struct Listed {
     pub(super) ticket: Ticket,
     /// What it waits for, apart from its turn.
     pub(super) reason: Option<String>,
-    /// Whether an unfinished operation, such as a merge, is in the way of its landing.
-    is_in_operation: bool,
     /// What to do about a ticket of another run.
     advice: Option<String>,
 }
@@ -62,11 +60,11 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
     for Listed { ticket, advice, .. } in &mut listed {
         *advice = find_advice(site, &run, ticket)?;
     }
-    for Listed { ticket, reason, is_in_operation, .. } in &mut listed {
+    for Listed { ticket, reason, advice, .. } in &mut listed {
         if matches!(ticket.standing, TicketState::Parked { .. }) {
             let obstacle = Target::new(&site.repository, &ticket.into).find_obstacle()?;
             *reason = Some(ticket.reason_parked(obstacle.as_ref()));
-            *is_in_operation = matches!(obstacle, Some(ParkingObstacle::Operation(_)));
+            *advice = Some(advice_to_unpark(&ticket.into, obstacle.as_ref(), &site.command("run")));
         }
     }
     Ok(listed)
@@ -96,7 +94,7 @@ fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
     let line = arrange(&tickets, is_open, landed, clock::now());
     let mut listed: Vec<Listed> = Vec::new();
     let mut list = |ticket: &Ticket, reason| {
-        listed.push(Listed { ticket: ticket.clone(), reason, is_in_operation: false, advice: None });
+        listed.push(Listed { ticket: ticket.clone(), reason, advice: None });
     };
     for at in &line.ready {
         list(&tickets[*at], tickets[*at].held.clone().or(tickets[*at].resolution()));
@@ -136,7 +134,7 @@ pub(super) fn list(args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
 
 fn drain_line(claim: &QueueClaim) -> String {
     let QueueClaim { into, holder, since, .. } = claim;
-    plain_text(&format!("{holder} is landing on {into}, since {}", clock::ago(*since)))
+    plain_text(&format!("{holder} is landing on {into} (began {})", clock::ago(*since)))
 }
 
 /// How much is shown of each ticket.
@@ -227,14 +225,6 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
         TicketState::Conflict { escalated: true, .. } => {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
-        TicketState::Parked { .. } if listed.is_in_operation => {
-            Some(format!("finish or cancel it, as 'git status' says, then run: {}", site.command("run")))
-        }
-        TicketState::Parked { .. } => Some(format!(
-            "stash your changes in the checkout of {into} and update it: {}\n{GET_BACK}\nor commit them, then run: {}",
-            land_after_stash("", into),
-            site.command("run")
-        )),
         TicketState::Waiting if listed.ticket.held.is_some() => {
             Some(format!("make the gate pass on {into}, then run: {}", site.command("run")))
         }
@@ -255,8 +245,9 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
             listed.ticket.advice().map(|advice| format!("{advice}\nor give it up: {drop}"))
         }
         TicketState::Reverted(_) => listed.ticket.advice(),
-        TicketState::Withheld { .. } => listed.advice.clone(),
-        _ => None,
+        TicketState::Withheld { .. } | TicketState::Parked { .. } => listed.advice.clone(),
+        TicketState::Waiting => Some(format!("land it with: {}", site.command("run"))),
+        TicketState::Conflict { .. } => None,
     }
 }
 
@@ -283,9 +274,11 @@ fn details(listed: &Listed) -> Vec<String> {
         TicketState::Conflict { conflicts, .. } => {
             for conflict in conflicts {
                 lines.push(format!("  {}", one_line(&conflict.message)));
-                for (side, version) in
-                    [("base", &conflict.base), ("ours", &conflict.ours), ("theirs", &conflict.theirs)]
-                {
+                for (side, version) in [
+                    ("base", &conflict.base),
+                    (listed.ticket.into.as_str(), &conflict.ours),
+                    (listed.ticket.task.as_str(), &conflict.theirs),
+                ] {
                     let Some(version) = version else { continue };
                     let path = one_line(&version.path);
                     lines.push(format!("    {side:<6} {} {} {path}", version.mode, version.id));

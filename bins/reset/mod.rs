@@ -12,7 +12,7 @@ use arborist_core::{
     plan::{Plan, Task},
     process::FileLock,
     queue::{LogEntry, OutcomeWritten, Store, TicketState},
-    record::{RunRecorder, TaskEvent},
+    record::{RunRecorder, TaskEvent, Unfinished},
     run::refuse_in_step,
     session::recover_from_crash,
     settings::Settings,
@@ -221,6 +221,15 @@ fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failur
         });
     }
     if planned.is_some() {
+        let marks = repository.list_refs(&[Unfinished::REFS])?;
+        let is_marked = |mark: &str| Unfinished::task_of(mark, &run.scope.branch).as_ref() == Some(task);
+        if marks.iter().any(|mark| is_marked(&mark.name)) {
+            let words = format!(
+                "task '{task}' was interrupted in its first attempt and has committed nothing: there is nothing to reset"
+            );
+            let hint = format!("the next run starts it again: git arborist gardener{scope}");
+            return Ok(Failure::new(Exit::No, words).hint(hint));
+        }
         let words = format!("task '{task}' has not started: there is nothing to reset");
         return Ok(
             Failure::new(Exit::No, words).hint(format!("see all tasks with: git arborist state{scope}"))

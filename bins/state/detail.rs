@@ -13,7 +13,7 @@ use arborist_core::{
     message::{BodySection, Key, Status, Step, one_line, plain_text, visible},
     name::{Oid, TaskId},
     progress::{NodeProgress, RunTotals},
-    queue::{GET_BACK, Ticket, land_after_stash},
+    queue::{GET_BACK, ParkingObstacle, Ticket, land_after_stash},
     record::{LogLink, StepLog},
     safe_files,
     settings::Settings,
@@ -157,7 +157,13 @@ fn next_command(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Option<Str
     }
     let next = view.continuation.next(standing, view.find_ticket(standing));
     if view.parked.is_some() && (next.is_some() || view.is_parked(standing)) {
-        return Some(land_after_stash("", &view.run.scope.branch));
+        // To stash an unfinished merge would end it.
+        return Some(match view.obstacle {
+            Some(ParkingObstacle::Operation(_)) => {
+                format!("git arborist merge run{}", view.continuation.scope())
+            }
+            _ => land_after_stash("", &view.run.scope.branch),
+        });
     }
     next
 }

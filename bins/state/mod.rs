@@ -23,7 +23,7 @@ use arborist_core::{
     plan::Plan,
     process::shell_word,
     progress::{NodeProgress, Progress, RunTotals, Share},
-    queue::{OtherBranches, OtherRun, Store, Ticket},
+    queue::{OtherBranches, OtherRun, ParkingObstacle, Store, Target, Ticket},
     record::Unfinished,
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
@@ -147,6 +147,8 @@ pub(crate) struct StateView<'a> {
     unpushed: Vec<(String, u64)>,
     /// A landing that waits because the checkout is in its way.
     parked: Option<Oid>,
+    /// What keeps it from landing.
+    obstacle: Option<ParkingObstacle>,
     /// The commits that are not on the branch yet because of it.
     parked_commits: HashSet<Oid>,
     /// The tasks whose commits are no longer on the branch, each with the last of them.
@@ -210,6 +212,10 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         (Some(parked), Some(tip)) => repository.list_between(&[parked], &[tip])?.into_iter().collect(),
         _ => HashSet::new(),
     };
+    let obstacle = match parked {
+        Some(_) => Target::new(&repository, &run.scope.branch).find_obstacle()?,
+        None => None,
+    };
     compare_for_display(&repository, &settings, &mut run)?;
     for task in forget_unrecorded(&repository, &mut run)? {
         ui.warn(&format!(
@@ -257,6 +263,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         work,
         unpushed,
         parked,
+        obstacle,
         parked_commits,
         lost,
         lost_branches,

@@ -8,7 +8,7 @@ use arborist_core::{
     name::TaskId,
     plan::usual_places,
     progress::{NodeProgress, Share},
-    queue::{GET_BACK, land_after_stash},
+    queue::advice_to_unpark,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -202,13 +202,22 @@ fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
     let bar = format!("{}{}", ui.paint(Tone::Good, &full.repeat(filled)), empty.repeat(BAR - filled));
     ui.line(&format!("[{bar}] {percent}%{}", spent(view)));
     if let Some(holder) = &view.work.holder {
-        ui.line(&ui.paint(Tone::Busy, &format!("a run is active: {}", holder.process_words())));
+        ui.line(&ui.paint(
+            Tone::Busy,
+            &format!(
+                "{}: {}",
+                if holder.is_landing() { "tasks are landing" } else { "a run is active" },
+                holder.process_words()
+            ),
+        ));
     }
     if view.parked.is_some() {
-        let command = land_after_stash("", &view.run.scope.branch);
-        let words = "a landing waits: your changed files are in its way. To land it, stash them:";
-        let or = "Or commit them, then run:\n  git arborist merge run";
-        ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  {command}\n{GET_BACK}\n{or}")));
+        let branch = visible(view.run.scope.branch.as_str());
+        let why = view.obstacle.as_ref().map(|obstacle| format!(": {obstacle}")).unwrap_or_default();
+        ui.line(&ui.paint(Tone::Busy, &format!("a landing on {branch} is parked{why}")));
+        let run = format!("git arborist merge run{}", view.continuation.scope());
+        let advice = advice_to_unpark(&view.run.scope.branch, view.obstacle.as_ref(), &run);
+        advice.lines().for_each(|line| ui.line(&ui.paint(Tone::Busy, &format!("  {line}"))));
     }
     if let Some(line) = origin(view) {
         let lines = wrapped(&line, ui.width().unwrap_or(usize::MAX));

@@ -48,8 +48,9 @@ PLACES
    ARBORIST_WORKTREE names or that the command is started in, and of the other
    repositories of the workspace. Paths are relative to the top. The tools
    cannot read or write files outside it, follow no symbolic links, and cannot
-   reach the files and hooks of git. Ignored files are not searched. What looks
-   like a bare repository after a command or a written file is taken apart.";
+   reach the files and hooks of git. Ignored files are not searched. If a
+   command or a written file makes a folder look like a bare git repository,
+   whose hooks git could run, the files that make it one are moved away.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-tools", bin_name = "git arborist tools", about = catalog::about("tools"), long_about = LONG_ABOUT, after_help = EXAMPLES)]

@@ -29,7 +29,7 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
             }
         };
         if let SyncOutcome::Offline { why, trouble } = &supply {
-            ui.warn(&format!("'{}' was not changed: {}", section.name, visible(why)));
+            ui.warn(&format!("'{}' was not fetched: {}", section.name, visible(why)));
             trouble.hint().iter().for_each(|hint| ui.hint(hint));
         }
         if !args.json {

@@ -87,8 +87,10 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     lines.extend(some("left", &left, |left| left_words(left)));
     if account.parked.is_some() {
         let (branch, why) = (&account.branch, account.parked_because.as_deref().unwrap_or_default());
-        let words =
-            format!("landing on {branch}: {}; for other ways, run: git arborist merge status", short(why));
+        let words = format!(
+            "landing on {branch}: {}; see all ways to land it with: git arborist merge status",
+            short(why)
+        );
         lines.push(entry("parked", &words));
     }
     lines.extend(unpushed_line(account));
@@ -107,7 +109,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
 
 /// What an agent could do in the user's checkout.
 const GIT_WAS_WRITABLE: &str =
-    "agents could write to .git in your checkout; bubblewrap or --isolate closes it";
+    "agents could write to .git in your checkout; install bubblewrap, or use --isolate, to prevent it";
 
 fn merge_lines(account: &RunAccount) -> Vec<SummaryEntry> {
     let other =

@@ -70,7 +70,7 @@ fn check(receiver: &Receiver, updates: &[RefUpdate], ui: &mut Ui) -> Outcome {
         objections.extend(fate.objection(update));
     }
     objections.extend(arriving.objections);
-    match refusal(&objections) {
+    match refusal(&objections, receiver) {
         Some(failure) => Err(failure),
         None => Ok(Exit::Done),
     }

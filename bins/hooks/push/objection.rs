@@ -7,9 +7,14 @@ use arborist_core::{
     git::{GitError, RawCommit},
     message::{Fault, MessageReading, counted, read},
     name::Oid,
+    process::shell_word,
 };
 
-use super::{Push, RefUpdate, fate::Slice, receiver::distinct};
+use super::{
+    Push, RefUpdate,
+    fate::Slice,
+    receiver::{Receiver, distinct},
+};
 use crate::hooks::fault::shown;
 
 const MOST: usize = 5;
@@ -51,7 +56,7 @@ impl Objection {
                 let commit = commit.short();
                 let line = faults.first().map_or(1, |fault| fault.line);
                 let mut words = format!(
-                    "commit {commit} looks like that of a task, but its message is not valid\n  line {line}: {}",
+                    "commit {commit} looks like a task commit, but its message is not valid\n  line {line}: {}",
                     shown(text)
                 );
                 for fault in faults.iter().take(MOST) {
@@ -65,18 +70,25 @@ impl Objection {
         }
     }
 
-    fn hint(&self) -> String {
+    fn hint(&self, receiver: &Receiver) -> String {
         match self {
             Self::Unknown { .. } => "fetch first: git fetch".into(),
             Self::Rewound { .. } => "merge what the ref holds, then push again".into(),
             Self::Deleted { .. } | Self::Dropped { .. } => {
-                "merge the commits into a branch that is kept, and push that first".into()
+                let newest = match self {
+                    Self::Dropped { newest, .. } => newest.short(),
+                    _ => String::new(),
+                };
+                keep_words(&newest, receiver)
             }
             Self::Unsound { commit, faults, .. } => {
                 let commit = commit.short();
-                let mut words = format!(
-                    "reword it before you push (git rebase -i {commit}^), or skip this check with --no-verify"
-                );
+                // The hook of a server cannot be skipped.
+                let skip = match receiver {
+                    Receiver::Remote(_) => ", or skip this check with --no-verify",
+                    Receiver::Here => "",
+                };
+                let mut words = format!("reword it before you push (git rebase -i {commit}^){skip}");
                 for fault in faults.iter().take(MOST) {
                     let _ = write!(words, "\nin {commit}, line {}: {}", fault.line, fault.fix);
                 }
@@ -89,13 +101,28 @@ impl Objection {
     }
 }
 
+/// How to keep commits that a push would lose.
+fn keep_words(newest: &str, receiver: &Receiver) -> String {
+    // The server does not know its own name at the other end.
+    let remote = match receiver {
+        Receiver::Remote(remote) => shell_word(remote),
+        Receiver::Here => "origin".into(),
+    };
+    match newest {
+        "" => "merge the commits into a branch that is kept, and push that first".into(),
+        newest => {
+            format!("keep them on another branch first: git push {remote} {newest}:refs/heads/kept-{newest}")
+        }
+    }
+}
+
 /// The error for these objections, if there are any.
-pub(super) fn refusal(objections: &[Objection]) -> Option<Failure> {
+pub(super) fn refusal(objections: &[Objection], receiver: &Receiver) -> Option<Failure> {
     let (first, rest) = objections.split_first()?;
-    let mut failure = Failure::new(Exit::No, first.message()).hint(first.hint());
+    let mut failure = Failure::new(Exit::No, first.message()).hint(first.hint(receiver));
     for objection in rest.iter().take(MOST - 1) {
         let _ = write!(failure.message, "\nerror: {}", objection.message());
-        let hint = objection.hint();
+        let hint = objection.hint(receiver);
         if !failure.hints.contains(&hint) {
             failure = failure.hint(hint);
         }

@@ -167,9 +167,9 @@ impl Explain for AgentError {
                 Some(proposal(name, names(), &all))
             }
             Self::Fallback(_) => Some("write it as \"codex\", or as \"claude:haiku\"".into()),
-            Self::ShellReviews => Some(
-                "name another reviewer with --review-runner, or set steps.review.runner; 'shell' cannot be a fallback for reviews either".into(),
-            ),
+            Self::ShellReviews => {
+                Some("name another reviewer with --review-runner, or set steps.review.runner".into())
+            }
             Self::InCheckout { runner, file, .. } => Some(format!(
                 "install it elsewhere, or allow this one by its full path as the first word of runners.{runner}.command: {}",
                 file.display()

@@ -27,7 +27,7 @@ pub enum EngineError {
     Job(String),
     #[error("job '{job}' names no host")]
     NoHost { job: String, example: String },
-    #[error("the command '{key}' of engine '{engine}' failed: {why}")]
+    #[error("the command engines.{engine}.{key} failed: {why}")]
     Failed { engine: String, key: &'static str, why: String },
     #[error("no worker can be started at '{place}': {why}")]
     Unusable { place: String, why: String },

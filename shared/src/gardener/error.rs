@@ -5,15 +5,17 @@ use crate::{
     agent::AgentError,
     coordination::CoordinationError,
     failure::{Exit, Explain},
-    git::{GitError, Repository},
+    git::{GitError, OperationInProgress, Repository},
     history::{HistoryError, RevertedMerge, Run, State, TaskHistory},
     message::nearest,
-    name::{BranchName, Oid, TaskId},
+    name::{BranchName, Oid, SessionId, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
-    process::LockError,
+    process::{LockError, shell_word},
     progress::Progress,
-    queue::{GET_BACK, LandingCommand, QueueError, Store, Ticket, TicketState, bring_back, land_after_stash},
+    queue::{
+        LandingCommand, ParkingObstacle, QueueError, Store, Ticket, TicketState, advice_to_unpark, bring_back,
+    },
     record::RecordError,
     session::SessionError,
     settings::SettingsError,
@@ -56,10 +58,12 @@ pub enum GardenerError {
     Session(#[from] SessionError),
     #[error(transparent)]
     Coordination(#[from] CoordinationError),
-    #[error("{}", source.sentence(&format!("a run of '{branch}' is active")))]
+    #[error("{}", source.sentence(&if source.is_landing() { format!("tasks are landing on '{branch}'") } else { format!("a run of '{branch}' is active") }))]
     Locked { branch: BranchName, source: LockError },
     #[error("HEAD is detached, and a run needs a branch")]
     Detached,
+    #[error("a {0} is in progress in this checkout, and a run needs a branch")]
+    DetachedBy(&'static str),
     #[error("'{0}' has no commits yet")]
     Unborn(BranchName),
     #[error("there are no commits yet")]
@@ -72,8 +76,14 @@ pub enum GardenerError {
     BegunBefore { branch: BranchName, path: String, run: Oid, why: String },
     #[error("there is no worktree to work in")]
     NoPlace,
-    #[error("there are {}: {files}", if *.is_untracked { "uncommitted new files" } else { "uncommitted changes" })]
-    Dirty { files: String, is_untracked: bool, has_done: bool },
+    #[error("{} {}: {files}", .session.as_ref().map_or_else(|| "there are".to_owned(), |(session, _)| format!("the worktree of session '{session}' has")), if *.is_untracked { "uncommitted new files" } else { "uncommitted changes" })]
+    Dirty {
+        files: String,
+        is_untracked: bool,
+        has_done: bool,
+        /// The session and the folder of its worktree, if the files are there and not in the user's checkout.
+        session: Option<(SessionId, String)>,
+    },
     #[error(
         "'{0}' is an untracked repository in your checkout, and it cannot be saved before agents work there"
     )]
@@ -96,6 +106,8 @@ pub enum GardenerError {
     NoAttemptLeft { task: TaskId, command: String, options: Box<TypedOptions> },
     #[error("'{task}' is a phase, not a task")]
     IsPhase { task: TaskId, options: Box<TypedOptions> },
+    #[error("this run is of the plan '{frozen}', not of '{path}'")]
+    OtherPlan { frozen: String, path: String },
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
     PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
     /// The difference begins with a line break, and is empty if an empty file was created or deleted.
@@ -128,9 +140,9 @@ pub enum GardenerError {
     /// The reason begins with a colon, and is empty if the task is not queued or waits for its turn.
     #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed{why}")]
     NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
-    #[error("a landing on '{branch}' is parked: the checkout of '{branch}' has to be updated first")]
-    Parked { branch: BranchName, options: Box<TypedOptions> },
-    #[error("{} {} already done in the run of '{branch}', which this branch contains", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
+    Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
+    #[error("{} {} already done in the run of '{branch}', which is part of the history where this run would start", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
@@ -148,6 +160,15 @@ pub struct TypedOptions {
 }
 
 impl GardenerError {
+    /// The error for a checkout without a branch. A rebase is the usual reason, and a branch cannot be created during one.
+    #[must_use]
+    pub fn detached(repository: &Repository) -> Self {
+        match OperationInProgress::find_operation(&repository.git_dir) {
+            Some(operation) => Self::DetachedBy(operation.what),
+            None => Self::Detached,
+        }
+    }
+
     /// The error for a task whose newest state is on its own branch, and which the checkout therefore cannot continue.
     #[must_use]
     pub fn apart(repository: &Repository, run: &Run, scope: &BranchName, task: &TaskId) -> Self {
@@ -260,6 +281,7 @@ impl Explain for GardenerError {
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
             Self::Locked { .. }
             | Self::Detached
+            | Self::DetachedBy(_)
             | Self::Unborn(_)
             | Self::NoCommit
             | Self::Bare
@@ -284,6 +306,7 @@ impl Explain for GardenerError {
             | Self::Overlap(_)
             | Self::Contested(..)
             | Self::OperationInProgress(_)
+            | Self::OtherPlan { .. }
             | Self::PlanChanged { .. }
             | Self::ConfigChanged { .. }
             | Self::Forked { .. }
@@ -318,14 +341,19 @@ impl Explain for GardenerError {
             Self::Coordination(error) => return error.hint(),
             Self::Locked { source, .. } => return source.advice_to_stop(),
             Self::Detached => {
-                "create a branch: git switch -c <branch>\nor give the run its own branch: --session-branch"
+                "create a branch: git switch -c my-branch\nor give the run its own branch: --session-branch"
                     .into()
+            }
+            Self::DetachedBy(_) => {
+                "finish or cancel it, as 'git status' says, then run the same command again".into()
             }
             Self::Unborn(_) | Self::NoCommit => {
                 "make a first commit: git commit --allow-empty -m 'first commit'".into()
             }
             Self::Bare => "clone it, and run this in the clone".into(),
-            Self::Dirty { has_done, .. } => advice_to_commit(*has_done),
+            Self::Dirty { has_done, session, .. } => {
+                advice_to_commit(*has_done, session.as_ref().map(|(_, path)| path))
+            }
             Self::UntrackedRepository(path) => advice_to_ignore(path),
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),
             Self::Contested(task, _) => {
@@ -357,6 +385,10 @@ impl Explain for GardenerError {
             Self::NotReady { options, .. } => {
                 format!("to run all tasks in order: git arborist gardener{}{}", options.common, options.lanes)
             }
+            Self::OtherPlan { path, .. } => format!(
+                "continue the run without --tree, or start a new one: git arborist gardener --new-run --tree {}\nif the plan was moved there, accept it with --accept-changes",
+                shell_word(path)
+            ),
             Self::PlanChanged { .. } | Self::ConfigChanged { .. } => {
                 let drift = self.drift().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
                 format!("{drift}accept the change with --accept-changes, or start a new run with --new-run")
@@ -394,9 +426,9 @@ impl Explain for GardenerError {
             Self::Merged { path, .. } => format!(
                 "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
             ),
-            Self::Parked { branch, options } => format!(
-                "stash your changes and update the checkout: {}\n{GET_BACK}\nor commit them, then run: git arborist merge run\nor leave it as it is, and run: git arborist gardener --isolate{}",
-                land_after_stash("", branch),
+            Self::Parked { branch, obstacle, options } => format!(
+                "{}\nor leave it as it is, and run: git arborist gardener --isolate{}",
+                advice_to_unpark(branch, obstacle.as_ref(), "git arborist merge run"),
                 options.selection.clone() + &options.common
             ),
             Self::PhaseFailed(_) => {
@@ -448,10 +480,12 @@ fn advice_to_land(task: &TaskId, command: LandingCommand) -> String {
 }
 
 /// How to start a run with uncommitted changes.
-fn advice_to_commit(has_done: bool) -> String {
-    let own = if has_done { "" } else { "\nor give the run its own branch: --session-branch" };
+fn advice_to_commit(has_done: bool, place: Option<&String>) -> String {
+    let own =
+        if has_done || place.is_some() { "" } else { "\nor give the run its own branch: --session-branch" };
+    let at = place.map(|place| format!(" -C {}", shell_word(place))).unwrap_or_default();
     format!(
-        "commit them, or stash them with: git stash -u\nor start anyway with --allow-dirty, which leaves them uncommitted{own}"
+        "commit them, or stash them with: git{at} stash -u\nor start anyway with --allow-dirty, which leaves them uncommitted{own}"
     )
 }
 

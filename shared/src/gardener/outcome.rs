@@ -34,7 +34,7 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
         TicketOutcome::Withdrawn => {
             ("it conflicts with tasks that landed meanwhile, and is done again".into(), false)
         }
-        TicketOutcome::NotChosen => ("others were chosen".into(), false),
+        TicketOutcome::NotChosen => ("--policy landed other tasks instead".into(), false),
         TicketOutcome::NoChange => ("it changes nothing".into(), false),
         TicketOutcome::Blocked { why } => (why.clone(), true),
         TicketOutcome::Lost => (ticket.trouble().unwrap_or_else(|| "its branch is gone".into()), true),

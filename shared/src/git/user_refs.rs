@@ -291,9 +291,8 @@ fn describe_new_commits(
         ));
     };
     let range = format!("{}..{}", old.short(), new.short());
-    is_forward(repository, name, (old, new)).then(|| {
-        format!("{name} got {commits} {noun} during the run that the run did not make: git log {range}")
-    })
+    is_forward(repository, name, (old, new))
+        .then(|| format!("meanwhile {name} got {commits} other {noun}: git log {range}"))
 }
 
 fn has_other_driver(repository: &Repository, name: &str) -> bool {

@@ -92,11 +92,10 @@ impl Explain for HistoryError {
             Self::Renamed { branch, old } => Some(format!(
                 "see the old run: git arborist state --scope {old}\nto continue it, give the branch its old name: git branch -m {branch} {old}\nor start a run under the new name: git arborist gardener --new-run"
             )),
-            Self::Shallow { .. } => Some(
-                "fetch more history: git fetch --unshallow (or --deepen=<n>)\nor start a new run: git arborist gardener --new-run"
-                    .into(),
-            ),
-            Self::ForkedRun { .. } => Some("start a new run after both: git arborist gardener --new-run".into()),
+            Self::Shallow { .. } => Some("fetch the rest: git fetch --unshallow".into()),
+            Self::ForkedRun { .. } => {
+                Some("start a new run after both: git arborist gardener --new-run".into())
+            }
             Self::Newer { format, .. } => Some(format!(
                 "install a version of git arborist that reads format {format}; this is {}",
                 env!("CARGO_PKG_VERSION")

@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
         // Without an empty line before it, a trailer would be part of the subject.
         let place = match self.block < end {
             true => "add to the last paragraph",
-            false => "add below an empty line",
+            false => "add after an empty line",
         };
         let missing = subject.status.required().iter().filter(|key| self.trailers.get(**key).is_none());
         for key in missing.copied().collect::<Vec<_>>() {

@@ -93,7 +93,7 @@ fn forget_boxes<'l>(plan: &mut Plan, labels: impl Iterator<Item = &'l str>) {
 }
 
 fn without_tasks(files: &[SpecFile<'_>], has_tasks: impl Fn(usize) -> bool) -> Vec<Problem> {
-    let what = "no tasks were found. A task is a checkbox. In a file without checkboxes, it is also a line with an id, a numbered step, or an item of a list below a heading such as 'Tasks'";
+    let what = "no tasks were found";
     let fix = "write each task as '- [ ] text' or '- [ ] T001 text'";
     let empty = files.iter().enumerate().filter(|(at, _)| !has_tasks(*at));
     empty.map(|(_, file)| file.problem(0, what, fix)).collect()

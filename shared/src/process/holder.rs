@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{ProcessId, table};
 
+/// What `git arborist merge` holds the lock of a run for.
+pub(super) const MERGE: &str = "git arborist merge";
+
 /// The holder of a lock, according to the lock file. Displayed: "held by process 12 on host (what) since …".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -78,6 +81,12 @@ impl Holder {
         let parts = parts.iter().filter(|(_, text)| !text.is_empty());
         let parts: String = parts.map(|(before, text)| format!("{before}{text}")).collect();
         format!("process {}{parts}", self.pid)
+    }
+
+    /// Whether it is `git arborist merge`, which lands tasks without a run.
+    #[must_use]
+    pub fn is_landing(&self) -> bool {
+        self.what == MERGE
     }
 
     /// Whether its process was on this machine and has died, or is dying.

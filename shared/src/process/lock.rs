@@ -47,6 +47,12 @@ impl LockError {
         }
     }
 
+    /// Whether `git arborist merge` holds it.
+    #[must_use]
+    pub fn is_landing(&self) -> bool {
+        matches!(self, Self::Held { holder, .. } if holder.is_landing())
+    }
+
     /// A hint: how to stop the process that holds it.
     #[must_use]
     pub fn advice_to_stop(&self) -> Option<String> {

@@ -97,6 +97,8 @@ pub struct Parking {
     pub why: String,
     /// The command that brings the checkout up to date.
     pub command: String,
+    /// Whether a merge or another operation has to be finished first.
+    pub is_in_operation: bool,
 }
 
 /// The result of a try to resolve a conflict.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::QueueClaim;
+use super::{LandingCommand, QueueClaim};
 use crate::{
     coordination::CoordinationError,
     failure::{Exit, Explain},
@@ -42,8 +42,8 @@ pub enum QueueError {
     Rewound { into: BranchName, from: Oid, to: Oid },
     #[error("commit {} on '{into}' claims to be a step of this run, but the run did not make it{done}", commit.short())]
     Forged { into: BranchName, commit: Oid, done: String },
-    #[error("'{into}' is at {} here and at {} at the remote, and neither contains the other", here.short(), there.short())]
-    Diverged { into: BranchName, here: Oid, there: Oid },
+    #[error("'{into}' is at {} here and at {} at {}, and neither contains the other", here.short(), there.short(), .remote.as_ref().map_or_else(|| "the remote".to_owned(), |remote| format!("'{remote}'")))]
+    Diverged { into: BranchName, here: Oid, there: Oid, remote: Option<String> },
     #[error("another worker lands on '{0}' now")]
     LandedElsewhere(BranchName),
     #[error(transparent)]
@@ -59,7 +59,7 @@ pub enum QueueError {
     #[error("{0}")]
     Resolver(String),
     #[error("'{task}' has no conflict: {state}")]
-    NoConflict { task: TaskId, state: String },
+    NoConflict { task: TaskId, state: String, command: LandingCommand },
     #[error("'{task}' is not in the queue")]
     NotQueued { task: TaskId },
     #[error("the session has no branch in the repository '{0}' here")]
@@ -78,6 +78,17 @@ pub enum QueueError {
     Changed { task: TaskId },
     #[error("could not write '{path}': {source}")]
     File { path: String, source: std::io::Error },
+}
+
+impl QueueError {
+    /// The same error with the name of the remote, if it is about one.
+    #[must_use]
+    pub fn at_remote(mut self, name: &str) -> Self {
+        if let Self::Diverged { remote, .. } = &mut self {
+            *remote = Some(name.to_owned());
+        }
+        self
+    }
 }
 
 impl Explain for QueueError {
@@ -120,9 +131,10 @@ impl Explain for QueueError {
             Self::Pipeline(error) => return error.hint(),
             Self::Session(error) => return error.hint(),
             Self::Coordination(error) => return error.hint(),
-            Self::Diverged { into, .. } => format!(
-                "push or remove the commits of '{into}' that the remote does not have, then run the same command again"
+            Self::Diverged { into, remote: Some(remote), .. } => format!(
+                "rebase or merge, then push: git pull --rebase {remote} {into} && git push {remote} {into}"
             ),
+            Self::Diverged { .. } => "rebase or merge, then push: git pull --rebase && git push".into(),
             Self::LandedElsewhere(_) => "run the same command again".into(),
             Self::Locked { source, .. } => {
                 return source.advice_to_stop();
@@ -139,8 +151,12 @@ impl Explain for QueueError {
             Self::NoTarget(_) => "see the branches with: git branch".into(),
             Self::Unreadable { name, .. } => format!("to remove it, run: git update-ref -d {name}"),
             Self::NotQueued { .. } => "see the queue with: git arborist merge list".into(),
-            Self::NoConflict { task, .. } => {
-                format!("see what to do about it: git arborist merge status {task}")
+            Self::NoConflict { task, command, .. } => {
+                let what = match command {
+                    LandingCommand::Run => "land it with",
+                    _ => "see what to do about it",
+                };
+                format!("{what}: {}", command.text(task, ""))
             }
             Self::Unproved { .. } => "nothing was deleted; see: git log --graph".into(),
             Self::Changed { .. } => "run the same command again".into(),

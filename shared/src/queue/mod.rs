@@ -41,7 +41,8 @@ pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
 pub use store::{LOGS, LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
 pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, land_after_stash, list_foreign,
+    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, advice_to_unpark, land_after_stash,
+    list_foreign,
 };
 pub use ticket::{Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
@@ -198,7 +199,8 @@ impl<'a> Queue<'a> {
                 TicketState::Red { .. } => "its gate failed".to_owned(),
                 state => format!("it is {}", state.word()),
             };
-            return Err(QueueError::NoConflict { task: task.clone(), state });
+            let command = ticket.standing.command();
+            return Err(QueueError::NoConflict { task: task.clone(), state, command });
         };
         if let Some(target) = git_queue.find_conflict_elsewhere(&ticket, onto)? {
             return Err(git_queue.conflict_elsewhere(task, &target)?);

@@ -177,7 +177,12 @@ impl<'a> Target<'a> {
             return Ok(());
         }
         if !self.repository.is_ancestor(position.tip(), to)? {
-            return Err(QueueError::Diverged { into: self.into.clone(), here: position.tip(), there: to });
+            return Err(QueueError::Diverged {
+                into: self.into.clone(),
+                here: position.tip(),
+                there: to,
+                remote: None,
+            });
         }
         let line = ["--first-parent".to_owned(), to.to_string(), format!("^{}", position.tip())];
         for commit in self.repository.stream_commits(&line)? {
@@ -201,6 +206,11 @@ impl<'a> Target<'a> {
             Err(_) if self.require()?.branch != from => Ok(MoveResult::Elsewhere),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// How a person can land what is parked. `run` is the command that lands the queue.
+    pub fn advice(&self, run: &str) -> Result<String, QueueError> {
+        Ok(advice_to_unpark(self.into, self.find_obstacle()?.as_ref(), run))
     }
 
     /// What keeps the target from moving to its parked landing now. `None` if nothing is parked, or nothing is found.
@@ -241,14 +251,12 @@ impl<'a> Target<'a> {
             _ => String::new(),
         };
         let command = match place {
-            // An unfinished merge cannot be stashed.
-            Some(place) if is_in_operation(place) => {
-                format!("git{at} merge --ff-only --no-overwrite-ignore {}", self.into.landing_ref())
-            }
-            Some(_) => land_after_stash(&at, self.into),
-            None => "git arborist merge run".into(),
+            // To stash an unfinished merge would end it. The queue names it until it is finished.
+            Some(place) if !is_in_operation(place) => land_after_stash(&at, self.into),
+            _ => "git arborist merge run".into(),
         };
-        Parking { why, command }
+        let is_in_operation = place.is_some_and(is_in_operation);
+        Parking { why, command, is_in_operation }
     }
 
     /// Parks `to` for the branch.
@@ -269,6 +277,21 @@ pub const GET_BACK: &str =
 pub fn land_after_stash(at: &str, branch: &BranchName) -> String {
     let landing = branch.landing_ref();
     format!("git{at} add -A && git{at} stash && git{at} merge --ff-only --no-overwrite-ignore {landing}")
+}
+
+/// How a person can land what is parked for a branch. `run` is the command that lands the queue.
+#[must_use]
+pub fn advice_to_unpark(branch: &BranchName, obstacle: Option<&ParkingObstacle>, run: &str) -> String {
+    match obstacle {
+        // To stash an unfinished merge would end it.
+        Some(ParkingObstacle::Operation(what)) => {
+            format!("finish or cancel the {what}, as 'git status' says, then run: {run}")
+        }
+        _ => format!(
+            "stash your changes in the checkout of {branch} and update it: {}\n{GET_BACK}\nor commit them, then run: {run}",
+            land_after_stash("", branch)
+        ),
+    }
 }
 
 // Commits on a target that this process did not make. The target belongs to the user too: their commits are reported

@@ -78,7 +78,7 @@ impl OpenRun {
             }
             Baseline::Green(_) => return Ok(counted),
             Baseline::NoTests(why) => {
-                listener.remark(&plain_text(&format!("there are no tests yet: {why}")));
+                listener.remark(&plain_text(&format!("there are no tests yet: {why}; the run starts, but a task passes only when the test command succeeds")));
                 return Ok(counted);
             }
             // A test command that moved refs or changed guarded files is not a failing test, so `--allow-red` does not

@@ -252,7 +252,7 @@ impl OpenRun {
         if !silent.is_empty() {
             let names = silent.join(", ");
             listener.warn(&format!(
-                "{names} may not report costs and tokens: limits on them have no effect there"
+                "it is not known whether {names} reports costs and tokens; if not, limits on them have no effect"
             ));
             listener.hint("--max-time works with every agent");
         }

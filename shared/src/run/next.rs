@@ -41,6 +41,12 @@ impl<'a> Continuation<'a> {
         Self { repository, run, options: OnceCell::new(), elsewhere, session }
     }
 
+    /// The option that selects the run if another branch is checked out, with a space before it, or empty.
+    #[must_use]
+    pub fn scope(&self) -> String {
+        self.elsewhere.map(|branch| format!(" --scope {branch}")).unwrap_or_default()
+    }
+
     /// The command for a task on which no run is working; `None` if nothing is left to do, or it waits for other tasks.
     #[must_use]
     pub fn next(&self, standing: &NodeProgress<'_>, ticket: Option<&Ticket>) -> Option<String> {
@@ -49,7 +55,7 @@ impl<'a> Continuation<'a> {
             return None;
         }
         let task = standing.id;
-        let scope = self.elsewhere.map(|branch| format!(" --scope {branch}")).unwrap_or_default();
+        let scope = self.scope();
         match standing.state {
             State::Forked | State::Reverted => Some(format!("git arborist reset {task}{scope}")),
             State::Complete if standing.is_apart() => {

@@ -337,14 +337,13 @@ impl OpenRun {
 
     /// Refuses to write on a branch that lacks a parked landing: its history would diverge from what landed.
     fn refuse_parked(&self) -> Result<(), Failure> {
-        let position = Target::new(&self.repository, &self.branch).require().map_err(GardenerError::from)?;
-        match position.parked {
-            Some(_) => {
-                let branch = self.branch.clone();
-                Err(self.with_hints(GardenerError::Parked { branch, options: Box::default() }))
-            }
-            None => Ok(()),
+        let target = Target::new(&self.repository, &self.branch);
+        if target.require().map_err(GardenerError::from)?.parked.is_none() {
+            return Ok(());
         }
+        let branch = self.branch.clone();
+        let obstacle = target.find_obstacle().map_err(GardenerError::from)?;
+        Err(self.with_hints(GardenerError::Parked { branch, obstacle, options: Box::default() }))
     }
 
     /// The state of the run at its start, for the first event.

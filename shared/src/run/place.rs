@@ -64,7 +64,7 @@ impl RunPlace {
         if is_elsewhere {
             return Self::choose_session(repository, request, (settings, workspace));
         }
-        let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
+        let branch = repository.head.branch.clone().ok_or_else(|| GardenerError::detached(repository))?;
         let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         Ok(RunPlace { branch, head, session: here, pending_move: None })
     }
@@ -240,7 +240,11 @@ impl OpenRun {
 
 /// Warns about uncommitted changes, which the run will not see. The plan and the configuration are copied to the
 /// worktree.
-fn tell_of_uncommitted(uncommitted: &[UncommittedPath], planned: &Planned, listener: &mut dyn RunListener) {
+pub(super) fn tell_of_uncommitted(
+    uncommitted: &[UncommittedPath],
+    planned: &Planned,
+    listener: &mut dyn RunListener,
+) {
     let plan = planned.file.as_ref().map(|file| file.path.as_str());
     let is_brought = |found: &UncommittedPath| {
         let path = found.path.as_slice();

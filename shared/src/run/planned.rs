@@ -144,6 +144,11 @@ impl OpenRun {
         }
         let frozen = kept.as_ref().map(|kept| self.frozen(kept)).transpose()?;
         if !self.request.accept_changes {
+            if let (Some(kept), Some(file)) = (&kept, &file)
+                && kept.path != file.path
+            {
+                self.refuse_other_plan(kept, file)?;
+            }
             let before = kept.as_ref().map(|kept| kept.path.as_str()).zip(frozen.as_ref());
             start::require_unchanged(&self.repository, run, before, now.as_ref())?;
         }
@@ -151,6 +156,15 @@ impl OpenRun {
         let path = file.as_ref().map(|file| file.path.clone()).or_else(|| frozen_path(run));
         let plan = plan.ok_or(GardenerError::NoPlan)?;
         Ok(Planned { plan, file, frozen: kept, is_first_use, path, merged: Vec::new() })
+    }
+
+    /// Refuses a plan file that is not the one of the run, unless the run's plan was moved there.
+    fn refuse_other_plan(&self, kept: &PlanRef, file: &PlanFile) -> Result<(), Failure> {
+        let is_here = safe_files::read_beneath(&self.home, &kept.path).is_ok();
+        if !is_here || self.repository.find_blob(kept.blob)?.as_deref() == Some(file.bytes.as_slice()) {
+            return Ok(());
+        }
+        Err(GardenerError::OtherPlan { frozen: kept.path.clone(), path: file.path.clone() }.into())
     }
 
     /// The tasks of a first run that are done in this history already, by the runs of other branches. The branch of a new

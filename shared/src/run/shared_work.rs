@@ -46,7 +46,7 @@ impl SharedWork {
         remote: &str,
         clock: fn() -> i64,
     ) -> Result<Self, Failure> {
-        let run = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
+        let run = repository.head.branch.clone().ok_or_else(|| GardenerError::detached(repository))?;
         if repository.find_remote(remote)?.is_none() {
             let failure = Failure::new(Exit::No, format!("there is no remote '{}'", visible(remote)));
             return Err(failure.hint(match repository.list_remotes()?.as_slice() {
@@ -164,7 +164,7 @@ impl SharedWork {
         if here != there && self.repository.is_ancestor(there, here)? {
             return Err(CoordinationError::Ahead { remote: self.remote(), branch: run.clone() }.into());
         }
-        target.follow(there)?;
+        target.follow(there).map_err(|error| error.at_remote(&self.remote()))?;
         Ok(here != there)
     }
 }

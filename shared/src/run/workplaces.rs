@@ -5,7 +5,10 @@ use std::{
     sync::{MutexGuard, PoisonError},
 };
 
-use super::{CallSource, OpenRun, Planned, RunListener, closing::RunMonitor, request::secrets};
+use super::{
+    CallSource, OpenRun, Planned, RunListener, closing::RunMonitor, place::tell_of_uncommitted,
+    request::secrets,
+};
 use crate::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Lanes, LeftMarks, Proofs, VisitedLanes},
@@ -99,7 +102,7 @@ impl OpenRun {
                     self.refuse_untracked_repository()?;
                 }
             }
-            Some(lanes) => self.prepare_lanes(lanes, monitor.listener())?,
+            Some(lanes) => self.prepare_lanes(lanes, planned, monitor.listener())?,
         }
         self.prepare_folders()
     }
@@ -234,11 +237,19 @@ impl OpenRun {
         let has_done = run.tasks.iter().any(|task| task.state.state == State::Complete);
         let is_untracked = uncommitted.iter().all(|change| change.before.is_none());
         let files: Vec<String> = uncommitted.iter().map(|change| change.shown()).collect();
-        Err(GardenerError::Dirty { files: files.join(", "), is_untracked, has_done }.into())
+        let is_elsewhere = self.has_session_branch && self.home != self.repository.top();
+        let place = || self.repository.top().display().to_string();
+        let session = is_elsewhere.then(|| (self.session(run).clone(), place()));
+        Err(GardenerError::Dirty { files: files.join(", "), is_untracked, has_done, session }.into())
     }
 
     /// Ends what a crashed run left running in lanes, and warns about uncommitted changes, which lanes do not see.
-    fn prepare_lanes(&self, lanes: &Lanes<'_>, listener: &mut dyn RunListener) -> Result<(), Failure> {
+    fn prepare_lanes(
+        &self,
+        lanes: &Lanes<'_>,
+        planned: &Planned,
+        listener: &mut dyn RunListener,
+    ) -> Result<(), Failure> {
         let is_clean = self.repository.is_clean()?;
         if !is_clean && self.home == self.repository.top() {
             self.save_checkout(&self.repository, "your checkout", listener);
@@ -260,7 +271,7 @@ impl OpenRun {
             ));
             listener.hint("finish or cancel it, as 'git status' says");
         } else if !is_clean {
-            listener.warn("uncommitted changes stay in your checkout, and the tasks do not see them");
+            tell_of_uncommitted(&self.repository.changed_paths()?, planned, listener);
         }
         Ok(())
     }

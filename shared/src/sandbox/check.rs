@@ -263,7 +263,7 @@ impl Sandbox {
             all.push(attempt("read the environment of other processes", RuleIntent::Deny, "inspect", driver));
         }
         if let Ok(namespace) = fs::read_link("/proc/self/ns/pid") {
-            all.push(attempt("let processes outlive the driver", RuleIntent::Deny, "process", namespace));
+            all.push(attempt("let processes outlive their step", RuleIntent::Deny, "process", namespace));
         }
         let terminal = Path::new("/dev/tty");
         // Without a terminal, nothing could be tried.

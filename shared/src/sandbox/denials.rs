@@ -131,7 +131,7 @@ fn advise(denied: &[RefusedPath]) -> String {
         let folders: BTreeSet<&Path> = denied.iter().filter_map(|refused| refused.path.parent()).collect();
         let folders = join(folders.iter().map(|folder| folder.display().to_string()));
         return format!(
-            "nothing opens {folders}, where your settings are: let the program use a folder of its own, and add that folder to sandbox.write"
+            "{folders} cannot be allowed as a whole, because your settings are there: let the program use a folder below it, and add that folder to sandbox.write"
         );
     }
     let is_missing = folders.iter().any(|folder| !folder.exists());
@@ -143,8 +143,7 @@ fn advise(denied: &[RefusedPath]) -> String {
 /// Why these changes are never allowed.
 fn advise_against(closed: &[RefusedPath]) -> String {
     if closed.iter().any(|refused| is_of_git(&refused.path)) {
-        return "git-arborist makes the commits, so agents and tests must not call 'git add' or 'git commit'"
-            .to_owned();
+        return ".git is read-only for agents and tests: git-arborist makes the commits".to_owned();
     }
     format!("no agent and no test may change {}", if closed.len() == 1 { "it" } else { "them" })
 }

@@ -166,9 +166,18 @@ impl Explain for SettingsError {
         if let Some(meant) = misspelt(key, keys.iter().map(String::as_str)) {
             return Some(format!("did you mean '{prefix}{meant}'?"));
         }
-        // There are few enough keys beside it to list them.
-        let known = if beside.is_empty() { keys.iter().map(String::as_str).collect() } else { beside };
-        Some(format!("known keys: {}", known.join(", ")))
+        // `gates.lint.command` lacks the section that it belongs to.
+        let inner = |known: &str| {
+            let (section, rest) = known.split_once('.')?;
+            (with_names_of(key, rest) == *key).then(|| format!("{section}.{key}"))
+        };
+        if let Some(meant) = SETTINGS.iter().find_map(|setting| inner(setting.key)) {
+            return Some(format!("did you mean '{prefix}{meant}'?"));
+        }
+        if beside.is_empty() {
+            return Some("see all keys with: git arborist init --dry-run".into());
+        }
+        Some(format!("known keys: {}", beside.join(", ")))
     }
 }
 

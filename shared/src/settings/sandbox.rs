@@ -29,7 +29,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Folders,
         expected: PATHS,
         default: "~/.ssh, ~/.gnupg, ~/.aws, ~/.netrc, worktrees of other tasks, and git directories of repositories that a task does not work in; set-up commands may read ~/.ssh and ~/.netrc",
-        about: "Folders and files that cannot be read in the sandbox. With bwrap they look empty. With Landlock their files cannot be read, but their names stay visible, and what is in a folder that may be changed stays readable.",
+        about: "Folders and files that cannot be read in the sandbox. With bwrap they look empty. With Landlock their files cannot be read, but their names stay visible, and files in folders that may be changed stay readable.",
     },
     Setting {
         key: "sandbox.git",
@@ -37,7 +37,7 @@ pub(super) const SANDBOX: &[Setting] = &[
         kind: ValueKind::Choice(GITS),
         expected: GIT,
         default: "closed",
-        about: "What an agent that implements a task finds as the git directory. closed: the repository's own, which it can only read, so that git add and git commit fail. private: a copy that is thrown away, for agents that insist on committing; their commits are kept under refs/arborist/saved/ and folded into the commit of the task. private needs bwrap, and nothing is started without it.",
+        about: "The git directory that an agent sees while it implements a task. closed: the repository's own, which it can only read, so that git add and git commit fail. private: a copy that is thrown away, for agents that insist on committing; their commits are kept under refs/arborist/saved/ and folded into the commit of the task. private needs bwrap, and nothing is started without it.",
     },
     Setting {
         key: "sandbox.max-file-size",

@@ -212,7 +212,9 @@ impl Verifier<'_> {
         for event in run.unproven.iter().filter(|event| self.within.contains(&event.commit)) {
             let words = match event.status() {
                 Status::Merge => "it lands a commit that does not contain the completion of the task",
-                _ => "no implementation, passed tests and approved review of the same attempt come before it",
+                _ => {
+                    "it is not preceded by an implementation, passed tests and an approved review of one attempt"
+                }
             };
             self.result.problem(VerifyCheck::Steps, event.task(), Some(event.commit), words);
         }

@@ -31,7 +31,7 @@ impl Workspace {
             let fix = match self.meant_by(unknown) {
                 Some(meant) => format!("did you mean '{meant}'?"),
                 None => format!(
-                    "it has {}\nto add another, write [workspace.repos.{unknown}] in .arborist/config.toml",
+                    "use one of: {}\nor add [workspace.repos.{unknown}] to .arborist/config.toml",
                     self.names()
                 ),
             };

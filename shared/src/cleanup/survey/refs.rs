@@ -11,7 +11,7 @@ use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession, restore::SAVED},
     coordination::CLAIMS,
     git::RefFacts,
-    name::{Attempt, LANDINGS, Oid, SessionId},
+    name::{Attempt, BranchName, LANDINGS, Oid, SessionId},
     record::Unfinished,
 };
 
@@ -249,7 +249,10 @@ impl CleanupFacts<'_> {
             match session {
                 Some(session) => self.tell_session(&mut candidate, &session),
                 None if self.refs.has_run(&readable(&run)) => {
-                    candidate.active.push(Active::Unfinished(readable(&run)));
+                    let branch: Option<BranchName> = readable(&run).parse().ok();
+                    let of_task = branch.and_then(|branch| branch.run_of_task_branch());
+                    let run = of_task.map_or_else(|| readable(&run), |run| run.to_string());
+                    candidate.active.push(Active::Unfinished(run));
                 }
                 None => {}
             }

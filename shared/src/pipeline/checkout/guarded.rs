@@ -127,10 +127,7 @@ impl FilesBeforeTest {
             kept = format!("; the change is kept in {under}");
         }
         repository.put_back(self.tracked.worktree_tree(repository)?, &touched.changes)?;
-        Ok(Some(format!(
-            "tracked files were changed or written while the tests ran, by themselves or by another process: {}{kept}",
-            paths.join(", ")
-        )))
+        Ok(Some(format!("the tests (or another process) changed tracked files: {}{kept}", paths.join(", "))))
     }
 }
 

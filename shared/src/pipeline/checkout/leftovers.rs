@@ -253,6 +253,12 @@ pub(in crate::pipeline) fn folded_message(folded: &[Folded]) -> Option<String> {
         0 => String::new(),
         others => format!(", and {others} more refs"),
     };
+    // The agent moved the branch back, so its tip has nothing to fold in.
+    if count == 0 {
+        return Some(format!(
+            "the agent moved its branch back; it was restored, and the agent's tip is kept as {name}{others}"
+        ));
+    }
     Some(if count == 1 {
         format!(
             "1 commit made meanwhile ('{subject}') was folded into the task's commit; it is kept as {name}{others}"

@@ -15,6 +15,7 @@ use crate::{
     git::{GitError, Repository, SubmoduleChanges, TreeChange},
     message::visible,
     name::{Oid, digest},
+    process::shell_word,
     record::RunRecorder,
     safe_files,
 };
@@ -135,7 +136,12 @@ impl SubmodulesBefore {
             let who = if after.get(path) == self.found.get(path) { "an earlier attempt" } else { "it" };
             words.push(match moved.0.get(path).filter(|moved| !self.was_at(path, moved)) {
                 Some(moved) => moved.describe(who, &shown),
-                None => format!("{who} changed files in a submodule, which are not committed here: {shown}"),
+                None => {
+                    let at = shell_word(&shown);
+                    format!(
+                        "{who} changed files in the submodule '{shown}', which are not committed here; to undo it: git -C {at} restore . && git -C {at} clean -fd"
+                    )
+                }
             });
         }
         if self.file.as_ref().is_some_and(|file| safe_files::kind_of(file).is_some()) {

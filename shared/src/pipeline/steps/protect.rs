@@ -201,7 +201,9 @@ fn find_mistake(repository: &Repository, pathspecs: &[&str]) -> Option<String> {
     }
     let empty = repository.empty_tree().ok()?;
     let checked = repository.touches(empty, empty, pathspecs);
-    checked.err().map(|_| format!("'{}' is not a pathspec inside the repository", pathspecs.join("', '")))
+    checked
+        .err()
+        .map(|_| format!("'{}' leads out of the repository, or is not a pathspec", pathspecs.join("', '")))
 }
 
 /// Whether a pathspec matches everything, or everything but something. In a plan, a permission must name what it is for.

@@ -50,11 +50,13 @@ pub(super) struct Fields<'a> {
     pub(super) mistakes: Vec<Problem>,
     /// Where the JSON text begins in the file.
     start: Offset,
+    /// The task that is read.
+    pub(super) node: Option<TaskId>,
 }
 
 impl<'a> Fields<'a> {
     pub(super) fn new(file: SpecFile<'a>, start: Offset) -> Self {
-        Self { file, problems: Vec::new(), mistakes: Vec::new(), start }
+        Self { file, problems: Vec::new(), mistakes: Vec::new(), start, node: None }
     }
 
     pub(super) fn place(&self, value: &impl Ranged) -> SourcePlace {
@@ -70,8 +72,14 @@ impl<'a> Fields<'a> {
     }
 
     fn mistyped(&mut self, value: &Value<'_>, key: &str, wanted: &str) {
+        self.mistyped_as(value, &format!("'{key}'"), wanted);
+    }
+
+    /// The same for a value with this name: an item of a list is not its list.
+    fn mistyped_as(&mut self, value: &Value<'_>, what: &str, wanted: &str) {
+        let of = self.node.as_ref().map(|node| format!(" of {node}")).unwrap_or_default();
         let place = self.place(value);
-        self.wrong(place, format!("'{key}' must be {wanted}"), format!("make it {wanted}, or drop it"));
+        self.wrong(place, format!("{what}{of} must be {wanted}"), format!("make it {wanted}"));
     }
 
     /// An object as key and value pairs; a duplicate key is an error.
@@ -97,9 +105,14 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn object<'v>(&mut self, key: &str, value: &'v Value<'a>) -> Option<&'v Object<'a>> {
+        self.object_named(&format!("'{key}'"), value)
+    }
+
+    /// The same with a name that is no key, such as that of an item of a list.
+    pub(super) fn object_named<'v>(&mut self, what: &str, value: &'v Value<'a>) -> Option<&'v Object<'a>> {
         let object = value.as_object();
         if object.is_none() {
-            self.mistyped(value, key, "an object");
+            self.mistyped_as(value, what, "an object");
         }
         object
     }
@@ -116,18 +129,23 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn text(&mut self, key: &str, value: &Value<'_>) -> Option<String> {
+        self.text_named(&format!("'{key}'"), value)
+    }
+
+    fn text_named(&mut self, what: &str, value: &Value<'_>) -> Option<String> {
         match value {
             Value::StringLit(text) => Some(text.value.to_string()),
             Value::NullKeyword(_) => None,
             _ => {
-                self.mistyped(value, key, "a text");
+                self.mistyped_as(value, what, "a string");
                 None
             }
         }
     }
 
     pub(super) fn texts(&mut self, key: &str, value: &Value<'a>) -> Vec<String> {
-        self.list(key, value).iter().filter_map(|item| self.text(key, item)).collect()
+        let list = self.list(key, value);
+        list.iter().filter_map(|item| self.text_named(&format!("an item of '{key}'"), item)).collect()
     }
 
     /// One text, or a list of them.
@@ -176,9 +194,13 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn id(&mut self, key: &str, value: &Value<'_>) -> Option<PlacedId> {
+        self.id_named(&format!("'{key}'"), value)
+    }
+
+    fn id_named(&mut self, what: &str, value: &Value<'_>) -> Option<PlacedId> {
         let place = self.place(value);
         let Value::StringLit(text) = value else {
-            self.mistyped(value, key, "a text");
+            self.mistyped_as(value, what, "a string");
             return None;
         };
         match text.value.parse() {
@@ -192,7 +214,8 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn ids(&mut self, key: &str, value: &Value<'a>) -> Vec<PlacedId> {
-        self.list(key, value).iter().filter_map(|item| self.id(key, item)).collect()
+        let what = format!("an item of '{key}'");
+        self.list(key, value).iter().filter_map(|item| self.id_named(&what, item)).collect()
     }
 
     /// A value that means nothing to us, as it is. A key that is nearly one of ours, or that others have for one of ours, is a

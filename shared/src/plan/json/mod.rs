@@ -24,13 +24,20 @@ use super::{
 pub(super) fn read(file: SpecFile<'_>) -> Result<Plan, PlanError> {
     let start = file.content_start();
     let value = parse(&file.text[start..]).map_err(|(at, what)| {
-        let fix = "correct the JSON; comments and trailing commas are not allowed";
+        let fix = match text_of(&file, start).trim().is_empty() {
+            true => "write a plan, or create it with: git arborist plan tasks.md -o task-tree.json",
+            false => "correct the JSON at this place",
+        };
         wrong(std::slice::from_ref(&file), vec![file.problem(start + at, what, fix)], Vec::new())
     })?;
     match taskmaster::find_list(&value) {
         Some(list) if !has_nodes(&value) => taskmaster::read(file, list, start),
         _ => tree::read(file, &value, start),
     }
+}
+
+fn text_of<'a>(file: &'a SpecFile<'_>, start: Offset) -> &'a str {
+    &file.text[start..]
 }
 
 fn has_nodes(value: &Value<'_>) -> bool {

@@ -59,6 +59,7 @@ impl Node {
         value: &Value<'a>,
     ) -> Option<Self> {
         let object = fields.object(id.as_str(), value)?;
+        fields.node = Some(id.clone());
         let task = Task::new(id, "");
         let mut node = Self {
             task,
@@ -138,7 +139,7 @@ fn test_commands<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Vec<TestComm
 }
 
 fn test_command<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Option<TestCommand> {
-    let object = fields.object("test_commands", value)?;
+    let object = fields.object_named("an item of 'test_commands'", value)?;
     let mut test = TestCommand::default();
     for (key, value) in fields.pairs(object) {
         match key {

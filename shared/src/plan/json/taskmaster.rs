@@ -85,7 +85,7 @@ struct Item<'v, 'a> {
 impl<'a> Reader<'a> {
     /// Reads a task and its subtasks. Subtask 2 of task 5 has the id `5.2`.
     fn item(&mut self, value: &Value<'a>, parent: Option<&Task>) {
-        let Some(object) = self.fields.object("a task", value) else { return };
+        let Some(object) = self.fields.object_named("a task", value) else { return };
         let prefix = parent.map(|parent| format!("{}.", parent.id)).unwrap_or_default();
         let Ok(mut task) = "0".parse().map(|id| Task::new(id, "")) else { return };
         let mut item = Item::default();

@@ -29,8 +29,12 @@ struct Frame {
 pub(super) fn read<'a>(file: SpecFile<'a>, value: &Value<'a>, start: Offset) -> Result<Plan, PlanError> {
     let mut fields = Fields::new(file, start);
     let mut frame = Frame::default();
-    if let Some(object) = fields.object("the plan", value) {
-        read_frame(&mut fields, object, &mut frame);
+    match value.as_object() {
+        Some(object) => read_frame(&mut fields, object, &mut frame),
+        None => {
+            let place = fields.place(value);
+            fields.wrong(place, "the plan must be a JSON object", "write it as {\"nodes\": {…}}");
+        }
     }
     let index = index_of(&mut fields, &frame.nodes);
     check_ids(&mut fields, &frame, &index);
@@ -77,7 +81,10 @@ fn nodes<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Vec<Node> {
     for property in &object.properties {
         let place = fields.place(property);
         match property.name.as_str().parse() {
-            Ok(id) => nodes.extend(Node::read(fields, (id, place), &property.value)),
+            Ok(id) => {
+                nodes.extend(Node::read(fields, (id, place), &property.value));
+                fields.node = None;
+            }
             Err(error) => {
                 let error: crate::name::NameError = error;
                 fields.wrong(place, error.to_string(), "use letters, digits, '.', '_' and '-'");

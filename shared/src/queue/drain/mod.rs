@@ -132,7 +132,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         };
         let batch: Vec<Ticket> = order.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
         if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_blocked(&view, &batch) {
-            self.refuse(&batch, "not all of them can be merged")?;
+            self.refuse(&batch, "not all of these tasks can be merged")?;
             return Ok(None);
         }
         (self.landed, self.seen) = (view.landed, view.tip);
@@ -158,7 +158,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             };
             let is_there = |ticket: &Ticket| stack.iter().any(|step| step.ticket.task == ticket.task);
             if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_any_missing(tickets, is_there) {
-                return self.refuse(tickets, "not all of them can be merged");
+                return self.refuse(tickets, "not all of these tasks can be merged");
             }
             match self.judge(top.commit, &stack, part)? {
                 GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
@@ -388,7 +388,12 @@ impl<G: QueueBackend> Drain<'_, G> {
         self.is_over = true;
         for ticket in tickets {
             if self.report.find(&ticket.task).is_none() {
-                self.set_aside(ticket, TicketOutcome::Waiting { reason: format!("all of them: {why}") });
+                self.set_aside(
+                    ticket,
+                    TicketOutcome::Waiting {
+                        reason: format!("all tasks to be able to land (--policy all-or-nothing): {why}"),
+                    },
+                );
             }
         }
         Ok(())

@@ -337,7 +337,11 @@ impl QueueBackend for World {
             for step in steps {
                 self.note(&step.ticket, TicketState::Parked { commit: step.commit })?;
             }
-            return Ok(Published::Parked(Parking { why: String::new(), command: String::new() }));
+            return Ok(Published::Parked(Parking {
+                why: String::new(),
+                command: String::new(),
+                is_in_operation: false,
+            }));
         }
         self.branch = last;
         self.parked = None;

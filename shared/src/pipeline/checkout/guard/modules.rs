@@ -104,7 +104,7 @@ impl BesideWorktrees {
         for path in &known {
             if told.insert(path.clone()) {
                 tell(format!(
-                    "{} is in the folder of the worktrees: tools in all worktrees may use it",
+                    "{} was not made by git-arborist; programs that search parent folders may read files in it: move it away",
                     path.display()
                 ));
             }

@@ -386,7 +386,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     fn warn_of_unread(&mut self, at: usize) {
-        let what = "this sentence about the order of tasks could not be understood";
+        let what = "this text about the order of tasks could not be understood and is ignored";
         let fix = "name tasks or phases, as 'T005 depends on T001' or 'Phase 3 depends on Phase 2'";
         self.found.warnings.push(self.page.file.1.problem(at, what, fix));
     }
