@@ -63,10 +63,10 @@ pub(crate) struct GardeningArgs {
     /// sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
-    /// The folder in the repository in which reports are committed [default: none]
+    /// The folder in the repository in which reports are committed [default: spec/reports]
     #[arg(long, value_name = "DIR")]
     report_dir: Option<String>,
-    /// The folder for the logs of steps [default: in the git directory]
+    /// The folder in the repository for the logs of steps, which are not committed [default: spec/logs]
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,
     /// Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration
