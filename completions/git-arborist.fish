@@ -32,7 +32,7 @@ function __git_arborist_verbs
         reset\t'Let a task start over' \
         demo\t'Show a whole run in a temporary repository' \
         worktree\t'Give each task its own worktree and branch' \
-        workspace\t'Clone, fetch and push a plan\'s repositories' \
+        workspace\t'Sync and push the repositories of a plan' \
         cleanup\t'Remove old worktrees, branches, sessions and logs' \
         state\t'Show which tasks are done, running, ready or failed' \
         logs\t'Read what agents said and what tests printed' \
@@ -106,10 +106,10 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'N
 complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'Test command for tasks without their own test commands'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. If the output of the tests does not name the failed ones, every task fails until the tests pass'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
-complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'The most characters of the diff that the reviewer\'s prompt contains [default: 8000]'
-complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. off: no sandbox [default: auto]'
-complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
-complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
+complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'The most characters of the diff in the reviewer\'s prompt; a longer one is cut, with a summary [default: 8000]'
+complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository in which reports are committed [default: spec/reports]'
+complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository for the logs of steps, which are not committed [default: spec/logs]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
 complete -c git-arborist -n '__git_arborist_in gardener' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in gardener' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
@@ -122,7 +122,7 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l json -d 'Print event
 complete -c git-arborist -n '__git_arborist_in gardener' -l only -x -a '(__git_arborist_tasks)' -d 'Run only this task, or the tasks of this phase. Can be repeated'
 complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Run the plan up to and including this task or phase'
 complete -c git-arborist -n '__git_arborist_in gardener' -l jobs -x -d 'How many tasks to run at once, each in its own worktree: a number, or auto'
-complete -c git-arborist -n '__git_arborist_in gardener' -l isolate -d 'Use worktrees even for one task at a time, and leave the checkout alone'
+complete -c git-arborist -n '__git_arborist_in gardener' -l isolate -d 'Use worktrees even for one task at a time; your checkout changes only when a finished task lands'
 complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'Which parallel tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in gardener' -l keep-going -d 'Continue with other tasks when one fails'
 complete -c git-arborist -n '__git_arborist_in gardener' -l retry-failed -d 'Try failed tasks again, and continue tasks that were interrupted three times in a row'
@@ -151,10 +151,10 @@ complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'Num
 complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'Test command for tasks without their own test commands'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. If the output of the tests does not name the failed ones, every task fails until the tests pass'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
-complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'The most characters of the diff that the reviewer\'s prompt contains [default: 8000]'
-complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. off: no sandbox [default: auto]'
-complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
-complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
+complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'The most characters of the diff in the reviewer\'s prompt; a longer one is cut, with a summary [default: 8000]'
+complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository in which reports are committed [default: spec/reports]'
+complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository for the logs of steps, which are not committed [default: spec/logs]'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
 complete -c git-arborist -n '__git_arborist_in garden' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in garden' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
@@ -197,10 +197,10 @@ complete -c git-arborist -n '__git_arborist_at work' -l max-retries -x -d 'Numbe
 complete -c git-arborist -n '__git_arborist_at work' -l test-command -x -d 'Test command for tasks without their own test commands'
 complete -c git-arborist -n '__git_arborist_at work' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. If the output of the tests does not name the failed ones, every task fails until the tests pass'
 complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
-complete -c git-arborist -n '__git_arborist_at work' -l diff-limit -x -d 'The most characters of the diff that the reviewer\'s prompt contains [default: 8000]'
-complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. off: no sandbox [default: auto]'
-complete -c git-arborist -n '__git_arborist_at work' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
-complete -c git-arborist -n '__git_arborist_at work' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
+complete -c git-arborist -n '__git_arborist_at work' -l diff-limit -x -d 'The most characters of the diff in the reviewer\'s prompt; a longer one is cut, with a summary [default: 8000]'
+complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_at work' -l report-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository in which reports are committed [default: spec/reports]'
+complete -c git-arborist -n '__git_arborist_at work' -l log-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository for the logs of steps, which are not committed [default: spec/logs]'
 complete -c git-arborist -n '__git_arborist_at work' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
 complete -c git-arborist -n '__git_arborist_at work' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_at work' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
@@ -694,7 +694,7 @@ complete -c git-arborist -n '__git_arborist_in hooks test' -f -a 'commit-msg pre
 complete -c git-arborist -n '__git_arborist_in hooks test' -s h -l help -d 'Show what it does and takes'
 
 # hooks run
-complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'Refuse a message that looks like that of a task but is not valid'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'Refuse an invalid message of a task commit'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-push -d 'Refuse pushes of invalid task commits and pushes that lose records; reads git\'s lines on standard input'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-receive -d 'The same, where the push arrives; reads git\'s lines on standard input'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a update -d 'The same for one ref; this is what the update hook of earlier versions calls'

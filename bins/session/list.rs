@@ -27,7 +27,7 @@ pub(super) struct SessionListArgs {
 const NEIGHBOURS: usize = 8;
 const FITS: [Fit; 8] =
     [Fit::Id(8), Fit::Whole, Fit::Whole, Fit::Whole, Fit::Whole, Fit::Whole, Fit::Middle(24), Fit::End(8)];
-const HEADINGS: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "last active", "branch", "plan"];
+const HEADINGS: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "active", "branch", "plan"];
 
 pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;

@@ -59,7 +59,7 @@ fn add_submodule(repo: &TestRepo) -> TestRepo {
     other
 }
 
-const IN_SUBMODULE: &str = "changed files in a submodule";
+const IN_SUBMODULE: &str = "changed files in the submodule 'sm'";
 
 #[test]
 fn work_in_a_submodule_fails_every_attempt_that_has_it() {

@@ -76,7 +76,7 @@ fn a_checkout_that_has_not_what_landed_is_not_worked_in() {
     repo.arborist(["gardener", "--isolate", "--only", "T001"]).exits(2).out("parked");
     repo.arborist(["gardener", "--allow-dirty"])
         .exits(2)
-        .err("error: a landing on 'main' is parked: the checkout of 'main' has to be updated first")
+        .err("error: a landing on 'main' is parked: changed files are in the way (T001.txt)")
         .err("git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
     fs::remove_file(repo.path("T001.txt")).unwrap();
     repo.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();

@@ -50,7 +50,7 @@ fn a_forged_message_is_refused_with_its_line_and_the_fix() {
     let message = sound().replace("Arborist-Test: pass", "Arborist-Test: passed");
     commit(&repo, &["-m", &message])
         .exits(1)
-        .err("error: this commit message looks like that of a task, but it is not valid")
+        .err("error: this looks like a task commit, but its message is not valid")
         .err("  line 4: Arborist-Test: passed\n")
         .err("'passed' is not a valid value of Arborist-Test")
         .err("hint: line 4: write: Arborist-Test: <");
@@ -174,9 +174,7 @@ fn a_subject_below_comments_is_refused_whether_they_stay_or_go() {
     let bare = "# note\ntask(main@T1@complete): x";
     for cleanup in ["strip", "whitespace", "verbatim", "scissors", "default"] {
         let run = commit(&repo, &[&format!("--cleanup={cleanup}"), "-m", bare]);
-        run.exits(1)
-            .err("error: this commit message looks like that of a task")
-            .err("line 2: task(main@T1@complete): x");
+        run.exits(1).err("error: this looks like a task commit").err("line 2: task(main@T1@complete): x");
         repo.git(["config", "commit.cleanup", cleanup]).succeeds();
         commit(&repo, &["-m", bare]).exits(1);
         commit(&repo, &["-m", &format!("# note\n{}", sound())]).exits(1);

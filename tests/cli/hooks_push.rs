@@ -82,7 +82,7 @@ fn an_unsound_commit_is_refused_with_its_line_and_the_fix() {
             push(repo, &[target])
                 .exits(1)
                 .err(&format!(
-                    "error: commit {} looks like that of a task, but its message is not valid",
+                    "error: commit {} looks like a task commit, but its message is not valid",
                     &bad[..10]
                 ))
                 .err("line 1: done")

@@ -240,7 +240,7 @@ fn commits_on_the_branch_of_a_landed_task_in_another_repository_are_not_taken_fo
     let place = place.to_str().unwrap();
     workspace.git_in(&backend, ["worktree", "add", "-q", "--force", place, &branch]).succeeds();
     workspace.git(["-C", place, "commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
-    let words = format!("'T001' has landed, and '{branch}' in backend has 1 commit that ");
+    let words = format!("'T001' is already done, and '{branch}' in backend has 1 commit that ");
     for options in [&[][..], &["--force"]] {
         merge(options).exits(1).err(&words).err(&format!("merge {branch}"));
         let again = format!("git arborist reset T001 --scope {scope} && git arborist session resume ");

@@ -65,8 +65,10 @@ fn commits_on_the_branch_of_a_landed_task_are_not_taken_for_landed() {
     repo.git(["update-ref", &format!("refs/heads/{branch}"), &later]).succeeds();
     for force in [&["T1"][..], &["T1", "--force"]] {
         let said = repo.merge(force).exits(1);
-        said.err("'T1' has landed, and 'arborist/task/main/T1' has 1 commit that 'main' lacks")
-            .err("git merge");
+        said.err(
+            "'T1' is already done on the target, and 'arborist/task/main/T1' has 1 commit that 'main' lacks",
+        )
+        .err("git merge");
     }
 }
 

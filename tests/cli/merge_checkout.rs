@@ -39,7 +39,7 @@ fn status_names_what_is_in_the_way_of_a_parked_landing() {
     repo.merge(&["status"])
         .exits(2)
         .out("in your checkout of main, a merge is not finished\n")
-        .err("hint: finish or cancel it, as 'git status' says, then run: git arborist merge run");
+        .err("hint: finish or cancel the merge, as 'git status' says, then run: git arborist merge run");
 }
 
 #[test]

@@ -277,7 +277,7 @@ const ROWS: &[FormRow] = &[
     (
         "prose without steps is refused, and why",
         "# Thoughts\n\nWe could move the mail.\n\n## Goals\n- fast\n- small\n",
-        &[Refused("no tasks were found. A task is a checkbox")],
+        &[Refused("no tasks were found")],
     ),
     (
         "a section of verification tasks holds tasks",

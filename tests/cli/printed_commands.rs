@@ -79,7 +79,7 @@ fn landings_that_the_user_brought_up_are_recorded_with_what_verify_prints() {
     paste(&repo, &next(&run.stdout())).succeeds();
     let run = repo.arborist(["verify", "HEAD"]).succeeds();
     let run =
-        run.out("records: the merge queue's log has no entry for the landings of T001").never("git fetch");
+        run.out("(records): the merge queue's log has no entry for the landings of T001").never("git fetch");
     paste(&repo, &hinted(&run.stderr(), "record them with: ")).succeeds();
     repo.arborist(["verify", "HEAD"]).succeeds().never("merge queue's log");
 }

@@ -62,7 +62,7 @@ fn a_daemon_serves_clones_fetches_and_pushes() {
     repo.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/plan/s1");
     repo.arborist(["workspace", "sync"]).succeeds().out("backend: fetched from origin");
     drop(daemon);
-    repo.arborist(["workspace", "sync"]).exits(1).err("'backend' was not changed").out("backend: offline");
+    repo.arborist(["workspace", "sync"]).exits(1).err("'backend' was not fetched").out("backend: offline");
     let clone = repo.root().join("backend");
     repo.git_in(&clone, ["branch", "arborist/other/s1"]).succeeds();
     repo.arborist(["workspace", "push"]).exits(1).err("'backend' was not pushed").never("Username");

@@ -306,7 +306,7 @@ fn the_check_reports_each_rule() {
             "read .git of other repositories of the workspace",
             "read .git of repositories beside this one",
             "read the environment of other processes",
-            "let processes outlive the driver",
+            "let processes outlive their step",
         ] {
             let output = run.stdout();
             let line = output.lines().find(|line| line.contains(rule)).unwrap_or_else(|| panic!("{output}"));

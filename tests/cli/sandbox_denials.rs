@@ -60,7 +60,7 @@ fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
             assert!(!state.contains("\"/usr/bin\""), "{mode} {command}: {state}");
             match proposed {
                 Some(folder) => assert!(state.contains(&advice(&repo, folder)), "{mode} {command}: {state}"),
-                None => assert!(state.contains("a folder of its own"), "{mode} {command}: {state}"),
+                None => assert!(state.contains("use a folder below it"), "{mode} {command}: {state}"),
             }
         }
     }

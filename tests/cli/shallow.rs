@@ -165,7 +165,7 @@ fn a_shallow_clone_with_a_part_of_a_run_is_refused() {
     let clone = repo.root().join("clone");
     let place = clone.to_str().unwrap();
     repo.git_in(repo.root(), ["clone", "-q", "--depth", "1", &source, place]).succeeds();
-    repo.arborist_in(&clone, ["gardener"]).exits(128).err("shallow").err("--new-run");
+    repo.arborist_in(&clone, ["gardener"]).exits(128).err("shallow").err("git fetch --unshallow");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn new_commits_on_branches_of_the_user_are_named() {
         let summary = summary(&repo, args, 0);
         let moved = words(&summary["moved_refs"]);
         assert_eq!(moved.len(), 1, "{moved:?}");
-        let start = format!("refs/heads/{branch} got 1 commit during the run");
+        let start = format!("meanwhile refs/heads/{branch} got 1 other commit");
         assert!(moved[0].starts_with(&start), "{moved:?}");
     }
 }

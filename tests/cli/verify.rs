@@ -98,7 +98,7 @@ fn a_plain_clone_is_verified_and_what_it_lacks_is_named() {
     let clone_path = clone.to_str().unwrap();
     repo.git(["clone", "-q", ".", clone_path]).succeeds();
     let run = repo.arborist_in(&clone, ["verify"]).succeeds().out("verified 2 tasks in HEAD");
-    run.out("not checked: records: the records of session").out("not checked: gates: no results");
+    run.out("not checked (records): the records of session").out("not checked (gates): no results");
     repo.arborist_in(&clone, ["verify", "--strict"]).exits(1);
     let trailer = ["log", "--format=%(trailers:key=Arborist-Session,valueonly)", "--grep=run-start"];
     let session = repo.git(trailer).answer();
@@ -117,7 +117,7 @@ fn a_plain_clone_says_how_to_get_what_it_lacks() {
     repo.git(["clone", "-q", ".", clone.to_str().unwrap()]).succeeds();
     let run = repo.arborist_in(&clone, ["verify"]).succeeds();
     let run =
-        run.out("not checked: records: the merge queue's log has no entry for the landings of T001, T002");
+        run.out("not checked (records): the merge queue's log has no entry for the landings of T001, T002");
     let run = run.out("verified 2 tasks in HEAD, except for 3 checks that could not be made");
     let said = run.stderr();
     let (_, command) = said.trim_end().split_once("get it with: ").unwrap();
@@ -366,7 +366,7 @@ fn task_commits_and_records_are_signed_and_a_known_signer_is_required() {
     fs::write(repo.root().join("signers"), "").unwrap();
     repo.arborist(["verify"]).succeeds();
     let run = repo.arborist(["verify", "--signed"]).exits(1);
-    run.out("signature: its signature is not accepted");
+    run.out("(signature): its signature is not accepted");
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn a_forged_chain_in_a_merged_branch_is_found_by_its_signatures() {
     repo.git(["switch", "-q", "main"]).succeeds();
     repo.git(["merge", "-q", "--no-ff", "-m", "merge it", "side"]).succeeds();
     let run = repo.arborist(["verify"]).succeeds().out("verified 3 tasks in HEAD");
-    run.out(&format!("not checked: records: T9: session '{session}' has no record of it"));
+    run.out(&format!("T9 not checked (records): session '{session}' has no record of it"));
     let found = document(&repo.arborist(["verify", "--signed", "--json"]).exits(1));
     let problems = found["problems"].as_array().unwrap();
     assert_eq!(problems.len(), 4, "{found:#}");

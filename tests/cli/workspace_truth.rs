@@ -131,7 +131,7 @@ fn what_was_mistyped_is_told_with_what_was_meant() {
             "T001 names the repository 'bakend', which is not in the workspace",
             "did you mean 'backend'?",
         ),
-        ("repo:web", "T001 names the repository 'web'", "it has 'repo', 'backend'"),
+        ("repo:web", "T001 names the repository 'web'", "use one of: 'repo', 'backend'"),
         ("repo:web", "T001 names the repository 'web'", "[workspace.repos.web] in .arborist/config.toml"),
         ("rpo:backend", "T001 has the tag '[rpo:backend]'", "did you mean '[repo:backend]'?"),
         ("Repos:backend", "T001 has the tag '[Repos:backend]'", "did you mean '[repo:backend]'?"),

@@ -81,7 +81,13 @@ _git_arborist ()
 	case "$cur" in
 	--*=*) __git_arborist_offer "$(__git_arborist_takes "$known ${cur%%=*}")" "${cur#*=}" ;;
 	-*) __gitcomp "$options" ;;
-	*) __git_arborist_offer "${commands:-$operand}" "$cur" ;;
+	*)
+		__git_arborist_offer "$operand" "$cur"
+		# A command of a command comes directly after it.
+		if [ -n "$commands" ] && [ "$prev" = "${known##* }" ]; then
+			__gitcomp_nl_append "$(printf '%s\n' $commands)" "" "$cur"
+		fi
+		;;
 	esac
 }
 

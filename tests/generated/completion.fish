@@ -17,6 +17,15 @@ function __git_arborist_in
     string match -q -- "$argv *" "$(__git_arborist_words | string join ' ') "
 end
 
+# Whether the words of the first argument were typed, perhaps with more, but none of the other arguments after them.
+function __git_arborist_without
+    __git_arborist_in $argv[1]; or return 1
+    for command in $argv[2..]
+        __git_arborist_in "$argv[1] $command"; and return 1
+    end
+    return 0
+end
+
 # Whether no command was typed yet.
 function __git_arborist_bare
     test -z "$(__git_arborist_words)"

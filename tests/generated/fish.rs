@@ -15,11 +15,17 @@ pub(crate) fn completion(shapes: &[Shape]) -> String {
     let mut lines = String::new();
     for (path, shape) in shapes.iter().flat_map(Shape::walk) {
         let _ = writeln!(lines, "\n# {path}");
-        let when = if shape.commands.is_empty() { "in" } else { "at" };
-        let start = format!("complete -c git-arborist -n '__git_arborist_{when} {path}'");
+        let at = format!("complete -c git-arborist -n '__git_arborist_at {path}'");
         for Shape { name, about, .. } in &shape.commands {
-            let _ = writeln!(lines, "{start} -f -a {name} -d {}", quoted(about));
+            let _ = writeln!(lines, "{at} -f -a {name} -d {}", quoted(about));
         }
+        // Operands and options follow each other, but not a command of this command, which has its own.
+        let names: String = shape.commands.iter().map(|command| format!(" {}", command.name)).collect();
+        let when = match names.as_str() {
+            "" => format!("in {path}"),
+            names => format!("without \"{path}\"{names}"),
+        };
+        let start = format!("complete -c git-arborist -n '__git_arborist_{when}'");
         let _ = writeln!(lines, "{start}{}", shape.operand().map_or(" -f".into(), offer));
         for choice in &shape.options {
             let _ = writeln!(lines, "{start}{}", option(choice));

@@ -108,7 +108,7 @@ fn every_shell_offers_tasks_beside_commands() {
     for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist merge ", &["status", "T001", "T002"], &["notes.md"]);
         shell.offers("git arborist merge T001 T", &["T002"], &["status", "notes.md"]);
-        shell.offers("git arborist merge T001 --", &["--into"], &["notes.md"]);
+        shell.offers("git arborist merge T001 --", &["--help"], &["notes.md"]);
     }
 }
 

@@ -22,7 +22,7 @@ use super::{
     input, interrupt,
     mark::{self, RunMark},
     occupants::{DRIVER, driver_mark},
-    quiet::Writer,
+    quiet::{WriteReach, Writer},
     running_program::{self, LIMIT, Pipes, Reach, RunningProgram},
     spawn,
     timed_reader::WaitBounds,
@@ -205,7 +205,7 @@ impl Program {
         program.command.stdin(end(input.1)).stdout(end(output.1)).stderr(end(errors.1));
         environment::remove_private(&mut program.command);
         let name = program.command.get_program().to_os_string();
-        let writer = program.begin_writing();
+        let writer = program.begin_writing(WriteReach::Driver);
         let mut child = program.spawn()?;
         running_program::register(&child, Reach { has_group: true, may_finish: false });
         child.stdin = Some(OwnedFd::from(input.0).into());
@@ -313,12 +313,12 @@ impl Program {
         Self { is_cleared: true, ..self }
     }
 
-    fn begin_writing(&self) -> Option<Writer> {
+    fn begin_writing(&self, reach: WriteReach) -> Option<Writer> {
         let named = self.command.get_envs().find(|(name, _)| *name == "GIT_WORK_TREE");
         let named = named.and_then(|(_, value)| value).map(Path::new);
         let folders: Vec<&Path> = self.command.get_current_dir().into_iter().chain(named).collect();
         let folders = if self.is_settled { folders.as_slice() } else { &[] };
-        (!self.is_harmless).then(|| Writer::begin(folders))
+        (!self.is_harmless).then(|| Writer::begin_child(folders, reach))
     }
 
     /// Removes the variables by which git described this repository and this call; variables that were set explicitly
@@ -339,7 +339,8 @@ impl Program {
     /// Runs it to its end with our own standard streams.
     pub fn attend(mut self) -> Result<ExitStatus, ProcessError> {
         environment::remove_private(&mut self.command);
-        let _writer = self.begin_writing();
+        // Users name such programs, and they are in no sandbox.
+        let _writer = self.begin_writing(WriteReach::Unlimited);
         let mut child = self.spawn()?;
         let status = child.wait();
         spawn::forget(child.id());
@@ -351,7 +352,7 @@ impl Program {
         self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         environment::remove_private(&mut self.command);
         self.command.process_group(0).env(DRIVER, driver_mark());
-        if let Some(writer) = self.begin_writing() {
+        if let Some(writer) = self.begin_writing(WriteReach::Driver) {
             writer.stays();
         }
         let child = self.spawn()?;
@@ -384,7 +385,7 @@ impl Program {
             self.has_group = true;
         }
         let program = self.command.get_program().to_os_string();
-        let writer = self.begin_writing();
+        let writer = self.begin_writing(WriteReach::Driver);
         let mut child = self.spawn()?;
         running_program::register(&child, Reach { has_group: self.has_group, may_finish });
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));

@@ -29,18 +29,18 @@ struct Writers {
     /// The last child that may write anywhere.
     last_anywhere: u64,
     /// Those that want to know the reach of every child.
-    observers: Vec<Weak<Mutex<Vec<Reach>>>>,
+    observers: Vec<Weak<Mutex<Vec<WriteReach>>>>,
 }
 
 #[derive(Debug)]
 struct RunningChild {
     folders: WorkFolders,
-    reach: Reach,
+    reach: WriteReach,
 }
 
 /// Which files a child can change, as far as the kernel enforces it.
 #[derive(Debug, Clone, Default)]
-pub(super) enum Reach {
+pub(super) enum WriteReach {
     /// A program of the driver, such as git, that changes nothing behind its back.
     #[default]
     Driver,
@@ -50,7 +50,7 @@ pub(super) enum Reach {
     Limited(Arc<Confinement>),
 }
 
-impl Reach {
+impl WriteReach {
     /// The reach of a supervised child. Landlock does not limit who changes permissions and times of a file, so only
     /// the other backends count.
     pub(super) fn of(confinement: Option<&Confinement>) -> Self {
@@ -86,11 +86,11 @@ impl Writer {
     /// A program of the driver that works in these folders. If they are not known, or not all of them exist, it may
     /// write anywhere.
     pub(super) fn begin(folders: &[&Path]) -> Self {
-        Self::begin_child(folders, Reach::Driver)
+        Self::begin_child(folders, WriteReach::Driver)
     }
 
     /// The same for a child that can change no more than `reach`.
-    pub(super) fn begin_child(folders: &[&Path], reach: Reach) -> Self {
+    pub(super) fn begin_child(folders: &[&Path], reach: WriteReach) -> Self {
         let folders: Option<Vec<PathBuf>> = folders.iter().map(|folder| folder.canonicalize().ok()).collect();
         let folders = folders.filter(|folders| !folders.is_empty());
         let mut writers = writers();
@@ -194,7 +194,7 @@ impl PlaceQuiet {
 pub struct ChildReach {
     folders: Vec<PathBuf>,
     /// The children since the last question.
-    children: Arc<Mutex<Vec<Reach>>>,
+    children: Arc<Mutex<Vec<WriteReach>>>,
     is_reached: bool,
 }
 
@@ -214,7 +214,7 @@ impl ChildReach {
     /// Whether a child could have changed one of the folders or anything below them.
     pub fn is_reached(&mut self) -> bool {
         let new = std::mem::take(&mut *self.children.lock().unwrap_or_else(PoisonError::into_inner));
-        let includes = |reach: &Reach| self.folders.iter().any(|folder| reach.includes(folder));
+        let includes = |reach: &WriteReach| self.folders.iter().any(|folder| reach.includes(folder));
         self.is_reached = self.is_reached || new.iter().any(includes);
         self.is_reached
     }

@@ -16,7 +16,7 @@ use super::{
     limits::Clock,
     mark::{self, RunMark},
     process_group::ProcessGroup,
-    quiet::{Reach, Writer},
+    quiet::{WriteReach, Writer},
     record::OutputRecorder,
     spawn,
     streams::Streams,
@@ -137,7 +137,7 @@ impl<'a> Supervised<'a> {
     /// the program down.
     pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> SupervisedEnd {
         let folder = self.command.get_current_dir().map(Path::to_owned);
-        let reach = Reach::of(self.confinement.as_ref());
+        let reach = WriteReach::of(self.confinement.as_ref());
         let writer = Writer::begin_child(folder.as_deref().as_slice(), reach);
         let started = self.start();
         let temp = self.temp.take();

@@ -49,7 +49,10 @@ fn a_lane_that_another_process_holds_is_left_to_it() {
     };
     let watch = repository.watch_git_dirs(EarlierChanges::Accept);
     change("/one\n");
-    assert_eq!(watch.restore(), ["worktrees/lane-1/info/sparse-checkout was added while it ran"]);
+    assert_eq!(
+        watch.restore(),
+        [".git/worktrees/lane-1/info/sparse-checkout was added while it ran and was removed"]
+    );
 
     let watch = repository.watch_git_dirs(EarlierChanges::Accept);
     let path = repository.worktree_lock(&repo.root().join("lane-1"));
