@@ -17,6 +17,15 @@ function __git_arborist_in
     string match -q -- "$argv *" "$(__git_arborist_words | string join ' ') "
 end
 
+# Whether the words of the first argument were typed, perhaps with more, but none of the other arguments after them.
+function __git_arborist_without
+    __git_arborist_in $argv[1]; or return 1
+    for command in $argv[2..]
+        __git_arborist_in "$argv[1] $command"; and return 1
+    end
+    return 0
+end
+
 # Whether no command was typed yet.
 function __git_arborist_bare
     test -z "$(__git_arborist_words)"
@@ -170,47 +179,47 @@ complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show wha
 complete -c git-arborist -n '__git_arborist_at work' -f -a stop -d 'Interrupt a worker, or all workers of this branch'
 complete -c git-arborist -n '__git_arborist_at work' -f -a drain -d 'Let a worker, or all workers of this branch, end after their current tasks'
 complete -c git-arborist -n '__git_arborist_at work' -f -a cancel -d 'End jobs of an engine, also those that have not begun'
-complete -c git-arborist -n '__git_arborist_at work' -f
-complete -c git-arborist -n '__git_arborist_at work' -l remote -x -d 'The remote through which the plan is shared'
-complete -c git-arborist -n '__git_arborist_at work' -l jobs -x -d 'How many tasks to run at once, each in its own worktree: a number, or auto'
-complete -c git-arborist -n '__git_arborist_at work' -l clone -x -d 'Clone this repository into the current folder first, unless that was done before'
-complete -c git-arborist -n '__git_arborist_at work' -l branch -x -d 'The branch to clone [default: that of the remote]'
-complete -c git-arborist -n '__git_arborist_at work' -l retry-failed -d 'Let tasks that have failed be tried again'
-complete -c git-arborist -n '__git_arborist_at work' -l on -x -d 'Start workers on other machines: slurm, ssh:HOST,HOST, kubernetes, or one of engines.*'
-complete -c git-arborist -n '__git_arborist_at work' -l workers -x -d 'How many workers to start [default: 1, or one for each host]'
-complete -c git-arborist -n '__git_arborist_at work' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
-complete -c git-arborist -n '__git_arborist_at work' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command that the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
-complete -c git-arborist -n '__git_arborist_at work' -l model -x -d 'The model that the agent uses'
-complete -c git-arborist -n '__git_arborist_at work' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
-complete -c git-arborist -n '__git_arborist_at work' -l implement-model -x -d 'The model that implements'
-complete -c git-arborist -n '__git_arborist_at work' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
-complete -c git-arborist -n '__git_arborist_at work' -l review-model -x -d 'The model that reviews'
-complete -c git-arborist -n '__git_arborist_at work' -l fallback -x -d 'The agent program to call if the first one is not installed, cannot log in or has reached its limit. Can be repeated: the programs are tried in order'
-complete -c git-arborist -n '__git_arborist_at work' -l tools -d 'Give agents tools (through MCP, if they support it) that read and write the task\'s files and run commands that you name; see git-arborist-tools(1). On by default for a task that works in several repositories'
-complete -c git-arborist -n '__git_arborist_at work' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
-complete -c git-arborist -n '__git_arborist_at work' -l max-tokens -x -d 'The most tokens that the run may use'
-complete -c git-arborist -n '__git_arborist_at work' -l max-time -x -d 'The total time that agents may work in this run'
-complete -c git-arborist -n '__git_arborist_at work' -l max-task-cost -x -d 'The most that each task may cost'
-complete -c git-arborist -n '__git_arborist_at work' -l max-task-tokens -x -d 'The most tokens that each task may use'
-complete -c git-arborist -n '__git_arborist_at work' -l max-task-time -x -d 'The total time that agents may work on each task'
-complete -c git-arborist -n '__git_arborist_at work' -l max-retries -x -d 'Number of attempts for each task: the first one and its retries [default: 5]'
-complete -c git-arborist -n '__git_arborist_at work' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_at work' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. If the output of the tests does not name the failed ones, every task fails until the tests pass'
-complete -c git-arborist -n '__git_arborist_at work' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
-complete -c git-arborist -n '__git_arborist_at work' -l diff-limit -x -d 'The most characters of the diff in the reviewer\'s prompt; a longer one is cut, with a summary [default: 8000]'
-complete -c git-arborist -n '__git_arborist_at work' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]'
-complete -c git-arborist -n '__git_arborist_at work' -l report-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository in which reports are committed [default: spec/reports]'
-complete -c git-arborist -n '__git_arborist_at work' -l log-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository for the logs of steps, which are not committed [default: spec/logs]'
-complete -c git-arborist -n '__git_arborist_at work' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
-complete -c git-arborist -n '__git_arborist_at work' -l new-run -d 'Start a new run instead of continuing the last one'
-complete -c git-arborist -n '__git_arborist_at work' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
-complete -c git-arborist -n '__git_arborist_at work' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
-complete -c git-arborist -n '__git_arborist_at work' -l yes -d 'Approve commands and settings in files of the repository'
-complete -c git-arborist -n '__git_arborist_at work' -l dry-run -d 'Show what would run without running it'
-complete -c git-arborist -n '__git_arborist_at work' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
-complete -c git-arborist -n '__git_arborist_at work' -s q -l quiet -d 'Print only failures, the summary of a run that did not succeed, and the commands that --yes approves'
-complete -c git-arborist -n '__git_arborist_at work' -l json -d 'Print events as JSON, one object per line'
-complete -c git-arborist -n '__git_arborist_at work' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -f
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l remote -x -d 'The remote through which the plan is shared'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l jobs -x -d 'How many tasks to run at once, each in its own worktree: a number, or auto'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l clone -x -d 'Clone this repository into the current folder first, unless that was done before'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l branch -x -d 'The branch to clone [default: that of the remote]'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l retry-failed -d 'Let tasks that have failed be tried again'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l on -x -d 'Start workers on other machines: slurm, ssh:HOST,HOST, kubernetes, or one of engines.*'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l workers -x -d 'How many workers to start [default: 1, or one for each host]'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command that the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l model -x -d 'The model that the agent uses'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l implement-runner -x -d 'The agent program that implements [default: --runner]'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l implement-model -x -d 'The model that implements'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l review-runner -x -d 'The agent program that reviews [default: --runner]'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l review-model -x -d 'The model that reviews'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l fallback -x -d 'The agent program to call if the first one is not installed, cannot log in or has reached its limit. Can be repeated: the programs are tried in order'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l tools -d 'Give agents tools (through MCP, if they support it) that read and write the task\'s files and run commands that you name; see git-arborist-tools(1). On by default for a task that works in several repositories'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l max-tokens -x -d 'The most tokens that the run may use'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l max-time -x -d 'The total time that agents may work in this run'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l max-task-cost -x -d 'The most that each task may cost'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l max-task-tokens -x -d 'The most tokens that each task may use'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l max-task-time -x -d 'The total time that agents may work on each task'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l max-retries -x -d 'Number of attempts for each task: the first one and its retries [default: 5]'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l test-command -x -d 'Test command for tasks without their own test commands'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. If the output of the tests does not name the failed ones, every task fails until the tests pass'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l diff-limit -x -d 'The most characters of the diff in the reviewer\'s prompt; a longer one is cut, with a summary [default: 8000]'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l report-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository in which reports are committed [default: spec/reports]'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l log-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository for the logs of steps, which are not committed [default: spec/logs]'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l new-run -d 'Start a new run instead of continuing the last one'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l yes -d 'Approve commands and settings in files of the repository'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l dry-run -d 'Show what would run without running it'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -s q -l quiet -d 'Print only failures, the summary of a run that did not succeed, and the commands that --yes approves'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -l json -d 'Print events as JSON, one object per line'
+complete -c git-arborist -n '__git_arborist_without "work" stop drain cancel' -s h -l help -d 'Show what it does and takes'
 
 # work stop
 complete -c git-arborist -n '__git_arborist_in work stop' -f
@@ -237,18 +246,18 @@ complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Remove a ta
 complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Queue a task again, after you have fixed it on its branch'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree to resolve a task\'s conflict, or land the resolution'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show the log of the queue'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_at merge' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
-complete -c git-arborist -n '__git_arborist_at merge' -l priority -x -d 'Priority from 0 (first) to 9 (last) [default: 2]'
-complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Accept tasks that are not complete'
-complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
-complete -c git-arborist -n '__git_arborist_at merge' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve commands in files of the repository. With \'merge resolve\', also land changes that you made to files that had no conflict'
-complete -c git-arborist -n '__git_arborist_at merge' -l test-command -x -d 'Test landings with this command if no gates (checks before landing) are configured'
-complete -c git-arborist -n '__git_arborist_at merge' -l allow -x -d 'Let agents that resolve conflicts change this protected path. \'fewer-tests\' lets gates run fewer tests than before'
-complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
-complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Print only the result'
-complete -c git-arborist -n '__git_arborist_at merge' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l priority -x -d 'Priority from 0 (first) to 9 (last) [default: 2]'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l force -d 'Accept tasks that are not complete'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l yes -d 'Approve commands in files of the repository. With \'merge resolve\', also land changes that you made to files that had no conflict'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l test-command -x -d 'Test landings with this command if no gates (checks before landing) are configured'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l allow -x -d 'Let agents that resolve conflicts change this protected path. \'fewer-tests\' lets gates run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -s q -l quiet -d 'Print only the result'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -s h -l help -d 'Show what it does and takes'
 
 # merge add
 complete -c git-arborist -n '__git_arborist_in merge add' -f -a '(__git_arborist_tasks)'
@@ -338,8 +347,8 @@ complete -c git-arborist -n '__git_arborist_at worktree' -f -a remove -d 'Remove
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a recycle -d 'Free a task\'s lane (a reusable worktree) for the next task, and keep its branch'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a prune -d 'Forget worktrees whose folders were deleted'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a repair -d 'Repair worktrees after folders were moved or processes were killed'
-complete -c git-arborist -n '__git_arborist_at worktree' -f
-complete -c git-arborist -n '__git_arborist_at worktree' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "worktree" add list show path run restore sync remove recycle prune repair' -f
+complete -c git-arborist -n '__git_arborist_without "worktree" add list show path run restore sync remove recycle prune repair' -s h -l help -d 'Show what it does and takes'
 
 # worktree add
 complete -c git-arborist -n '__git_arborist_in worktree add' -f -a '(__git_arborist_tasks)'
@@ -414,8 +423,8 @@ complete -c git-arborist -n '__git_arborist_at workspace' -f -a status -d 'Show 
 complete -c git-arborist -n '__git_arborist_at workspace' -f -a sync -d 'Clone repositories that are missing, and fetch the others with the branches and records of sessions'
 complete -c git-arborist -n '__git_arborist_at workspace' -f -a push -d 'Push only the branches and records of sessions, by fast-forward'
 complete -c git-arborist -n '__git_arborist_at workspace' -f -a foreach -d 'Run a command in each repository'
-complete -c git-arborist -n '__git_arborist_at workspace' -f
-complete -c git-arborist -n '__git_arborist_at workspace' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "workspace" status sync push foreach' -f
+complete -c git-arborist -n '__git_arborist_without "workspace" status sync push foreach' -s h -l help -d 'Show what it does and takes'
 
 # workspace status
 complete -c git-arborist -n '__git_arborist_in workspace status' -f
@@ -447,16 +456,16 @@ complete -c git-arborist -n '__git_arborist_in workspace foreach' -s h -l help -
 # cleanup
 complete -c git-arborist -n '__git_arborist_at cleanup' -f -a saved -d 'List saved work'
 complete -c git-arborist -n '__git_arborist_at cleanup' -f -a restore -d 'Restore saved work: its branch, and the files of its worktree in a new one'
-complete -c git-arborist -n '__git_arborist_at cleanup' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l older-than -x -d 'Keep items newer than this age: 0, 12h, 7d, 2w (not for records and saved work)'
-complete -c git-arborist -n '__git_arborist_at cleanup' -s n -l dry-run -d 'Show what would be done without doing it'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_at cleanup' -s f -l force -d 'Also remove unmerged work; it is saved under a ref first'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l remote -d 'Also delete branches at remotes, if they have landed there'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l reclaim -d 'Also delete build output and caches in the worktrees that are kept'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l yes -d 'Approve the settings in files of the repository'
-complete -c git-arborist -n '__git_arborist_at cleanup' -l only -x -a 'worktrees branches sessions logs saved caches' -d 'Only these kinds of items'
-complete -c git-arborist -n '__git_arborist_at cleanup' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l older-than -x -d 'Keep items newer than this age: 0, 12h, 7d, 2w (not for records and saved work)'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -s n -l dry-run -d 'Show what would be done without doing it'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -s f -l force -d 'Also remove unmerged work; it is saved under a ref first'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l remote -d 'Also delete branches at remotes, if they have landed there'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l reclaim -d 'Also delete build output and caches in the worktrees that are kept'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l yes -d 'Approve the settings in files of the repository'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l only -x -a 'worktrees branches sessions logs saved caches' -d 'Only these kinds of items'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -s h -l help -d 'Show what it does and takes'
 
 # cleanup saved
 complete -c git-arborist -n '__git_arborist_in cleanup saved' -f
@@ -503,8 +512,8 @@ complete -c git-arborist -n '__git_arborist_at session' -f -a turn -d 'Commit an
 complete -c git-arborist -n '__git_arborist_at session' -f -a checkpoint -d 'Record that a step has ended'
 complete -c git-arborist -n '__git_arborist_at session' -f -a end -d 'Record that a session has ended'
 complete -c git-arborist -n '__git_arborist_at session' -f -a hook -d 'Record an event of an interactive agent; its hooks call this'
-complete -c git-arborist -n '__git_arborist_at session' -f
-complete -c git-arborist -n '__git_arborist_at session' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "session" list show turns diff which export resume replay start turn checkpoint end hook' -f
+complete -c git-arborist -n '__git_arborist_without "session" list show turns diff which export resume replay start turn checkpoint end hook' -s h -l help -d 'Show what it does and takes'
 
 # session list
 complete -c git-arborist -n '__git_arborist_in session list' -f
@@ -617,8 +626,8 @@ complete -c git-arborist -n '__git_arborist_in verify' -s h -l help -d 'Show wha
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a parse -d 'Print the trailers of a message, as \'git interpret-trailers --parse\' does, but by fixed rules'
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a check -d 'Check messages that look like task commits; exit 1 if one is not valid'
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a log -d 'List the task commits of a history'
-complete -c git-arborist -n '__git_arborist_at trailers' -f
-complete -c git-arborist -n '__git_arborist_at trailers' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "trailers" parse check log' -f
+complete -c git-arborist -n '__git_arborist_without "trailers" parse check log' -s h -l help -d 'Show what it does and takes'
 
 # trailers parse
 complete -c git-arborist -n '__git_arborist_in trailers parse' -f -a '(__git_arborist_branches)'
@@ -652,8 +661,8 @@ complete -c git-arborist -n '__git_arborist_in init' -s h -l help -d 'Show what 
 
 # sandbox
 complete -c git-arborist -n '__git_arborist_at sandbox' -f -a check -d 'Test each rule of the sandbox'
-complete -c git-arborist -n '__git_arborist_at sandbox' -f
-complete -c git-arborist -n '__git_arborist_at sandbox' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "sandbox" check' -f
+complete -c git-arborist -n '__git_arborist_without "sandbox" check' -s h -l help -d 'Show what it does and takes'
 
 # sandbox check
 complete -c git-arborist -n '__git_arborist_in sandbox check' -f
@@ -667,8 +676,8 @@ complete -c git-arborist -n '__git_arborist_at hooks' -f -a uninstall -d 'Remove
 complete -c git-arborist -n '__git_arborist_at hooks' -f -a status -d 'Show which hooks are installed, and why one does not run'
 complete -c git-arborist -n '__git_arborist_at hooks' -f -a test -d 'Check that hooks run in this worktree, by triggering them through git'
 complete -c git-arborist -n '__git_arborist_at hooks' -f -a run -d 'Run a hook; hooks call this'
-complete -c git-arborist -n '__git_arborist_at hooks' -f
-complete -c git-arborist -n '__git_arborist_at hooks' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "hooks" install uninstall status test run' -f
+complete -c git-arborist -n '__git_arborist_without "hooks" install uninstall status test run' -s h -l help -d 'Show what it does and takes'
 
 # hooks install
 complete -c git-arborist -n '__git_arborist_in hooks install' -f -a 'commit-msg pre-push pre-receive update'
@@ -698,8 +707,8 @@ complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'R
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-push -d 'Refuse pushes of invalid task commits and pushes that lose records; reads git\'s lines on standard input'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-receive -d 'The same, where the push arrives; reads git\'s lines on standard input'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a update -d 'The same for one ref; this is what the update hook of earlier versions calls'
-complete -c git-arborist -n '__git_arborist_at hooks run' -f
-complete -c git-arborist -n '__git_arborist_at hooks run' -s h -l help -d 'Show what it does and takes'
+complete -c git-arborist -n '__git_arborist_without "hooks run" commit-msg pre-push pre-receive update' -f
+complete -c git-arborist -n '__git_arborist_without "hooks run" commit-msg pre-push pre-receive update' -s h -l help -d 'Show what it does and takes'
 
 # hooks run commit-msg
 complete -c git-arborist -n '__git_arborist_in hooks run commit-msg' -F

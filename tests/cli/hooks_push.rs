@@ -97,7 +97,7 @@ fn a_commit_that_has_everything_which_the_hints_name_is_pushed() {
         let subject = "task(main@T1@complete): complete \"do it\"";
         repo.commit(format!("{subject}\n"));
         let said = push(repo, &["main"]).exits(1).stderr();
-        let lines = said.lines().filter_map(|line| line.split_once("add below an empty line: "));
+        let lines = said.lines().filter_map(|line| line.split_once("add after an empty line: "));
         // The name of the report is for the user to choose.
         let trailers: Vec<String> =
             lines.map(|(_, line)| line.trim_end().replace('…', "report.json")).collect();

@@ -244,7 +244,7 @@ fn a_parked_task_is_not_shown_as_done() {
     let said = repo.arborist(["state"]).succeeds();
     said.out("0 of 2 done, 1 parked").out("> T001 one  complete      not on the branch yet (parked)");
     let said = repo.arborist(["gardener"]).exits(2).stderr();
-    paste(&repo, &hinted(&said, "update the checkout: ")).succeeds();
+    paste(&repo, &hinted(&said, "update it: ")).succeeds();
     repo.arborist(["state"]).succeeds().out("1 of 2 done").out("x T001 one  complete");
 }
 

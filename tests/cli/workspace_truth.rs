@@ -132,7 +132,7 @@ fn what_was_mistyped_is_told_with_what_was_meant() {
             "did you mean 'backend'?",
         ),
         ("repo:web", "T001 names the repository 'web'", "use one of: 'repo', 'backend'"),
-        ("repo:web", "T001 names the repository 'web'", "[workspace.repos.web] in .arborist/config.toml"),
+        ("repo:web", "T001 names the repository 'web'", "[workspace.repos.web] to .arborist/config.toml"),
         ("rpo:backend", "T001 has the tag '[rpo:backend]'", "did you mean '[repo:backend]'?"),
         ("Repos:backend", "T001 has the tag '[Repos:backend]'", "did you mean '[repo:backend]'?"),
         ("repository: backend", "T001 has the tag", "did you mean '[repo:backend]'?"),

@@ -181,7 +181,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Words,
         expected: "a list of words in quotes",
         default: "that of the built-in runner of this name",
-        about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them, If it takes MCP servers: {tools} for the list as JSON, {tools-file} for a file with that list, {tools-toml} for one server as TOML. If no argument has {prompt} or {prompt-file}, the prompt is passed on standard input.",
+        about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them. If it takes MCP servers: {tools} for the list as JSON, {tools-file} for a file with that list, {tools-toml} for one server as TOML. If no argument has {prompt} or {prompt-file}, the prompt is passed on standard input.",
     },
     Setting {
         key: "runners.*.resume",
