@@ -123,7 +123,7 @@ fn tell(session_writer: &SessionWriter, args: &JsonArgs, ui: &mut Ui) -> Outcome
 
 /// The checked out branch, and its commit.
 pub(super) fn place(repository: &Repository) -> Result<(BranchName, Oid), Failure> {
-    let branch = repository.head.branch.clone().ok_or_else(|| GardenerError::detached(&repository))?;
+    let branch = repository.head.branch.clone().ok_or_else(|| GardenerError::detached(repository))?;
     let base = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
     Ok((branch, base))
 }

@@ -208,14 +208,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         merged_into = Some(run.scope.branch.clone());
         (work, run, _) = read(&repository, merged, &refs, None)?;
     }
-    let parked_commits = match (parked, tip) {
-        (Some(parked), Some(tip)) => repository.list_between(&[parked], &[tip])?.into_iter().collect(),
-        _ => HashSet::new(),
-    };
-    let obstacle = match parked {
-        Some(_) => Target::new(&repository, &run.scope.branch).find_obstacle()?,
-        None => None,
-    };
+    let parked_commits = find_parked_commits(&repository, parked, tip)?;
+    let target = parked.map(|_| Target::new(&repository, &run.scope.branch));
+    let obstacle = target.map_or(Ok(None), |target| target.find_obstacle())?;
     compare_for_display(&repository, &settings, &mut run)?;
     for task in forget_unrecorded(&repository, &mut run)? {
         ui.warn(&format!(
@@ -287,6 +282,18 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         ui.hint(&format!("the last session has its own branch: git arborist state --scope {branch}"));
     }
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
+}
+
+/// The commits that have landed, but are not on the branch yet.
+fn find_parked_commits(
+    repository: &Repository,
+    parked: Option<Oid>,
+    tip: Option<Oid>,
+) -> Result<HashSet<Oid>, Failure> {
+    match (parked, tip) {
+        (Some(parked), Some(tip)) => Ok(repository.list_between(&[parked], &[tip])?.into_iter().collect()),
+        _ => Ok(HashSet::new()),
+    }
 }
 
 /// Work that is no longer where it was, and the queue, which knows about some of it.

@@ -351,9 +351,7 @@ impl Explain for GardenerError {
                 "make a first commit: git commit --allow-empty -m 'first commit'".into()
             }
             Self::Bare => "clone it, and run this in the clone".into(),
-            Self::Dirty { has_done, session, .. } => {
-                advice_to_commit(*has_done, session.as_ref().map(|(_, path)| path))
-            }
+            Self::Dirty { has_done, session, .. } => advice_to_commit(*has_done, session.as_ref()),
             Self::UntrackedRepository(path) => advice_to_ignore(path),
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),
             Self::Contested(task, _) => {
@@ -385,10 +383,7 @@ impl Explain for GardenerError {
             Self::NotReady { options, .. } => {
                 format!("to run all tasks in order: git arborist gardener{}{}", options.common, options.lanes)
             }
-            Self::OtherPlan { path, .. } => format!(
-                "continue the run without --tree, or start a new one: git arborist gardener --new-run --tree {}\nif the plan was moved there, accept it with --accept-changes",
-                shell_word(path)
-            ),
+            Self::OtherPlan { path, .. } => advice_on_other_plan(path),
             Self::PlanChanged { .. } | Self::ConfigChanged { .. } => {
                 let drift = self.drift().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
                 format!("{drift}accept the change with --accept-changes, or start a new run with --new-run")
@@ -423,19 +418,38 @@ impl Explain for GardenerError {
                 format!("to continue it there, run: {command}{}", options.common)
             }
             Self::NotLanded { task, command, .. } => advice_to_land(task, *command),
-            Self::Merged { path, .. } => format!(
-                "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
-            ),
-            Self::Parked { branch, obstacle, options } => format!(
-                "{}\nor leave it as it is, and run: git arborist gardener --isolate{}",
-                advice_to_unpark(branch, obstacle.as_ref(), "git arborist merge run"),
-                options.selection.clone() + &options.common
-            ),
+            Self::Merged { path, .. } => advice_on_finished_tasks(path),
+            Self::Parked { branch, obstacle, options } => {
+                advice_on_parked(branch, obstacle.as_ref(), options)
+            }
             Self::PhaseFailed(_) => {
                 "fix it, then run the same command again: it starts with these tests".into()
             }
         })
     }
+}
+
+fn advice_on_other_plan(path: &str) -> String {
+    let path = shell_word(path);
+    format!(
+        "continue the run without --tree, or start a new one: git arborist gardener --new-run --tree {path}\nif the plan was moved there, accept it with --accept-changes"
+    )
+}
+
+fn advice_on_finished_tasks(path: &str) -> String {
+    format!(
+        "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
+    )
+}
+
+fn advice_on_parked(
+    branch: &BranchName,
+    obstacle: Option<&ParkingObstacle>,
+    options: &TypedOptions,
+) -> String {
+    let advice = advice_to_unpark(branch, obstacle, "git arborist merge run");
+    let (selection, common) = (&options.selection, &options.common);
+    format!("{advice}\nor leave it as it is, and run: git arborist gardener --isolate{selection}{common}")
 }
 
 /// The command that continues a task on its own branch: together with the others that have one, if there are any.
@@ -480,7 +494,8 @@ fn advice_to_land(task: &TaskId, command: LandingCommand) -> String {
 }
 
 /// How to start a run with uncommitted changes.
-fn advice_to_commit(has_done: bool, place: Option<&String>) -> String {
+fn advice_to_commit(has_done: bool, session: Option<&(SessionId, String)>) -> String {
+    let place = session.map(|(_, place)| place);
     let own =
         if has_done || place.is_some() { "" } else { "\nor give the run its own branch: --session-branch" };
     let at = place.map(|place| format!(" -C {}", shell_word(place))).unwrap_or_default();
