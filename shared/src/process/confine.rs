@@ -65,7 +65,7 @@ impl ConfinementBackend {
         matches!(self, Self::Bwrap)
     }
 
-    /// Whether a program in it can set up a sandbox of its own. That needs mounts, which Landlock forbids. This is tried once.
+    /// Whether a program inside can start another sandbox. That needs mounts, which Landlock forbids. This is tried once.
     #[must_use]
     pub fn can_nest(self) -> bool {
         matches!(self, Self::Bwrap) && bwrap::can_nest()

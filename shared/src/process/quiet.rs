@@ -189,7 +189,7 @@ impl PlaceQuiet {
     }
 }
 
-/// Whether children could change something in these folders since a moment. Guards need to compare nothing that none of them could change.
+/// Whether children could change something in these folders since a moment. Guards skip what no child could change.
 #[derive(Debug)]
 pub struct ChildReach {
     folders: Vec<PathBuf>,

@@ -198,7 +198,7 @@ fn list(changed_paths: &[UncommittedPath]) -> String {
     }
 }
 
-// Deletes folders that were renamed to trash, in the background. Nobody waits for that, so it leaves notes: which process
+// Deletes folders that were renamed to trash, in the background. No process waits for that, so it leaves notes: which process
 // deletes a folder, and why a deletion failed.
 
 /// How many directories one process deletes.
