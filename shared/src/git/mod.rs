@@ -43,7 +43,6 @@ mod author;
 mod commits;
 mod distance;
 mod held_objects;
-mod inflate;
 mod object_files;
 mod objects;
 mod odb;
