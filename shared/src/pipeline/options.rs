@@ -163,7 +163,7 @@ impl RunOptions {
             budgets: budgets(flags.budgets, &settings.budget),
             diff_limit: flags.diff_limit.unwrap_or(settings.review.diff_limit),
             reviews_in: settings.review.place,
-            secret_files: general.redact_files,
+            secret_files: settings.review.redact_files,
             message_by,
             message_limits: Limits { whole: Some(timeouts.commit_message), ..Limits::default() },
             sandbox: Sandbox::new(settings),

@@ -4,24 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     DefaultValue, ValueKind,
-    setting::{PATH, SECONDS, choices, settings},
+    setting::{PATH, SECONDS, settings},
     value::{Size, Sourced},
 };
 
 const RUNNERS: &str = "a list of runners in quotes, each as RUNNER or RUNNER:MODEL";
-
-choices! {
-    /// What happens if an agent writes a secret into a file that is committed.
-    SecretFiles {
-        /// The run warns.
-        #[default]
-        Warn = "warn",
-        /// The file is put back, and the attempt fails.
-        Refuse = "refuse",
-        /// Nothing; files are not searched.
-        Ignore = "off",
-    }
-}
 
 settings! {
     /// What a run works on, with which agent and test command.
@@ -138,14 +125,6 @@ settings! {
         expected: "1 or more, or auto",
         default: DefaultValue::Count(1),
         about: "How many tasks run at once, each in its own worktree; auto is one per core. With 1, tasks run in the checkout itself.",
-    }
-    redact_files: SecretFiles {
-        key: "redact.files",
-        variable: Some("ARBORIST_REDACT_FILES"),
-        kind: ValueKind::Choice(SecretFiles::WORDS),
-        expected: "warn, refuse or off",
-        default: DefaultValue::Text("warn"),
-        about: "What happens if an agent writes a secret into a file that is committed: the value of a secret variable of the environment, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is put back, and the attempt fails. off: files are not searched.",
     }
 }
 

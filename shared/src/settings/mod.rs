@@ -20,7 +20,7 @@ mod worktree;
 
 pub use age::{AGES, Age, AgeError};
 pub use error::SettingsError;
-pub use general::{GeneralSettings, RunnerSettings, SecretFiles, StepSettings, TimeoutSettings};
+pub use general::{GeneralSettings, RunnerSettings, StepSettings, TimeoutSettings};
 pub use merge::{GATE_SECONDS, GateSettings, MergeSettings};
 pub use protect::{TEST_FILES, TestSettings};
 pub use sandbox::{SandboxGit, SandboxLayers, SandboxMode, SandboxNetwork, SandboxSettings};
@@ -29,7 +29,9 @@ pub use session::{
 };
 pub use setting::{DefaultValue, Setting, ValueKind};
 pub use table::SETTINGS;
-pub use tracked::{PromptSettings, ReviewerSettings, ReviewsIn, TRACKED_FILES, read_tracked, tracked_file};
+pub use tracked::{
+    PromptSettings, ReviewerSettings, ReviewsIn, SecretFiles, TRACKED_FILES, read_tracked, tracked_file,
+};
 pub use value::{NamedGroup, NamedSettings, Size, Sourced};
 pub use workspace::{PushPolicy, RepoSettings};
 pub use worktree::{CleanupSettings, WorktreeSettings};
@@ -77,7 +79,7 @@ pub struct Settings {
     pub timeouts: TimeoutSettings,
     /// `test` and `protect`.
     pub tests: TestSettings,
-    /// `review`, and where reviewers work.
+    /// `review` and `redact`, and where reviewers work.
     pub review: ReviewerSettings,
     /// `prompts` and `context`.
     pub prompts: PromptSettings,

@@ -44,14 +44,6 @@ settings! {
         default: DefaultValue::Switch(false),
         about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, a task then fails only if a test fails that passed before; otherwise every task fails until the command succeeds.",
     }
-    allow_fewer: bool {
-        key: "test.allow-fewer",
-        variable: Some("ARBORIST_TEST_ALLOW_FEWER"),
-        kind: ValueKind::Switch,
-        expected: "true or false",
-        default: DefaultValue::Switch(false),
-        about: "Whether a task passes its test step and lands although a test command or a gate ran fewer tests than before, skipped more, or no longer says how many ran. A command whose output never said how many tests ran is not compared. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for one command.",
-    }
     clean: bool {
         key: "test.clean",
         variable: Some("ARBORIST_TEST_CLEAN"),
@@ -59,6 +51,14 @@ settings! {
         expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Run the tests of a task that works in your checkout in a clean worktree of its commit, set up by worktree.setup and worktree.copy.",
+    }
+    allow_fewer: bool {
+        key: "test.allow-fewer",
+        variable: Some("ARBORIST_TEST_ALLOW_FEWER"),
+        kind: ValueKind::Switch,
+        expected: "true or false",
+        default: DefaultValue::Switch(false),
+        about: "Whether a task passes its test step and lands although a test command or a gate ran fewer tests than before, skipped more, or no longer says how many ran. A command whose output never said how many tests ran is not compared. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for one command.",
     }
     protect: Vec<Vec<String>> {
         key: "protect",

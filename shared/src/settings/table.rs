@@ -12,7 +12,10 @@ use super::{
     worktree::{CLEANUP, WORKTREE},
 };
 
-const PARTS: [&[Setting]; 19] = [
+/// In a file, `[merge]` begins before `[[merge.gates]]`.
+const MERGE_PARTS: (&[Setting], &[Setting]) = MERGE.split_at(1);
+
+const PARTS: [&[Setting]; 20] = [
     GENERAL,
     STEPS,
     RUNNER,
@@ -24,8 +27,9 @@ const PARTS: [&[Setting]; 19] = [
     SANDBOX,
     STEP_SANDBOX,
     RUNNER_SANDBOX,
+    MERGE_PARTS.0,
     GATES,
-    MERGE,
+    MERGE_PARTS.1,
     BUDGET,
     SESSION,
     WORK,

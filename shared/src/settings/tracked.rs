@@ -41,8 +41,21 @@ choices! {
     }
 }
 
+choices! {
+    /// What happens if an agent writes a secret into a file that is committed.
+    SecretFiles {
+        /// The run warns.
+        #[default]
+        Warn = "warn",
+        /// The file is put back, and the attempt fails.
+        Refuse = "refuse",
+        /// Nothing; files are not searched.
+        Ignore = "off",
+    }
+}
+
 settings! {
-    /// How tasks are reviewed.
+    /// How work is reviewed, and searched for secrets.
     ReviewerSettings in REVIEW;
 
     place: ReviewsIn {
@@ -60,6 +73,14 @@ settings! {
         expected: "a number of characters",
         default: DefaultValue::Count(8000),
         about: "The most characters of the diff that the reviewer's prompt contains. A longer diff is cut, with the number of changed lines of each file and a command that shows all of it.",
+    }
+    redact_files: SecretFiles {
+        key: "redact.files",
+        variable: Some("ARBORIST_REDACT_FILES"),
+        kind: ValueKind::Choice(SecretFiles::WORDS),
+        expected: "warn, refuse or off",
+        default: DefaultValue::Text("warn"),
+        about: "What happens if an agent writes a secret into a file that is committed: the value of a secret variable of the environment, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is put back, and the attempt fails. off: files are not searched.",
     }
 }
 
