@@ -34,9 +34,8 @@ const LONGEST_PATH: usize = 4095;
 /// before an agent starts could as well have been saved just after that.
 const MAX_AGE: Duration = Duration::from_millis(100);
 
-/// How long a scan of a linked worktree is valid: these are ours, or the user has left them to a run. When many jobs start
-/// at once, seconds pass between two steps of a task, and scanning again would make them longer.
-const MAX_AGE_LINKED: Duration = Duration::from_secs(5);
+/// How long a scan of a linked worktree is valid: these are ours, or the user has left them to a run.
+const MAX_AGE_LINKED: Duration = Duration::from_secs(1);
 
 /// The last scan of each worktree, by its top.
 static SCANS: LazyLock<Mutex<HashMap<PathBuf, Arc<Scan>>>> = LazyLock::new(Mutex::default);
