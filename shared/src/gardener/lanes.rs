@@ -128,6 +128,9 @@ impl Lanes<'_> {
                 let (_, pids) = OrphanLock::take_over(self.lock, &entry.path(), GRACE)
                     .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
                 ended.extend(pids.0);
+                // Nothing is left of the earlier run there, so its processes are not searched again when a task takes
+                // the lane: that reads the environment and the open files of every process of the machine.
+                self.with_orphan_lock.0.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.path());
             }
         }
         Ok(ended)

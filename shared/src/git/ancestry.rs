@@ -5,6 +5,8 @@
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap},
+    path::PathBuf,
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
 };
 
 use super::{GitError, RawCommit, Repository};
@@ -12,6 +14,19 @@ use crate::name::{ObjectKind, Oid};
 
 /// After this many commits, git is asked.
 const MAX_VISITED: usize = 2048;
+
+/// How many commits are visited on the way to a descendant that is known already.
+const MAX_VISITED_AGAIN: usize = 512;
+/// How many pairs of commits are remembered.
+const MAX_REMEMBERED: usize = 1024;
+
+/// The last commit that was found to descend from another one, by common git directory and that other one. Ids are digests
+/// of the commits with all of their ancestors, so this cannot become wrong.
+static DESCENDANTS: LazyLock<Mutex<HashMap<(PathBuf, Oid), Oid>>> = LazyLock::new(Mutex::default);
+
+fn descendants() -> MutexGuard<'static, HashMap<(PathBuf, Oid), Oid>> {
+    DESCENDANTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How many more commits are visited when only hidden ones are left, for histories with wrong dates. git uses the same
 /// number.
@@ -32,6 +47,8 @@ struct Walk<'a> {
     met: HashMap<Oid, Met>,
     queue: BinaryHeap<(i64, Reverse<usize>, Oid)>,
     queued: usize,
+    /// After this many commits, the walk is given up.
+    max_visited: usize,
 }
 
 struct Met {
@@ -41,7 +58,13 @@ struct Met {
 
 impl<'a> Walk<'a> {
     fn new(repository: &'a Repository) -> Self {
-        Self { repository, met: HashMap::new(), queue: BinaryHeap::new(), queued: 0 }
+        Self {
+            repository,
+            met: HashMap::new(),
+            queue: BinaryHeap::new(),
+            queued: 0,
+            max_visited: MAX_VISITED,
+        }
     }
 
     /// Adds marks to a commit, and queues it if it did not have all of them. `None` if git has to be asked.
@@ -55,7 +78,7 @@ impl<'a> Walk<'a> {
             }
             return Ok(Some(()));
         }
-        if self.met.len() == MAX_VISITED {
+        if self.met.len() >= self.max_visited {
             return Ok(None);
         }
         let Some(content) = self.repository.read_object(ObjectKind::Commit, id)? else { return Ok(None) };
@@ -107,14 +130,38 @@ impl Repository {
     }
 
     /// Whether `old` is `new` or one of its ancestors. `None` if git has to be asked.
+    ///
+    /// A run asks for each task whether its own start is an ancestor of the present tip. So that this does not take longer with
+    /// every task, the walk first ends at the last known descendant of `old`.
     pub(super) fn walk_to_ancestor(&self, old: Oid, new: Oid) -> Result<Option<bool>, GitError> {
+        let key = (self.common_dir.clone(), old);
+        let last = descendants().get(&key).copied().filter(|last| *last != old && !self.is_shallow);
+        if let Some(last) = last
+            && self.walk_up_to(last, new, MAX_VISITED_AGAIN)? == Some(true)
+        {
+            descendants().insert(key, new);
+            return Ok(Some(true));
+        }
+        let found = self.walk_up_to(old, new, MAX_VISITED)?;
+        if found == Some(true) && old != new {
+            let mut known = descendants();
+            if known.len() >= MAX_REMEMBERED {
+                known.clear();
+            }
+            known.insert(key, new);
+        }
+        Ok(found)
+    }
+
+    /// The same, without what is remembered, and within so many commits.
+    fn walk_up_to(&self, old: Oid, new: Oid, max_visited: usize) -> Result<Option<bool>, GitError> {
         if old == new {
             return Ok(self.read_object(ObjectKind::Commit, old)?.map(|_| true));
         }
         if self.is_shallow || !self.reads_objects_in_process() {
             return Ok(None);
         }
-        let mut walk = Walk::new(self);
+        let mut walk = Walk { max_visited, ..Walk::new(self) };
         if walk.mark(old, OLD)?.is_none() || walk.mark(new, NEW)?.is_none() {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 
 use std::{
     env,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -26,10 +26,11 @@ fn authors() -> MutexGuard<'static, Vec<KnownAuthor>> {
     AUTHORS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The author in one worktree.
+/// The author in one worktree, or in all worktrees of a repository.
 #[derive(Debug)]
 struct KnownAuthor {
-    git_dir: PathBuf,
+    /// The common git directory, or that of the worktree if worktrees may have different settings.
+    place: PathBuf,
     quarter: u64,
     /// Stamps of the files that can define the author.
     files: Vec<Option<Stamp>>,
@@ -114,7 +115,7 @@ impl Repository {
         let files = self.config_files();
         let known = authors();
         let is_valid = |known: &&KnownAuthor| {
-            known.git_dir == self.git_dir && known.quarter == quarter && known.files == files
+            known.place == self.author_place() && known.quarter == quarter && known.files == files
         };
         let found = known.iter().find(is_valid);
         let example = found.map(|known| known.example.clone());
@@ -137,8 +138,13 @@ impl Repository {
     fn remember(&self, quarter: u64, example: Example) {
         let files = self.config_files();
         let mut known = authors();
-        known.retain(|known| known.git_dir != self.git_dir);
-        known.push(KnownAuthor { git_dir: self.git_dir.clone(), quarter, files, example });
+        known.retain(|known| known.place != self.author_place());
+        known.push(KnownAuthor { place: self.author_place().to_owned(), quarter, files, example });
+    }
+
+    /// Where the author is the same: in all worktrees, unless their settings can differ.
+    fn author_place(&self) -> &Path {
+        if self.has_same_settings_everywhere() { &self.common_dir } else { &self.git_dir }
     }
 
     /// Stamps of the user's configuration and the repository's. Include files are not checked; they may be out of date

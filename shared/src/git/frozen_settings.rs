@@ -177,6 +177,12 @@ impl Repository {
         self.find_recorded().is_some_and(|known| known.failure.is_none() && known.settings.are_plain())
     }
 
+    /// Whether all worktrees are known to have the same settings: none is included for some of them only, and none has settings
+    /// of its own.
+    pub(super) fn has_same_settings_everywhere(&self) -> bool {
+        self.find_recorded().is_some_and(|known| known.failure.is_none() && !known.settings.has_variants)
+    }
+
     /// The command with the frozen settings, if it obeys settings and some are frozen.
     pub(super) fn with_frozen(&self, command: GitCommand) -> GitCommand {
         let may_run = |known: Arc<FrozenSettings>| known.helpers.may_run_in(command.name());

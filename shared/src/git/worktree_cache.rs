@@ -10,8 +10,9 @@ use std::{
 use super::{GitError, Head, Repository, Stamp, Worktree};
 use crate::{name::Oid, safe_files};
 
-/// With more worktrees than this, one question to git costs less than reading many files.
-const MAX_CACHED: usize = 32;
+/// With more worktrees than this, git is asked. A run with 32 jobs has 66: git takes 8 ms for them, and reading their `HEAD`s
+/// takes less than 1 ms.
+const MAX_CACHED: usize = 512;
 
 /// The cached list of worktrees of a repository. Clones share it.
 #[derive(Debug, Clone, Default)]
