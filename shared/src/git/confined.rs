@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    GitCommand, Repository, SettingsChange, identity, remote_ssh::is_openssh, setting_entry::SettingEntry,
+    GitCommand, Repository, SettingsChange, harmless_settings::SettingEntry, identity, remote_ssh::is_openssh,
 };
 use crate::{process::Confinement, safe_files};
 

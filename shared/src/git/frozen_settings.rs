@@ -21,7 +21,7 @@ use std::{
 
 use super::{
     GitCommand, GitError, PrivateIndex, Repository, confined::Helpers, folder_watch::FolderWatch,
-    setting_entry::SettingEntry,
+    harmless_settings::SettingEntry,
 };
 use crate::{
     process::{Program, is_process_alive},

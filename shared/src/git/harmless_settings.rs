@@ -1,4 +1,5 @@
-//! Tells configurations that could run something from those that cannot.
+//! Tells configurations that could run something from those that cannot: which settings name a program that git runs
+//! by itself, and settings as git lists and writes them.
 
 /// Settings that run nothing and lead git to no other file that could. An empty list means every key of the section.
 const HARMLESS: [(&str, &[&str]); 10] = [
@@ -59,9 +60,134 @@ fn find_keys(line: &str) -> Option<&'static [&'static str]> {
     HARMLESS.iter().find(|(known, _)| *known == section && is_plain).map(|(_, keys)| *keys)
 }
 
+/// Keys with one name.
+const KEYS: [&str; 21] = [
+    "core.alternaterefscommand",
+    "core.askpass",
+    "core.editor",
+    "core.fsmonitor",
+    "core.gitproxy",
+    "core.pager",
+    "core.sshcommand",
+    "credential.helper",
+    "diff.external",
+    "gc.recentobjectshook",
+    "gpg.program",
+    "imap.tunnel",
+    "interactive.difffilter",
+    "sendemail.cccmd",
+    "sendemail.headercmd",
+    "sendemail.sendmailcmd",
+    "sendemail.smtpserver",
+    "sendemail.tocmd",
+    "sequence.editor",
+    "uploadpack.packobjectshook",
+    "web.browser",
+];
+
+/// Keys with a name in the middle: the section, and the last part.
+const NAMED: [(&str, &[&str]); 11] = [
+    ("credential.", &[".helper"]),
+    ("diff.", &[".command", ".textconv"]),
+    ("filter.", &[".clean", ".smudge", ".process"]),
+    ("gpg.", &[".program", ".defaultkeycommand"]),
+    ("hook.", &[".command"]),
+    ("lfs.", &[".clean", ".smudge", ".path"]),
+    ("merge.", &[".driver"]),
+    ("pager.", &[""]),
+    ("remote.", &[".uploadpack", ".receivepack", ".vcs"]),
+    ("tar.", &[".command"]),
+    ("trailer.", &[".command", ".cmd"]),
+];
+
+/// Whether git runs the value of this setting as a program, without being asked for it by name as for an alias or a
+/// diff tool.
+#[must_use]
+pub fn runs_program(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    let is_named = |(section, ends): &(&str, &[&str])| {
+        key.strip_prefix(section).is_some_and(|rest| ends.iter().any(|end| rest.ends_with(end)))
+    };
+    KEYS.contains(&key.as_str()) || NAMED.iter().any(is_named)
+}
+
+/// Settings that are not copied: included files are copied by their content, and each command is told where the
+/// worktree is.
+const LEFT_OUT: [&str; 3] = ["core.bare", "core.worktree", "extensions.worktreeconfig"];
+
+/// One setting, as `git config --list -z` prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SettingEntry {
+    /// Section and variable in lower case, a subsection as written.
+    pub(super) key: Vec<u8>,
+    pub(super) value: Option<Vec<u8>>,
+}
+
+impl SettingEntry {
+    pub(super) fn parse(setting: &[u8]) -> Self {
+        match memchr::memchr(b'\n', setting) {
+            Some(end) => Self { key: setting[..end].to_vec(), value: Some(setting[end + 1..].to_vec()) },
+            None => Self { key: setting.to_vec(), value: None },
+        }
+    }
+
+    fn is_include(&self) -> bool {
+        self.key.starts_with(b"include.") || self.key.starts_with(b"includeif.")
+    }
+
+    /// Whether it can make settings differ between worktrees.
+    pub(super) fn makes_variants(&self) -> bool {
+        self.key.starts_with(b"includeif.") || self.key == b"extensions.worktreeconfig"
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        !self.is_include() && !LEFT_OUT.iter().any(|key| key.as_bytes() == self.key)
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        let value = self.value.as_deref().unwrap_or(b"true").to_ascii_lowercase();
+        !matches!(&*value, b"" | b"0" | b"false" | b"no" | b"off")
+    }
+
+    /// The lines of a settings file; `None` for a key without a section.
+    pub(super) fn to_lines(&self) -> Option<Vec<u8>> {
+        let first = memchr::memchr(b'.', &self.key)?;
+        let last = memchr::memrchr(b'.', &self.key)?;
+        let mut text = b"[".to_vec();
+        text.extend(&self.key[..first]);
+        if last > first {
+            text.extend(b" \"");
+            text.extend(escaped(&self.key[first + 1..last], false));
+            text.push(b'"');
+        }
+        text.extend(b"]\n\t");
+        text.extend(&self.key[last + 1..]);
+        if let Some(value) = &self.value {
+            text.extend(b" = \"");
+            text.extend(escaped(value, true));
+            text.push(b'"');
+        }
+        text.push(b'\n');
+        Some(text)
+    }
+}
+
+/// Escapes a quoted text. In a subsection only quotes and backslashes are escaped.
+fn escaped(text: &[u8], is_value: bool) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(text.len());
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => escaped.extend([b'\\', *byte]),
+            b'\n' if is_value => escaped.extend(b"\\n"),
+            _ => escaped.push(*byte),
+        }
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{runs_program, *};
 
     #[test]
     fn a_new_clone_runs_nothing() {
@@ -86,6 +212,19 @@ mod tests {
             "\u{feff}[core]\n",
         ] {
             assert!(!runs_nothing(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn programs_are_told_from_other_values() {
+        for key in ["filter.x.clean", "gpg.program", "gpg.ssh.program", "core.fsmonitor", "diff.My.textconv"]
+        {
+            assert!(runs_program(key), "{key}");
+        }
+        for key in
+            ["core.bare", "alias.x", "difftool.x.cmd", "commit.template", "remote.origin.url", "user.name"]
+        {
+            assert!(!runs_program(key), "{key}");
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::{
             guarded::{self, FilesBeforeTest},
             other_repo::TestedFiles,
         },
-        steps::placed_tests::PlacedTest,
+        steps::test::PlacedTest,
     },
     plan::{Task, TestCommand},
     record::{RunRecorder, StepStatus, TaskEvent, Unfinished},

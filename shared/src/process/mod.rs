@@ -17,11 +17,8 @@ mod identity;
 mod input;
 pub mod interrupt;
 mod landlock_rules;
-mod limits;
-mod lines;
 mod lock;
 mod mark;
-mod memory;
 mod mounts;
 mod occupants;
 mod opened;
@@ -37,7 +34,6 @@ mod spawn;
 mod streams;
 mod supervised;
 mod table;
-mod tail;
 mod timed_reader;
 mod watch;
 
@@ -46,27 +42,27 @@ pub use confine::{Confinement, ConfinementBackend, InnerSandbox};
 pub use crash::{find_dead, forget_dead};
 pub use drivers::{find_other_drivers, find_outer_driver, may_be_in_step};
 pub use ending::Ending;
+pub use ending::Limits;
 pub use find::{
     ProgramPlace, add_checkout, find_program, is_executable, is_in_checkout, list_unused_folders,
     locate_program,
 };
 pub use holder::Holder;
 pub use identity::{ProcessId, is_process_alive};
-pub use limits::Limits;
-pub use lines::{LineCutter, OutputLine};
 pub use lock::{FileLock, LockError, put_back_locks};
-pub use memory::protect_memory;
+pub use mark::protect_memory;
 pub use mounts::ReplacedPath;
 pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;
 pub use orphan_lock::{EndedProcesses, OrphanLock};
 pub use program::{BackgroundProgram, Program, ProgramOutput, shell_word};
 pub use quiet::{ChildReach, PlaceQuiet, Quiet, WorkPlace};
+pub use record::Tail;
 pub use record::{Chunk, Filter, Stream};
+pub use record::{LineCutter, OutputLine};
 pub use resources::ResourceLimits;
 pub use running_program::RunningProgram;
 pub use supervised::{Supervised, SupervisedEnd};
-pub use tail::Tail;
 pub use timed_reader::{TimedReader, within};
 
 use std::io;

@@ -1,11 +1,12 @@
-//! Distributes the output of a supervised program: raw to the listener, filtered to the log and the tails.
+//! Distributes the output of a supervised program: raw to the listener, in lines and filtered to the log and the tails.
+//! A tail is the end of a stream, in constant memory however long the stream is.
 
 use std::{
     fs::File,
     io::{self, Write},
 };
 
-use super::tail::{Tail, TailKeeper};
+use memchr::memchr;
 
 /// One of the two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,4 +102,158 @@ fn write(log: &mut File, bytes: &[u8], room: &mut u64) -> io::Result<()> {
     let words = "the log has reached its size limit (log-limit), and the rest was left out";
     log.write_all(format!("\n[{words}]\n").as_bytes())?;
     Err(io::Error::new(io::ErrorKind::FileTooLarge, words))
+}
+
+/// One line without its line end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputLine<'a> {
+    /// Its bytes, up to the limit.
+    pub bytes: &'a [u8],
+    /// Whether it was longer than the limit, and the rest was dropped.
+    pub cut: bool,
+}
+
+/// Splits a stream into lines of limited length.
+#[derive(Debug)]
+pub struct LineCutter {
+    limit: usize,
+    held: Vec<u8>,
+    cut: bool,
+}
+
+impl LineCutter {
+    /// Lines of at most `limit` bytes.
+    #[must_use]
+    pub const fn limited(limit: usize) -> Self {
+        Self { limit, held: Vec::new(), cut: false }
+    }
+
+    /// Adds bytes, and passes on the lines that they complete.
+    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(OutputLine<'_>)) {
+        while let Some(end) = memchr(b'\n', bytes) {
+            self.hold(&bytes[..end]);
+            self.hand_over(&mut each);
+            bytes = &bytes[end + 1..];
+        }
+        self.hold(bytes);
+    }
+
+    /// Passes on the text after the last line end, if any.
+    pub fn finish(&mut self, mut each: impl FnMut(OutputLine<'_>)) {
+        if !self.held.is_empty() {
+            self.hand_over(&mut each);
+        }
+    }
+
+    fn hold(&mut self, bytes: &[u8]) {
+        let room = self.limit.saturating_sub(self.held.len());
+        self.cut |= bytes.len() > room;
+        self.held.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn hand_over(&mut self, each: &mut impl FnMut(OutputLine<'_>)) {
+        let bytes = self.held.strip_suffix(b"\r").unwrap_or(&self.held);
+        each(OutputLine { bytes, cut: self.cut });
+        self.held.clear();
+        self.cut = false;
+    }
+}
+
+/// The last characters of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The characters; bytes that are not UTF-8 are replaced.
+    pub text: String,
+    /// The number of bytes of the whole stream, after the filter.
+    pub total: u64,
+    /// Whether something before the text is missing.
+    pub cut: bool,
+}
+
+/// Keeps the last `limit` characters of a stream.
+#[derive(Debug)]
+pub(super) struct TailKeeper {
+    limit: usize,
+    bytes: Vec<u8>,
+    total: u64,
+}
+
+/// The longest character in UTF-8.
+const WIDEST: usize = 4;
+
+impl TailKeeper {
+    pub(super) const fn new(limit: usize) -> Self {
+        Self { limit, bytes: Vec::new(), total: 0 }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let room = self.limit * WIDEST;
+        let bytes = &bytes[bytes.len().saturating_sub(room)..];
+        if self.bytes.len() + bytes.len() > 2 * room {
+            let excess = (self.bytes.len() + bytes.len()).saturating_sub(room);
+            self.bytes.drain(..excess.min(self.bytes.len()));
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(super) fn finish(&self) -> Tail {
+        let whole = self.total == self.bytes.len() as u64;
+        let torn = self.bytes.iter().take(WIDEST - 1).take_while(|byte| (**byte & 0xC0) == 0x80).count();
+        let kept = &self.bytes[if whole { 0 } else { torn }..];
+        let text = String::from_utf8_lossy(kept);
+        let start = text.char_indices().rev().take(self.limit).last().map_or(text.len(), |(at, _)| at);
+        Tail { text: text[start..].to_owned(), total: self.total, cut: !whole || start > 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_out_alike_however_the_bytes_came_in() {
+        let text = b"one\r\n\ntoo long by far\nlast";
+        for step in 1..text.len() {
+            let mut lines = LineCutter::limited(8);
+            let mut got = Vec::new();
+            let mut each =
+                |line: OutputLine<'_>| got.push((String::from_utf8_lossy(line.bytes).into_owned(), line.cut));
+            text.chunks(step).for_each(|piece| lines.push(piece, &mut each));
+            lines.finish(&mut each);
+            let want = [("one", false), ("", false), ("too long", true), ("last", false)];
+            assert_eq!(got, want.map(|(line, cut)| (line.to_owned(), cut)), "{step}");
+        }
+    }
+
+    fn tail(limit: usize, pieces: &[&[u8]]) -> Tail {
+        let mut keeper = TailKeeper::new(limit);
+        pieces.iter().for_each(|piece| keeper.push(piece));
+        keeper.finish()
+    }
+
+    #[test]
+    fn the_last_characters_stay_whole_however_they_came() {
+        let text = "añ€😀".repeat(50);
+        for limit in 0..220 {
+            for step in [1, 2, 3, 7, 64, 1000] {
+                let pieces: Vec<&[u8]> = text.as_bytes().chunks(step).collect();
+                let got = tail(limit, &pieces);
+                let skip = 200_usize.saturating_sub(limit);
+                assert_eq!(got.text, text.chars().skip(skip).collect::<String>(), "{limit} {step}");
+                assert_eq!((got.cut, got.total), (skip > 0, text.len() as u64));
+            }
+        }
+    }
+
+    #[test]
+    fn memory_does_not_grow_and_bad_bytes_are_replaced() {
+        let mut keeper = TailKeeper::new(10);
+        for _ in 0..1000 {
+            keeper.push(&[0xFF; 33]);
+            assert!(keeper.bytes.capacity() <= 160);
+        }
+        assert_eq!(keeper.finish().text, "\u{FFFD}".repeat(10));
+        assert_eq!(tail(5, &[]), Tail::default());
+    }
 }

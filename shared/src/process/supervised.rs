@@ -12,15 +12,16 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail, environment,
-    limits::Clock,
+    Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Tail,
+    ending::Clock,
+    environment,
     mark::{self, RunMark},
     process_group::ProcessGroup,
     quiet::{WriteReach, Writer},
     record::OutputRecorder,
+    record::TailKeeper,
     spawn,
     streams::Streams,
-    tail::TailKeeper,
     watch::SupervisedProgram,
 };
 

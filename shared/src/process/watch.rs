@@ -15,7 +15,7 @@ use rustix::{
 use super::{
     Cancel, Ending, Limits,
     cancel::TICK,
-    limits::Clock,
+    ending::Clock,
     process_group::{ProcessGroup, Terminable, clear, number, terminate},
     record::OutputRecorder,
     spawn,

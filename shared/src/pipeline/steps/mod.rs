@@ -9,7 +9,6 @@ pub(super) mod feedback;
 pub(super) mod implement;
 pub(super) mod known_red;
 pub(super) mod no_tests;
-pub(super) mod placed_tests;
 pub(super) mod prompt;
 pub(super) mod protect;
 pub(super) mod report;

@@ -11,7 +11,7 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     pipeline::{
         Counts, FEWER_TESTS, PipelineError, TaskContext, TaskRun, TestResult, TestTally,
-        steps::placed_tests::PlacedTest,
+        steps::test::PlacedTest,
     },
     plan::Task,
 };

@@ -15,7 +15,6 @@ mod head;
 mod heading_ids;
 mod ids;
 mod keywords;
-mod line_shapes;
 mod lines;
 mod listed;
 mod lookalikes;

@@ -11,7 +11,6 @@ mod killed_runs;
 mod links;
 mod modules;
 mod scripts;
-mod setting_paths;
 mod surface;
 
 use std::{

@@ -11,7 +11,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::setting_paths::expanded;
+use super::around::expanded;
 use crate::{
     git::plain_path,
     process::is_in_checkout,

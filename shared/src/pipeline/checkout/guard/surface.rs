@@ -10,9 +10,9 @@ use std::{
 };
 
 use super::{
+    around::{expanded, expanded_by_git, named_files},
     inner_repos,
     scripts::{self, CommandWords},
-    setting_paths::{expanded, expanded_by_git, named_files},
 };
 use crate::{
     git::{CHECKOUT_HOOKS, Config, Repository, UsersCheckout, find_module_dirs, husky_folder, runs_program},

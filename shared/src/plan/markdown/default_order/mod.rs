@@ -4,7 +4,6 @@
 //! Stated edges come first. An implied edge that would close a circle with them is left out, for a phase as few of
 //! its tasks as possible.
 
-mod beside;
 mod sequence;
 
 use std::{cell::Cell, collections::HashMap};
