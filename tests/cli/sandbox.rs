@@ -426,6 +426,37 @@ fn a_tracked_file_does_not_open_the_sandbox_without_approval() {
 }
 
 #[test]
+fn a_git_directory_cannot_be_made_writable_as_a_whole_but_a_folder_in_it_can() {
+    let script = "for place in cache hooks; do echo x > \"$ROOT/repo/.git/$place/planted\"; done";
+    let repo = repo(script);
+    let git_dir = repo.path(".git").canonicalize().unwrap();
+    let key = "arborist.runners.robot.sandbox.write";
+    repo.git(["config", key, git_dir.to_str().unwrap()]).succeeds();
+    repo.arborist(["gardener"])
+        .exits(128)
+        .err("runners.robot.sandbox.write names '")
+        .err("is a git directory");
+    // By a link of the user that leads there.
+    std::os::unix::fs::symlink(&git_dir, repo.home().join("linked")).unwrap();
+    repo.git(["config", key, "~/linked"]).succeeds();
+    repo.arborist(["sandbox", "check"]).exits(128).shows();
+    repo.git(["config", key, git_dir.join("cache").to_str().unwrap()]).succeeds();
+    for (mode, args) in
+        [("bwrap", &["--jobs", "1"][..]), ("bwrap", &["--jobs", "2"]), ("landlock", &["--jobs", "2"])]
+    {
+        if !working_modes().contains(&mode) {
+            continue;
+        }
+        std::fs::create_dir_all(git_dir.join("cache")).unwrap();
+        let _ = std::fs::remove_file(git_dir.join("cache/planted"));
+        let run = ["arborist", "gardener", "--sandbox", mode, "--new-run", "--allow-dirty"];
+        repo.git(run[..].iter().chain(args)).succeeds();
+        assert!(git_dir.join("cache/planted").is_file(), "{mode} {args:?}");
+        assert!(!git_dir.join("hooks/planted").exists(), "{mode} {args:?}");
+    }
+}
+
+#[test]
 fn a_relative_folder_is_refused() {
     let repo = repo("");
     repo.git(["config", "arborist.sandbox.write", "somewhere"]).succeeds();
