@@ -31,12 +31,20 @@ pub(super) const ENGINES: &[Setting] = &[
         about: "How 'git arborist work cancel --on NAME JOB' ends the job {job} (at {place}).",
     },
     Setting {
-        key: "engines.*.logs",
+        key: "engines.*.jobs",
         variable: None,
         kind: ValueKind::Text,
         expected: COMMAND,
         default: "that of the built-in engine of this name, or none",
-        about: "The command that is shown for reading the logs of workers, with {name}, {place} and {dir}.",
+        about: "A command that prints the jobs that the job {job} (at {place}) consists of, one on each line, such as the tasks of an array. Each of them has its own log. If it prints nothing, the log is that of the job itself.",
+    },
+    Setting {
+        key: "engines.*.logs",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: COMMAND,
+        default: "that of the built-in engine of this name; with {place} in submit, that command; or none",
+        about: "The command with which 'git arborist work logs --on NAME JOB' prints the log of the job {job} (at {place}). {command} is a shell command that prints the log on the machine of the worker, and {dir} the folder of workers there.",
     },
     Setting {
         key: "engines.*.dir",
