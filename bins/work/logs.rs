@@ -104,7 +104,7 @@ struct WorkerLogFolder {
 impl WorkerLogFolder {
     /// Finds it, and hides it from `git status`.
     fn prepare(repository: &Repository, settings: &Settings, engine: &Engine) -> Result<Self, Failure> {
-        let log_dir = settings.text("log-dir").unwrap_or("spec/logs").trim_end_matches('/');
+        let log_dir = settings.general.log_dir.trim_end_matches('/');
         // Logs are in the main checkout, also those of other worktrees.
         let main = repository.list_worktrees()?.into_iter().next().filter(|main| !main.is_bare);
         let top = main.as_ref().map_or_else(|| repository.top().to_owned(), |main| main.path.clone());

@@ -115,9 +115,8 @@ impl Engine {
         let Some(submit) = find(own.map(|own| &own.submit), preset.map(|preset| preset.submit)) else {
             return Err(EngineError::unknown(name, settings));
         };
-        let all = own.map(|own| {
-            [&own.submit, &own.alive, &own.cancel, &own.jobs, &own.logs, &own.dir, &own.manifest]
-        });
+        let all = own
+            .map(|own| [&own.submit, &own.alive, &own.cancel, &own.jobs, &own.logs, &own.dir, &own.manifest]);
         let foreign = all.into_iter().flatten().flatten().filter(|value| value.is_tracked());
         let foreign = foreign.map(|Sourced { key, value, .. }| format!("{key}: {value}")).collect();
         // Whatever starts workers at a place can also print their logs there.

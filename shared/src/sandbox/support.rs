@@ -111,7 +111,9 @@ impl Sandbox {
             .flat_map(|checkout| find_git_dirs(checkout))
             .chain(git_dirs.iter().map(|git_dir| safe_files::resolved(git_dir)))
             .collect();
-        for Sourced { key, value, .. } in self.settings.all().filter_map(|(.., settings)| settings.write.as_ref()) {
+        for Sourced { key, value, .. } in
+            self.settings.all().filter_map(|(.., settings)| settings.write.as_ref())
+        {
             let is_closed = |word: &&String| {
                 in_home(word).is_some_and(|path| closed.contains(&safe_files::resolved(&path)))
             };
