@@ -110,6 +110,7 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         describe_backends(ui, (mode, git), (&sandbox, &child));
     }
     sandbox.require_supported()?;
+    sandbox.require_closed(&[], &[&repository.git_dir, &repository.common_dir])?;
     let rules = sandbox.check(&child).context("could not try out the sandbox")?;
     let is_enforced = rules.iter().all(|rule| rule.outcome.is_as_configured());
     let exit = if is_enforced { Exit::Done } else { Exit::No };

@@ -1,5 +1,6 @@
 //! `git arborist work`: a worker that shares a plan with workers on other machines, through a remote.
 
+mod logs;
 mod submit;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -76,6 +77,8 @@ results of gates and the records of workers.
 'work stop' interrupts workers as Ctrl-C does. 'work drain' lets them finish
 their tasks and take no more. Both reach a worker when it next looks at the
 remote. 'work cancel' ends jobs of an engine, also those that have not begun.
+'work logs' fetches what jobs of an engine have printed, stores it below the
+folder for logs (log-dir), and prints the last lines.
 'git arborist state --remote' shows who works on what.";
 
 const EXAMPLES: &str = "\
@@ -96,8 +99,9 @@ EXAMPLES
        git arborist work --on slurm --workers 40
        git arborist work --on ssh:build1,build2
 
-   See who works on what
+   See who works on what, and what the workers of an engine have printed
        git arborist state --remote
+       git arborist work logs --on slurm 1234
 
    Let all workers end after their current tasks
        git arborist work drain";
@@ -144,6 +148,8 @@ enum Verb {
     Drain(RequestArgs),
     /// End jobs of an engine, also those that have not begun
     Cancel(CancelArgs),
+    /// Fetch the logs of workers that an engine has started
+    Logs(LogsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -164,6 +170,22 @@ struct CancelArgs {
     /// The jobs, as they were printed; those of ssh as HOST/PROCESS
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<String>,
+    /// Approve commands and settings in files of the repository
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+struct LogsArgs {
+    /// The engine, as it was given to --on
+    #[arg(long, value_name = "ENGINE", required = true)]
+    on: String,
+    /// The jobs, as they were printed [default: those that work on tasks]
+    #[arg(value_name = "JOB")]
+    jobs: Vec<String>,
+    /// The remote through which the plan is shared
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_REMOTE)]
+    remote: String,
     /// Approve commands and settings in files of the repository
     #[arg(long)]
     yes: bool,
@@ -198,6 +220,7 @@ pub fn run(args: WorkArgs, ui: &mut Ui) -> Outcome {
         Some(Verb::Stop(asked)) => ask(WorkRequest::Stop, asked, ui),
         Some(Verb::Drain(asked)) => ask(WorkRequest::Drain, asked, ui),
         Some(Verb::Cancel(asked)) => submit::cancel(&asked.on, &asked.jobs, asked.yes, ui),
+        Some(Verb::Logs(asked)) => logs::logs(asked, ui),
         None => match &args.on {
             Some(on) => submit::submit(
                 &SubmitRequest {

@@ -56,7 +56,7 @@ pub(super) fn submit(asked: &SubmitRequest<'_>, ui: &mut Ui) -> Outcome {
 
 /// Says what was submitted, and how to watch and end it.
 fn tell(asked: &SubmitRequest<'_>, engine: &Engine, submitted: &SubmittedWorkers, ui: &mut Ui) {
-    let SubmittedWorkers { workers, jobs, logs } = submitted;
+    let SubmittedWorkers { workers, jobs } = submitted;
     let noun = if *workers == 1 { "worker" } else { "workers" };
     let words = if jobs.is_empty() { String::new() } else { format!(": {}", jobs.join(" ")) };
     ui.line(&format!("submitted {workers} {noun} to {}{words}", engine.name()));
@@ -65,8 +65,9 @@ fn tell(asked: &SubmitRequest<'_>, engine: &Engine, submitted: &SubmittedWorkers
         other => (format!(" {other}"), format!(" --remote {other}")),
     };
     ui.line(&format!("  watch   git arborist state --remote{to}"));
-    if let Some(logs) = logs {
-        ui.line(&format!("  logs    {logs}"));
+    if engine.has_logs() {
+        let words = if jobs.is_empty() { of.clone() } else { format!(" {}", jobs.join(" ")) };
+        ui.line(&format!("  logs    git arborist work logs --on {}{words}", asked.on));
     }
     ui.line(&format!("  drain   git arborist work drain{of}"));
     ui.line(&format!("  stop    git arborist work stop{of}"));
@@ -87,7 +88,7 @@ pub(super) fn cancel(on: &str, jobs: &[String], yes: bool, ui: &mut Ui) -> Outco
     Ok(Exit::Done)
 }
 
-fn load(ui: &mut Ui) -> Result<(Repository, Config, Settings), Failure> {
+pub(super) fn load(ui: &mut Ui) -> Result<(Repository, Config, Settings), Failure> {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
     let config = config.finish()?;

@@ -85,12 +85,13 @@ pub(crate) fn jobs(said: &Said) -> Vec<String> {
 fn workers_that_a_command_starts_do_the_plan() {
     let shared = SharedPlan::new(4, 1, WORKER);
     let dir = shared.repo.root().join("their clones").display().to_string();
-    let keys = [("submit", SUBMIT), ("cancel", "kill {job}"), ("dir", dir.as_str()), ("logs", "see {dir}")];
+    let logs = "echo 'job '{job}' in '{dir}; cat workers.log";
+    let keys = [("submit", SUBMIT), ("cancel", "kill {job}"), ("dir", dir.as_str()), ("logs", logs)];
     shared.define_engine("local", &keys);
     let said = shared.submit(&["--on", "local", "--workers", "2"]).succeeds();
     let jobs = jobs(&said);
     assert_eq!(jobs.len(), 2, "{}", said.stdout());
-    let logs = format!("logs    see '{dir}'/arborist-main-");
+    let logs = format!("logs    git arborist work logs --on local {}", jobs.join(" "));
     for line in
         ["watch   git arborist state --remote", "cancel  git arborist work cancel --on local ", logs.as_str()]
     {
@@ -100,10 +101,73 @@ fn workers_that_a_command_starts_do_the_plan() {
     SharedPlan::wait_for_end(jobs.iter().map(String::as_str));
     let places: Vec<String> = (1..=4).flat_map(|task| shared.places(&format!("T{task:03}"))).collect();
     assert!(places.len() == 4 && places.iter().all(|place| place.contains("/their clones/arborist-main-")));
+    shared.submit(&["logs", "--on", "local", &jobs[0], &jobs[1]]).succeeds().out("completed");
+    for job in &jobs {
+        let log = shared.clone(0).join(format!("spec/logs/workers/local/{job}.log"));
+        let first = fs::read_to_string(log).unwrap().lines().next().unwrap().to_owned();
+        assert_eq!(first, format!("job {job} in {dir}"));
+    }
     assert_eq!(
         shared.repo.git_in(&shared.clone(0), ["status", "--porcelain"]).answer(),
-        "?? worker.sh\n?? workers.log"
+        "?? worker.sh\n?? workers.log",
+        "logs are hidden"
     );
+}
+
+#[test]
+fn logs_are_limited_and_shown_without_what_a_terminal_obeys_and_never_written_through_links() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let logs = r"printf 'first\n'; yes line | head -n 400000; printf '\033[2J\033]0;x\007bad\r\n'";
+    let jobs = "case {job} in all) echo 7; echo ../../8; echo ' '; echo '$(x)' ;; esac";
+    shared.define_engine("mine", &[("submit", "true"), ("jobs", jobs), ("logs", logs)]);
+    let folder = shared.clone(0).join("my logs/workers/mine");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(shared.repo.root().join("precious"), "x").unwrap();
+    std::os::unix::fs::symlink(shared.repo.root().join("precious"), folder.join("7.log")).unwrap();
+    shared.repo.git_in(&shared.clone(0), ["config", "arborist.log-dir", "my logs"]).succeeds();
+    shared.submit(&["logs", "--on", "mine", "all"]).succeeds().shows();
+    let log = fs::read_to_string(folder.join("7.log")).unwrap();
+    assert_eq!((log.chars().count(), log.contains("first")), (1_000_000, false));
+    assert!(folder.join(".._.._8.log").is_file());
+    assert_eq!(fs::read_to_string(shared.repo.root().join("precious")).unwrap(), "x");
+    assert_eq!(shared.repo.git_in(&shared.clone(0), ["status", "--porcelain"]).answer(), "");
+    // A folder that is a link is not entered.
+    fs::rename(&folder, folder.with_file_name("old")).unwrap();
+    std::os::unix::fs::symlink(shared.repo.root(), &folder).unwrap();
+    shared
+        .submit(&["logs", "--on", "mine", "9"])
+        .exits(128)
+        .err("could not write 'my logs/workers/mine/9.log'");
+    assert!(!shared.exists("9.log"));
+}
+
+#[test]
+fn logs_that_cannot_be_fetched_are_named_and_the_others_are_stored() {
+    let shared = SharedPlan::new(1, 1, WORKER);
+    let logs = "case {job} in 1) echo one ;; 2) echo 'no such job' >&2; exit 1 ;; *) exit 3 ;; esac";
+    shared.define_engine("mine", &[("submit", "true"), ("logs", logs)]);
+    shared.define_engine("silent", &[("submit", "true")]);
+    shared.define_engine("wrong", &[("submit", "true"), ("logs", "cat {jbo}")]);
+    shared.submit(&["logs", "--on", "mine", "1", "2", "3"]).exits(128).shows();
+    assert_eq!(fs::read_to_string(shared.clone(0).join("spec/logs/workers/mine/1.log")).unwrap(), "one\n");
+    shared.submit(&["logs", "--on", "mine"]).exits(1).shows();
+    shared.submit(&["logs", "--on", "silent", "1"]).exits(1).shows();
+    shared.submit(&["logs", "--on", "wrong", "1"]).exits(1).shows();
+    shared.submit(&["logs", "--on", "mine", "1;x"]).exits(129).shows();
+}
+
+#[test]
+fn logs_of_the_jobs_that_work_on_tasks_are_fetched_if_none_is_named() {
+    let shared = SharedPlan::new(1, 1, HELD);
+    let keys = [("submit", SUBMIT), ("logs", "echo {job} >> asked; cat workers.log")];
+    shared.define_engine("local", &keys);
+    let said = shared.submit(&["--on", "local"]).succeeds();
+    let job = shared.job_of("T001");
+    shared.submit(&["logs", "--on", "local"]).succeeds().out(&format!("workers/local/{job}.log"));
+    assert_eq!(fs::read_to_string(shared.clone(0).join("asked")).unwrap(), format!("{job}\n"));
+    shared.touch("go");
+    shared.wait_for_all(1);
+    SharedPlan::wait_for_end(jobs(&said).iter().map(String::as_str));
 }
 
 #[test]
@@ -165,14 +229,16 @@ fn workers_run_only_commands_that_their_submitter_has_approved() {
 fn commands_of_an_engine_in_a_tracked_file_need_approval() {
     let shared = SharedPlan::new(1, 1, WORKER);
     fs::create_dir_all(shared.clone(0).join(".arborist")).unwrap();
-    let text = "[engines.mine]\nsubmit = \"touch ../started\"\ncancel = \"touch ../cancelled\"\n";
+    let text = "[engines.mine]\nsubmit = \"touch ../started\"\ncancel = \"touch ../cancelled\"\nlogs = \"touch ../asked\"\n";
     fs::write(shared.clone(0).join(".arborist/config.toml"), text).unwrap();
     shared.submit(&["--on", "mine"]).exits(2).shows();
     shared.submit(&["cancel", "--on", "mine", "1"]).exits(2);
-    assert!(!shared.exists("started") && !shared.exists("cancelled"));
+    shared.submit(&["logs", "--on", "mine", "1"]).exits(2).err("engines.mine.logs: touch ../asked");
+    assert!(!shared.exists("started") && !shared.exists("cancelled") && !shared.exists("asked"));
     shared.submit(&["--on", "mine", "--yes"]).succeeds();
     shared.submit(&["cancel", "--on", "mine", "1"]).succeeds().out("cancelled 1");
-    assert!(shared.exists("started") && shared.exists("cancelled"));
+    shared.submit(&["logs", "--on", "mine", "1"]).succeeds().out("workers/mine/1.log (empty)");
+    assert!(shared.exists("started") && shared.exists("cancelled") && shared.exists("asked"));
 }
 
 #[test]
@@ -226,7 +292,7 @@ fn kubernetes_gets_an_indexed_job_from_a_manifest_that_can_be_edited() {
     let shared = SharedPlan::new(1, 1, WORKER);
     let root = shared.repo.root().display().to_string();
     let kubectl = format!(
-        "#!/bin/sh\necho \"$*\" >> '{root}/kubectl.log'\ncase $1 in create) cat > '{root}/manifest'; echo job.batch/arborist-main-1 ;; esac\n"
+        "#!/bin/sh\necho \"$*\" >> '{root}/kubectl.log'\ncase $1 in create) cat > '{root}/manifest'; echo job.batch/arborist-main-1 ;; get) echo arborist-main-1-0-x ;; logs) echo said ;; esac\n"
     );
     shared.repo.plant("kubectl", &kubectl);
     let submit = ["--on", "kubernetes", "--workers", "7"];
@@ -241,10 +307,16 @@ fn kubernetes_gets_an_indexed_job_from_a_manifest_that_can_be_edited() {
     yes.push("--yes");
     let said =
         shared.submit(&yes).succeeds().out("submitted 7 workers to kubernetes: job.batch/arborist-main-1");
-    drop(said.out("kubectl logs --prefix"));
+    drop(said.out("logs    git arborist work logs --on kubernetes job.batch/arborist-main-1"));
+    // The manifest need not be approved again for this.
+    let logs = shared.submit(&["logs", "--on", "kubernetes", "job.batch/arborist-main-1"]).succeeds();
+    drop(logs.out("spec/logs/workers/kubernetes/arborist-main-1-0-x.log\n  said"));
     shared.submit(&["cancel", "--on", "kubernetes", "job.batch/arborist-main-1"]).succeeds();
     let log = fs::read_to_string(shared.repo.root().join("kubectl.log")).unwrap();
-    assert_eq!(log, "create --output=name --filename=-\ndelete job.batch/arborist-main-1\n");
+    assert_eq!(
+        log,
+        "create --output=name --filename=-\nget pods --selector=job-name=arborist-main-1 --no-headers --output=custom-columns=:metadata.name\nlogs --tail=100000 arborist-main-1-0-x\ndelete job.batch/arborist-main-1\n"
+    );
     let manifest = yaml(&fs::read_to_string(shared.repo.root().join("manifest")).unwrap());
     let job = |pointer: &str| {
         manifest.pointer(pointer).unwrap_or_else(|| panic!("{pointer}: {manifest:#}")).clone()

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     net::TcpListener,
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -27,21 +28,27 @@ struct Cluster {
 impl Cluster {
     /// Starts it. A node that does not answer for so many seconds is down. `None`, with a message, if it is not installed.
     fn start(nodes: u16, timeout: u16) -> Option<Self> {
+        Self::start_with_disks((nodes, timeout), None)
+    }
+
+    /// The same, with a folder in which each node has its own files.
+    fn start_with_disks((nodes, timeout): (u16, u16), local: Option<&Path>) -> Option<Self> {
         if let Some(missing) = PROGRAMS.into_iter().find(|program| !is_installed(program)) {
             eprintln!("skipped: {missing} is not installed here");
             return None;
         }
         // Another test may take a port before the cluster has it.
-        let cluster = (0..3).find_map(|_| Self::try_start(nodes, timeout));
+        let cluster = (0..3).find_map(|_| Self::try_start((nodes, timeout), local));
         assert!(cluster.is_some(), "the cluster does not start");
         cluster
     }
 
-    fn try_start(nodes: u16, timeout: u16) -> Option<Self> {
+    fn try_start((nodes, timeout): (u16, u16), local: Option<&Path>) -> Option<Self> {
         let folder = tempfile::Builder::new().prefix("ga-slurm-").tempdir_in("/tmp").unwrap();
         let mut script = Command::new("tests/slurm/cluster.sh")
             .arg(folder.path())
             .args([nodes, free_ports(nodes + 1), timeout].map(|number| number.to_string()))
+            .args(local)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -130,9 +137,18 @@ fn an_array_of_workers_does_the_plan() {
     let shared = SharedPlan::new(4, 1, WORKER);
     let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "2"]).succeeds();
     let said = said.out("submitted 2 workers to slurm: ").out("cancel  git arborist work cancel --on slurm ");
-    drop(said);
+    let array = crate::engines::jobs(&said).remove(0);
+    drop(said.out(&format!("logs    git arborist work logs --on slurm {array}")));
     shared.wait_for_all(4);
     cluster.wait_for_jobs();
+    cluster.submit(&shared, &["logs", "--on", "slurm", &array]).succeeds().out("completed");
+    for task in 1..=2 {
+        let log = format!("spec/logs/workers/slurm/{array}_{task}.log");
+        let there = format!(".cache/git-arborist/workers/*/{array}_{task}.log");
+        let mut shell = shared.repo.command("sh", &shared.repo.home());
+        let there = Run::of(shell.args(["-c", &format!("cat {there}")]), b"").succeeds().stdout();
+        assert_eq!(fs::read_to_string(shared.clone(0).join(log)).unwrap(), there);
+    }
     for task in 1..=4 {
         assert_eq!(shared.places(&format!("T{task:03}")).len(), 1, "{}", logs(&shared));
     }
@@ -161,6 +177,46 @@ fn a_node_that_dies_during_a_task_is_noticed_and_the_task_is_finished_elsewhere(
     let is_told = logs(&shared).contains("slurm says that job");
     assert!(is_told || killed.elapsed() < Duration::from_secs(90), "{}", logs(&shared));
     assert_eq!(shared.places("T001").len(), 2, "{}", logs(&shared));
+}
+
+/// Whether folders of the nodes can be different on this machine.
+fn can_mount() -> bool {
+    let mut command = Command::new("unshare");
+    let tried = command.args(["--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt"]).output();
+    tried.is_ok_and(|tried| tried.status.success())
+}
+
+#[test]
+fn logs_on_disks_of_nodes_are_fetched_while_a_worker_is_at_work_and_after_its_end() {
+    if !can_mount() {
+        eprintln!("skipped: nodes cannot have their own disks here, which needs root and unshare");
+        return;
+    }
+    let shared = SharedPlan::new(1, 1, HELD);
+    let folder = shared.repo.home().join(".cache/git-arborist/workers");
+    fs::create_dir_all(&folder).unwrap();
+    let Some(cluster) = Cluster::start_with_disks((1, 300), Some(&folder)) else { return };
+    let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "2"]).succeeds();
+    let array = crate::engines::jobs(&said).remove(0);
+    let job = shared.job_of("T001");
+    assert_eq!(job, format!("{array}_1"));
+    // The second worker has not begun: there is one node.
+    let log = format!("spec/logs/workers/slurm/{job}.log");
+    let said = cluster.submit(&shared, &["logs", "--on", "slurm", &array]).succeeds().out(&log);
+    assert!(!said.stdout().contains(&format!("{array}_2")), "{}", said.stdout());
+    cluster
+        .submit(&shared, &["logs", "--on", "slurm", &format!("{array}_2")])
+        .exits(128)
+        .err("the job has not begun");
+    let begin = fs::read_to_string(shared.clone(0).join(&log)).unwrap();
+    assert!(begin.contains("cloned "), "{begin}");
+    shared.touch("go");
+    shared.wait_for_all(1);
+    cluster.wait_for_jobs();
+    cluster.submit(&shared, &["logs", "--on", "slurm", &job]).succeeds().out("1 completed");
+    assert!(fs::read_to_string(shared.clone(0).join(&log)).unwrap().starts_with(&begin));
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing of it is on this disk");
+    cluster.submit(&shared, &["logs", "--on", "slurm", "999999"]).exits(128).err("999999");
 }
 
 #[test]

@@ -160,13 +160,17 @@ fn workers_at_hosts_do_the_plan_and_the_suite_is_copied_to_those_that_miss_it() 
         assert!(workers.is_dir(), "{}", network.logs(host.name));
     }
     let printed = said.stdout();
-    let show = printed.lines().find_map(|line| line.strip_prefix("  logs    ")).unwrap();
-    let shown = Run::of(shared.repo.command("sh", shared.repo.root()).args(["-c", show]), b"").answer();
-    for host in ["one", "two"] {
-        let logs = network.logs(host);
-        let last = logs.lines().next_back().unwrap();
-        assert!(shown.contains(last), "{show}: {shown}");
+    let show = printed.lines().find_map(|line| line.strip_prefix("  logs    git arborist work ")).unwrap();
+    let shown = shared.submit(&show.split(' ').collect::<Vec<_>>()).succeeds().stdout();
+    for job in &jobs {
+        let (host, process) = job.split_once('/').unwrap();
+        let log = format!("spec/logs/workers/ssh/{host}_{process}.log");
+        assert!(shown.contains(&log), "{show}: {shown}");
+        assert_eq!(fs::read_to_string(shared.clone(0).join(log)).unwrap(), network.logs(host));
     }
+    let job = jobs[0].replace('/', "/9");
+    shared.submit(&["logs", "--on", "ssh:one,two", &job]).exits(128).err("there is no log of job");
+    shared.submit(&["logs", "--on", "ssh:one,two", "1"]).exits(129).err("names no host");
 }
 
 #[test]

@@ -262,6 +262,7 @@ const TESTED: &[&str] = &[
     "engines.*.submit",
     "engines.*.alive",
     "engines.*.cancel",
+    "engines.*.jobs",
     "engines.*.logs",
     "engines.*.dir",
     "engines.*.manifest",

@@ -175,6 +175,48 @@ fn bwrap_closes_the_git_directory_of_the_users_checkout() {
     }
 }
 
+/// Leaves a process that the driver does not know, which tries to write the git directory until `go` is there.
+const LEAVE: &str = r#"
+env -i setsid sh -c '
+  until [ -e "$1/go" ]; do
+    echo x >> "$1/tries"
+    echo x > "$2/planted"
+    sleep 0.02
+  done' "$ROOT/daemon" "$ROOT/prompts" "$ROOT/repo/.git" >/dev/null 2>&1 &
+until [ -e "$ROOT/prompts/go" ]; do sleep 0.02; done
+"#;
+
+#[test]
+fn what_outlives_a_killed_driver_is_killed_too_or_cannot_write_the_git_directory() {
+    for mode in working_modes() {
+        let repo = repo(LEAVE);
+        let tries = || std::fs::read(repo.path("../prompts/tries")).map_or(0, |tries| tries.len());
+        let daemon = repo.root().join("daemon").display().to_string();
+        let until = |what: &str, is_so: &dyn Fn() -> bool| {
+            let begun = std::time::Instant::now();
+            while !is_so() {
+                assert!(begun.elapsed() < std::time::Duration::from_secs(120), "{mode}: {what}");
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        };
+        let mut command = repo.command("git-arborist-gardener", &repo.path(""));
+        command.args(["--jobs", "2", "--sandbox", mode]).stdin(std::process::Stdio::null());
+        let mut driver = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        until("the process begins", &|| tries() > 0);
+        driver.kill().unwrap();
+        driver.wait().unwrap();
+        if mode == "bwrap" {
+            until("the process is killed", &|| find_processes(&daemon) == 0);
+        } else {
+            let before = tries();
+            until("the process continues", &|| tries() > before + 4);
+        }
+        assert!(!repo.path(".git/planted").exists(), "{mode}");
+        std::fs::write(repo.path("../prompts/go"), "").unwrap();
+        until("the process ends", &|| find_processes(&daemon) == 0);
+    }
+}
+
 /// How many processes have this in their command line.
 fn find_processes(words: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap();
@@ -422,6 +464,39 @@ fn a_tracked_file_does_not_open_the_sandbox_without_approval() {
         };
         gardener(&[]).exits(2).err(line);
         gardener(&["--dry-run", "--yes"]).succeeds();
+    }
+}
+
+#[test]
+fn a_git_directory_cannot_be_made_writable_as_a_whole_but_a_folder_in_it_can() {
+    let script = "for place in cache hooks; do echo x > \"$ROOT/repo/.git/$place/planted\"; done";
+    let repo = repo(script);
+    let git_dir = repo.path(".git").canonicalize().unwrap();
+    let key = "arborist.runners.robot.sandbox.write";
+    repo.git(["config", key, git_dir.to_str().unwrap()]).succeeds();
+    repo.arborist(["gardener"])
+        .exits(128)
+        .err("runners.robot.sandbox.write names '")
+        .err("is a git directory");
+    // By a link of the user that leads there.
+    std::os::unix::fs::symlink(&git_dir, repo.home().join("linked")).unwrap();
+    repo.git(["config", key, "~/linked"]).succeeds();
+    let said =
+        repo.arborist(["sandbox", "check"]).exits(128).err("names '~/linked', which is a git directory");
+    drop(said.err("hint: name the folder in it that is needed, such as ~/linked/lfs"));
+    repo.git(["config", key, git_dir.join("cache").to_str().unwrap()]).succeeds();
+    for (mode, args) in
+        [("bwrap", &["--jobs", "1"][..]), ("bwrap", &["--jobs", "2"]), ("landlock", &["--jobs", "2"])]
+    {
+        if !working_modes().contains(&mode) {
+            continue;
+        }
+        std::fs::create_dir_all(git_dir.join("cache")).unwrap();
+        let _ = std::fs::remove_file(git_dir.join("cache/planted"));
+        let run = ["arborist", "gardener", "--sandbox", mode, "--new-run", "--allow-dirty"];
+        repo.git(run[..].iter().chain(args)).succeeds();
+        assert!(git_dir.join("cache/planted").is_file(), "{mode} {args:?}");
+        assert!(!git_dir.join("hooks/planted").exists(), "{mode} {args:?}");
     }
 }
 

@@ -78,15 +78,17 @@ fn a_folder_in_the_git_directory_that_is_granted_makes_it_compared() {
     let script = format!(
         "mkdir -p \"$ROOT/repo/.git/hooks\"; echo 'exit 0' > \"$ROOT/repo/.git/hooks/post-commit\"\n{WAITER}"
     );
-    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &script);
-    fs::write(repo.root().join("prompts/go"), "").unwrap();
-    fs::create_dir_all(repo.path(".git/hooks")).unwrap();
-    for folder in [repo.path(".git/hooks"), repo.root().join("prompts")] {
-        let folder = folder.display().to_string();
-        repo.git(["config", "--add", "arborist.sandbox.write", &folder]).succeeds();
+    for place in [&["--isolate"][..], &["--jobs", "1"]] {
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &script);
+        fs::write(repo.root().join("prompts/go"), "").unwrap();
+        fs::create_dir_all(repo.path(".git/hooks")).unwrap();
+        for folder in [repo.path(".git/hooks"), repo.root().join("prompts")] {
+            let folder = folder.display().to_string();
+            repo.git(["config", "--add", "arborist.sandbox.write", &folder]).succeeds();
+        }
+        let mut command = repo.command("git", &repo.path(""));
+        command.args(["arborist", "gardener", "--sandbox", "bwrap", "--max-retries", "1"]).args(place);
+        Run::of(command.env_remove("ARBORIST_SANDBOX_WRITE"), b"").exits(1).err("the hook post-commit");
+        assert!(!repo.path(".git/hooks/post-commit").exists());
     }
-    let mut command = repo.command("git", &repo.path(""));
-    command.args(["arborist", "gardener", "--isolate", "--sandbox", "bwrap", "--max-retries", "1"]);
-    Run::of(command.env_remove("ARBORIST_SANDBOX_WRITE"), b"").exits(1).err("the hook post-commit");
-    assert!(!repo.path(".git/hooks/post-commit").exists());
 }

@@ -220,6 +220,11 @@ fn the_numbers_of_many_programs_are_compared() {
             "test result: ok. 3 passed\n",
             "ran 3 tests (12 before)",
         ),
+        (
+            "5 passed in 0.1s\nTests:  5 passed, 5 total\n",
+            "10 passed in 0.1s\n",
+            "ran 0 jest tests (5 before)",
+        ),
         ("3 passed in 0.1s\n", "make: Nothing to be done.\n", "does not say how many tests ran (3 before)"),
     ] {
         let repo = repo("- [ ] T001 do it\n", &[("T001", "cp after before")]);
@@ -229,6 +234,38 @@ fn the_numbers_of_many_programs_are_compared() {
         let args = ["gardener", "--max-retries", "1", "--test-command", "cat before"];
         repo.arborist(args).exits(1).err(&format!("'cat before' {why}"));
     }
+}
+
+#[test]
+fn tests_of_one_program_do_not_make_up_for_those_of_another() {
+    let both = "5 passed in 0.1s\nTests:  5 passed, 5 total\n";
+    let why = "'cat numbers' ran 1 jest test (5 before)";
+    for args in [&["--jobs", "1"][..], &["--jobs", "2"]] {
+        // The second task is compared with what the commits of the first one say.
+        let work = [("T001", "true"), ("T002", "cp fewer numbers")];
+        let repo = repo("- [ ] T001 do it\n- [ ] T002 do more\n", &work);
+        repo.write("numbers", both);
+        repo.write("fewer", "9 passed in 0.1s\nTests:  1 passed, 1 total\n");
+        repo.commit("numbers\n");
+        let mut command = vec!["gardener", "--max-retries", "1", "--test-command", "cat numbers"];
+        command.extend(args);
+        repo.arborist(&command).exits(1).err(why);
+        let told = repo.git(["log", "-1", "--format=%b", "--grep=T001@test-pass"]).answer();
+        for line in ["10 passed, 0 failed, 0 skipped: cat", "jest alone: 5 passed, 0 failed, 0 skipped: cat"]
+        {
+            assert!(told.contains(line), "{told}");
+        }
+        command.extend(["--allow", "fewer-tests", "--retry-failed"]);
+        repo.arborist(&command).succeeds();
+        repo.arborist(["trailers", "check", "HEAD"]).succeeds();
+        repo.arborist(["verify"]).succeeds();
+    }
+    // One program that takes the place of the only other one is compared by the sum.
+    let repo = repo("- [ ] T001 do it\n", &[("T001", "cp other numbers")]);
+    repo.write("numbers", "Tests:  5 passed, 5 total\n");
+    repo.write("other", "      Tests  5 passed (5)\n");
+    repo.commit("numbers\n");
+    repo.arborist(["gardener", "--max-retries", "1", "--test-command", "cat numbers"]).succeeds();
 }
 
 #[test]

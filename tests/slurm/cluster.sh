@@ -2,13 +2,14 @@
 # Runs a Slurm cluster on this machine, for tests: munged, slurmctld and several slurmd, all with their files in FOLDER.
 # It prints 'ready' when all nodes are idle, and ends everything when its standard input is closed.
 #
-#   cluster.sh FOLDER NODES PORT TIMEOUT      the ports are PORT to PORT + NODES
+#   cluster.sh FOLDER NODES PORT TIMEOUT [LOCAL]      the ports are PORT to PORT + NODES
 #
-# A node that does not answer for TIMEOUT seconds is down.
+# A node that does not answer for TIMEOUT seconds is down. Each node has its own files in the folder LOCAL, as if it was on
+# a disk of the node; that needs root.
 #
 # FOLDER must not have a space in its name: slurm.conf has no quotes.
 set -eu
-folder=$1 nodes=$2 port=$3 timeout=$4
+folder=$1 nodes=$2 port=$3 timeout=$4 local=${5-}
 host=$(hostname -s)
 cd "$folder"
 mkdir -p state
@@ -54,7 +55,12 @@ slurmctld -D >slurmctld.out 2>&1 &
 pids=$!
 n=1
 while [ "$n" -le "$nodes" ]; do
-  slurmd -D -N "node$n" >"slurmd-node$n.out" 2>&1 &
+  if [ -n "$local" ]; then
+    # The shell becomes slurmd, in its own namespace.
+    unshare --mount sh -c 'mount -t tmpfs tmpfs "$1" && exec slurmd -D -N "$2"' sh "$local" "node$n" >"slurmd-node$n.out" 2>&1 &
+  else
+    slurmd -D -N "node$n" >"slurmd-node$n.out" 2>&1 &
+  fi
   pids="$pids $!"
   n=$((n + 1))
 done

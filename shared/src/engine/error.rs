@@ -29,6 +29,8 @@ pub enum EngineError {
     NoHost { job: String, example: String },
     #[error("the command engines.{engine}.{key} failed: {why}")]
     Failed { engine: String, key: &'static str, why: String },
+    #[error("the command engines.{engine}.{key} has failed for job '{job}': {why}")]
+    NoAnswer { engine: String, key: &'static str, job: String, why: String },
     #[error("no worker can be started at '{place}': {why}")]
     Unusable { place: String, why: String },
     #[error("could not start workers at '{place}': {why}")]
@@ -70,9 +72,11 @@ impl Explain for EngineError {
             | Self::NoHost { .. } => Exit::Usage,
             Self::NoCommand { .. } | Self::Placeholder { .. } => Exit::No,
             Self::NewManifest(_) | Self::NoImage(_) | Self::TooMany(_) => Exit::Person,
-            Self::Failed { .. } | Self::Unusable { .. } | Self::NotStarted { .. } | Self::Manifest { .. } => {
-                Exit::Fatal
-            }
+            Self::Failed { .. }
+            | Self::NoAnswer { .. }
+            | Self::Unusable { .. }
+            | Self::NotStarted { .. }
+            | Self::Manifest { .. } => Exit::Fatal,
         }
     }
 
@@ -90,7 +94,7 @@ impl Explain for EngineError {
             Self::Failed { key: "submit", .. } | Self::Unusable { .. } => {
                 Some("no worker was started".into())
             }
-            Self::Failed { .. } => None,
+            Self::Failed { .. } | Self::NoAnswer { .. } => None,
             Self::NotStarted { started, .. } if started.is_empty() => Some("no worker was started".into()),
             Self::NotStarted { started, .. } => Some(format!("these were started: {}", started.join(" "))),
             Self::NewManifest(path) | Self::NoImage(path) => Some(format!(

@@ -1,17 +1,20 @@
 //! Engines start workers on other machines: Slurm, SSH, Kubernetes, or commands of the user.
 //!
-//! An [`Engine`] has three commands: `submit` starts workers, `alive` says whether one is still there, `cancel` ends one.
+//! An [`Engine`] has four commands: `submit` starts workers, `alive` says whether one is still there, `cancel` ends one,
+//! `logs` prints what one has written.
 //! A worker is a small script that runs `git arborist work --clone`. It is passed to `submit` on standard input, because
 //! it has the digests of the commands that the submitter has approved. The worker finds in its environment who started
 //! it ([`StartedBy`]), and names the engine and its job in its claims.
 
 mod error;
+mod logs;
 mod manifest;
 mod places;
 mod preset;
 mod script;
 
 pub use error::EngineError;
+pub use logs::WorkerLog;
 pub use script::{EngineJob, StartedBy};
 
 use std::{
@@ -44,6 +47,8 @@ pub struct Engine {
     submit: String,
     alive: Option<String>,
     cancel: Option<String>,
+    /// Lists the jobs that a job consists of.
+    jobs: Option<String>,
     logs: Option<String>,
     dir: Option<String>,
     manifest: Option<String>,
@@ -77,8 +82,6 @@ pub struct SubmittedWorkers {
     pub workers: usize,
     /// The jobs as `cancel` takes them.
     pub jobs: Vec<String>,
-    /// The command that shows their logs, if it is known.
-    pub logs: Option<String>,
 }
 
 /// A submission that can be looked at before it is made.
@@ -112,9 +115,13 @@ impl Engine {
         let Some(submit) = find(own.map(|own| &own.submit), preset.map(|preset| preset.submit)) else {
             return Err(EngineError::unknown(name, settings));
         };
-        let all = own.map(|own| [&own.submit, &own.alive, &own.cancel, &own.logs, &own.dir, &own.manifest]);
+        let all = own
+            .map(|own| [&own.submit, &own.alive, &own.cancel, &own.jobs, &own.logs, &own.dir, &own.manifest]);
         let foreign = all.into_iter().flatten().flatten().filter(|value| value.is_tracked());
         let foreign = foreign.map(|Sourced { key, value, .. }| format!("{key}: {value}")).collect();
+        // Whatever starts workers at a place can also print their logs there.
+        let logs = find(own.map(|own| &own.logs), preset.map(|preset| preset.logs))
+            .or_else(|| Some(submit.clone()).filter(|submit| submit.contains("{place}")));
         let engine = Self {
             name: name.to_owned(),
             places: places.split(',').filter(|place| !place.is_empty()).map(str::to_owned).collect(),
@@ -122,7 +129,8 @@ impl Engine {
             submit,
             alive: find(own.map(|own| &own.alive), preset.map(|preset| preset.alive)),
             cancel: find(own.map(|own| &own.cancel), preset.map(|preset| preset.cancel)),
-            logs: find(own.map(|own| &own.logs), preset.map(|preset| preset.logs)),
+            jobs: find(own.map(|own| &own.jobs), preset.and_then(|preset| preset.jobs)),
+            logs,
             dir: find(own.map(|own| &own.dir), None),
             manifest: find(own.map(|own| &own.manifest), preset.and_then(|preset| preset.manifest)),
             foreign,
@@ -174,13 +182,18 @@ impl Engine {
     pub fn cancel(&self, job: &str, cancel: &Cancel) -> Result<(), EngineError> {
         let template = self.cancel.as_ref();
         let template = template.ok_or_else(|| EngineError::no_command(&self.name, "cancel"))?;
-        if !script::is_plain_name(job) {
-            return Err(EngineError::Job(one_line(job)));
-        }
-        let job = self.placed_job(job)?;
+        let job = self.require_job(job)?;
         let text = script::fill_job(template, &job, !self.places.is_empty());
         let text = text.map_err(|error| self.unknown_placeholder("cancel", error))?;
         run_command((&self.name, "cancel"), &text, (b"", PATIENCE), cancel).map(drop)
+    }
+
+    /// A job that can be used in a command, with its host.
+    fn require_job(&self, job: &str) -> Result<String, EngineError> {
+        match script::is_plain_name(job) {
+            true => self.placed_job(job),
+            false => Err(EngineError::Job(one_line(job))),
+        }
     }
 
     /// A job with its host. A job that names none is at the only host, if there is only one.
@@ -242,7 +255,7 @@ impl Submission<'_> {
         } else {
             self.start_at_places(cancel)?
         };
-        Ok(SubmittedWorkers { workers: self.workers, jobs, logs: self.logs()? })
+        Ok(SubmittedWorkers { workers: self.workers, jobs })
     }
 
     /// Fills the command that submits.
@@ -256,25 +269,6 @@ impl Submission<'_> {
             _ => None,
         });
         filled.map_err(|error| self.engine.unknown_placeholder("submit", error))
-    }
-
-    /// The command that shows the logs of all workers.
-    fn logs(&self) -> Result<Option<String>, EngineError> {
-        let Some(template) = &self.engine.logs else { return Ok(None) };
-        let dir = self.engine.dir.as_deref().map_or_else(|| format!("~/{FOLDER}"), shell_word);
-        let places: Vec<String> = self.engine.places.iter().map(|place| shell_word(place)).collect();
-        let filled = fill(template, |name| match (name, &*places) {
-            ("name", _) => Some(shell_word(&self.name)),
-            ("dir", _) => Some(format!("{dir}/{}", shell_word(&self.name))),
-            ("place", [place]) => Some(place.clone()),
-            ("place", [_, ..]) => Some("\"$place\"".to_owned()),
-            _ => None,
-        });
-        let filled = filled.map_err(|error| self.engine.unknown_placeholder("logs", error))?;
-        Ok(Some(match &*places {
-            [] | [_] => filled,
-            places => format!("for place in {}; do {filled}; done", places.join(" ")),
-        }))
     }
 }
 

@@ -76,7 +76,8 @@ impl Submission<'_> {
         if let Some(url) = &self.order.coordination {
             lines.push(format!("export ARBORIST_WORK_COORDINATION={}", shell_word(url)));
         }
-        if engine.preset.is_some_and(|preset| preset.writes_log) {
+        // Nobody reads the output of workers at places.
+        if engine.preset.map_or(!place.is_empty(), |preset| preset.writes_log) {
             lines.push("exec >>\"$folder.log\" 2>&1".to_owned());
         }
         let options = self.order.options.iter().map(|option| format!(" {}", shell_word(option)));
@@ -181,6 +182,12 @@ pub(super) fn fill_job(template: &str, job: &str, has_places: bool) -> Result<St
         "place" if has_places => Some(shell_word(place)),
         _ => None,
     })
+}
+
+/// The name of a job as part of a file name, as the script of a worker makes it.
+pub(super) fn job_file(job: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    job.chars().map(plain).collect()
 }
 
 /// Whether a name of a job or place can be used in a command without being taken for something else.

@@ -121,6 +121,7 @@ impl OpenRun {
         let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
         let mut options = RunOptions::new(&request.flags, &settings)?;
         options.sandbox.require_supported()?;
+        options.sandbox.require_closed(&workspace.paths(), &[&repository.git_dir, &repository.common_dir])?;
         for (role, runner) in options.runners.list_uses() {
             options.sandbox.require_network_control(Some(role.as_str()), Some(&runner))?;
         }

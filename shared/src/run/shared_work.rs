@@ -8,7 +8,7 @@ use crate::{
         CoordinationError, Coordinator, PublishedLanding, RemoteView, RemoteWork, SharedLanding, WorkOptions,
         WorkRequest, WorkerName,
     },
-    engine::StartedBy,
+    engine::{Engine, StartedBy},
     failure::{Exit, Failure},
     gardener::GardenerError,
     git::{Network, Repository, shown_url},
@@ -101,6 +101,15 @@ impl SharedWork {
     /// What the remote has of the run.
     pub fn view(&self) -> Result<RemoteView, CoordinationError> {
         RemoteView::load(&self.repository, &self.options, &self.network)
+    }
+
+    /// The jobs of an engine that have claims.
+    pub fn list_jobs(&self, engine: &Engine) -> Result<BTreeSet<String>, CoordinationError> {
+        let view = self.view()?;
+        let claims = view.tasks.values().chain(&view.lander).filter_map(|found| found.claim.as_ref());
+        let jobs = claims.filter_map(|claim| claim.job.as_ref());
+        let jobs = jobs.filter(|job| job.engine == engine.name() && engine.reaches(&job.job));
+        Ok(jobs.map(|job| job.job.clone()).collect())
     }
 
     /// The newest record of a session that a worker has published. `Err` names the workers that have published some.

@@ -185,7 +185,8 @@ impl Sandbox {
             }
         }
         let checkouts = child.places.iter().chain(&self.repositories);
-        checkouts.flat_map(|checkout| find_git_dirs(checkout)).for_each(|path| confinement.close(path));
+        let git_dirs: Vec<PathBuf> = checkouts.flat_map(|checkout| find_git_dirs(checkout)).collect();
+        git_dirs.iter().for_each(|path| confinement.close(path.clone()));
         child.protected.iter().for_each(|path| confinement.close(path.clone()));
         for folder in &child.private {
             match writable.resolve(folder) {
@@ -203,6 +204,14 @@ impl Sandbox {
             self.program_folders(child).into_iter().for_each(|folder| confinement.close(folder));
         }
         self.git_dirs.iter().for_each(|git_dir| confinement.close(git_dir.clone()));
+        // A folder in a git directory of a checkout that is writable was left out above, because it seemed to be allowed.
+        let is_inside = |path: &Path, folder: &PathBuf| path != folder && path.starts_with(folder);
+        let is_in_git =
+            |path: &PathBuf| git_dirs.iter().chain(&self.git_dirs).any(|git_dir| is_inside(path, git_dir));
+        self.granted(child)
+            .into_iter()
+            .filter(|path| path.is_dir() && is_in_git(path))
+            .for_each(|path| confinement.add(path));
         let (hidden, key) = self.hidden(child, backend);
         let reads = child.reads.iter().map(|folder| safe_files::resolved(folder));
         let is_hidden = |folder: &PathBuf| hidden.iter().any(|hidden| folder.starts_with(hidden));

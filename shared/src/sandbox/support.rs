@@ -1,10 +1,13 @@
 //! Refuses a configuration of the sandbox that this system cannot enforce.
 
-use super::Sandbox;
+use std::path::{Path, PathBuf};
+
+use super::{Sandbox, find_git_dirs, in_home};
 use crate::{
     failure::{Exit, Explain},
     process::ConfinementBackend,
-    settings::{SandboxGit, SandboxMode, SandboxNetwork},
+    safe_files,
+    settings::{SandboxGit, SandboxMode, SandboxNetwork, Sourced},
 };
 
 /// Why a sandbox cannot be used.
@@ -34,6 +37,14 @@ pub enum SandboxError {
         /// The key.
         key: String,
     },
+    /// A whole git directory would be writable.
+    #[error("{key} names '{folder}', which is a git directory and stays closed as a whole")]
+    GitDir {
+        /// The key.
+        key: String,
+        /// The folder, as it was named.
+        folder: String,
+    },
     /// The network cannot be taken away, because of another setting.
     #[error("{key} is none, but {mode_key} is landlock, which cannot take the network away")]
     NetworkByLandlock {
@@ -55,6 +66,9 @@ impl Explain for SandboxError {
             Self::NoBwrap { .. } => "install bubblewrap, and allow user namespaces",
             Self::Network { .. } | Self::Git { .. } => {
                 "install bubblewrap, and set sandbox.mode to auto or bwrap"
+            }
+            Self::GitDir { folder, .. } => {
+                return Some(format!("name the folder in it that is needed, such as {folder}/lfs"));
             }
             Self::NetworkByLandlock { mode_key, .. } => {
                 return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));
@@ -85,6 +99,26 @@ impl Sandbox {
             }
             if settings.network.as_ref().is_some_and(|network| network.value == SandboxNetwork::None) {
                 self.require_network_control(step, runner)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to make whole git directories writable: those of checkouts, and others. A folder in one can be allowed.
+    pub fn require_closed(&self, checkouts: &[PathBuf], git_dirs: &[&Path]) -> Result<(), SandboxError> {
+        let closed: Vec<PathBuf> = checkouts
+            .iter()
+            .flat_map(|checkout| find_git_dirs(checkout))
+            .chain(git_dirs.iter().map(|git_dir| safe_files::resolved(git_dir)))
+            .collect();
+        for Sourced { key, value, .. } in
+            self.settings.all().filter_map(|(.., settings)| settings.write.as_ref())
+        {
+            let is_closed = |word: &&String| {
+                in_home(word).is_some_and(|path| closed.contains(&safe_files::resolved(&path)))
+            };
+            if let Some(folder) = value.iter().find(is_closed) {
+                return Err(SandboxError::GitDir { key: key.clone(), folder: folder.clone() });
             }
         }
         Ok(())

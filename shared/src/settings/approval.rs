@@ -64,6 +64,7 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     ("engines.*.submit", ShownInUse),
     ("engines.*.alive", ShownInUse),
     ("engines.*.cancel", ShownInUse),
+    ("engines.*.jobs", ShownInUse),
     ("engines.*.logs", ShownInUse),
     ("engines.*.dir", ShownInUse),
     ("engines.*.manifest", ShownInUse),

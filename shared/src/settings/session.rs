@@ -170,13 +170,21 @@ settings! {
         default: DefaultValue::InWords("that of the built-in engine of this name, or none"),
         about: "How 'git arborist work cancel --on NAME JOB' ends the job {job} (at {place}).",
     }
+    jobs: Option<Sourced<String>> {
+        key: "engines.*.jobs",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: COMMAND,
+        default: DefaultValue::InWords("that of the built-in engine of this name, or none"),
+        about: "A command that prints the jobs that the job {job} (at {place}) consists of, one on each line, such as the tasks of an array. Each of them has its own log. If it prints nothing, the log is that of the job itself.",
+    }
     logs: Option<Sourced<String>> {
         key: "engines.*.logs",
         variable: None,
         kind: ValueKind::Text,
         expected: COMMAND,
-        default: DefaultValue::InWords("that of the built-in engine of this name, or none"),
-        about: "The command that is shown for reading the logs of workers, with {name}, {place} and {dir}.",
+        default: DefaultValue::InWords("that of the built-in engine of this name; with {place} in submit, that command; or none"),
+        about: "The command with which 'git arborist work logs --on NAME JOB' prints the log of the job {job} (at {place}). {command} is a shell command that prints the log on the machine of the worker, and {dir} the folder of workers there.",
     }
     dir: Option<Sourced<String>> {
         key: "engines.*.dir",

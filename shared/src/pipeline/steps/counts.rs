@@ -35,23 +35,51 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// How many tests a command ran. Both fields are empty if its output does not say it.
+/// How many tests a command ran. `tests` and `packages` are empty if its output does not say it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TestTally {
     /// The tests.
     pub tests: Option<Counts>,
     /// The packages whose tests ran: `go test` without `-v` does not count tests.
     pub packages: Option<Counts>,
+    /// The tests of each program, as far as its name is known. They are part of `tests`.
+    pub programs: ProgramCounts,
+}
+
+/// How many tests each program ran, in the order of [`READERS`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProgramCounts([Option<Counts>; READERS.len()]);
+
+impl ProgramCounts {
+    /// The counts of each program that ran, with its name.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, Counts)> {
+        READERS.iter().zip(self.0).filter_map(|((name, _), counts)| Some((*name, counts?)))
+    }
+
+    /// The counts of a program.
+    pub(super) fn find(&self, program: &str) -> Option<Counts> {
+        self.iter().find(|(name, _)| *name == program).map(|(_, counts)| counts)
+    }
+
+    /// Adds the counts of a program. Returns whether there is a program of this name.
+    pub(super) fn add(&mut self, program: &str, counts: Counts) -> bool {
+        let at = READERS.iter().position(|(name, _)| *name == program);
+        at.inspect(|at| *self.0[*at].get_or_insert_default() += counts).is_some()
+    }
 }
 
 impl TestTally {
     /// No test ran.
-    pub const NONE: Self = Self { tests: Some(Counts { passed: 0, failed: 0, skipped: 0 }), packages: None };
+    pub const NONE: Self = Self {
+        tests: Some(Counts { passed: 0, failed: 0, skipped: 0 }),
+        packages: None,
+        programs: ProgramCounts([None; READERS.len()]),
+    };
 
     /// Whether the output does not say how many tests ran.
     #[must_use]
     pub fn is_unknown(self) -> bool {
-        self == Self::default()
+        self.tests.is_none() && self.packages.is_none()
     }
 
     /// The number of tests and packages that were not skipped.
@@ -85,21 +113,37 @@ impl std::ops::AddAssign for TestTally {
                 *sum.get_or_insert_default() += more;
             }
         }
+        other.programs.iter().for_each(|(program, counts)| {
+            self.programs.add(program, counts);
+        });
     }
 }
 
 /// Reads the counts of one program.
 type Reader = fn(&str) -> Option<Counts>;
 
-/// The readers of all programs that we know. None of them reads the summary of another.
-const READERS: [Reader; 12] =
-    [rust, pytest, vitest, jest, unittest, go, tap, mocha, rspec, phpunit, ctest, surefire];
+/// The readers of all programs that we know, with the names under which their tests are recorded. None of them reads the
+/// summary of another.
+const READERS: [(&str, Reader); 12] = [
+    ("cargo", rust),
+    ("pytest", pytest),
+    ("vitest", vitest),
+    ("jest", jest),
+    ("unittest", unittest),
+    ("go", go),
+    ("TAP", tap),
+    ("mocha", mocha),
+    ("rspec", rspec),
+    ("phpunit", phpunit),
+    ("ctest", ctest),
+    ("Maven", surefire),
+];
 
 /// Reads the counts in `output`, whichever programs printed them. If all tests passed, the counts of several programs are
 /// added. The output of a failed test may contain that of another program, so otherwise only the first one counts.
 #[must_use]
 pub fn read_counts(output: &str) -> Option<Counts> {
-    let readings = read_all(&crate::message::plain_text(output));
+    let (readings, _) = read_all(&crate::message::plain_text(output));
     let has_failures = readings.iter().any(|counts| counts.failed > 0);
     if has_failures { readings.first().copied() } else { total(readings) }
 }
@@ -109,7 +153,7 @@ pub fn read_counts(output: &str) -> Option<Counts> {
 pub(super) fn read_tally(output: &str) -> TestTally {
     let plain = crate::message::plain_text(output);
     let packages = go_packages(&plain);
-    let readings = match packages {
+    let (readings, programs) = match packages {
         // Only the failed tests are named, and those are counted with their packages.
         Some(_) => {
             let is_other = |line: &&str| !line.trim_start().starts_with("--- FAIL: ");
@@ -118,13 +162,15 @@ pub(super) fn read_tally(output: &str) -> TestTally {
         None => read_all(&plain),
     };
     let tests = total(readings).or_else(|| ran_no_tests(output).then(Counts::default));
-    TestTally { tests, packages }
+    TestTally { tests, packages, programs }
 }
 
-/// The counts of each program. Reports in XML repeat what a program prints, so they count only if there is nothing else.
-fn read_all(plain: &str) -> Vec<Counts> {
-    let found: Vec<Counts> = READERS.iter().filter_map(|reader| reader(plain)).collect();
-    if found.is_empty() { junit(plain).into_iter().collect() } else { found }
+/// The counts of each program. Reports in XML repeat what a program prints, so they count only if there is nothing else; they
+/// do not say which program it was.
+fn read_all(plain: &str) -> (Vec<Counts>, ProgramCounts) {
+    let programs = ProgramCounts(READERS.map(|(_, reader)| reader(plain)));
+    let found: Vec<Counts> = programs.0.into_iter().flatten().collect();
+    (if found.is_empty() { junit(plain).into_iter().collect() } else { found }, programs)
 }
 
 /// The sum, if there is anything to add.
@@ -585,9 +631,14 @@ mod tests {
     fn several_programs_in_one_command_are_added() {
         let both = "test result: ok. 3 passed; 0 failed; 1 ignored\nTests:       9 passed, 9 total\n== 2 passed in 0.1s ==\n";
         assert_eq!(read_counts(both), counts(14, 0, 1));
+        let programs: Vec<(&str, u64)> =
+            read_tally(both).programs.iter().map(|(program, counts)| (program, counts.ran())).collect();
+        assert_eq!(programs, [("cargo", 3), ("pytest", 2), ("jest", 9)]);
         // The same tests, once more in a report.
         let report = "== 2 passed in 0.1s ==\n<testsuite tests=\"2\" failures=\"0\"/>\n";
         assert_eq!(read_counts(report), counts(2, 0, 0));
+        let only_report = read_tally("<testsuite tests=\"2\" failures=\"0\"/>\n");
+        assert_eq!((only_report.tests, only_report.programs.iter().count()), (counts(2, 0, 0), 0));
         // The output of a failed test contains that of another program.
         let nested = "test result: FAILED. 3 passed; 1 failed; 0 ignored\n== 2 failed in 0.1s ==\n";
         assert_eq!(read_counts(nested), counts(3, 1, 0));
@@ -599,7 +650,8 @@ mod tests {
 
     #[test]
     fn go_counts_packages_unless_it_lists_its_tests() {
-        let packages = |passed, failed| TestTally { tests: None, packages: counts(passed, failed, 0) };
+        let none = TestTally::default();
+        let packages = |passed, failed| TestTally { packages: counts(passed, failed, 0), ..none };
         for (output, tally) in [
             ("ok  \tm\t0.01s\nok  \tm/b\t(cached)\n?   \tm/c\t[no test files]\n", packages(2, 0)),
             ("ok  \tm\t0.01s\tcoverage: 50.0% of statements\n", packages(1, 0)),
@@ -609,18 +661,25 @@ mod tests {
                 packages(1, 1),
             ),
             ("FAIL\tm [build failed]\nFAIL\n", packages(0, 1)),
-            ("?   \tm\t[no test files]\n", TestTally { tests: counts(0, 0, 0), packages: counts(0, 0, 0) }),
+            (
+                "?   \tm\t[no test files]\n",
+                TestTally { tests: counts(0, 0, 0), packages: counts(0, 0, 0), ..none },
+            ),
             (
                 "=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\nok  \tm\t0.01s\n",
-                TestTally { tests: counts(1, 0, 0), packages: None },
+                TestTally { tests: counts(1, 0, 0), ..none },
             ),
             (
                 "ok  \tm\t0.01s\nTests:       9 passed, 9 total\n",
-                TestTally { tests: counts(9, 0, 0), packages: counts(1, 0, 0) },
+                TestTally { tests: counts(9, 0, 0), packages: counts(1, 0, 0), ..none },
             ),
             ("make: Nothing to be done for 'test'.\n", TestTally::default()),
         ] {
-            assert_eq!(read_tally(output), tally, "{output}");
+            assert_eq!(
+                TestTally { programs: ProgramCounts::default(), ..read_tally(output) },
+                tally,
+                "{output}"
+            );
         }
     }
 

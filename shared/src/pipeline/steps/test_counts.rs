@@ -11,7 +11,7 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     pipeline::{
         Counts, FEWER_TESTS, PipelineError, TaskContext, TaskRun, TestResult, TestTally,
-        steps::test::PlacedTest,
+        steps::{counts::ProgramCounts, test::PlacedTest},
     },
     plan::Task,
 };
@@ -140,6 +140,11 @@ impl CommandCounts {
                 let tally = all.0.entry(command).or_default();
                 tally.tests = tally.tests.or(read.tests);
                 tally.packages = tally.packages.or(read.packages);
+                for (program, counts) in read.programs.iter() {
+                    if tally.programs.find(program).is_none() {
+                        tally.programs.add(program, counts);
+                    }
+                }
             }
         }
         all
@@ -241,9 +246,11 @@ fn find_last<'e>(
     Ok(last)
 }
 
-/// The numbers for people.
+/// The numbers for people. The programs are named if there are several.
 fn describe(tally: TestTally) -> String {
-    written(tally).collect::<Vec<_>>().join("; ")
+    let several =
+        if tally.programs.iter().nth(1).is_some() { tally.programs } else { ProgramCounts::default() };
+    written(TestTally { programs: several, ..tally }).collect::<Vec<_>>().join("; ")
 }
 
 /// How many tests or packages ran.
@@ -259,6 +266,8 @@ fn plural(number: u64, noun: &str) -> String {
 
 /// The prefix of the number of packages.
 const PACKAGES: &str = "packages: ";
+/// What stands between the name of a program and the number of its tests.
+const OF_PROGRAM: &str = " alone: ";
 /// What is recorded for a command whose output does not say how many tests ran.
 const NOT_COUNTED: &str = "not counted";
 
@@ -269,7 +278,12 @@ fn written(tally: TestTally) -> impl Iterator<Item = String> {
     };
     let unknown = tally.is_unknown().then(|| NOT_COUNTED.to_owned());
     let packages = tally.packages.map(|counts| format!("{PACKAGES}{}", describe(counts)));
-    tally.tests.map(describe).into_iter().chain(packages).chain(unknown)
+    let programs: Vec<String> = tally
+        .programs
+        .iter()
+        .map(|(program, counts)| format!("{program}{OF_PROGRAM}{}", describe(counts)))
+        .collect();
+    tally.tests.map(describe).into_iter().chain(packages).chain(unknown).chain(programs)
 }
 
 fn read_line(line: &str) -> Option<(String, TestTally)> {
@@ -277,6 +291,9 @@ fn read_line(line: &str) -> Option<(String, TestTally)> {
         Some(rest) => (true, rest),
         None => (false, line),
     };
+    // A command may contain these words, but its numbers come before it.
+    let program = line.split_once(OF_PROGRAM).filter(|(program, _)| !program.contains([' ', ':']));
+    let line = program.map_or(line, |(_, rest)| rest);
     let (numbers, command) = line.split_once(": ")?;
     if numbers == NOT_COUNTED {
         return Some((command.to_owned(), TestTally::default()));
@@ -284,10 +301,14 @@ fn read_line(line: &str) -> Option<(String, TestTally)> {
     let mut parts = numbers.split(", ");
     let mut number = |word: &str| parts.next()?.strip_suffix(word)?.trim_end().parse::<u64>().ok();
     let counts = Counts { passed: number("passed")?, failed: number("failed")?, skipped: number("skipped")? };
-    let tally = match is_packages {
-        true => TestTally { packages: Some(counts), ..TestTally::default() },
-        false => TestTally { tests: Some(counts), ..TestTally::default() },
-    };
+    let mut tally = TestTally::default();
+    match program {
+        // A later version may know more programs.
+        Some((program, _)) if !tally.programs.add(program, counts) => return None,
+        Some(_) => {}
+        None if is_packages => tally.packages = Some(counts),
+        None => tally.tests = Some(counts),
+    }
     Some((command.to_owned(), tally))
 }
 
@@ -323,7 +344,32 @@ fn find_fall(command: &str, before: TestTally, now: TestTally) -> Option<String>
     if falls.is_empty() && now.packages.is_none() && before.packages.is_some() && now.ran() < before.ran() {
         falls.push(format!("ran {} ({} before)", plural(now.ran(), "test"), number(before)));
     }
+    // The output of a failed test may contain that of another program.
+    if falls.is_empty() && !before.has_failures() {
+        falls.extend(find_program_falls(before.programs, now.programs));
+    }
     (!falls.is_empty()).then(|| format!("'{command}' {}", falls.join(" and ")))
+}
+
+/// How the tests of single programs of a command are worse than before. If one program has replaced the only other one, just
+/// the sums can be compared.
+fn find_program_falls(before: ProgramCounts, now: ProgramCounts) -> Vec<String> {
+    let is_replaced = before.iter().count() <= 1 && now.iter().count() <= 1;
+    if is_replaced || now == ProgramCounts::default() {
+        return Vec::new();
+    }
+    let mut falls = Vec::new();
+    for (program, then) in before.iter().filter(|(_, then)| then.ran() > 0) {
+        let now = now.find(program).unwrap_or_default();
+        let noun = format!("{program} test");
+        if now.ran() < then.ran() {
+            falls.push(format!("ran {} ({} before)", plural(now.ran(), &noun), then.ran()));
+        }
+        if now.skipped > then.skipped {
+            falls.push(format!("skipped {} ({} before)", plural(now.skipped, &noun), then.skipped));
+        }
+    }
+    falls
 }
 
 /// The name under which the tests of a command are recorded. `None` if they say nothing about other tasks.
@@ -472,11 +518,63 @@ mod tests {
     use super::*;
 
     fn counts(passed: u64, failed: u64, skipped: u64) -> TestTally {
-        TestTally { tests: Some(Counts { passed, failed, skipped }), packages: None }
+        TestTally { tests: Some(Counts { passed, failed, skipped }), ..TestTally::default() }
     }
 
     fn packages(passed: u64) -> TestTally {
-        TestTally { tests: None, packages: Some(Counts { passed, failed: 0, skipped: 0 }) }
+        TestTally { packages: Some(Counts { passed, failed: 0, skipped: 0 }), ..TestTally::default() }
+    }
+
+    /// Tests of several programs: passed and skipped.
+    fn programs(all: &[(&str, u64, u64)]) -> TestTally {
+        let mut tally = TestTally::NONE;
+        for (program, passed, skipped) in all {
+            let counts = Counts { passed: *passed, failed: 0, skipped: *skipped };
+            *tally.tests.get_or_insert_default() += counts;
+            assert!(tally.programs.add(program, counts));
+        }
+        tally
+    }
+
+    #[test]
+    fn tests_of_one_program_cannot_replace_those_of_another_beside_it() {
+        for (before, now, fall) in [
+            (&[("pytest", 5, 0), ("jest", 5, 0)][..], &[("pytest", 5, 0), ("jest", 5, 0)][..], None),
+            (
+                &[("pytest", 5, 0), ("jest", 5, 0)],
+                &[("pytest", 10, 0)],
+                Some("'x' ran 0 jest tests (5 before)"),
+            ),
+            (
+                &[("pytest", 5, 0), ("jest", 5, 0)],
+                &[("pytest", 9, 0), ("jest", 1, 0)],
+                Some("'x' ran 1 jest test (5 before)"),
+            ),
+            (
+                &[("pytest", 5, 1), ("jest", 5, 0)],
+                &[("pytest", 6, 0), ("jest", 5, 1)],
+                Some("'x' skipped 1 jest test (0 before)"),
+            ),
+            (
+                &[("pytest", 10, 0)],
+                &[("pytest", 5, 0), ("jest", 5, 0)],
+                Some("'x' ran 5 pytest tests (10 before)"),
+            ),
+            (&[("pytest", 5, 0), ("jest", 0, 0)], &[("pytest", 5, 0)], None),
+            (&[("jest", 10, 0)], &[("vitest", 10, 0)], None),
+            (&[("jest", 10, 0)], &[("jest", 10, 0), ("vitest", 1, 0)], None),
+        ] {
+            assert_eq!(
+                find_fall("x", programs(before), programs(now)).as_deref(),
+                fall,
+                "{before:?} {now:?}"
+            );
+        }
+        // Numbers whose program is not known, and output of failed tests, are compared by the sums alone.
+        assert_eq!(find_fall("x", programs(&[("pytest", 5, 0), ("jest", 5, 0)]), counts(10, 0, 0)), None);
+        let mut red = programs(&[("cargo", 5, 0), ("pytest", 1, 0)]);
+        red.tests = Some(Counts { passed: 5, failed: 1, skipped: 0 });
+        assert_eq!(find_fall("x", red, programs(&[("cargo", 6, 0)])), None);
     }
 
     #[test]
@@ -511,6 +609,7 @@ mod tests {
         all.add("go test ./...", packages(3));
         all.add("make: test", TestTally::default());
         all.add("both", TestTally { tests: counts(1, 0, 0).tests, ..packages(2) });
+        all.add("x alone: y", programs(&[("pytest", 5, 1), ("TAP", 2, 0)]));
         assert_eq!(CommandCounts::read(&all.quoted()), all);
         let unknown = CommandCounts::of("true", TestTally::default());
         assert_eq!(unknown.without_uncounted(&CommandCounts::default()).quoted(), Body::default());
