@@ -481,7 +481,8 @@ fn a_git_directory_cannot_be_made_writable_as_a_whole_but_a_folder_in_it_can() {
     // By a link of the user that leads there.
     std::os::unix::fs::symlink(&git_dir, repo.home().join("linked")).unwrap();
     repo.git(["config", key, "~/linked"]).succeeds();
-    let said = repo.arborist(["sandbox", "check"]).exits(128).err("names '~/linked', which is a git directory");
+    let said =
+        repo.arborist(["sandbox", "check"]).exits(128).err("names '~/linked', which is a git directory");
     drop(said.err("hint: name the folder in it that is needed, such as ~/linked/lfs"));
     repo.git(["config", key, git_dir.join("cache").to_str().unwrap()]).succeeds();
     for (mode, args) in
