@@ -61,6 +61,8 @@ impl Scene {
             return None;
         }
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        // Inside of its own sandbox, codex sees an empty /dev/shm.
+        arborist_testkit::use_disk();
         let repo = TestRepo::init();
         repo.write("task-tree.json", PLAN);
         repo.commit("a plan\n");

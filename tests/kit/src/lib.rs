@@ -25,7 +25,7 @@ use std::{
     process::{Command, Stdio},
     sync::{
         LazyLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -69,7 +69,8 @@ fn new_folder() -> TempDir {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     static IN_MEMORY: LazyLock<bool> = LazyLock::new(has_memory);
     // Tables in snapshots are as wide as the paths in them, so that both paths are equally long.
-    let (place, name) = if *IN_MEMORY { (MEMORY.into(), "ga") } else { (std::env::temp_dir(), "garden") };
+    let is_in_memory = *IN_MEMORY && !ON_DISK.load(Ordering::Relaxed);
+    let (place, name) = if is_in_memory { (MEMORY.into(), "ga") } else { (std::env::temp_dir(), "garden") };
     loop {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let number = std::process::id().wrapping_mul(7919).wrapping_add(count) % 1_000_000;
@@ -79,6 +80,14 @@ fn new_folder() -> TempDir {
             made => return made.expect("a temporary directory"),
         }
     }
+}
+
+/// Whether folders must be on disk.
+static ON_DISK: AtomicBool = AtomicBool::new(false);
+
+/// Makes the folders of this process on disk from now on.
+pub fn use_disk() {
+    ON_DISK.store(true, Ordering::Relaxed);
 }
 
 /// Where files are in memory.
