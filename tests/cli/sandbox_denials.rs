@@ -30,10 +30,10 @@ fn has_bwrap() -> bool {
     working_modes().contains(&"bwrap")
 }
 
-/// The advice about the folder in the home directory, in quotes.
+/// The advice about the folder in the home directory.
 fn advice(repo: &TestRepo, folder: &str) -> String {
     let home = repo.home().canonicalize().unwrap();
-    format!("add \"{}\" to sandbox.write", home.join(folder).display())
+    format!("git config --add arborist.sandbox.write '{}'", home.join(folder).display())
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
             let state = repo.arborist(["state", "T001"]).succeeds().stdout().replace("\n          > ", " ");
             assert!(state.contains("the sandbox allows no changes to"), "{mode} {command}: {state}");
             let home = repo.home().canonicalize().unwrap();
-            assert!(!state.contains(&format!("\"{}\"", home.display())), "{mode} {command}: {state}");
-            assert!(!state.contains("\"/usr/bin\""), "{mode} {command}: {state}");
+            assert!(!state.contains(&format!("sandbox.write '{}'", home.display())), "{mode} {command}: {state}");
+            assert!(!state.contains("sandbox.write /usr/bin"), "{mode} {command}: {state}");
             match proposed {
                 Some(folder) => assert!(state.contains(&advice(&repo, folder)), "{mode} {command}: {state}"),
-                None => assert!(state.contains("use a folder below it"), "{mode} {command}: {state}"),
+                None => assert!(state.contains("let the program use another folder"), "{mode} {command}: {state}"),
             }
         }
     }
@@ -70,11 +70,10 @@ fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
 fn a_folder_that_was_proposed_allows_it() {
     for mode in working_modes() {
         let repo = repo("mkdir -p ~/.newtool/cache || exit 1");
-        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "1"])
-            .exits(1)
-            .err("create the folder and add");
-        fs::create_dir(repo.home().join(".newtool")).unwrap();
-        repo.git(["config", "arborist.runners.robot.sandbox.write", "~/.newtool"]).succeeds();
+        let said = repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "1"]).exits(1).stderr();
+        let (_, command) = said.lines().find_map(|line| line.split_once("to allow it, run: ")).unwrap();
+        assert!(command.starts_with("mkdir -p "), "{command}");
+        paste(&repo, command).succeeds();
         repo.arborist(["gardener", "--sandbox", mode, "--retry-failed"]).succeeds();
     }
 }

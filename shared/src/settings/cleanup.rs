@@ -12,7 +12,7 @@ pub(super) const CLEANUP: &[Setting] = &[
         kind: ValueKind::Age,
         expected: AGE,
         default: "7d",
-        about: "How old something must be before it is cleaned up.",
+        about: "The minimum age of items that are removed.",
     },
     Setting {
         key: "cleanup.keep-saved",

@@ -85,7 +85,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Switch,
         expected: "true or false",
         default: "false",
-        about: "Whether the next attempt continues the agent program's own session, if it reported one and the same run started it. Otherwise each attempt starts a new session with the feedback in its prompt.",
+        about: "Whether the next attempt continues the session of the agent program, if the program reported one in this run. Otherwise each attempt starts a new session with the feedback in its prompt.",
     },
     Setting {
         key: "max-retries",
@@ -133,7 +133,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Positive,
         expected: "a number of megabytes, 1 or more",
         default: "100",
-        about: "The largest size of a log. The rest of the output is left out, and the log and the run say so.",
+        about: "The maximum size of a log. The rest of the output is left out, which the log and the run report.",
     },
     Setting {
         key: "sign",
@@ -149,7 +149,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Text,
         expected: "the name of a runner, in quotes",
         default: "the value of 'runner'",
-        about: "The runner for one step: implement, review, plan, resolve (conflicts) or commit-message. --runner overrides it, except for resolve and commit-message, which have no option of their own.",
+        about: "The runner for one step: implement, review, plan, resolve (conflicts) or commit-message. --runner overrides it, except for resolve and commit-message.",
     },
     Setting {
         key: "steps.*.model",
@@ -269,7 +269,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of characters",
         default: "8000",
-        about: "The most characters of the diff that the reviewer's prompt contains. A longer diff is cut, with the number of changed lines of each file and a command that shows all of it.",
+        about: "Maximum length of the diff in the reviewer's prompt, in characters. A longer diff is cut; the prompt then has the number of changed lines of each file and a command that shows the whole diff.",
     },
     Setting {
         key: "redact.files",
@@ -309,7 +309,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: "a number of worktrees",
         default: "16, or as many as the jobs of a run need",
-        about: "The largest number of worktrees.",
+        about: "The maximum number of worktrees.",
     },
     Setting {
         key: "worktree.min-free",
@@ -325,7 +325,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Count,
         expected: SECONDS,
         default: "60",
-        about: "How much time passes at least between two merges of the run's branch into the branch of a task.",
+        about: "The minimum time between two merges of the run's branch into the branch of a task.",
     },
     Setting {
         key: "worktree.setup",

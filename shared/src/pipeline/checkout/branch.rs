@@ -59,7 +59,7 @@ pub(in crate::pipeline) fn put_back_branch(
     }
     let saved = save(repository, attempt, tip)?;
     if !repository.is_ancestor(base, tip)? {
-        trespasses.push("it moved the branch away from the run's commits".to_owned());
+        trespasses.push("it moved the branch so that it no longer contains the commits of the run".to_owned());
     }
     Ok((tip, Some(saved), trespasses))
 }

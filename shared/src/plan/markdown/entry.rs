@@ -213,7 +213,7 @@ impl<'a> Builder<'_, 'a> {
             Checkbox::Marked(mark) => self.mark(entry, mark, line.offset_of(mark)),
             Checkbox::Malformed => {
                 let what =
-                    format!("the box of '{id}' does not contain exactly one character; it is read as to do");
+                    format!("the box of '{id}' does not contain exactly one character; it is read as not done");
                 self.warn(line.offset_of(line.content()), what, "write '[ ]' or '[x]'");
             }
         }
