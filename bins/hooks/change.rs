@@ -164,7 +164,8 @@ fn carry_out(
 /// The path of one of our programs, next to this one. If `PATH` has the same file, that name is used, because it
 /// survives updates.
 fn own_path(binary: &str) -> Result<PathBuf, Failure> {
-    let here = std::env::current_exe().context("could not find the path of this program")?.with_file_name(binary);
+    let here =
+        std::env::current_exe().context("could not find the path of this program")?.with_file_name(binary);
     let on_path = find_program(binary, &std::env::var_os("PATH").unwrap_or_default());
     let is_same = |path: &PathBuf| path.is_absolute() && path.canonicalize().ok() == here.canonicalize().ok();
     Ok(on_path.filter(is_same).unwrap_or(here))

@@ -238,7 +238,8 @@ impl TicketMaker<'_> {
             if let Some(unknown) = unknown {
                 return unknown;
             }
-            let words = format!("'{task}' has not run yet, because there is no run of '{}'", self.run.scope.branch);
+            let words =
+                format!("'{task}' has not run yet, because there is no run of '{}'", self.run.scope.branch);
             return Failure::new(Exit::No, words).hint(self.site.hint_without_run(self.run, task));
         }
         if let Some(failure) = scope::added_later(&self.site.repository, self.run, task) {
@@ -347,8 +348,11 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
     for stored in require(&site, tasks)? {
         if let TicketState::Parked { .. } = stored.ticket.standing {
             let task = &stored.ticket.task;
-            return Err(Failure::new(Exit::No, format!("'{task}' has landed, but the checkout of its target is not updated yet"))
-                .hint("see how to update it with: git arborist merge status"));
+            return Err(Failure::new(
+                Exit::No,
+                format!("'{task}' has landed, but the checkout of its target is not updated yet"),
+            )
+            .hint("see how to update it with: git arborist merge status"));
         }
         let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
         store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), OutcomeWritten::New)?;
@@ -385,7 +389,9 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
     for StoredTicket { ticket, .. } in &stored {
         ui.line(&match ticket.standing {
             TicketState::Waiting => format!("{} is already queued", ticket.task),
-            TicketState::Parked { .. } => format!("{} has landed, but the checkout of its target is not updated yet", ticket.task),
+            TicketState::Parked { .. } => {
+                format!("{} has landed, but the checkout of its target is not updated yet", ticket.task)
+            }
             _ => format!("{} is queued again", ticket.task),
         });
     }

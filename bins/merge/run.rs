@@ -148,7 +148,9 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     for (ticket, outcome) in &report.outcomes {
         if unfinished.contains(&&ticket.task) && matches!(outcome, Became::Landed { .. }) {
             let task = &ticket.task;
-            ui.warn(&format!("'{task}' has landed, but it is not complete, because no review has approved it"));
+            ui.warn(&format!(
+                "'{task}' has landed, but it is not complete, because no review has approved it"
+            ));
             advise_unfinished(&continuation, task, ui);
         }
     }
@@ -428,7 +430,10 @@ pub(super) fn conclude(
         ui.line(&words::summary(report));
     }
     if let Some(parking) = &report.parking {
-        ui.warn(&plain_text(&format!("a landing is parked (merged, but the checkout is not updated): {}", parking.why)));
+        ui.warn(&plain_text(&format!(
+            "a landing is parked (merged, but the checkout is not updated): {}",
+            parking.why
+        )));
         if parking.is_in_operation {
             ui.hint(&format!("finish or cancel it, as 'git status' says, then run: {}", site.command("run")));
         } else {

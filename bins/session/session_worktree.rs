@@ -97,7 +97,10 @@ impl<'a> Follow<'a> {
         let to = match from {
             Some(now) if repository.is_ancestor(tip, now)? => now,
             Some(now) if !repository.is_ancestor(now, tip)? => {
-                let words = format!("'{branch}' was rewritten: it does not contain commit {} of the session", tip.short());
+                let words = format!(
+                    "'{branch}' was rewritten: it does not contain commit {} of the session",
+                    tip.short()
+                );
                 return Err(Failure::new(Exit::Person, words).hint(format!(
                     "start a new session from one of its turns: git arborist session replay {} --turn <number>",
                     record.session

@@ -68,7 +68,7 @@ Show which tasks are done, running, ready or failed.
 The state is not stored anywhere. It is read from the commits of the run, each
 time, and the newest commit of a task decides. The plan is the one that was
 frozen when the run began; before the first run it is the file in the checkout.
-Reading changes nothing and can be done while a run is at work.
+Reading changes nothing and can be done while a run is active.
 
 With one task, its history is shown: every step and attempt, why a test or a
 review failed, and where the logs are.

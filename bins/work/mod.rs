@@ -357,7 +357,10 @@ fn enter_clone(
     let name =
         url.trim_end_matches('/').trim_end_matches(".git").rsplit(['/', ':']).next().unwrap_or_default();
     if name.is_empty() || name.starts_with('.') || name.contains('\\') {
-        return Err(Failure::new(Exit::Usage, "the folder cannot be named, because the URL does not end in the name of a repository"));
+        return Err(Failure::new(
+            Exit::Usage,
+            "the folder cannot be named, because the URL does not end in the name of a repository",
+        ));
     }
     let path = std::env::current_dir().context("could not find the current folder")?.join(name);
     if !path.join(".git").exists() {

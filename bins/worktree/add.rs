@@ -167,7 +167,10 @@ fn find_dirt(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Option<String> {
         opened.repository.changed_paths().ok().filter(|changed_paths| !changed_paths.is_empty())?;
     let shown: Vec<String> = changed_paths.iter().take(5).map(UncommittedPath::shown).collect();
     let more = if changed_paths.len() > shown.len() { ", …" } else { "" };
-    Some(format!("these files are not in the worktree, because they are not committed: {}{more}", shown.join(", ")))
+    Some(format!(
+        "these files are not in the worktree, because they are not committed: {}{more}",
+        shown.join(", ")
+    ))
 }
 
 fn tell(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(), Failure> {

@@ -123,11 +123,11 @@ fn a_commit_that_was_made_meanwhile_is_named_with_the_ref_that_keeps_it() {
         let said = repo.arborist(args).succeeds();
         let said = said.shows();
         let said = said.stderr();
-        let name = said.split("it is kept as ").nth(1).unwrap().lines().next().unwrap();
+        let name = said.split("the original is kept as ").nth(1).unwrap().lines().next().unwrap();
         assert!(name.starts_with("refs/arborist/saved/"), "{name}");
         assert_eq!(repo.git(["log", "-1", "--format=%s", name]).answer(), "user commit");
         let told = repo.git(["log", "--grep=@T001@implement-pass", "--format=%b"]).answer();
-        assert!(told.contains("Folded in:\n> 1 commit made meanwhile ('user commit')"), "{told}");
+        assert!(told.contains("Folded in:\n> 1 commit that the run did not make ('user commit')"), "{told}");
         assert!(told.contains(name), "{told}");
         repo.arborist(["trailers", "check", "HEAD"]).succeeds();
     }

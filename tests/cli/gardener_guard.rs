@@ -31,7 +31,10 @@ fn a_lane_whose_link_was_changed_is_mended_and_the_attempt_has_failed() {
         ("echo 'gitdir: /nowhere' > .git", ".git was changed while the program ran"),
         ("rm .git", ".git was changed while the program ran"),
         ("rm .git; git init -q; git add -A; git commit -qm mine", "the changed version is kept in"),
-        ("echo /nowhere > $(git rev-parse --git-dir)/commondir", "commondir was changed while the program ran"),
+        (
+            "echo /nowhere > $(git rev-parse --git-dir)/commondir",
+            "commondir was changed while the program ran",
+        ),
         ("git switch -qc elsewhere", "switched to another branch"),
         ("git checkout -q --detach", "switched to another branch"),
     ] {
@@ -173,7 +176,10 @@ else
 fi"
     ));
     let before = fs::read_to_string(test_repo.path(".git/config")).unwrap();
-    test_repo.arborist(["gardener", "--jobs", "2"]).succeeds().err("config was changed while the program ran");
+    test_repo
+        .arborist(["gardener", "--jobs", "2"])
+        .succeeds()
+        .err("config was changed while the program ran");
     assert_eq!(fs::read_to_string(test_repo.path(".git/config")).unwrap(), before);
     let log = test_repo.git(["log", "--format=%s"]).answer();
     for task in ["T001", "T002"] {
@@ -276,7 +282,7 @@ fn a_checkout_that_another_git_holds_is_told_before_an_agent_is_asked() {
         .arborist(["garden", "T001"])
         .exits(128)
         .err("index.lock' has existed for ")
-        .err("hint: wait for it to end; if no git is running in this repository, run: rm '");
+        .err("hint: wait until that process ends; if no git is running in this repository, run: rm '");
     assert!(!test_repo.root().join("once").exists(), "no agent was asked");
     assert!(lock.exists(), "the lock of somebody else is left alone");
     fs::remove_file(lock).unwrap();

@@ -45,7 +45,10 @@ fn comes_and_goes(repo: &TestRepo, check: impl Fn()) {
     assert_eq!(snapshot(&repo.path("")), installed);
     repo.arborist(["hooks", "uninstall"]).succeeds();
     assert_eq!(snapshot(&repo.path("")), before);
-    repo.arborist(["hooks", "test"]).exits(1).out("commit-msg: does not fire").out("pre-push: does not fire");
+    repo.arborist(["hooks", "test"])
+        .exits(1)
+        .out("commit-msg: git does not run it")
+        .out("pre-push: git does not run it");
 }
 
 fn commit(repo: &TestRepo, message: &str) -> Run {

@@ -80,7 +80,7 @@ fn a_fresh_worktree_without_huskys_folder_is_told_not_to_be_guarded() {
     let fresh = repo.root().join("fresh");
     repo.arborist_in(&fresh, ["hooks", "test", "commit-msg"])
         .exits(1)
-        .out("commit-msg: does not fire")
+        .out("commit-msg: git does not run it")
         .err("is not in this worktree, so git runs no hook here");
     repo.arborist_in(&fresh, ["hooks", "status"]).succeeds().out("commit-msg   does not run: ");
 }

@@ -49,7 +49,9 @@ pub enum Active {
 impl fmt::Display for Active {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Session(_, SessionState::Paused) => f.write_str("its session is paused, so it can be continued"),
+            Self::Session(_, SessionState::Paused) => {
+                f.write_str("its session is paused, so it can be continued")
+            }
             Self::Session(_, standing) => write!(f, "its session is {}", standing.as_str()),
             Self::Run(run) => write!(f, "a run of '{run}' is active"),
             Self::LeftRunning(run) => write!(f, "processes of a run of '{run}' are still alive"),
@@ -186,7 +188,7 @@ impl fmt::Display for KeepReason {
 impl fmt::Display for Grounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held => f.write_str("its commits are in other refs"),
+            Self::Held => f.write_str("commits are in other refs"),
             Self::Landed(into, Proof::Tree) => write!(f, "its files are in {into}"),
             Self::Landed(into, Proof::Squash) => write!(f, "squashed into {into}"),
             Self::Landed(into, Proof::Picks) => write!(f, "picked into {into}"),

@@ -22,7 +22,10 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             let gate = &failing.gate.name;
-            (format!("it passes the gate '{gate}' by itself, but not together with {}", with.join(", ")), false)
+            (
+                format!("it passes the gate '{gate}' by itself, but not together with {}", with.join(", ")),
+                false,
+            )
         }
         TicketOutcome::RedBefore { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();

@@ -277,7 +277,9 @@ impl<'a> Gardener<'a> {
     ) {
         let Some((coordinator, _)) = self.shared() else { return };
         if let Err(error) = coordinator.release(task, release) {
-            let words = format!("the claim on {task} could not be removed, so other workers wait until it expires: {error}");
+            let words = format!(
+                "the claim on {task} could not be removed, so other workers wait until it expires: {error}"
+            );
             (self.on_event)(RunEvent::of(task, EventKind::note(words)));
             course.shared.look_at = None;
         }

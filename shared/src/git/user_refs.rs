@@ -294,8 +294,9 @@ fn describe_new_commits(
         ));
     };
     let range = format!("{}..{}", old.short(), new.short());
-    is_forward(repository, name, (old, new))
-        .then(|| format!("during the run, {name} got {commits} {noun} that the run did not make: git log {range}"))
+    is_forward(repository, name, (old, new)).then(|| {
+        format!("during the run, {name} got {commits} {noun} that the run did not make: git log {range}")
+    })
 }
 
 fn has_other_driver(repository: &Repository, name: &str) -> bool {

@@ -176,9 +176,7 @@ impl StagedState {
                 name.map_or_else(|| "a commit".to_owned(), visible)
             };
             let (before, after) = (shown(&self.branch), shown(&now.branch));
-            messages.push(format!(
-                "HEAD of {place} was switched from {before} to {after} during the run"
-            ));
+            messages.push(format!("HEAD of {place} was switched from {before} to {after} during the run"));
         }
         if let (Some(before), Some(after)) = (&self.staged, now.staged) {
             let new = before.find_new(repository, &after);

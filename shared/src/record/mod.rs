@@ -56,9 +56,10 @@ impl Explain for RecordError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Git(error) => error.hint(),
-            Self::Moved { .. } => {
-                Some("no commit is lost; to continue from where the branch is now, run the same command again".into())
-            }
+            Self::Moved { .. } => Some(
+                "no commit is lost; to continue from where the branch is now, run the same command again"
+                    .into(),
+            ),
             Self::Unsound { .. } => None,
         }
     }

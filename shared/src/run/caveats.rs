@@ -45,7 +45,9 @@ impl OpenRun {
             return;
         }
         let paths = changed.join(", ");
-        listener.warn(&format!("an earlier run was killed, and files that can change what git does were changed since: {paths}"));
+        listener.warn(&format!(
+            "an earlier run was killed, and files that can change what git does were changed since: {paths}"
+        ));
         let words: Vec<String> = changed.iter().map(|path| shell_word(path)).collect();
         let words = words.join(" ");
         listener.hint(&format!(
@@ -61,7 +63,8 @@ impl OpenRun {
     ) -> Result<(), Failure> {
         let words = &self.inherited.words;
         if !words.is_empty() {
-            listener.remark(&visible(&format!("using options from an earlier command of this session:{words}")));
+            listener
+                .remark(&visible(&format!("using options from an earlier command of this session:{words}")));
         }
         let may_have_begun = self.is_untouched && !self.has_session_branch && !self.request.new_run;
         if may_have_begun && self.repository.is_shallow {

@@ -158,8 +158,9 @@ impl OpenRun {
 }
 
 fn gone_on(session: &SessionId) -> Failure {
-    Failure::new(Exit::Person, format!("session '{session}' continued on another machine"))
-        .hint(format!("continue it with: git arborist session resume {session}\nor start another session with --new-run"))
+    Failure::new(Exit::Person, format!("session '{session}' continued on another machine")).hint(format!(
+        "continue it with: git arborist session resume {session}\nor start another session with --new-run"
+    ))
 }
 
 /// Refuses to start a plan again that this user has started in another clone, if a remote has unfinished work of it.

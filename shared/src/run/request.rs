@@ -234,7 +234,8 @@ impl RunRequest {
     pub fn worker_options(&self) -> Result<Vec<String>, Failure> {
         let asked = self.recorded()?;
         if let Some(name) = asked.withheld.first() {
-            let words = format!("--{name} contains a secret, which would be visible on the machines of workers");
+            let words =
+                format!("--{name} contains a secret, which would be visible on the machines of workers");
             return Err(Failure::new(Exit::Usage, words)
                 .hint("let the command read the secret from the environment or a file of the worker"));
         }

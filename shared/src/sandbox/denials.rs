@@ -80,12 +80,14 @@ pub fn names_closed_path(output: &str, confinement: Option<&Confinement>) -> boo
 fn describe_limits(output: &str, limits: ResourceLimits) -> impl Iterator<Item = String> {
     let output = output.to_lowercase();
     let has_any = |words: &[&str]| words.iter().any(|word| output.contains(word));
-    let file = limits.file_size.filter(|_| has_any(&TOO_LARGE)).map(|size| {
-        format!("no file may become larger than {size} MB (setting sandbox.max-file-size)")
-    });
-    let processes = limits.processes.filter(|_| has_any(&TOO_MANY)).map(|most| {
-        format!("at most {most} processes and threads may run (setting sandbox.max-processes)")
-    });
+    let file = limits
+        .file_size
+        .filter(|_| has_any(&TOO_LARGE))
+        .map(|size| format!("no file may become larger than {size} MB (setting sandbox.max-file-size)"));
+    let processes = limits
+        .processes
+        .filter(|_| has_any(&TOO_MANY))
+        .map(|most| format!("at most {most} processes and threads may run (setting sandbox.max-processes)"));
     file.into_iter().chain(processes)
 }
 

@@ -31,7 +31,12 @@ pub(super) const BUDGET: [Setting; 6] = [
         TOKENS,
         "Maximum number of tokens that a run may use, input and output together.",
     ),
-    limit("budget.time", "ARBORIST_MAX_TIME", SECONDS, "Maximum total time that the agents of a run may work."),
+    limit(
+        "budget.time",
+        "ARBORIST_MAX_TIME",
+        SECONDS,
+        "Maximum total time that the agents of a run may work.",
+    ),
     limit("budget.task-cost", "ARBORIST_MAX_TASK_COST", DOLLARS, "Maximum cost of each task in US dollars."),
     limit(
         "budget.task-tokens",

@@ -277,7 +277,7 @@ const GENERAL: &[Setting] = &[
         kind: ValueKind::Choice(&["warn", "refuse", "off"]),
         expected: "warn, refuse or off",
         default: "warn",
-        about: "What happens if an agent writes a secret into a file that is committed: the value of a secret variable of the environment, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is put back, and the attempt fails. off: files are not searched.",
+        about: "What happens if an agent writes a secret into a file that is committed: the value of a secret variable of the environment, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is restored, and the attempt fails. off: files are not searched.",
     },
     Setting {
         key: "jobs",

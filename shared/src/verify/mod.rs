@@ -238,7 +238,8 @@ impl Verifier<'_> {
         if let [a, b, ..] = task.forks[..]
             && task.forks.iter().any(|fork| self.within.contains(fork))
         {
-            let words = format!("the history has two last commits of the task, {} and {}", a.short(), b.short());
+            let words =
+                format!("the history has two last commits of the task, {} and {}", a.short(), b.short());
             self.result.problem(VerifyCheck::Steps, Some(&task.id), Some(a), words);
         }
         let Some(last) = task.last().filter(|last| self.within.contains(&last.commit)) else {

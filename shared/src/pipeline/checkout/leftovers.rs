@@ -201,7 +201,8 @@ pub(in crate::pipeline) fn keep_private(
     let PrivateCommits { tip, others } = match private.take_commits(repository) {
         Ok(commits) => commits,
         Err(error) => {
-            work.notes.push(format!("the commits that the agent made cannot be read, and are not kept: {error}"));
+            work.notes
+                .push(format!("the commits that the agent made cannot be read, and are not kept: {error}"));
             return Ok(());
         }
     };
@@ -213,7 +214,10 @@ pub(in crate::pipeline) fn keep_private(
         others.into_iter().map(|other| save(repository, attempt, other)).collect();
     let names = names?;
     if !names.is_empty() {
-        let words = format!("commits and stashes that the agent made outside of its branch are kept as {}", names.join(", "));
+        let words = format!(
+            "commits and stashes that the agent made outside of its branch are kept as {}",
+            names.join(", ")
+        );
         work.notes.push(words);
     }
     Ok(())

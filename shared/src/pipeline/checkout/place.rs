@@ -236,7 +236,10 @@ impl AttemptCheckout {
         }
         let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.before))?;
         let paths: Vec<String> = lost.iter().map(TreeChange::shown).collect();
-        Ok(vec![format!("files that were staged while {} was worked on are kept in {kept}", paths.join(", "))])
+        Ok(vec![format!(
+            "files that were staged while {} was worked on are kept in {kept}",
+            paths.join(", ")
+        )])
     }
 }
 

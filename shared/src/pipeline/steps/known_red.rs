@@ -113,7 +113,9 @@ impl KnownRed {
         };
         if counts.passed < self.passed {
             let (now, before) = (counts.passed, self.passed);
-            return Err(format!("only new tests may fail, but {now} tests pass now and {before} passed before"));
+            return Err(format!(
+                "only new tests may fail, but {now} tests pass now and {before} passed before"
+            ));
         }
         let Some(failing) = now.failing.as_ref().filter(|_| self.is_named()) else {
             return match counts.failed.checked_sub(self.failed) {

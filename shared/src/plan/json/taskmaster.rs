@@ -155,7 +155,11 @@ impl<'a> Reader<'a> {
             Ok(id) => Some((id, place)),
             Err(error) => {
                 let error: crate::name::NameError = error;
-                self.fields.wrong(place, error.to_string(), "use letters, digits, '.', '_' and '-', such as 7 or T001");
+                self.fields.wrong(
+                    place,
+                    error.to_string(),
+                    "use letters, digits, '.', '_' and '-', such as 7 or T001",
+                );
                 None
             }
         }

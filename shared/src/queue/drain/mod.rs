@@ -180,8 +180,10 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     return Ok(());
                 }
                 GateVerdict::Red(failing) if self.rules.fan_in.setback() == StackSetback::Refuse => {
-                    let why =
-                        format!("a gate fails for these tasks together: {}; log: {}", failing.why, failing.log);
+                    let why = format!(
+                        "a gate fails for these tasks together: {}; log: {}",
+                        failing.why, failing.log
+                    );
                     return self.refuse(tickets, &why);
                 }
                 GateVerdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),

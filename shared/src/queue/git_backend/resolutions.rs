@@ -237,7 +237,7 @@ impl GitQueue<'_> {
             let kept = new.map(|new| self.save(ticket, new)).transpose()?;
             let kept = kept.map(|saved| format!("; its target is kept as {saved}")).unwrap_or_default();
             let moved = RefMove { name, new: old, old: new };
-            self.repository.move_refs(&[moved], "arborist: put back")?;
+            self.repository.move_refs(&[moved], "arborist: restored")?;
             found.push(format!("{name} was moved while the program ran{kept}"));
         }
         Ok(found)

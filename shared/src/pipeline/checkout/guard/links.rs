@@ -90,7 +90,10 @@ impl Links {
         let odd = odd.into_iter().filter(|path| !self.known.contains(path));
         let mut words: Vec<String> = odd
             .map(|path| {
-                self.remove(&path, "was replaced by a link, a FIFO or a device while the program ran, and is removed")
+                self.remove(
+                    &path,
+                    "was replaced by a link, a FIFO or a device while the program ran, and is removed",
+                )
             })
             .collect();
         let hard_links = hard_links.iter().filter(|path| !self.known.contains(*path));

@@ -361,7 +361,8 @@ fn contradiction(
 ) -> Option<Problem> {
     let file = pages.iter().find(|page| page.file.0 == place.file)?.file.1;
     let id = |at: usize| &found.drafts[at].task.id;
-    let what = format!("'{}' cannot wait for '{}', because other dependencies say the opposite", id(who), id(on));
+    let what =
+        format!("'{}' cannot wait for '{}', because other dependencies say the opposite", id(who), id(on));
     Some(file.problem(place.at, what, "correct one of them"))
 }
 

@@ -157,7 +157,9 @@ impl StoppedOperation {
                 "{shown} was changed while the program ran, and was restored; the change is kept in {}",
                 kept.display()
             ),
-            Err(error) => format!("{shown} was changed while the program ran, and could not be restored: {error}"),
+            Err(error) => {
+                format!("{shown} was changed while the program ran, and could not be restored: {error}")
+            }
         }
     }
 
