@@ -150,7 +150,7 @@ fn standing(state: HookState) -> (Tone, &'static str) {
 pub(super) fn tested(fired: &Fired, status: &HookStatus, ui: &mut Ui) {
     let name = status.event.as_str();
     match fired {
-        Fired::Ours => ui.line(&format!("{name}: fires")),
+        Fired::Ours => ui.line(&format!("{name}: git runs it")),
         Fired::Nothing => {
             ui.line(&format!("{name}: git does not run it"));
             match (&status.note, status.state) {
