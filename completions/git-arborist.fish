@@ -91,7 +91,7 @@ complete -c git-arborist -n '__git_arborist_in plan' -l assign-ids -d 'Write ids
 complete -c git-arborist -n '__git_arborist_in plan' -l ai -d 'Let an agent make the plan from the spec, with up to three calls to correct it'
 complete -c git-arborist -n '__git_arborist_in plan' -l runner -x -d 'The agent program that makes the plan: claude, codex, gemini or another built-in agent, or a runner of your own'
 complete -c git-arborist -n '__git_arborist_in plan' -l model -x -d 'The model that the agent uses'
-complete -c git-arborist -n '__git_arborist_in plan' -l yes -d 'Approve the runner that a file of the repository defines'
+complete -c git-arborist -n '__git_arborist_in plan' -l yes -d 'Approve the runner that .arborist/ defines'
 complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what it does and takes'
 
 # gardener
@@ -105,25 +105,25 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l review-runner -x -d 
 complete -c git-arborist -n '__git_arborist_in gardener' -l review-model -x -d 'The model that reviews'
 complete -c git-arborist -n '__git_arborist_in gardener' -l fallback -x -d 'The agent program to call if the first one is not installed, cannot log in or has reached its limit. Can be repeated: the programs are tried in order'
 complete -c git-arborist -n '__git_arborist_in gardener' -l tools -d 'Give agents tools (through MCP, if they support it) that read and write the task\'s files and run commands that you name; see git-arborist-tools(1). On by default for a task that works in several repositories'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-tokens -x -d 'The most tokens that the run may use'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-time -x -d 'The total time that agents may work in this run'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-cost -x -d 'The most that each task may cost'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-tokens -x -d 'The most tokens that each task may use'
-complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-time -x -d 'The total time that agents may work on each task'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-cost -x -d 'Maximum cost of the run in US dollars, as reported by the agents'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-tokens -x -d 'Maximum number of tokens that the run may use'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-time -x -d 'Maximum total time that agents may work in the run'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-cost -x -d 'Maximum cost of each task in US dollars'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-tokens -x -d 'Maximum number of tokens that each task may use'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-task-time -x -d 'Maximum total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'Number of attempts for each task: the first one and its retries [default: 5]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. If the output of the tests does not name the failed ones, every task fails until the tests pass'
-complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
-complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'The most characters of the diff in the reviewer\'s prompt; a longer one is cut, with a summary [default: 8000]'
-complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow-red -d 'Start although tests fail before the first task. A task then fails only if it breaks a test that passed before. This needs test output that names the failed tests; without it, a task fails unless the test command succeeds'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow -x -d 'Let tasks change this path although the setting \'protect\' names it. --allow fewer-tests lets tests of a task be fewer than before'
+complete -c git-arborist -n '__git_arborist_in gardener' -l diff-limit -x -d 'Maximum length of the diff in the reviewer\'s prompt, in characters; a longer diff is cut and summarized [default: 8000]'
+complete -c git-arborist -n '__git_arborist_in gardener' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. landlock or bwrap: use this one, and do not start if it does not work. off: no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository in which reports are committed [default: spec/reports]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository for the logs of steps, which are not committed [default: spec/logs]'
 complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
 complete -c git-arborist -n '__git_arborist_in gardener' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in gardener' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
 complete -c git-arborist -n '__git_arborist_in gardener' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
-complete -c git-arborist -n '__git_arborist_in gardener' -l yes -d 'Approve commands and settings in files of the repository'
+complete -c git-arborist -n '__git_arborist_in gardener' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/'
 complete -c git-arborist -n '__git_arborist_in gardener' -l dry-run -d 'Show what would run without running it'
 complete -c git-arborist -n '__git_arborist_in gardener' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
 complete -c git-arborist -n '__git_arborist_in gardener' -s q -l quiet -d 'Print only failures, the summary of a run that did not succeed, and the commands that --yes approves'
@@ -150,25 +150,25 @@ complete -c git-arborist -n '__git_arborist_in garden' -l review-runner -x -d 'T
 complete -c git-arborist -n '__git_arborist_in garden' -l review-model -x -d 'The model that reviews'
 complete -c git-arborist -n '__git_arborist_in garden' -l fallback -x -d 'The agent program to call if the first one is not installed, cannot log in or has reached its limit. Can be repeated: the programs are tried in order'
 complete -c git-arborist -n '__git_arborist_in garden' -l tools -d 'Give agents tools (through MCP, if they support it) that read and write the task\'s files and run commands that you name; see git-arborist-tools(1). On by default for a task that works in several repositories'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-cost -x -d 'The most that the run may cost, as reported by the agents'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-tokens -x -d 'The most tokens that the run may use'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-time -x -d 'The total time that agents may work in this run'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-task-cost -x -d 'The most that each task may cost'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-task-tokens -x -d 'The most tokens that each task may use'
-complete -c git-arborist -n '__git_arborist_in garden' -l max-task-time -x -d 'The total time that agents may work on each task'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-cost -x -d 'Maximum cost of the run in US dollars, as reported by the agents'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-tokens -x -d 'Maximum number of tokens that the run may use'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-time -x -d 'Maximum total time that agents may work in the run'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-task-cost -x -d 'Maximum cost of each task in US dollars'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-task-tokens -x -d 'Maximum number of tokens that each task may use'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-task-time -x -d 'Maximum total time that agents may work on each task'
 complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'Number of attempts for each task: the first one and its retries [default: 5]'
 complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'Test command for tasks without their own test commands'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. If the output of the tests does not name the failed ones, every task fails until the tests pass'
-complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Let tasks change this path even if the setting \'protect\' names it. --allow fewer-tests lets them run fewer tests than before'
-complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'The most characters of the diff in the reviewer\'s prompt; a longer one is cut, with a summary [default: 8000]'
-complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow-red -d 'Start although tests fail before the first task. A task then fails only if it breaks a test that passed before. This needs test output that names the failed tests; without it, a task fails unless the test command succeeds'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow -x -d 'Let tasks change this path although the setting \'protect\' names it. --allow fewer-tests lets tests of a task be fewer than before'
+complete -c git-arborist -n '__git_arborist_in garden' -l diff-limit -x -d 'Maximum length of the diff in the reviewer\'s prompt, in characters; a longer diff is cut and summarized [default: 8000]'
+complete -c git-arborist -n '__git_arborist_in garden' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. landlock or bwrap: use this one, and do not start if it does not work. off: no sandbox [default: auto]'
 complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository in which reports are committed [default: spec/reports]'
 complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'The folder in the repository for the logs of steps, which are not committed [default: spec/logs]'
 complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration'
 complete -c git-arborist -n '__git_arborist_in garden' -l new-run -d 'Start a new run instead of continuing the last one'
 complete -c git-arborist -n '__git_arborist_in garden' -l session-branch -d 'Run on a separate branch, in a worktree beside this checkout'
 complete -c git-arborist -n '__git_arborist_in garden' -l accept-changes -d 'Accept changes to the plan or the configuration since the run started'
-complete -c git-arborist -n '__git_arborist_in garden' -l yes -d 'Approve commands and settings in files of the repository'
+complete -c git-arborist -n '__git_arborist_in garden' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/'
 complete -c git-arborist -n '__git_arborist_in garden' -l dry-run -d 'Show what would run without running it'
 complete -c git-arborist -n '__git_arborist_in garden' -s v -l verbose -d 'Also print a line for each step and each commit; with --dry-run, the prompts'
 complete -c git-arborist -n '__git_arborist_in garden' -s q -l quiet -d 'Print only failures, the summary of a run that did not succeed, and the commands that --yes approves'
@@ -258,11 +258,11 @@ complete -c git-arborist -n '__git_arborist_without "merge" add list status run 
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l priority -x -d 'Priority from 0 (first) to 9 (last) [default: 2]'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l force -d 'Accept tasks that are not complete'
-complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l yes -d 'Approve commands in files of the repository. With \'merge resolve\', also land changes that you made to files that had no conflict'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/. With \'merge resolve\', also land changes that you made to files that had no conflict'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l test-command -x -d 'Test landings with this command if no gates (checks before landing) are configured'
-complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l allow -x -d 'Let agents that resolve conflicts change this protected path. \'fewer-tests\' lets gates run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l allow -x -d 'Let agents that resolve conflicts change this protected path. --allow fewer-tests accepts a landing whose gates run fewer tests than before'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -s h -l help -d 'Show what it does and takes'
@@ -272,19 +272,19 @@ complete -c git-arborist -n '__git_arborist_in merge add' -f -a '(__git_arborist
 complete -c git-arborist -n '__git_arborist_in merge add' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
 complete -c git-arborist -n '__git_arborist_in merge add' -l priority -x -d 'Priority from 0 (first) to 9 (last) [default: 2]'
 complete -c git-arborist -n '__git_arborist_in merge add' -l force -d 'Accept tasks that are not complete'
-complete -c git-arborist -n '__git_arborist_in merge add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge add' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge add' -s h -l help -d 'Show what it does and takes'
 
 # merge list
 complete -c git-arborist -n '__git_arborist_in merge list' -f
-complete -c git-arborist -n '__git_arborist_in merge list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge list' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge list' -s h -l help -d 'Show what it does and takes'
 
 # merge status
 complete -c git-arborist -n '__git_arborist_in merge status' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge status' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge status' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge status' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Show what it does and takes'
 
@@ -292,35 +292,35 @@ complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Sh
 complete -c git-arborist -n '__git_arborist_in merge run' -f
 complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_arborist_branches)' -d 'Land tasks that were queued for this branch [default: the branch of the run]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Check for more tasks at this interval, until Ctrl-C'
-complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands in files of the repository. With \'merge resolve\', also land changes that you made to files that had no conflict'
+complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/. With \'merge resolve\', also land changes that you made to files that had no conflict'
 complete -c git-arborist -n '__git_arborist_in merge run' -l test-command -x -d 'Test landings with this command if no gates (checks before landing) are configured'
-complete -c git-arborist -n '__git_arborist_in merge run' -l allow -x -d 'Let agents that resolve conflicts change this protected path. \'fewer-tests\' lets gates run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_in merge run' -l allow -x -d 'Let agents that resolve conflicts change this protected path. --allow fewer-tests accepts a landing whose gates run fewer tests than before'
 complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge run' -s h -l help -d 'Show what it does and takes'
 
 # merge drop
 complete -c git-arborist -n '__git_arborist_in merge drop' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge drop' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge drop' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge drop' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge drop' -s h -l help -d 'Show what it does and takes'
 
 # merge retry
 complete -c git-arborist -n '__git_arborist_in merge retry' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge retry' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge retry' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge retry' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge retry' -s h -l help -d 'Show what it does and takes'
 
 # merge resolve
 complete -c git-arborist -n '__git_arborist_in merge resolve' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l into -x -a '(__git_arborist_branches)' -d 'The branch that the task was queued for [default: the branch of its run]'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l into -x -a '(__git_arborist_branches)' -d 'The branch that the task is to land on [default: the branch of its run]'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands in files of the repository. With \'merge resolve\', also land changes that you made to files that had no conflict'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/. With \'merge resolve\', also land changes that you made to files that had no conflict'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l test-command -x -d 'Test landings with this command if no gates (checks before landing) are configured'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l allow -x -d 'Let agents that resolve conflicts change this protected path. \'fewer-tests\' lets gates run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l allow -x -d 'Let agents that resolve conflicts change this protected path. --allow fewer-tests accepts a landing whose gates run fewer tests than before'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s q -l quiet -d 'Print only the result'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s h -l help -d 'Show what it does and takes'
@@ -328,14 +328,14 @@ complete -c git-arborist -n '__git_arborist_in merge resolve' -s h -l help -d 'S
 # merge log
 complete -c git-arborist -n '__git_arborist_in merge log' -f
 complete -c git-arborist -n '__git_arborist_in merge log' -s n -l max-count -x -d 'The largest number of entries'
-complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge log' -s h -l help -d 'Show what it does and takes'
 
 # reset
 complete -c git-arborist -n '__git_arborist_in reset' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in reset' -l drop -d 'Also undo the changes of the tasks; they are saved under a ref first'
-complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in reset' -s h -l help -d 'Show what it does and takes'
 
 # demo
@@ -365,8 +365,8 @@ complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Use a l
 complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Accept a name that is not in the plan'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not fetch from the remote of the run\'s branch'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Do not warn about uncommitted changes in the checkout'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve commands and settings in files of the repository'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve commands and settings that come from .arborist/'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree add' -s h -l help -d 'Show what it does and takes'
 
 # worktree list
@@ -374,56 +374,56 @@ complete -c git-arborist -n '__git_arborist_in worktree list' -f
 complete -c git-arborist -n '__git_arborist_in worktree list' -s l -l long -d 'Also count uncommitted paths and measure sizes'
 complete -c git-arborist -n '__git_arborist_in worktree list' -s b -l branches -d 'Also list branches of tasks without a worktree'
 complete -c git-arborist -n '__git_arborist_in worktree list' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in worktree list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree list' -s h -l help -d 'Show what it does and takes'
 
 # worktree show
 complete -c git-arborist -n '__git_arborist_in worktree show' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree show' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in worktree show' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree show' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree show' -s h -l help -d 'Show what it does and takes'
 
 # worktree path
 complete -c git-arborist -n '__git_arborist_in worktree path' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree path' -s h -l help -d 'Show what it does and takes'
 
 # worktree run
 complete -c git-arborist -n '__git_arborist_in worktree run' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree run' -s h -l help -d 'Show what it does and takes'
 
 # worktree restore
 complete -c git-arborist -n '__git_arborist_in worktree restore' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree restore' -s h -l help -d 'Show what it does and takes'
 
 # worktree sync
 complete -c git-arborist -n '__git_arborist_in worktree sync' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -l offline -d 'Do not fetch from the remote of the run\'s branch'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -l now -d 'Sync even if the last sync was less than worktree.sync-cooldown seconds ago'
-complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -s h -l help -d 'Show what it does and takes'
 
 # worktree remove
 complete -c git-arborist -n '__git_arborist_in worktree remove' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree remove' -s f -l force -d 'Remove it even if it has uncommitted files; they are saved under a ref first'
-complete -c git-arborist -n '__git_arborist_in worktree remove' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree remove' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree remove' -s h -l help -d 'Show what it does and takes'
 
 # worktree recycle
 complete -c git-arborist -n '__git_arborist_in worktree recycle' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree recycle' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree recycle' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree recycle' -s h -l help -d 'Show what it does and takes'
 
 # worktree prune
 complete -c git-arborist -n '__git_arborist_in worktree prune' -f
-complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree prune' -s h -l help -d 'Show what it does and takes'
 
 # worktree repair
 complete -c git-arborist -n '__git_arborist_in worktree repair' -f
-complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree repair' -s h -l help -d 'Show what it does and takes'
 
 # workspace
@@ -471,7 +471,7 @@ complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l 
 complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -s f -l force -d 'Also remove unmerged work; it is saved under a ref first'
 complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l remote -d 'Also delete branches at remotes, if they have landed there'
 complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l reclaim -d 'Also delete build output and caches in the worktrees that are kept'
-complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l yes -d 'Approve the settings in files of the repository'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l yes -d 'Approve the settings that come from .arborist/'
 complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l only -x -a 'worktrees branches sessions logs saved caches' -d 'Only these kinds of items'
 complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -s h -l help -d 'Show what it does and takes'
 
@@ -489,7 +489,7 @@ complete -c git-arborist -n '__git_arborist_in cleanup restore' -s h -l help -d 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in state' -l tree -r -F -d 'Read the plan from this file [default: the frozen plan of the run]'
-complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in state' -l history -d 'Also show the commits of each task'
 complete -c git-arborist -n '__git_arborist_in state' -l ready -d 'Only tasks that can start now'
 complete -c git-arborist -n '__git_arborist_in state' -l json -d 'Print one JSON document'
@@ -502,7 +502,7 @@ complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what
 complete -c git-arborist -n '__git_arborist_in logs' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in logs' -l step -x -a 'implement test review' -d 'Show only this step'
 complete -c git-arborist -n '__git_arborist_in logs' -l attempt -x -d 'Show this attempt; the first is 1 [default: the newest]'
-complete -c git-arborist -n '__git_arborist_in logs' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run of this branch [default: the branch that is checked out]'
+complete -c git-arborist -n '__git_arborist_in logs' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in logs' -s f -l follow -d 'Print new output until the task ends'
 complete -c git-arborist -n '__git_arborist_in logs' -s h -l help -d 'Show what it does and takes'
 
@@ -566,7 +566,7 @@ complete -c git-arborist -n '__git_arborist_in session export' -s h -l help -d '
 complete -c git-arborist -n '__git_arborist_in session resume' -f -a '(__git_arborist_sessions)'
 complete -c git-arborist -n '__git_arborist_in session resume' -l turn -x -d 'Put the files back as they were after this turn, and continue from there; later turns stay in history'
 complete -c git-arborist -n '__git_arborist_in session resume' -l plan-changed -d 'Continue although the plan has changed since (also --accept-changes)'
-complete -c git-arborist -n '__git_arborist_in session resume' -l yes -d 'Approve commands and settings in files of the repository'
+complete -c git-arborist -n '__git_arborist_in session resume' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/'
 complete -c git-arborist -n '__git_arborist_in session resume' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in session resume' -s h -l help -d 'Show what it does and takes'
 
@@ -574,7 +574,7 @@ complete -c git-arborist -n '__git_arborist_in session resume' -s h -l help -d '
 complete -c git-arborist -n '__git_arborist_in session replay' -f -a '(__git_arborist_sessions)'
 complete -c git-arborist -n '__git_arborist_in session replay' -l turn -x -d 'The turn to start from; 0 is the start of the session'
 complete -c git-arborist -n '__git_arborist_in session replay' -l offline -d 'Call no agent: replay the recorded output and commits of the turns after this one'
-complete -c git-arborist -n '__git_arborist_in session replay' -l yes -d 'Approve commands and settings in files of the repository'
+complete -c git-arborist -n '__git_arborist_in session replay' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/'
 complete -c git-arborist -n '__git_arborist_in session replay' -l json -d 'Print events as JSON, one object per line'
 complete -c git-arborist -n '__git_arborist_in session replay' -s h -l help -d 'Show what it does and takes'
 
@@ -614,7 +614,7 @@ complete -c git-arborist -n '__git_arborist_in session checkpoint' -s h -l help 
 # session end
 complete -c git-arborist -n '__git_arborist_in session end' -f
 complete -c git-arborist -n '__git_arborist_in session end' -l session -x -a '(__git_arborist_sessions)' -d 'The session: its id, or a unique prefix'
-complete -c git-arborist -n '__git_arborist_in session end' -l result -x -a 'complete failed' -d 'How it ended [default: complete; a paused run of git arborist is given up as failed]'
+complete -c git-arborist -n '__git_arborist_in session end' -l result -x -a 'complete failed' -d 'How it ended [default: complete; for a paused run of git arborist: failed]'
 complete -c git-arborist -n '__git_arborist_in session end' -s m -l message -x -d 'Further remarks'
 complete -c git-arborist -n '__git_arborist_in session end' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session end' -s h -l help -d 'Show what it does and takes'
@@ -631,7 +631,7 @@ complete -c git-arborist -n '__git_arborist_in verify' -l json -d 'Print one JSO
 complete -c git-arborist -n '__git_arborist_in verify' -s h -l help -d 'Show what it does and takes'
 
 # trailers
-complete -c git-arborist -n '__git_arborist_at trailers' -f -a parse -d 'Print the trailers of a message, as \'git interpret-trailers --parse\' does, but by fixed rules'
+complete -c git-arborist -n '__git_arborist_at trailers' -f -a parse -d 'Print the trailers of a message, as \'git interpret-trailers --parse\' does with the built-in settings of git'
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a check -d 'Check messages that look like task commits; exit 1 if one is not valid'
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a log -d 'List the task commits of a history'
 complete -c git-arborist -n '__git_arborist_without "trailers" parse check log' -f
@@ -680,10 +680,10 @@ complete -c git-arborist -n '__git_arborist_in sandbox check' -s h -l help -d 'S
 
 # hooks
 complete -c git-arborist -n '__git_arborist_at hooks' -f -a install -d 'Install hooks; existing ones are kept'
-complete -c git-arborist -n '__git_arborist_at hooks' -f -a uninstall -d 'Remove our hooks and restore the earlier ones, byte for byte'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a uninstall -d 'Remove the hooks of git arborist, and restore the earlier hooks byte for byte'
 complete -c git-arborist -n '__git_arborist_at hooks' -f -a status -d 'Show which hooks are installed, and why one does not run'
-complete -c git-arborist -n '__git_arborist_at hooks' -f -a test -d 'Check that hooks run in this worktree, by triggering them through git'
-complete -c git-arborist -n '__git_arborist_at hooks' -f -a run -d 'Run a hook; hooks call this'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a test -d 'Check that git runs the hooks in this worktree'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a run -d 'Run the check of a hook; the installed hooks call this'
 complete -c git-arborist -n '__git_arborist_without "hooks" install uninstall status test run' -f
 complete -c git-arborist -n '__git_arborist_without "hooks" install uninstall status test run' -s h -l help -d 'Show what it does and takes'
 
@@ -691,14 +691,14 @@ complete -c git-arborist -n '__git_arborist_without "hooks" install uninstall st
 complete -c git-arborist -n '__git_arborist_in hooks install' -f -a 'commit-msg pre-push pre-receive update'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s n -l dry-run -d 'Show what would be done without doing it'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s q -l quiet -d 'Print only errors'
-complete -c git-arborist -n '__git_arborist_in hooks install' -l agent -x -a 'claude' -d 'Record the turns of an interactive agent, with hooks in .claude/settings.local.json instead of git hooks'
+complete -c git-arborist -n '__git_arborist_in hooks install' -l agent -x -a 'claude' -d 'Record the turns of an interactive agent; this installs hooks in .claude/settings.local.json instead of git hooks'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s h -l help -d 'Show what it does and takes'
 
 # hooks uninstall
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -f -a 'commit-msg pre-push pre-receive update'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s n -l dry-run -d 'Show what would be done without doing it'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s q -l quiet -d 'Print only errors'
-complete -c git-arborist -n '__git_arborist_in hooks uninstall' -l agent -x -a 'claude' -d 'Remove our hooks from the settings of an interactive agent instead of git hooks'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -l agent -x -a 'claude' -d 'Remove the hooks from the settings of an interactive agent, instead of git hooks'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s h -l help -d 'Show what it does and takes'
 
 # hooks status
@@ -711,10 +711,10 @@ complete -c git-arborist -n '__git_arborist_in hooks test' -f -a 'commit-msg pre
 complete -c git-arborist -n '__git_arborist_in hooks test' -s h -l help -d 'Show what it does and takes'
 
 # hooks run
-complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'Refuse an invalid message of a task commit'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'Refuse a task commit whose message is not valid'
 complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-push -d 'Refuse pushes of invalid task commits and pushes that lose records; reads git\'s lines on standard input'
-complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-receive -d 'The same, where the push arrives; reads git\'s lines on standard input'
-complete -c git-arborist -n '__git_arborist_at hooks run' -f -a update -d 'The same for one ref; this is what the update hook of earlier versions calls'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-receive -d 'Check a push in the repository that receives it; reads git\'s lines on standard input'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a update -d 'Check one ref of a push; the update hook of earlier versions calls this'
 complete -c git-arborist -n '__git_arborist_without "hooks run" commit-msg pre-push pre-receive update' -f
 complete -c git-arborist -n '__git_arborist_without "hooks run" commit-msg pre-push pre-receive update' -s h -l help -d 'Show what it does and takes'
 

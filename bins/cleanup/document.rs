@@ -58,7 +58,7 @@ struct ItemDocument {
     /// Why.
     reason: String,
     /// Where its commits are besides: `elsewhere`, `landed`, `nowhere`, or `reverted` if they were merged and
-    /// their changes taken back; null if it has none.
+    /// their changes reverted; null if it has none.
     #[schemars(schema_with = "holdings")]
     commits: Option<&'static str>,
     /// Uncommitted paths, as far as they were examined.

@@ -21,11 +21,11 @@ them only if nothing is lost. Everything that is in use stays. The output names
 each item with the reason why it was removed or kept; --dry-run prints it and
 does nothing.
 
-Work that exists only there stays as well. With --force it is saved as commits
-below refs/arborist/saved/, and then removed. 'cleanup saved' lists saved work,
-and 'cleanup restore' brings it back.
+Unmerged work stays as well. With --force it is first saved as commits below
+refs/arborist/saved/, and then removed. 'cleanup saved' lists saved work, and
+'cleanup restore' brings it back.
 
-Name tasks or sessions to clean up only these, or kinds of items with --only.
+Name tasks or sessions to clean up only those; --only selects kinds of items.
 If the command is killed, run it again: it continues.";
 
 const EXAMPLES: &str = "\
@@ -71,11 +71,11 @@ WHAT IS KEPT
 WORKSPACES
    All repositories of the workspace are cleaned up. The settings for logs and
    worktrees are read in each repository; the ages (--older-than and others) are
-   those of this one. A session is over when
-   the repository that recorded it says so; if that one cannot be read, its
-   branches and worktrees stay. Saved work stays in its repository: list and
-   restore it there. If only a tracked file, such as .arborist/config.toml, names a
-   repository, you have to approve it first.
+   those of this one. Whether a session is over is read from the repository that
+   recorded it; if that cannot be read, the branches and worktrees of the
+   session stay. Saved work stays in its repository: list and restore it there.
+   If only a tracked file, such as .arborist/config.toml, names a repository,
+   you have to approve it first.
 
 SAVED WORK
    Commits are saved as they are. Uncommitted files are saved as 'git add'

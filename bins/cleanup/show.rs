@@ -92,14 +92,14 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
     }
     let is_only_saved = items.iter().all(|item| item.candidate.what == What::Saved);
     if !is_forced && is_only_saved && is_kept(&|_, why| matches!(why, KeepReason::Young(_))) {
-        ui.hint("to remove saved work before it expires, use: --force --only saved --older-than <age>");
+        ui.hint("to remove saved work before it expires, run: git arborist cleanup --force --only saved --older-than <age>");
     }
     if is_kept(&|_, why| matches!(why, KeepReason::Active(Active::Moved(_)))) {
         ui.hint("to reconnect a worktree that was moved, run: git arborist worktree repair");
     }
     if let Some(session) = resting(&items).filter(|_| is_forced || is_named) {
         ui.hint(&format!(
-            "a paused session keeps its branches and worktrees; to give it up, run: git arborist session end --session {session}"
+            "branches and worktrees of an unfinished session are kept; if you do not want to continue it, run: git arborist session end --session {session}"
         ));
     }
     let mut gone = all.iter().flat_map(|outcomes| outcomes.fates.iter().flatten().zip(&outcomes.plan.items));
@@ -107,7 +107,7 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
         matches!(fate, CleanupOutcome::Removed { .. }) && item.candidate.what == What::Saved
     };
     if gone.any(is_saved) {
-        ui.hint("to bring removed saved work back, while git still has its objects, run: git update-ref <ref> <object>");
+        ui.hint("until git deletes the objects, removed saved work can be restored with: git update-ref <ref> <object>");
     }
 }
 
@@ -225,7 +225,7 @@ fn is_file(item: &JudgedCandidate) -> bool {
 
 fn row(entry: &Entry<'_>) -> Row {
     let candidate = &entry.item.candidate;
-    let age = candidate.time.filter(|_| candidate.what != What::Trash).map(clock::age);
+    let age = candidate.time.filter(|_| candidate.what != What::Trash).map(clock::ago);
     [
         candidate.what.as_str().to_owned(),
         match &candidate.home {
@@ -266,7 +266,7 @@ fn row_of_group(what: What, why: &str, group: &[&Entry<'_>]) -> Row {
         name,
         format!("{each}{}", visible(why)),
         size(sum),
-        oldest.map(clock::age).unwrap_or_default(),
+        oldest.map(clock::ago).unwrap_or_default(),
     ]
 }
 

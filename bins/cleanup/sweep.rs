@@ -43,7 +43,7 @@ pub(super) struct SweepArgs {
     /// Also delete build output and caches in the worktrees that are kept
     #[arg(long)]
     reclaim: bool,
-    /// Approve the settings in files of the repository
+    /// Approve the settings that come from .arborist/
     #[arg(long)]
     yes: bool,
     /// Only these kinds of items

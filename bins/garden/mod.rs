@@ -40,8 +40,8 @@ const EXAMPLES: &str = "\
 EXIT STATUS
    1           The task failed or is not ready.
    2           You must act; git-arborist-gardener(1) has examples.
-   3           A run is using this branch already, or workers on other
-               machines are ('git arborist work').
+   3           Another run is using this branch, or workers on other machines
+               ('git arborist work') have tasks of the plan.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
 EXAMPLES

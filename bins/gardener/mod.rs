@@ -33,8 +33,8 @@ prompt. --max-retries is the number of attempts; after the last one the task
 has failed, and the run ends unless --keep-going is given. Each step is
 committed before the next one starts. After a crash, run the same command to
 continue; it does nothing if all tasks are done. A continued run keeps the
-test command and the budgets of its session unless you give new ones. It does
-not keep the runner: name it again.
+test command and the budgets of its session unless you give new ones. The
+runner is not kept, so give --runner again.
 
 The plan and the configuration are frozen when the run starts: the copies in
 its first commit are used, even if an agent edits the files. Uncommitted
@@ -54,12 +54,12 @@ ready when everything that it waits for is complete and, with --jobs or
 --isolate, merged. 'git arborist plan --explain TASK' shows why it waits.
 
 With one job, the agent works in this checkout. With --jobs or --isolate, each
-task has its own worktree and its own branch; after it has landed, the
-next task may use the worktree. A complete task lands through the merge queue:
-its branch is merged into the branch of the run and tested again, in a scratch
-worktree. If a landing would overwrite files that you have changed in the
-checkout, it is parked: later tasks build on it, but your branch does not move
-until you run the command that the summary prints.
+task has its own worktree and its own branch. A complete task lands through the
+merge queue: its branch is merged into the branch of the run and tested again,
+in a scratch worktree. Then the next task may use the worktree of the task. If a
+landing would overwrite files that you have changed in the checkout, it is
+parked: later tasks build on it, but your branch does not move until you run the
+command that the summary prints.
 
 With --session-branch, the run has its own branch, arborist/<plan>/<session>,
 in a worktree beside this checkout. The setting session.branch does the same;
@@ -103,8 +103,8 @@ WHAT AGENTS ARE TOLD
 PROTECTED TESTS
    A task fails if it changes or deletes a file that the setting 'protect'
    names. It also fails if a test command runs fewer tests than before the
-   task, skips more, or no longer prints how many tests ran. It does not land
-   if that happens in a gate. In the plan, '- [ ] T007 [allow:tests/old.rs]
+   task, skips more, or no longer prints how many tests ran. If a gate (a check
+   before landing) finds this, the task does not land. In the plan, '- [ ] T007 [allow:tests/old.rs]
    [allow:fewer-tests] text' allows T007 to change that file and to run fewer
    tests; --allow does the same for every task that the command runs. See
    'protect' and 'test.allow-fewer' in git-arborist(1).
@@ -116,8 +116,8 @@ EXIT STATUS
                its own worktree, a reviewer that fails, a task that was
                interrupted three times, a changed plan or configuration,
                uncommitted changes, or commands to approve.
-   3           A run is using this branch already, or workers on other
-               machines are ('git arborist work').
+   3           Another run is using this branch, or workers on other machines
+               ('git arborist work') have tasks of the plan.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
 EXAMPLES
@@ -168,7 +168,7 @@ pub struct GardenerArgs {
     /// Try failed tasks again, and continue tasks that were interrupted three times in a row
     #[arg(long)]
     retry_failed: bool,
-    /// Call no agent: replay the records of the session that this one was forked from
+    /// Call no agent; replay the records of the session that this one was started from
     #[arg(long, hide = true)]
     offline: bool,
     /// Switch the user's checkout back to the branch when the run ends

@@ -42,7 +42,7 @@ pub(crate) fn give_back(repository: &Repository, branch: &BranchName, ui: &mut U
         Ok(Some(GivenBack::Detached(path, why))) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             ui.warn(&format!(
-                "the worktree '{}' of the session was kept, without '{branch}': {why}",
+                "the session's worktree '{}' was kept, but no longer has '{branch}' checked out: {why}",
                 path.display()
             ));
             ui.hint(&format!("remove it with: git arborist worktree remove {name}"));

@@ -48,19 +48,21 @@ pub(crate) struct GardeningArgs {
     /// Test command for tasks without their own test commands
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Start even if tests fail before the first task; then a task fails only if it breaks a test that passed before. If
-    /// the output of the tests does not name the failed ones, every task fails until the tests pass
+    /// Start although tests fail before the first task. A task then fails only if it breaks a test that passed before.
+    /// This needs test output that names the failed tests; without it, a task fails unless the test command succeeds
     #[arg(long)]
     allow_red: bool,
-    /// Let tasks change this path even if the setting 'protect' names it. --allow fewer-tests lets them run fewer tests
-    /// than before
+    /// Let tasks change this path although the setting 'protect' names it. --allow fewer-tests lets tests of a task be
+    /// fewer than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
-    /// The most characters of the diff in the reviewer's prompt; a longer one is cut, with a summary [default: 8000]
+    /// Maximum length of the diff in the reviewer's prompt, in characters; a longer diff is cut and summarized
+    /// [default: 8000]
     #[arg(long, value_name = "NUMBER", value_parser = whole::<usize>)]
     diff_limit: Option<usize>,
     /// The sandbox of agents and tests. auto: on Linux, bubblewrap (bwrap) if it works, otherwise Landlock; on macOS,
-    /// sandbox-exec. landlock, bwrap: only that one; without it, the run does not start. off: no sandbox [default: auto]
+    /// sandbox-exec. landlock or bwrap: use this one, and do not start if it does not work. off: no sandbox [default:
+    /// auto]
     #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
     sandbox: Option<String>,
     /// The folder in the repository in which reports are committed [default: spec/reports]
@@ -69,7 +71,8 @@ pub(crate) struct GardeningArgs {
     /// The folder in the repository for the logs of steps, which are not committed [default: spec/logs]
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,
-    /// Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the configuration
+    /// Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the
+    /// configuration
     #[arg(long)]
     allow_dirty: bool,
     /// Start a new run instead of continuing the last one
@@ -81,7 +84,7 @@ pub(crate) struct GardeningArgs {
     /// Accept changes to the plan or the configuration since the run started
     #[arg(long)]
     accept_changes: bool,
-    /// Approve commands and settings in files of the repository
+    /// Approve commands and settings that come from the plan or from .arborist/
     #[arg(long)]
     yes: bool,
     /// Show what would run without running it

@@ -15,8 +15,10 @@ use crate::numbers::positive;
 /// Who does a step.
 #[derive(Debug, Args)]
 pub(super) struct RunnerArgs {
-    /// The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command that
-    /// the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration
+    /// The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command
+    /// that
+    /// the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which
+    /// overrides the configuration
     #[arg(long, value_name = "NAME")]
     runner: Option<String>,
     /// The model that the agent uses
@@ -63,22 +65,22 @@ impl RunnerArgs {
 /// Limits on cost, tokens and time.
 #[derive(Debug, Args)]
 pub(super) struct BudgetArgs {
-    /// The most that the run may cost, as reported by the agents
+    /// Maximum cost of the run in US dollars, as reported by the agents
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     max_cost: Option<f64>,
-    /// The most tokens that the run may use
+    /// Maximum number of tokens that the run may use
     #[arg(long, value_name = "NUMBER", value_parser = positive::<u64>)]
     max_tokens: Option<u64>,
-    /// The total time that agents may work in this run
+    /// Maximum total time that agents may work in the run
     #[arg(long, value_name = "SECONDS", value_parser = positive::<u64>)]
     max_time: Option<u64>,
-    /// The most that each task may cost
+    /// Maximum cost of each task in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     max_task_cost: Option<f64>,
-    /// The most tokens that each task may use
+    /// Maximum number of tokens that each task may use
     #[arg(long, value_name = "NUMBER", value_parser = positive::<u64>)]
     max_task_tokens: Option<u64>,
-    /// The total time that agents may work on each task
+    /// Maximum total time that agents may work on each task
     #[arg(long, value_name = "SECONDS", value_parser = positive::<u64>)]
     max_task_time: Option<u64>,
 }

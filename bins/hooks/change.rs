@@ -99,7 +99,7 @@ pub(super) fn uninstall(options: &HookOptions, ui: &mut Ui) -> Outcome {
     let left: Vec<&str> = plans.iter().flat_map(|plan| &plan.left).map(String::as_str).collect();
     match left.as_slice() {
         [] => Ok(Exit::Done),
-        left => Err(Failure::new(Exit::Person, format!("left as it is: {}", left.join("; ")))
+        left => Err(Failure::new(Exit::Person, format!("not removed: {}", left.join("; ")))
             .hint("look at it, and remove it by hand")),
     }
 }
@@ -164,7 +164,8 @@ fn carry_out(
 /// The path of one of our programs, next to this one. If `PATH` has the same file, that name is used, because it
 /// survives updates.
 fn own_path(binary: &str) -> Result<PathBuf, Failure> {
-    let here = std::env::current_exe().context("could not find the program itself")?.with_file_name(binary);
+    let here =
+        std::env::current_exe().context("could not find the path of this program")?.with_file_name(binary);
     let on_path = find_program(binary, &std::env::var_os("PATH").unwrap_or_default());
     let is_same = |path: &PathBuf| path.is_absolute() && path.canonicalize().ok() == here.canonicalize().ok();
     Ok(on_path.filter(is_same).unwrap_or(here))

@@ -55,7 +55,7 @@ enum Action {
     /// Install hooks; existing ones are kept
     #[command(after_help = words::INSTALL_EXAMPLES)]
     Install(InstallArgs),
-    /// Remove our hooks and restore the earlier ones, byte for byte
+    /// Remove the hooks of git arborist, and restore the earlier hooks byte for byte
     #[command(after_help = words::UNINSTALL_EXAMPLES)]
     Uninstall(UninstallArgs),
     /// Show which hooks are installed, and why one does not run
@@ -65,14 +65,14 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Check that hooks run in this worktree, by triggering them through git
+    /// Check that git runs the hooks in this worktree
     #[command(after_help = words::TEST_EXAMPLES)]
     Test {
         /// The hooks [default: those that 'install' would install]
         #[arg(value_enum, value_name = "HOOK")]
         names: Vec<HookEvent>,
     },
-    /// Run a hook; hooks call this
+    /// Run the check of a hook; the installed hooks call this
     #[command(subcommand, after_help = words::RUN_EXAMPLES)]
     Run(Call),
 }
@@ -81,7 +81,8 @@ enum Action {
 struct InstallArgs {
     #[command(flatten)]
     manner: Manner,
-    /// Record the turns of an interactive agent, with hooks in .claude/settings.local.json instead of git hooks
+    /// Record the turns of an interactive agent; this installs hooks in .claude/settings.local.json instead of git
+    /// hooks
     #[arg(long, value_enum, value_name = "AGENT", conflicts_with = "names")]
     agent: Option<Agent>,
     /// Which hooks; without any, commit-msg and pre-push (in a bare repository: pre-receive)
@@ -93,10 +94,10 @@ struct InstallArgs {
 struct UninstallArgs {
     #[command(flatten)]
     manner: Manner,
-    /// Remove our hooks from the settings of an interactive agent instead of git hooks
+    /// Remove the hooks from the settings of an interactive agent, instead of git hooks
     #[arg(long, value_enum, value_name = "AGENT", conflicts_with = "names")]
     agent: Option<Agent>,
-    /// The hooks [default: all of ours]
+    /// The hooks [default: all that git arborist installed]
     #[arg(value_enum, value_name = "HOOK")]
     names: Vec<HookEvent>,
 }
@@ -113,7 +114,7 @@ struct Manner {
 
 #[derive(Debug, Subcommand)]
 enum Call {
-    /// Refuse an invalid message of a task commit
+    /// Refuse a task commit whose message is not valid
     CommitMsg {
         /// The file that holds the message
         file: PathBuf,
@@ -122,18 +123,18 @@ enum Call {
     PrePush {
         /// The name of the remote
         remote: OsString,
-        /// Its address
+        /// The URL of the remote
         url: OsString,
     },
-    /// The same, where the push arrives; reads git's lines on standard input
+    /// Check a push in the repository that receives it; reads git's lines on standard input
     PreReceive,
-    /// The same for one ref; this is what the update hook of earlier versions calls
+    /// Check one ref of a push; the update hook of earlier versions calls this
     Update {
         /// The ref
         name: OsString,
-        /// Its old value
+        /// The old value of the ref
         old: PushedValue,
-        /// Its new value
+        /// The new value of the ref
         new: PushedValue,
     },
 }

@@ -10,25 +10,26 @@ Install git hooks that check task commits and pushes.
 
 The state of tasks is in commits, so a malformed or a lost commit would change
 the state. commit-msg refuses a message that looks like that of a task commit
-but is not valid; it does not touch other messages. pre-push, and pre-receive
-on the server, refuse pushes that publish such commits, delete or rewind a
-branch of git arborist, or drop commits that record the state of a task.
-pre-receive sees all refs of a push together; installing it removes the update
-hook that earlier versions installed.
+but is not valid; it does not touch other messages. pre-push, and pre-receive on
+the server, refuse pushes that publish such commits, delete or rewind a branch
+of git arborist, or drop commits that record the state of a task. pre-receive
+sees all refs of a push together. Installing it removes the update hook of
+earlier versions.
 
-Existing hooks are kept. With git 2.54 or newer, our hooks are added to the
-repository's configuration (hook.arborist-<hook>.command). With older
-versions, an existing hook file is renamed to <hook>.pre-arborist and called
-first, with the same arguments and input; if it refuses, our hook does not
-run. If core.hooksPath is a folder inside the repository, hooks are installed
-there. If it is a folder outside the repository, nothing is written to it; the
-line to add by hand is printed. husky's files get a marked block. Hooks of
-lefthook and pre-commit are called first, and the lines to add to their own
-configuration are printed.
+Existing hooks are kept. With git 2.54 or newer, the new hooks are added to the
+repository's configuration (hook.arborist-<hook>.command). With older versions,
+an existing hook file is renamed to <hook>.pre-arborist and called first, with
+the same arguments and input; if it refuses, the new hook does not run. If
+core.hooksPath is a folder inside the repository, hooks are installed there. If
+it is a folder outside the repository, nothing is written to it; the line to add
+by hand is printed. husky's files get a marked block. Hooks of lefthook and
+pre-commit are called first, and the lines to add to their own configuration are
+printed.
 
 A hook calls git-arborist-hooks at the path where the program was when the hook
 was installed, or else the one on PATH. If the program is missing, the hook
-refuses only messages that may be those of a task, and pushes to our refs.
+refuses only messages that may be those of a task, and pushes to refs of git
+arborist.
 
 Hooks can be skipped by --no-verify, by cherry-pick and by other programs.
 'git arborist trailers check' checks the history itself.";
@@ -63,18 +64,18 @@ EXAMPLES
        git arborist hooks install --agent claude
 
 EXIT STATUS
-   2  git reads hooks from outside the repository, or our hook was edited;
-      nothing was changed.";
+   2  git reads hooks from outside the repository, or an installed hook was
+      edited; nothing was changed.";
 
 pub(super) const UNINSTALL_EXAMPLES: &str = "\
 EXAMPLES
-   Remove all our hooks
+   Remove all hooks of git arborist
        git arborist hooks uninstall
 
    Remove one hook
        git arborist hooks uninstall pre-push
 
-   Remove our entries from Claude Code's settings
+   Remove the hooks from Claude Code's settings
        git arborist hooks uninstall --agent claude
 
 EXIT STATUS
@@ -90,14 +91,14 @@ EXAMPLES
 
 pub(super) const TEST_EXAMPLES: &str = "\
 EXAMPLES
-   Fire commit-msg and pre-push; in a bare repository, pre-receive
+   Run commit-msg and pre-push through git; in a bare repository, pre-receive
        git arborist hooks test
 
-   Fire one
+   Run one hook
        git arborist hooks test commit-msg
 
 EXIT STATUS
-   1  A hook does not fire.
+   1  git does not run a hook.
 
    Other hooks of the same name run as well.";
 
@@ -149,9 +150,9 @@ fn standing(state: HookState) -> (Tone, &'static str) {
 pub(super) fn tested(fired: &Fired, status: &HookStatus, ui: &mut Ui) {
     let name = status.event.as_str();
     match fired {
-        Fired::Ours => ui.line(&format!("{name}: fires")),
+        Fired::Ours => ui.line(&format!("{name}: git runs it")),
         Fired::Nothing => {
-            ui.line(&format!("{name}: does not fire"));
+            ui.line(&format!("{name}: git does not run it"));
             match (&status.note, status.state) {
                 (Some(note), _) => ui.hint(note),
                 (None, HookState::Missing) => {
@@ -161,7 +162,7 @@ pub(super) fn tested(fired: &Fired, status: &HookStatus, ui: &mut Ui) {
             }
         }
         Fired::Other(said) => {
-            ui.line(&format!("{name}: another hook refused before ours was asked"));
+            ui.line(&format!("{name}: another hook refused before the hook of git arborist ran"));
             said.lines()
                 .rev()
                 .take(3)

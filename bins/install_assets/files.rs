@@ -50,7 +50,7 @@ pub(super) struct InstallStep {
     pub(super) change: FileChange,
 }
 
-const CHANGED: &str = "it was changed since, or comes from another version";
+const CHANGED: &str = "it was changed after it was installed, or comes from another version";
 
 impl InstalledFile {
     pub(super) fn on_install(self, consent: Overwrite) -> FileChange {

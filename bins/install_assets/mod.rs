@@ -187,5 +187,5 @@ fn in_the_way(refused: &[&InstallStep]) -> Failure {
     });
     let lines: String = lines.collect();
     Failure::new(Exit::No, format!("nothing was written, because these files exist:{lines}"))
-        .hint("move them away, leave that part out with --only, or overwrite them with --force")
+        .hint("move them away, select the other parts with --only, or overwrite them with --force")
 }

@@ -84,7 +84,7 @@ pub struct LogsArgs {
     /// Show this attempt; the first is 1 [default: the newest]
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::positive::<u32>)]
     attempt: Option<u32>,
-    /// Use the run of this branch [default: the branch that is checked out]
+    /// Use the run that was started on this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
     /// Print new output until the task ends
@@ -250,9 +250,12 @@ fn find_newest(folders: &LogFolders, is_candidate: impl Fn(&StepLog) -> bool) ->
     let logs = folders.list(None).map_err(|error| unreadable(folders, &error))?;
     let newest = logs.iter().rfind(|log| is_candidate(log));
     newest.cloned().ok_or_else(|| {
-        let such = if logs.is_empty() { "" } else { "such " };
-        Failure::new(Exit::No, format!("there is no {such}log in '{}'", folders.name))
-            .hint("the turns of sessions are recorded in git: git arborist session list")
+        if logs.is_empty() {
+            let words = format!("there are no logs in '{}': no task has run in this checkout", folders.name);
+            return Failure::new(Exit::No, words).hint("see which tasks have run with: git arborist state");
+        }
+        Failure::new(Exit::No, format!("no log in '{}' matches these options", folders.name))
+            .hint("see the recorded turns of agents with: git arborist session list")
     })
 }
 

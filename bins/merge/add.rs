@@ -90,12 +90,12 @@ pub(super) fn sentence(added: &Added) -> String {
             format!("{task} has already landed, as {}, and was reset after that", commit.short())
         }
         Added::InPlace(task, branch) => {
-            format!("{task} was done on {branch} itself: there is nothing to land")
+            format!("{task} was done on {branch} itself, so there is nothing to land")
         }
         Added::MergedByHand(task, branch, hand_merge) => {
             let merge = hand_merge.merge.short();
             let more = hand_merge.taken_back_words().map(|words| format!("; {words}")).unwrap_or_default();
-            format!("{task} was merged into {branch} by {merge}: there is nothing to land{more}")
+            format!("{task} was merged into {branch} by {merge}, so there is nothing to land{more}")
         }
     }
 }
@@ -226,7 +226,7 @@ impl TicketMaker<'_> {
         if is_known {
             let has_failed = self.run.find(task).is_some_and(|history| history.state.state == State::Failed);
             let retry = if has_failed { " --retry-failed" } else { "" };
-            let words = format!("'{task}' has not run in its own worktree: there is nothing to land");
+            let words = format!("'{task}' has not run in its own worktree, so there is nothing to land");
             let (words, hint) =
                 self.find_waiting(task).unwrap_or_else(|| (words, self.run_first(task, retry)));
             return Failure::new(Exit::No, words).hint(hint);
@@ -238,7 +238,8 @@ impl TicketMaker<'_> {
             if let Some(unknown) = unknown {
                 return unknown;
             }
-            let words = format!("'{task}' has not run: there is no run of '{}' yet", self.run.scope.branch);
+            let words =
+                format!("'{task}' has not run yet, because there is no run of '{}'", self.run.scope.branch);
             return Failure::new(Exit::No, words).hint(self.site.hint_without_run(self.run, task));
         }
         if let Some(failure) = scope::added_later(&self.site.repository, self.run, task) {
@@ -347,8 +348,11 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
     for stored in require(&site, tasks)? {
         if let TicketState::Parked { .. } = stored.ticket.standing {
             let task = &stored.ticket.task;
-            return Err(Failure::new(Exit::No, format!("'{task}' has landed and only waits for a checkout"))
-                .hint("see: git arborist merge status"));
+            return Err(Failure::new(
+                Exit::No,
+                format!("'{task}' has landed, but the checkout of its target is not updated yet"),
+            )
+            .hint("see how to update it with: git arborist merge status"));
         }
         let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
         store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), OutcomeWritten::New)?;
@@ -384,8 +388,10 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
     }
     for StoredTicket { ticket, .. } in &stored {
         ui.line(&match ticket.standing {
-            TicketState::Waiting => format!("{} is already waiting", ticket.task),
-            TicketState::Parked { .. } => format!("{} has landed and only waits for a checkout", ticket.task),
+            TicketState::Waiting => format!("{} is already queued", ticket.task),
+            TicketState::Parked { .. } => {
+                format!("{} has landed, but the checkout of its target is not updated yet", ticket.task)
+            }
             _ => format!("{} is queued again", ticket.task),
         });
     }

@@ -19,8 +19,8 @@ pub(super) fn withhold(
     let mut outcomes = Vec::new();
     for stored in tickets {
         let Ticket { task, into, .. } = &stored.ticket;
-        let why = format!("it is to land on '{into}', which is not the branch of its run");
-        ui.warn(&plain_text(&format!("'{task}' is withheld: {why}")));
+        let why = format!("it was queued for '{into}', which is not the branch of its run");
+        ui.warn(&plain_text(&format!("'{task}' is not landed, because {why}")));
         ui.hint(&format!("to land it there anyway, run: {}", site.command(&format!("run --into {into}"))));
         let withheld =
             Ticket { standing: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };

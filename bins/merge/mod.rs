@@ -76,7 +76,7 @@ stay queued, and the interrupted try does not count.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1           A task did not land, for another reason than those of 2.
+   1           A task did not land, for a reason that is not listed under 2.
    2           You must act: a task has a conflict, changed files in your
                checkout are in the way, a gate cannot run or already fails on
                the target, or you have not approved settings in the
@@ -158,7 +158,7 @@ struct AddVerb {
 /// Which run is meant, and how to answer.
 #[derive(Debug, Args)]
 pub(crate) struct QueueScopeArgs {
-    /// Use the run of this branch [default: the branch that is checked out]
+    /// Use the run that was started on this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
     /// Print one JSON document
@@ -195,7 +195,7 @@ pub(crate) struct ResolveArgs {
     /// The task
     #[arg(value_name = "TASK")]
     task: TaskId,
-    /// The branch that the task was queued for [default: the branch of its run]
+    /// The branch that the task is to land on [default: the branch of its run]
     #[arg(long, value_name = "BRANCH")]
     into: Option<BranchName>,
     #[command(flatten)]

@@ -98,7 +98,7 @@ fn nothing_to_resolve(site: &OpenQueue, task: &TaskId) -> Result<Failure, Failur
             let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
             Failure::new(
                 Exit::No,
-                format!("'{task}' has already landed{commit}: there is nothing to resolve"),
+                format!("'{task}' has already landed{commit}, so there is nothing to resolve"),
             )
         }
         None => site.not_queued(task),
@@ -155,7 +155,7 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
         Handover::Opened(path) => {
             ui.line(&path.display().to_string());
             ui.hint(&format!(
-                "the conflict of {task} is in that worktree: edit the files there; for deleted or binary files, run 'git add' or 'git rm'"
+                "to resolve the conflict of {task}, edit the files in that worktree; for deleted or binary files, run 'git add' or 'git rm'"
             ));
             ui.hint(&format!("then run: {}", site.command(&format!("resolve {task}"))));
         }
@@ -168,7 +168,7 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
         Handover::OtherFiles(..) => {}
         Handover::Taken => {
             ui.line(&format!("{task} is in the queue again"));
-            ui.hint("a run is active: it will have the resolution reviewed and land it");
+            ui.hint("a run is active: it lets a reviewer check the resolution, and then lands it");
             tell_of_folder(site, ui);
         }
     }
@@ -177,7 +177,7 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
 /// Reports changed files that do not conflict. The person may have had to change them, or another program did: only
 /// they know.
 fn tell_of_others(args: &ResolveArgs, (site, may_land): (&OpenQueue, bool), others: &[String], ui: &mut Ui) {
-    let words = format!("changed, but not in conflict: {}", others.join(", "));
+    let words = format!("these files were changed, but had no conflict: {}", others.join(", "));
     ui.warn(&plain_text(&words).replace('\n', " "));
     let into = args.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
     let command = site.command(&format!("resolve {}{into} --yes", args.task));

@@ -40,16 +40,19 @@ const TEST_COMMAND: &str = "test-command";
 pub(crate) struct LandingArgs {
     #[command(flatten)]
     pub(super) scope: QueueScopeArgs,
-    /// Approve commands in files of the repository. With 'merge resolve', also land changes that you made to files that had no conflict
+    /// Approve commands and settings that come from the plan or from .arborist/. With 'merge resolve', also land
+    /// changes that you made to files that had no conflict
     #[arg(long)]
     pub(super) yes: bool,
     /// Test landings with this command if no gates (checks before landing) are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Let agents that resolve conflicts change this protected path. 'fewer-tests' lets gates run fewer tests than before
+    /// Let agents that resolve conflicts change this protected path. --allow fewer-tests accepts a landing whose gates
+    /// run fewer tests than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
-    /// Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at
+    /// Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number
+    /// (at
     /// most that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
@@ -92,7 +95,7 @@ pub(super) fn run(args: &QueueRunArgs, ui: &mut Ui) -> Outcome {
         let drained = drain(&site, &wish, &cancel, &args.landing, ui);
         let (exit, seconds) = match (drained, args.watch) {
             (Err(failure), Some(seconds)) if failure.exit == Exit::Locked => {
-                ui.warn(&format!("{}; checking again in {seconds} s", failure.message));
+                ui.warn(&format!("{}; the queue is checked again in {seconds} s", failure.message));
                 (failure.exit, seconds)
             }
             (drained, Some(seconds)) => {
@@ -145,7 +148,9 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     for (ticket, outcome) in &report.outcomes {
         if unfinished.contains(&&ticket.task) && matches!(outcome, Became::Landed { .. }) {
             let task = &ticket.task;
-            ui.warn(&format!("'{task}' has landed but is not complete: no review has approved it"));
+            ui.warn(&format!(
+                "'{task}' has landed, but it is not complete, because no review has approved it"
+            ));
             advise_unfinished(&continuation, task, ui);
         }
     }
@@ -388,13 +393,13 @@ fn tell_of_untested(
     let is_withheld = asked.withheld.iter().any(|withheld| withheld == TEST_COMMAND);
     if is_withheld || asked.options.contains_key(TEST_COMMAND) {
         let words =
-            "the test command of this run was given as an option, and must be given again to land its tasks";
+            "the test command of this run was given on the command line; to land its tasks, give it again";
         return Err(Failure::new(Exit::No, words).hint(format!(
             "{} --test-command <command>, or set test-command in .arborist/config.toml",
             site.command("run")
         )));
     }
-    ui.warn("landings are not tested: there is no gate and no test command");
+    ui.warn("landings are not tested, because there is no gate and no test command");
     ui.hint("name one with --test-command, or as test-command in .arborist/config.toml");
     Ok(())
 }
@@ -425,7 +430,10 @@ pub(super) fn conclude(
         ui.line(&words::summary(report));
     }
     if let Some(parking) = &report.parking {
-        ui.warn(&plain_text(&format!("a landing is parked: {}", parking.why)));
+        ui.warn(&plain_text(&format!(
+            "a landing is parked (merged, but the checkout is not updated): {}",
+            parking.why
+        )));
         if parking.is_in_operation {
             ui.hint(&format!("finish or cancel it, as 'git status' says, then run: {}", site.command("run")));
         } else {

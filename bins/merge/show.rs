@@ -240,7 +240,7 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
         )),
         TicketState::Lost | TicketState::LostElsewhere { .. } => {
             let drop = site.command(&format!("drop {task}"));
-            listed.ticket.advice().map(|advice| format!("{advice}\nor give it up: {drop}"))
+            listed.ticket.advice().map(|advice| format!("{advice}\nor remove it from the queue: {drop}"))
         }
         TicketState::Reverted(_) => listed.ticket.advice(),
         TicketState::Withheld { .. } | TicketState::Parked { .. } => listed.advice.clone(),

@@ -69,7 +69,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         }
         TicketOutcome::Red { failing, with } if with.is_empty() => {
             format!(
-                "{task} did not land: the gate '{}' failed: {}; log: {}",
+                "{task} did not land, because the gate '{}' failed: {}; log: {}",
                 failing.gate.name, failing.why, failing.log
             )
         }
@@ -87,12 +87,18 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
                 Some(repo) => format!("failed in '{repo}' before it"),
                 None => "fails on the target too".into(),
             };
-            format!("{task} is waiting: the gate '{}' {place} (log: {})", failing.gate.name, failing.log)
+            format!(
+                "{task} is waiting, because the gate '{}' {place}; log: {}",
+                failing.gate.name, failing.log
+            )
         }
         TicketOutcome::Broken { failing } => {
-            format!("{task} is waiting: the gate '{}' could not run: {}", failing.gate.name, failing.why)
+            format!(
+                "{task} is waiting, because the gate '{}' could not run: {}",
+                failing.gate.name, failing.why
+            )
         }
-        TicketOutcome::Blocked { why } => format!("{task} is waiting: {why}"),
+        TicketOutcome::Blocked { why } => format!("{task} is waiting, because {why}"),
         TicketOutcome::Lost => format!("{task} is lost: {}", ticket.trouble().unwrap_or_default()),
         TicketOutcome::Reverted(reverted) => format!("{task} was {}", reverted.words()),
         TicketOutcome::Waiting { reason } => format!("{task} waits for {reason}"),
@@ -149,7 +155,7 @@ fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> S
     let commands = [
         format!("  inspect it:    {}", site.command(&format!("status {task}"))),
         format!("  resolve it:    {}", site.command(&format!("resolve {task}"))),
-        format!("  or give it up: {}", site.command(&format!("drop {task}"))),
+        format!("  or drop it:    {}", site.command(&format!("drop {task}"))),
     ];
     said.chain(commands).collect::<Vec<_>>().join("\n")
 }

@@ -35,7 +35,7 @@ pub(super) struct AiArgs {
     /// The model that the agent uses
     #[arg(long, value_name = "MODEL", requires = "ai")]
     model: Option<String>,
-    /// Approve the runner that a file of the repository defines
+    /// Approve the runner that .arborist/ defines
     #[arg(long, requires = "ai")]
     yes: bool,
 }
@@ -80,7 +80,7 @@ pub(super) fn plan(
     saved.iter().filter_map(SavedCheckout::compare).for_each(|words| ui.warn(&words));
     if let Some(trespass) = trespass {
         return Err(Failure::new(Exit::No, format!("the agent changed what it must not change: {trespass}"))
-            .hint("the plan of this agent is not used; see what it left in your files with: git status"));
+            .hint("the plan of this agent is not used; see what the agent changed in your files with: git status"));
     }
     let mut plan = made?;
     plan.spec_files = sources.documents.iter().map(|document| document.label.clone()).collect();

@@ -85,7 +85,9 @@ pub(super) fn run(ui: &mut Ui, (plan, specs): (&Plan, &[PathBuf]), id: &str, for
         ui.line(&format!("  {who}waits for {on}  {}", ui.paint(Tone::Dim, &format!("{file}:{line}: {why}"))));
     }
     if let Some(PlaceDocument { file, line }) = proposed_red {
-        ui.line(&format!("  proposed mark [red]: {file}:{line} says that its tests must fail first"));
+        ui.line(&format!(
+            "  suggested mark [red], because {file}:{line} says that its tests must fail first"
+        ));
         ui.line(&format!("    {}", text::red_meaning(&task.id)));
     }
     Ok(Exit::Done)

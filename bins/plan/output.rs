@@ -96,7 +96,7 @@ fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> 
         read => read.with_context(|| format!("could not read '{}'", file.display()))?,
     };
     let old = Plan::read(&file.display().to_string(), &bytes).map_err(|error: PlanError| {
-        Failure::from(error).hint("correct the file or move it away, so that it is not overwritten")
+        Failure::from(error).hint("the file would be overwritten; correct it or move it away")
     })?;
     let Changes { added, gone } = plan.take_over(&old);
     let told = [("new", added), ("gone", gone)].into_iter().filter(|(_, ids)| !ids.is_empty());
@@ -107,7 +107,8 @@ fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> 
         .collect())
 }
 
-/// Refuses a link in the repository that leads out of it: whoever committed it, or an agent that was just called, must not
+/// Refuses a link in the repository that leads out of it: whoever committed it, or an agent that was just called, must
+/// not
 /// choose which file is written.
 fn refuse_link_out(sources: &PlanSources, file: &Path) -> Result<(), Failure> {
     let place = sources.repository.as_ref().and_then(|found| Some((&found.dir, found.worktree.as_deref()?)));

@@ -132,7 +132,7 @@ pub(super) fn reds(plan: &Plan) -> Vec<String> {
     }
     let line = |((file, line), tasks): ((&str, usize), Vec<TaskId>)| {
         format!(
-            "proposed mark [red] for {}: {file}:{line} says that their tests must fail first",
+            "suggested mark [red] for {}, because {file}:{line} says that their tests must fail first",
             joined(&tasks)
         )
     };
@@ -215,7 +215,7 @@ pub(super) fn waves(ui: &mut Ui, plan: &Plan, format: Format) -> Outcome {
     }
     for conflict in conflicts {
         ui.warn(&format!(
-            "{} may run at once and name the same file '{}'",
+            "{} may run at the same time, but name the same file '{}'",
             joined(&conflict.tasks),
             visible(&conflict.file)
         ));

@@ -64,7 +64,7 @@ pub struct ResetArgs {
     /// Also undo the changes of the tasks; they are saved under a ref first
     #[arg(long)]
     drop: bool,
-    /// Use the run of this branch [default: the branch that is checked out]
+    /// Use the run that was started on this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
 }
@@ -156,7 +156,8 @@ fn tell_reset(ui: &mut Ui, task: &TaskId, commit: Oid) {
     ui.line(&format!("{task} is reset, and the next run starts it again (commit {})", commit.short()));
 }
 
-/// Takes a reset task out of the merge queue: its old work will not land, and its conflict needs no one. Returns whether
+/// Takes a reset task out of the merge queue: its old work will not land, and its conflict needs no one. Returns
+/// whether
 /// it was there. A parked landing stays, because the task has landed.
 fn leave_queue(repository: &Repository, run: &BranchName, task: &TaskId) -> Result<bool, Failure> {
     let store = Store::new(repository);
@@ -225,12 +226,12 @@ fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failur
         let is_marked = |mark: &str| Unfinished::task_of(mark, &run.scope.branch).as_ref() == Some(task);
         if marks.iter().any(|mark| is_marked(&mark.name)) {
             let words = format!(
-                "task '{task}' was interrupted in its first attempt and has committed nothing: there is nothing to reset"
+                "task '{task}' was interrupted in its first attempt and has committed nothing, so there is nothing to reset"
             );
             let hint = format!("the next run starts it again: git arborist gardener{scope}");
             return Ok(Failure::new(Exit::No, words).hint(hint));
         }
-        let words = format!("task '{task}' has not started: there is nothing to reset");
+        let words = format!("task '{task}' has not started, so there is nothing to reset");
         return Ok(
             Failure::new(Exit::No, words).hint(format!("see all tasks with: git arborist state{scope}"))
         );

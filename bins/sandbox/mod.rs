@@ -30,10 +30,10 @@ agent program keeps its sessions and its login, to caches of package managers
 and to temporary files. They can read your other files and use the network,
 unless the configuration forbids it.
 
-Linux offers two sandboxes. bubblewrap (bwrap) closes .git in your checkout,
-and can close the network. Landlock can do neither, and it leaves the names of
-hidden files visible. The mode 'auto' uses bwrap if it works, or else
-Landlock; the modes 'bwrap' and 'landlock' refuse to run without it; 'off'
+Linux offers two sandboxes. bubblewrap (bwrap) makes .git in your checkout
+read-only, and can turn the network off. Landlock can do neither, and it leaves
+the names of hidden files visible. The mode 'auto' uses bwrap if it works, or
+else Landlock; the modes 'bwrap' and 'landlock' refuse to run without it; 'off'
 sets no limits. On macOS, 'auto' uses sandbox-exec. What works depends on the
 kernel and on the installed programs.
 
@@ -111,7 +111,7 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
     }
     sandbox.require_supported()?;
     sandbox.require_closed(&[], &[&repository.git_dir, &repository.common_dir])?;
-    let rules = sandbox.check(&child).context("could not try out the sandbox")?;
+    let rules = sandbox.check(&child).context("could not check the sandbox")?;
     let is_enforced = rules.iter().all(|rule| rule.outcome.is_as_configured());
     let exit = if is_enforced { Exit::Done } else { Exit::No };
     if args.json {

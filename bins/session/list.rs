@@ -27,7 +27,7 @@ pub(super) struct SessionListArgs {
 const NEIGHBOURS: usize = 8;
 const FITS: [Fit; 8] =
     [Fit::Id(8), Fit::Whole, Fit::Whole, Fit::Whole, Fit::Whole, Fit::Whole, Fit::Middle(24), Fit::End(8)];
-const HEADINGS: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "active", "branch", "plan"];
+const HEADINGS: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "last active", "branch", "plan"];
 
 pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
                 totals.turns.to_string(),
                 tokens_of(*totals),
                 cost_of(totals.cost),
-                clock::age(*time),
+                clock::ago(*time),
                 context.branch.to_string(),
                 plan_of(context.plan.as_deref()),
             ]
@@ -65,7 +65,7 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
     Table::new(HEADINGS, FITS).show(ui, &rows, |row, column| (column == 1).then(|| tone(row)));
     damaged.iter().for_each(|damaged| ui.hint(&damaged.advice()));
     if rows.is_empty() {
-        ui.err("no session is recorded here\n");
+        ui.err("no session is recorded in this repository\n");
         ui.hint(&hint(&opened.repository.list_remotes()?));
     }
     Ok(Exit::Done)

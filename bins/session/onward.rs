@@ -18,7 +18,7 @@ use crate::{approval, gardener::GardenerArgs};
 /// How the run continues.
 #[derive(Debug, Args)]
 pub(super) struct Onward {
-    /// Approve commands and settings in files of the repository
+    /// Approve commands and settings that come from the plan or from .arborist/
     #[arg(long)]
     pub(super) yes: bool,
     /// Print events as JSON, one object per line
@@ -87,9 +87,9 @@ fn refuse_option(name: &str, value: &str) -> Result<(), Failure> {
     if !is_option {
         return Ok(());
     }
-    let words = format!("the record of the session has '{}' as its --{name}", plain_text(value));
+    let words = format!("the record of the session has '{}' as the value of --{name}", plain_text(value));
     Err(Failure::new(Exit::Person, words)
-        .hint(format!("give one, at the end of the command: -- --{name}=<value>")))
+        .hint(format!("give another value at the end of the command: -- --{name}=<value>")))
 }
 
 /// The error for an option that was not recorded.
@@ -97,7 +97,7 @@ fn withheld(name: &str, newest: &StoredRecord) -> Failure {
     let session = &newest.record.session;
     let words = format!("the --{name} of session '{session}' contains a secret, so it was not recorded");
     Failure::new(Exit::Person, words)
-        .hint(format!("give it again, at the end of the command: -- --{name}=<value>"))
+        .hint(format!("give it again at the end of the command: -- --{name}=<value>"))
 }
 
 /// Whether a recorded directory is inside of the repository.

@@ -66,7 +66,7 @@ const STATUSES: [&str; 4] = ["pass", "fail", "approved", "rejected"];
 pub(super) struct EndArgs {
     #[command(flatten)]
     session: SessionArg,
-    /// How it ended [default: complete; a paused run of git arborist is given up as failed]
+    /// How it ended [default: complete; for a paused run of git arborist: failed]
     #[arg(long, value_enum)]
     result: Option<ResultWord>,
     /// Further remarks
@@ -213,7 +213,7 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
     let session_writer = SessionWriter::after(&opened.repository, newest.clone());
     append(&session_writer, &RecordKind::End(SessionEnd { result: SessionVerdict::Failed, words }), tip)?;
     if !args.json.json {
-        ui.note(&format!("gave up session '{session}'; its branch '{branch}' is kept"));
+        ui.note(&format!("ended session '{session}' as failed; its branch '{branch}' is kept"));
     }
     tell(&session_writer, &args.json, ui)
 }

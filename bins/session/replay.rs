@@ -50,7 +50,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let newest = opened.require(&args.id)?;
     if newest.record.context.driver == Driver::Other {
         let words = format!(
-            "session '{}' was recorded by another program: it has no plan to continue",
+            "session '{}' was recorded by another program, so it has no plan to continue",
             newest.record.session
         );
         return Err(Failure::new(Exit::No, words));

@@ -180,7 +180,8 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
     }
 }
 
-/// The error for a session whose record cannot be read and whose id begins with this, if there is one. Call this after the
+/// The error for a session whose record cannot be read and whose id begins with this, if there is one. Call this after
+/// the
 /// sessions were listed.
 fn find_damaged(prefix: &str) -> Option<Failure> {
     let mut damaged = DamagedRecord::list().into_iter();
@@ -253,7 +254,7 @@ fn refuse(
                 .hint(holder.unwrap_or_default().advice_to_stop()))
         }
         SessionState::Complete if turn.is_none() => {
-            let words = format!("session '{session}' is complete: there is nothing to continue");
+            let words = format!("session '{session}' is complete, so there is nothing to continue");
             Err(Failure::new(Exit::No, words).hint(format!(
                 "see its turns with: git arborist session turns {session}\nthen go back to one, for example: git arborist session resume {session} --turn 1"
             )))

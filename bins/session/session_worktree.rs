@@ -60,7 +60,7 @@ pub(super) fn go_on(
     if !is_killed && !session_worktree.repository.is_clean()? {
         wishes.switch("isolate");
     }
-    let beside = std::env::current_exe().context("could not find the program itself")?;
+    let beside = std::env::current_exe().context("could not find the path of this program")?;
     let program = Program::new(beside.with_file_name("git-arborist-gardener"))
         .dir(&session_worktree.path)
         .args(wishes.into_options());
@@ -97,7 +97,10 @@ impl<'a> Follow<'a> {
         let to = match from {
             Some(now) if repository.is_ancestor(tip, now)? => now,
             Some(now) if !repository.is_ancestor(now, tip)? => {
-                let words = format!("'{branch}' has other commits: {} is not in it", tip.short());
+                let words = format!(
+                    "'{branch}' was rewritten: it does not contain commit {} of the session",
+                    tip.short()
+                );
                 return Err(Failure::new(Exit::Person, words).hint(format!(
                     "start a new session from one of its turns: git arborist session replay {} --turn <number>",
                     record.session
@@ -115,7 +118,8 @@ impl<'a> Follow<'a> {
         Ok(Run::scan(self.repository, scope, CommitSource::Cached)?)
     }
 
-    /// What the user has to approve before the branch is moved, if it is the user's own: a record may come from anywhere.
+    /// What the user has to approve before the branch is moved, if it is the user's own: a record may come from
+    /// anywhere.
     pub(super) fn required_approval(&self) -> Option<String> {
         let from = self.from.filter(|from| *from != self.to)?;
         let (branch, session) = (&self.record.context.branch, &self.record.session);

@@ -49,9 +49,9 @@ pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     ui.warn(match origin.is_known {
-        true => "its trailers say so, but the session's records name another commit",
+        true => "this is what its trailers say, but the records of the session name another commit",
         false => {
-            "its trailers say so, but the session is not recorded here; if its plan is in another repository, run this there"
+            "this is what its trailers say, but the session is not recorded here; if its plan is in another repository, run this command there"
         }
     });
     Ok(Exit::No)

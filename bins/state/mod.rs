@@ -68,7 +68,7 @@ Show which tasks are done, running, ready or failed.
 The state is not stored anywhere. It is read from the commits of the run, each
 time, and the newest commit of a task decides. The plan is the one that was
 frozen when the run began; before the first run it is the file in the checkout.
-Reading changes nothing and can be done while a run is at work.
+Reading changes nothing and can be done while a run is active.
 
 With one task, its history is shown: every step and attempt, why a test or a
 review failed, and where the logs are.
@@ -95,10 +95,10 @@ It is 'reverted' if you merged its branch but its changes are not there,
 because the merge was reverted or took nothing of it ('-s ours'): 'git
 arborist state TASK' says what to do.
 
-With --remote, the plan is one that workers share ('git arborist work'): shown
-are the tasks at the remote, how many land in an hour, what the landed ones
-cost, who works on which task, where and since when, and the last sign of life
-of each worker, by its own clock.";
+With --remote, it shows a plan that workers on several machines share ('git
+arborist work'): the tasks at the remote, how many land in an hour, what the
+landed tasks cost, which worker works on which task, where and since when, and
+when each worker was last active by its own clock.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
@@ -110,7 +110,7 @@ pub struct StateArgs {
     /// Read the plan from this file [default: the frozen plan of the run]
     #[arg(long, value_name = "FILE")]
     tree: Option<PathBuf>,
-    /// Use the run of this branch [default: the branch that is checked out]
+    /// Use the run that was started on this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
     /// Also show the commits of each task
@@ -214,7 +214,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     compare_for_display(&repository, &settings, &mut run)?;
     for task in forget_unrecorded(&repository, &mut run)? {
         ui.warn(&format!(
-            "the branch of '{task}' has work that the session's records do not have: it does not count"
+            "the branch of '{task}' has commits that the records of the session do not name; they do not count"
         ));
     }
     // The process ends after the output: freeing ten thousand commits one by one would take a tenth of its time.

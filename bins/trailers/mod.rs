@@ -52,7 +52,7 @@ pub struct TrailersArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Print the trailers of a message, as 'git interpret-trailers --parse' does, but by fixed rules
+    /// Print the trailers of a message, as 'git interpret-trailers --parse' does with the built-in settings of git
     Parse(parse::ParseArgs),
     /// Check messages that look like task commits; exit 1 if one is not valid
     Check(check::CheckArgs),

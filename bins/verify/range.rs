@@ -31,7 +31,7 @@ pub(super) fn find(repository: &Repository, asked: Option<&str>) -> Result<Verif
     }
     find_in_history(repository, asked)?.ok_or_else(|| {
         Failure::new(Exit::No, format!("'{asked}' is not a range, a session or a revision"))
-            .hint("see the sessions with: git arborist session list")
+            .hint("name a range such as main..HEAD, a commit, or a session that 'git arborist session list' shows; a single task cannot be verified")
     })
 }
 

@@ -36,10 +36,10 @@ Work on the plan together with workers on other machines.
 
 Start the same command in a clone on each machine. The workers share the plan
 through a remote, 'origin' unless --remote names another one: no other service
-is needed. A worker claims a task that is ready, works on it in its own
-worktree as 'git arborist gardener --jobs' does, pushes the finished branch
-and takes the next task. It ends when nothing is left to do, and waits while
-others still work on tasks that its own ones wait for.
+is needed. A worker claims a task that is ready, works on it in its own worktree
+as 'git arborist gardener --jobs' does, pushes the finished branch and takes the
+next task. It ends when nothing is left to do. While all remaining tasks wait
+for tasks of other workers, it waits, too.
 
 A claim is a ref below refs/arborist/claims/ at the remote. It is created by a
 push that fails if the ref exists, so a task has one worker. A worker renews
@@ -85,7 +85,7 @@ const EXAMPLES: &str = "\
 EXIT STATUS
    1           A task failed or was not done.
    2           You must act; git-arborist-gardener(1) has examples.
-   3           A run is using this branch in this clone already.
+   3           Another run is using this branch in this clone.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
 EXAMPLES
@@ -127,7 +127,7 @@ pub struct WorkArgs {
     /// The branch to clone [default: that of the remote]
     #[arg(long, value_name = "NAME", requires = "clone")]
     branch: Option<BranchName>,
-    /// Let tasks that have failed be tried again
+    /// Try failed tasks again
     #[arg(long)]
     retry_failed: bool,
     /// Start workers on other machines: slurm, ssh:HOST,HOST, kubernetes, or one of engines.*
@@ -253,7 +253,7 @@ fn ask(request: WorkRequest, args: &RequestArgs, ui: &mut Ui) -> Outcome {
         .map_or_else(|| format!("all workers of '{}'", shared.run()), |worker| format!("worker '{worker}'"));
     ui.line(&format!("asked {whom} to {}, through {}", request.as_str(), shared.claims_remote()));
     if let Some(worker) = args.worker.as_ref().filter(|worker| !workers.contains(worker)) {
-        ui.warn(&format!("no task is claimed by a worker '{worker}'; the request waits for it"));
+        ui.warn(&format!("no worker '{worker}' has claimed a task; the request takes effect when one does"));
         let names: Vec<&str> = workers.iter().map(WorkerName::as_str).collect();
         if !names.is_empty() {
             ui.hint(&format!("workers with claims: {}", names.join(", ")));
@@ -339,7 +339,7 @@ fn try_work(
     approve(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
     if !opened.share(work, &run)? {
         if !std::mem::replace(&mut joined.is_told, true) {
-            ui.note("another worker starts the run or lands; waiting for it");
+            ui.note("waiting for another worker, which starts the run or lands tasks");
         }
         return Ok(None);
     }
@@ -380,7 +380,10 @@ fn enter_clone(
     let name =
         url.trim_end_matches('/').trim_end_matches(".git").rsplit(['/', ':']).next().unwrap_or_default();
     if name.is_empty() || name.starts_with('.') || name.contains('\\') {
-        return Err(Failure::new(Exit::Usage, "the URL does not end in the name of a repository"));
+        return Err(Failure::new(
+            Exit::Usage,
+            "the folder cannot be named, because the URL does not end in the name of a repository",
+        ));
     }
     let path = std::env::current_dir().context("could not find the current folder")?.join(name);
     if !path.join(".git").exists() {

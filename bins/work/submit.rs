@@ -99,6 +99,6 @@ pub(super) fn load(ui: &mut Ui) -> Result<(Repository, Config, Settings), Failur
 
 /// The folder with the programs of the suite.
 fn suite() -> Result<PathBuf, Failure> {
-    let program = std::env::current_exe().context("could not find this program")?;
+    let program = std::env::current_exe().context("could not find the path of this program")?;
     Ok(program.parent().unwrap_or(Path::new("/")).to_owned())
 }

@@ -37,7 +37,7 @@ pub(super) struct WorktreeAddArgs {
     /// Do not warn about uncommitted changes in the checkout
     #[arg(long)]
     allow_dirty: bool,
-    /// Approve commands and settings in files of the repository
+    /// Approve commands and settings that come from .arborist/
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -146,14 +146,14 @@ pub(super) fn tell_base(base: &BranchBase, opened: &OpenWorktrees, ui: &mut Ui) 
     match &base.reason {
         BaseReason::Local | BaseReason::Current => {}
         BaseReason::Fetched { from, more } => {
-            ui.note(&format!("'{run}' is {more} behind '{from}': starting at {at} from there"));
+            ui.note(&format!("'{run}' is {more} behind '{from}', so the task starts from '{from}', at {at}"));
         }
         BaseReason::Diverged { from } => {
-            ui.warn(&format!("'{run}' and '{from}' have diverged: starting at '{run}', {at}"));
+            ui.warn(&format!("'{run}' and '{from}' have diverged; the task starts from '{run}', at {at}"));
         }
         BaseReason::Offline { remote, why } => {
             ui.warn(&format!("offline: '{remote}' could not be reached ({why})"));
-            ui.warn(&format!("starting at '{run}', {at}, which may be behind"));
+            ui.warn(&format!("the task starts from '{run}', at {at}, which may be behind the remote"));
         }
     }
 }
@@ -167,18 +167,21 @@ fn find_dirt(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Option<String> {
         opened.repository.changed_paths().ok().filter(|changed_paths| !changed_paths.is_empty())?;
     let shown: Vec<String> = changed_paths.iter().take(5).map(UncommittedPath::shown).collect();
     let more = if changed_paths.len() > shown.len() { ", …" } else { "" };
-    Some(format!("not in the worktree, because not committed: {}{more}", shown.join(", ")))
+    Some(format!(
+        "these files are not in the worktree, because they are not committed: {}{more}",
+        shown.join(", ")
+    ))
 }
 
 fn tell(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(), Failure> {
     let branch = &lease.branch;
     let at = lease.repository.head.commit.map(|commit| commit.short()).unwrap_or_default();
     let words = match lease.begun {
-        LeaseStart::Fresh => format!("'{branch}' starts at {at}"),
+        LeaseStart::Fresh => format!("created branch '{branch}' at {at}"),
         LeaseStart::Continued { tip } => {
             let distance = opened.repository.distance(tip, opened.require_tip()?)?;
             format!(
-                "'{branch}' already exists and continues at {at}: {} ahead of '{}', {} behind",
+                "using the existing branch '{branch}' at {at} ({} ahead of '{}', {} behind)",
                 distance.ahead, opened.scope.branch, distance.behind
             )
         }

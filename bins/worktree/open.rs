@@ -19,7 +19,7 @@ use crate::{scope, ui::Ui};
 /// Which run is meant.
 #[derive(Debug, Args)]
 pub(super) struct WorktreeScopeArgs {
-    /// Use the run of this branch [default: the branch that is checked out]
+    /// Use the run that was started on this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
 }

@@ -61,7 +61,7 @@ pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
     let exit = code_of(status.0?);
     match trespass {
         Some(trespass) => {
-            ui.warn(&format!("undid changes of the command in the git directory: {trespass}"));
+            ui.warn(&format!("the command changed the git directory: {trespass}"));
             Ok(if exit == Exit::Child(0) { Exit::No } else { exit })
         }
         None => Ok(exit),

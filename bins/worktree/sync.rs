@@ -38,7 +38,7 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
     if !args.offline {
         let base = opened.pool.find_base(tip)?;
         if let BaseReason::Offline { remote, why } = &base.reason {
-            ui.note(&format!("nothing was synced: '{remote}' could not be reached ({why})"));
+            ui.note(&format!("nothing was synced, because '{remote}' could not be reached ({why})"));
             ui.hint("to sync without the remote, use --offline");
             return Ok(Exit::Done);
         }
@@ -76,7 +76,7 @@ fn sync(
             ui.line(&format!("{task} is now based on {run} at {}{merge}", from.short()));
         }
         Synced::TooSoon(last) => {
-            ui.note(&format!("{task} was synced {}; nothing was done", clock::ago(last)));
+            ui.note(&format!("nothing was done, because {task} was synced {}", clock::ago(last)));
             ui.hint(&format!("to sync it again now, run: git arborist worktree sync --now {task}"));
         }
         Synced::Conflicted(conflicts) => {

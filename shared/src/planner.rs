@@ -255,7 +255,7 @@ impl Explain for PlannerError {
             Self::Call(error) => error.hint(),
             Self::NoPlanner { .. } => Some("name an agent program with --runner".into()),
             Self::Failed { log, .. } | Self::Wrong { log, .. } => {
-                Some(format!("its output is in {}", log.display()))
+                Some(format!("read its output in {}", log.display()))
             }
         }
     }

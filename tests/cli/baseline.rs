@@ -236,7 +236,7 @@ fn a_test_script_that_a_new_project_lacks_can_be_written_by_its_plan() {
         let repo = repo();
         repo.agent(WRITER);
         let run = ["gardener", "--jobs", jobs, "--test-command", "./bin/tests.sh"];
-        repo.arborist(run).succeeds().err("there are no tests yet: './bin/tests.sh' does not exist");
+        repo.arborist(run).succeeds().err("because './bin/tests.sh' does not exist");
         // In a project with code, the name is more likely wrong.
         let repo = self::repo();
         repo.agent(WRITER);

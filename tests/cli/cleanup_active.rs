@@ -112,7 +112,7 @@ fn a_process_in_a_worktree_keeps_it_and_so_does_the_shell() {
     assert!(path.exists() && repo.has("T1"), "a branch goes only with its worktree");
     drop(sleeper);
     let said = repo.arborist_in(&path.join("sub"), ["cleanup", "--older-than", "0"]).succeeds();
-    said.out("you are in it").out("checked out at T1");
+    said.out("it is your current folder").out("checked out at T1");
     assert!(path.exists() && repo.has("T1"));
     both_go(&repo);
 }

@@ -40,10 +40,7 @@ fn a_commit_of_the_task_anywhere_on_its_branch_proves_it_also_when_it_has_landed
     repo.land("T1");
     repo.write("on.txt", "on");
     repo.commit("main goes on\n");
-    assert_eq!(
-        repo.verdict(NOW, "branch", "main/T1"),
-        ("remove".into(), "its commits are in other refs".into())
-    );
+    assert_eq!(repo.verdict(NOW, "branch", "main/T1"), ("remove".into(), "commits are in other refs".into()));
     let other = TaskCommit::new("T9", "complete").to_string();
     let tip = repo.commit_on("main", "v.txt", "v", &other);
     let tip = repo.commit_on(&tip, "w.txt", "w", "by hand\n");

@@ -36,7 +36,7 @@ fn an_unmerged_session_branch_is_kept_unless_force_is_given_and_then_saved_first
         let item = find(&report, "branch", &format!("{branch}/{task}"));
         assert_eq!(
             (&item["outcome"], &item["reason"]),
-            (&"removed".into(), &"its commits are in other refs".into())
+            (&"removed".into(), &"commits are in other refs".into())
         );
     }
     fs::remove_file(place.join("mine.txt")).unwrap();
@@ -60,16 +60,16 @@ fn a_session_that_rests_keeps_all_that_is_its_own() {
     let before = repo.refs("refs/heads");
     let all = ["--older-than", "0", "--force"];
     let said = repo.cleanup(&all).succeeds().out("its session is paused");
-    said.err(&format!("to give it up, run: git arborist session end --session {session}"));
+    said.err(&format!("to continue it, run: git arborist session end --session {session}"));
     assert_eq!(repo.refs("refs/heads"), before);
     let end = ["session", "end", "--session", &session];
     repo.arborist(end.iter().chain(&["--result", "complete"]))
         .exits(1)
         .err("which decides itself when it is complete");
-    repo.arborist(end).succeeds().err("gave up session");
+    repo.arborist(end).succeeds().err("ended session");
     repo.arborist(["session", "list"]).succeeds().out("failed");
     repo.arborist(end).exits(1).err("has ended");
-    repo.cleanup(&all).succeeds().never("paused").never("give it up");
+    repo.cleanup(&all).succeeds().never("paused").never("unfinished session");
     assert_ne!(repo.refs("refs/heads"), before);
 }
 

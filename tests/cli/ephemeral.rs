@@ -172,7 +172,7 @@ fn a_session_begins_at_what_the_remote_has() {
     workspace
         .arborist(["gardener", "--new-run"])
         .succeeds()
-        .err(&format!("the run starts at {tip}, without yours"));
+        .err(&format!("the run starts at {tip}, without your commits"));
 }
 
 #[test]

@@ -276,7 +276,7 @@ fn an_option_in_a_session_record_never_becomes_an_option_of_an_agent() {
     assert_eq!(
         repo.calls(),
         calls,
-        "it was restored, and no agent was called; see what the command does: cat"
+        "the change was undone, and no agent was called; see the output of the test command with: cat"
     );
     assert!(!repo.path("was-here").exists());
 }
@@ -304,7 +304,7 @@ fn every_command_gives_the_same_answer_on_a_chain_that_no_record_knows() {
     let state: Value = serde_json::from_str(&repo.arborist(["state", "--json"]).succeeds().stdout()).unwrap();
     let task = state["tasks"].as_array().unwrap().iter().find(|task| task["id"] == "T002").unwrap();
     assert_eq!((&task["state"], &task["ready"]), (&"pending".into(), &true.into()), "{task}");
-    repo.arborist(["state", "--exit-code"]).exits(1).err("records do not have");
+    repo.arborist(["state", "--exit-code"]).exits(1).err("records of the session do not name");
     repo.arborist(["merge", "T002"]).exits(1).err("has not run yet");
     let list = repo.arborist(["worktree", "list"]).succeeds().stdout();
     let row = list.lines().find(|line| line.contains("T002")).unwrap_or_default().to_owned();

@@ -123,11 +123,11 @@ fn a_commit_that_was_made_meanwhile_is_named_with_the_ref_that_keeps_it() {
         let said = repo.arborist(args).succeeds();
         let said = said.shows();
         let said = said.stderr();
-        let name = said.split("it is kept as ").nth(1).unwrap().lines().next().unwrap();
+        let name = said.split("the original is kept as ").nth(1).unwrap().lines().next().unwrap();
         assert!(name.starts_with("refs/arborist/saved/"), "{name}");
         assert_eq!(repo.git(["log", "-1", "--format=%s", name]).answer(), "user commit");
         let told = repo.git(["log", "--grep=@T001@implement-pass", "--format=%b"]).answer();
-        assert!(told.contains("Folded in:\n> 1 commit made meanwhile ('user commit')"), "{told}");
+        assert!(told.contains("Folded in:\n> 1 commit that the run did not make ('user commit')"), "{told}");
         assert!(told.contains(name), "{told}");
         repo.arborist(["trailers", "check", "HEAD"]).succeeds();
     }
@@ -202,10 +202,10 @@ fn a_repository_of_the_users_own_in_the_checkout_stays_where_it_is() {
 fn an_agent_that_touches_the_repository_itself_is_caught_and_undone() {
     for (deed, sentence) in [
         ("git switch -qc elsewhere", "switched to another branch"),
-        ("git config core.editor evil", "config was changed while it ran"),
+        ("git config core.editor evil", "config was changed while the program ran"),
         (
             "printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
-            "the hook pre-commit was added while it ran",
+            "the hook pre-commit was added while the program ran",
         ),
         (
             "git init -q nested; git -C nested -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",

@@ -106,7 +106,7 @@ fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
     repo.arborist(["gardener"])
         .exits(1)
         .err("retrying in 1 s")
-        .err("error: the provider of 'robot' is overloaded, and has been for 1 s: too much to do")
+        .err("error: the provider of 'robot' has been overloaded for 1 s: too much to do")
         .err("hint: run the same command again later");
     assert_eq!(repo.calls(), 2);
     assert_eq!(statuses(&repo, "T1"), ["implement-fail"]);
@@ -138,7 +138,7 @@ fn a_time_that_the_provider_names_is_waited_for() {
             .succeeds()
             .err("the provider asks us to wait for")
             .err("the run continues at ")
-            .err("no attempt is used up");
+            .err("again (no attempt is used up)");
         assert_eq!(statuses(&repo, "T1"), DONE);
     });
 }

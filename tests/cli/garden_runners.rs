@@ -112,7 +112,7 @@ fn a_flag_names_others_to_ask_and_a_step_can_have_its_own() {
 #[test]
 fn somebody_else_is_asked_when_a_key_is_refused_or_a_limit_used_up() {
     for (deed, why) in [
-        ("say true 401 'bad key'; exit 1", "its provider refuses the login: bad key"),
+        ("say true 401 'bad key'; exit 1", "its provider refused the login: bad key"),
         ("say true 429 'come back tomorrow'; exit 1", "its limit is used up: come back tomorrow"),
     ] {
         let agent = TROUBLED.replace("DEED", deed);

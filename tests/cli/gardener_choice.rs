@@ -169,7 +169,7 @@ fn what_a_failed_task_has_left_is_not_blamed_on_the_next_ones() {
     let run = ["gardener", "--keep-going", "--max-retries", "1", "--test-command", "! test -e red"];
     repo.arborist(run).exits(1).shows();
     assert_eq!(repo.calls(), 1, "no agent is paid for the others");
-    repo.arborist(&run[..1]).exits(1).err("because of the changes of 'T001'");
+    repo.arborist(&run[..1]).exits(1).err("because the changes of 'T001'");
     repo.arborist(["reset", "--drop", "T001"]).succeeds();
     repo.agent(WORKER);
     repo.arborist(run).succeeds().out("3 completed");

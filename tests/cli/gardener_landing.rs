@@ -201,7 +201,7 @@ esac
     let number = turn["number"].to_string();
     repo.arborist(["session", "show", &session, "--turn", &number])
         .succeeds()
-        .out("it is in the queue, to be merged and tested");
+        .out("it is queued again, to be merged and tested");
     let prompts = (0..repo.calls()).map(|call| repo.prompt(call));
     let asked: Vec<String> = prompts.filter(|prompt| prompt.starts_with("Resolve")).collect();
     assert_eq!(asked.len(), 1);
@@ -228,7 +228,7 @@ fn a_task_in_conflict_is_done_anew_on_what_has_landed_if_that_is_wanted() {
     repo.arborist(["gardener", "--jobs", "2"])
         .succeeds()
         .out("2 completed")
-        .err("it conflicts with tasks that landed meanwhile, and is done again");
+        .err("it conflicts with tasks that have landed, and is done again");
     let mut lines: Vec<String> =
         repo.git(["show", "HEAD:same.txt"]).answer().lines().map(str::to_owned).collect();
     lines.sort();
@@ -264,7 +264,7 @@ fn an_unfinished_merge_in_the_checkout_is_named_before_the_first_task() {
     repo.git(["merge", "-q", "--no-ff", "--no-commit", "other"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2"])
         .exits(2)
-        .err("warning: a merge in this checkout is not finished: until then, finished tasks cannot land on 'main'")
+        .err("warning: finished tasks cannot land on 'main' until the merge in this checkout is finished")
         .err("hint: finish or cancel it, as 'git status' says");
 }
 
@@ -285,8 +285,8 @@ fn the_runner_that_is_configured_for_conflicts_resolves_them_whoever_does_the_ta
 fn a_run_says_why_no_agent_resolves_a_conflict() {
     let why = "the runner 'demo' is not an agent program";
     for (option, words) in [
-        (&["--review-runner", "demo"][..], "no agent can review a resolution: "),
-        (&["--runner", "robot"], "no agent can resolve it: "),
+        (&["--review-runner", "demo"][..], "no agent can review a resolution, because "),
+        (&["--runner", "robot"], "no agent can resolve it, because "),
     ] {
         let repo = repo(TWO);
         repo.agent(CLASH);

@@ -38,14 +38,17 @@ fn comes_and_goes(repo: &TestRepo, check: impl Fn()) {
         .succeeds()
         .out("commit-msg: nothing to do")
         .out("pre-push: nothing to do");
-    repo.arborist(["hooks", "test"]).succeeds().out("commit-msg: fires").out("pre-push: fires");
+    repo.arborist(["hooks", "test"]).succeeds().out("commit-msg: git runs it").out("pre-push: git runs it");
     assert_eq!(snapshot(&repo.path("")), installed);
     check();
     repo.arborist(["hooks", "uninstall", "-n"]).succeeds().out("would ");
     assert_eq!(snapshot(&repo.path("")), installed);
     repo.arborist(["hooks", "uninstall"]).succeeds();
     assert_eq!(snapshot(&repo.path("")), before);
-    repo.arborist(["hooks", "test"]).exits(1).out("commit-msg: does not fire").out("pre-push: does not fire");
+    repo.arborist(["hooks", "test"])
+        .exits(1)
+        .out("commit-msg: git does not run it")
+        .out("pre-push: git does not run it");
 }
 
 fn commit(repo: &TestRepo, message: &str) -> Run {
@@ -145,7 +148,7 @@ fn a_hooks_path_outside_of_the_repository_is_never_written_to() {
         "../common hooks/commit-msg",
         "#!/bin/sh\ngit-arborist-hooks run commit-msg \"$@\" || exit\n",
     );
-    repo.arborist(["hooks", "test", "commit-msg"]).succeeds().out("commit-msg: fires");
+    repo.arborist(["hooks", "test", "commit-msg"]).succeeds().out("commit-msg: git runs it");
     repo.arborist(["hooks", "status"]).succeeds().out("commit-msg   installed: ");
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds().out("nothing to do");
     repo.git(["config", "core.hooksPath", "/dev/null"]).succeeds();
@@ -252,7 +255,7 @@ fn all_worktrees_share_the_hook_and_a_bare_repository_gets_pre_receive() {
 
     let bare = TestRepo::with_options(&["--bare"]);
     bare.arborist(["hooks", "install"]).succeeds().out("pre-receive: wrote");
-    bare.arborist(["hooks", "test"]).succeeds().out("pre-receive: fires");
+    bare.arborist(["hooks", "test"]).succeeds().out("pre-receive: git runs it");
     assert!(!bare.path("hooks/commit-msg").exists());
     bare.arborist(["hooks", "uninstall"]).succeeds();
     assert!(!bare.path("hooks/pre-receive").exists());
@@ -285,7 +288,7 @@ fn the_update_hook_of_earlier_versions_is_replaced_by_pre_receive() {
         bare.arborist(["hooks", "status"]).succeeds().out("update ");
         bare.arborist(["hooks", "install"]).succeeds().out("update: re");
         assert_eq!(fs::read_to_string(bare.path("hooks/update")).ok().as_deref(), kept);
-        bare.arborist(["hooks", "test"]).succeeds().out("pre-receive: fires");
+        bare.arborist(["hooks", "test"]).succeeds().out("pre-receive: git runs it");
         bare.arborist(["hooks", "status"]).succeeds().never("update ");
         install();
         bare.arborist(["hooks", "uninstall"]).succeeds();

@@ -37,7 +37,7 @@ fn huskys_files_get_a_block_that_goes_without_a_trace() {
     assert!(!repo.read(".husky/commit-msg").contains("target"), "a shared file names a path of one machine");
     commit(&repo, FORGED).exits(1).err("is not valid");
     commit(&repo, "fine").succeeds().err("mine");
-    repo.arborist(["hooks", "test"]).succeeds().out("commit-msg: fires").out("pre-push: fires");
+    repo.arborist(["hooks", "test"]).succeeds().out("commit-msg: git runs it").out("pre-push: git runs it");
     repo.arborist(["hooks", "status"]).succeeds().out("(husky is here)");
 
     repo.arborist(["hooks", "uninstall"]).succeeds();
@@ -52,7 +52,7 @@ fn an_older_husky_gets_the_block_too() {
     repo.write_script(".husky/commit-msg", "#!/bin/sh\n. \"$(dirname \"$0\")/_/husky.sh\"\necho mine >&2\n");
     repo.git(["config", "core.hooksPath", ".husky"]).succeeds();
     repo.arborist(["hooks", "install"]).succeeds();
-    repo.arborist(["hooks", "test"]).succeeds().out("commit-msg: fires").out("pre-push: fires");
+    repo.arborist(["hooks", "test"]).succeeds().out("commit-msg: git runs it").out("pre-push: git runs it");
     commit(&repo, "fine").succeeds().err("mine");
     repo.arborist(["hooks", "uninstall"]).succeeds();
     assert!(repo.read(".husky/commit-msg").ends_with("husky.sh\"\necho mine >&2\n"));
@@ -80,7 +80,7 @@ fn a_fresh_worktree_without_huskys_folder_is_told_not_to_be_guarded() {
     let fresh = repo.root().join("fresh");
     repo.arborist_in(&fresh, ["hooks", "test", "commit-msg"])
         .exits(1)
-        .out("commit-msg: does not fire")
+        .out("commit-msg: git does not run it")
         .err("is not in this worktree, so git runs no hook here");
     repo.arborist_in(&fresh, ["hooks", "status"]).succeeds().out("commit-msg   does not run: ");
 }

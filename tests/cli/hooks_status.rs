@@ -85,7 +85,7 @@ fn a_hook_that_refuses_before_ours_is_named_by_the_test() {
     repo.arborist(["hooks", "install"]).succeeds();
     repo.arborist(["hooks", "test"])
         .exits(1)
-        .out("commit-msg: another hook refused before ours was asked")
-        .out("pre-push: fires")
+        .out("commit-msg: another hook refused before the hook of git arborist ran")
+        .out("pre-push: git runs it")
         .err("I never agree");
 }

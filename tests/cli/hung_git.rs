@@ -109,7 +109,7 @@ fn a_deleted_working_directory_is_named_as_the_cause() {
         let mut command = repo.command("sh", &repo.path(""));
         command.args(["-c", &format!("mkdir -p gone && cd gone && rmdir ../gone && exec {program}")]);
         let said = Run::of(&mut command, b"").exits(128);
-        said.err("the current directory cannot be read, it may have been deleted").never("is git installed");
+        said.err("the current directory cannot be read (was it deleted?)").never("is git installed");
     }
 }
 

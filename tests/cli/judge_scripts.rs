@@ -49,7 +49,7 @@ fn a_script_of_the_reviewer_is_put_back_however_its_command_names_it() {
         }
         let run = repo.arborist(RUN.iter().chain(&["--sandbox", "off"]));
         let words =
-            "'ci/review.sh' is run by the reviewer; it was changed while the task ran and was restored";
+            "'ci/review.sh' is run by the reviewer; it was changed while the task ran, and was restored";
         assert!(run.stderr().contains(words), "{kind}: {}", run.report());
         assert!(!is_complete(&repo), "{kind}");
         assert_eq!(repo.read("ci/review.sh"), STRICT, "{kind}");

@@ -190,7 +190,7 @@ fn logs_of_gates_and_of_the_tests_before_a_run_that_are_too_large_are_cut_and_th
         .succeeds();
     let run = repo.arborist(["gardener", "--isolate"]).succeeds();
     let words = "is incomplete: the log has reached its size limit (log-limit), and the rest was left out";
-    run.err(&format!("the log of the tests before the work {words}"))
+    run.err(&format!("the log of the tests before the first task {words}"))
         .err(&format!("the log of the gate 'noisy' {words}"));
 }
 

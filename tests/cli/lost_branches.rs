@@ -32,7 +32,7 @@ fn a_queued_task_whose_branch_is_gone_is_lost_until_the_branch_is_back() {
     repo.arborist(["gardener", "--isolate"]).exits(1);
     let (tip, calls) = (delete(&repo), repo.calls());
     let back = format!("git branch 'arborist/task/main/T001' {tip}");
-    repo.arborist(["state"]).succeeds().out("its branch 'arborist/task/main/T001' is gone; ").out(&tip[..10]);
+    repo.arborist(["state"]).succeeds().out("'arborist/task/main/T001' is gone, but ").out(&tip[..10]);
     repo.arborist(["state", "--ready"]).succeeds().never("T001");
     repo.arborist(["merge", "status"]).exits(2).out("lost").out(&tip[..10]).err(&back);
     repo.arborist(["merge", "status", "--json"]).exits(2).out("\"state\": \"lost\"");

@@ -405,7 +405,7 @@ fn a_watch_goes_on_while_somebody_else_holds_the_lock() {
     command.args(["run", "--watch", "1"]).stderr(Stdio::piped()).stdout(Stdio::null());
     let mut watch = command.spawn().unwrap();
     let mut lines = BufReader::new(watch.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("checking again in 1 s")), "it ended");
+    assert!(lines.any(|line| line.contains("the queue is checked again in 1 s")), "it ended");
     drop(lock);
     assert!(lines.any(|line| line.contains("T1 landed as")), "it ended");
     let signal = repo.command("kill", &repo.path("")).args(["-s", "INT", &watch.id().to_string()]).status();

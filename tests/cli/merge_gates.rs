@@ -245,7 +245,7 @@ fn a_task_that_is_red_only_with_one_that_landed_just_before_is_an_interaction() 
 fn a_task_that_is_red_in_itself_is_not_called_an_interaction() {
     let repo = gated(&["T1", "T2"], "! test -e T2.txt");
     repo.merge(&["T1"]).succeeds();
-    repo.merge(&["T2"]).exits(1).err("T2 did not land: the gate").never("together");
+    repo.merge(&["T2"]).exits(1).err("T2 did not land, because the gate").never("together");
     repo.merge(&["status"]).exits(1).never("together");
 }
 

@@ -64,7 +64,7 @@ fn a_task_that_was_merged_by_hand_and_reverted_is_called_that_until_it_is_back()
     let revert = repo.git(["rev-parse", "HEAD"]).answer();
     repo.write("other.txt", "later\n");
     repo.commit("main goes on\n");
-    is_reverted(&repo, &format!("{} merged it, and {} took it back", &merge[..10], &revert[..10]));
+    is_reverted(&repo, &format!("{} merged it, and {} reverted it", &merge[..10], &revert[..10]));
     repo.arborist(["state", "T1"]).succeeds().out(&format!("git revert {}", &revert[..10]));
     repo.git(["revert", "--no-edit", &revert]).succeeds();
     assert_eq!(task(&repo, "T1")["landed"], true, "the revert was reverted");
@@ -87,7 +87,7 @@ fn changes_that_were_taken_back_without_a_word_are_noticed_too() {
     let merge = merge_by_hand(&repo, &[]);
     repo.git(["rm", "-q", "T1.txt"]).succeeds();
     let removed = repo.commit("not wanted\n");
-    is_reverted(&repo, &format!("{} merged it, and {} took it back", &merge[..10], &removed[..10]));
+    is_reverted(&repo, &format!("{} merged it, and {} reverted it", &merge[..10], &removed[..10]));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_report_that_stays_does_not_hide_that_the_changes_were_taken_back() {
     assert_eq!(task(&repo, "T1")["landed"], true);
     repo.git(["rm", "-q", "T1.txt"]).succeeds();
     let removed = repo.commit("not wanted\n");
-    let words = format!("{} merged it, and {} took it back", &merge[..10], &removed[..10]);
+    let words = format!("{} merged it, and {} reverted it", &merge[..10], &removed[..10]);
     assert_eq!(task(&repo, "T1")["state"], "reverted");
     assert!(repo.path("spec/reports").exists(), "the report is still there");
     repo.arborist(["state"]).succeeds().out(&words);
@@ -149,7 +149,7 @@ fn a_squash_merge_that_was_reverted_is_not_landed_again() {
     let revert = repo.git(["rev-parse", "HEAD"]).answer();
     repo.write("other.txt", "later\n");
     let tip = repo.commit("main goes on\n");
-    is_reverted(&repo, &format!("{} merged it, and {} took it back", &squash[..10], &revert[..10]));
+    is_reverted(&repo, &format!("{} merged it, and {} reverted it", &squash[..10], &revert[..10]));
     assert_eq!(repo.git(["rev-parse", "HEAD"]).answer(), tip, "nothing landed");
     repo.git(["revert", "--no-edit", &revert]).succeeds();
     repo.merge(&["T1"]).succeeds().out("1 unchanged (T1)");
@@ -168,7 +168,7 @@ fn a_merged_task_of_which_only_a_part_was_reverted_is_said_to_be_so() {
     repo.git(["rm", "-q", "both.txt"]).succeeds();
     repo.commit("not this one\n");
     assert_eq!(task(&repo, "T1")["landed"], true);
-    let words = "a part of it was taken back since: both.txt";
+    let words = "a part of it was reverted later: both.txt";
     repo.arborist(["state"]).succeeds().out(words);
     repo.arborist(["state", "T1"]).succeeds().out(words);
     repo.merge(&["T1"]).succeeds().out("T1 was merged into main by ").out(words);
@@ -203,7 +203,7 @@ fn a_task_that_was_reverted_in_another_repository_is_called_that_until_it_is_bac
     workspace.arborist(["gardener", "--jobs", "2", "--only", "T001"]).succeeds();
     let (scope, calls) = (workspace.session_branch("repo"), workspace.calls());
     let (merge, revert) = revert_in_backend(&workspace, &["-m", "1"]);
-    let words = format!("in backend, {} merged it, and {} took it back", &merge[..10], &revert[..10]);
+    let words = format!("in backend, {} merged it, and {} reverted it", &merge[..10], &revert[..10]);
     let state = |options: &[&str]| workspace.arborist([&["state", "--scope", &scope], options].concat());
     state(&[]).succeeds().out("merged and reverted").out(&words);
     state(&["T001"]).succeeds().out(&words).out(&format!("revert {}", &revert[..10]));
@@ -232,7 +232,7 @@ fn a_task_that_was_merged_by_hand_and_reverted_in_another_repository_is_not_clos
         workspace.git_in(&session_worktree(&workspace, repo), merge).succeeds();
     }
     let (merge, revert) = revert_in_backend(&workspace, &["-m", "1"]);
-    let words = format!("in backend, {} merged it, and {} took it back", &merge[..10], &revert[..10]);
+    let words = format!("in backend, {} merged it, and {} reverted it", &merge[..10], &revert[..10]);
     workspace.arborist(["merge", "status", "--scope", &scope]).exits(2).out("reverted").out(&words);
     workspace.arborist(["merge", "run", "--scope", &scope]).exits(2).out("1 reverted (T001)").err(&words);
 }

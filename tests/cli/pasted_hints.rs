@@ -187,7 +187,7 @@ fn a_file_of_the_user_that_git_cannot_add_is_named() {
     }
     assert_eq!(repo.calls(), 0, "no agent was called");
     let said = repo.arborist(["gardener"]).exits(2).stderr();
-    paste(&repo, &hinted(&said, "hide it from git: ")).succeeds();
+    paste(&repo, &hinted(&said, "let git ignore it: ")).succeeds();
     repo.arborist(["gardener"]).succeeds();
 }
 
@@ -240,7 +240,7 @@ fn a_parked_task_is_not_shown_as_done() {
     repo.commit("a file\n");
     repo.write("f", "mine\n");
     let said = repo.arborist(["gardener", "--jobs", "2", "--only", "T001", "-q"]).exits(2);
-    said.out("parked landing on main: changed files are in the way (f); see all ways to land it with: git arborist merge status");
+    said.out("parked main is not updated yet: changed files are in the way (f); see what to do with: git arborist merge status");
     let said = repo.arborist(["state"]).succeeds();
     said.out("0 of 2 done, 1 parked").out("> T001 one  complete      not on the branch yet (parked)");
     let said = repo.arborist(["gardener"]).exits(2).stderr();

@@ -62,7 +62,7 @@ fn waves_show_what_can_run_at_once_and_what_would_collide() {
         .succeeds()
         .out("wave 1, 2 tasks\n  T002 Configure it in `config.toml`\n  T003")
         .out("wave 3, 2 tasks\n  T005 Add the form\n  T006")
-        .err("warning: T002, T003 may run at once and name the same file 'config.toml'");
+        .err("warning: T002, T003 may run at the same time, but name the same file 'config.toml'");
     let waves = json(repo().arborist(["plan", "--waves", "--format", "json"]));
     assert_eq!(waves["waves"][0], serde_json::json!(["T002", "T003"]));
     assert_eq!(waves["conflicts"][0]["file"], "config.toml");
@@ -73,11 +73,11 @@ fn check_names_place_fault_and_fix_and_exits_with_1() {
     let repo = repo();
     repo.arborist(["plan", "--check"])
         .succeeds()
-        .out("tasks.md:7:1: warning: 'T002' and 'T003' may run at once");
+        .out("tasks.md:7:1: warning: 'T002' and 'T003' may run at the same time, but");
     repo.arborist(["plan", "--check", "--strict"]).exits(1).out("tasks.md:7:1: error: ");
     repo.arborist(["plan", "--strict"])
         .exits(1)
-        .err("error: tasks.md:7:1: 'T002' and 'T003' may run at once");
+        .err("error: tasks.md:7:1: 'T002' and 'T003' may run at the same time, but");
 
     repo.write("bad.md", "- [ ] T001 a\n- [ ] T001 b\n- [y] T002 c (depends on T001)\n");
     repo.arborist(["plan", "--check", "bad.md"])
@@ -147,7 +147,7 @@ fn a_tree_that_cannot_be_read_is_not_overwritten() {
     repo.arborist(["plan", "tasks.md", "-o", "tree.json"])
         .exits(1)
         .err("tree.json:1:")
-        .err("hint: correct the file or move it away");
+        .err("hint: the file would be overwritten; correct it or move it away");
     assert_eq!(repo.read("tree.json"), "{broken");
 }
 
@@ -320,7 +320,7 @@ fn a_conflict_in_a_tree_file_is_told_although_it_names_no_lines() {
     );
     let run = repo.arborist(["plan", "--check", "--strict", "tree.json"]);
     assert!(
-        run.report().contains("'T1' and 'T2' may run at once and name the same file 'src/a.rs'"),
+        run.report().contains("'T1' and 'T2' may run at the same time, but name the same file 'src/a.rs'"),
         "{}",
         run.report()
     );

@@ -86,7 +86,7 @@ fn an_invalid_tree_is_never_written() {
         .silent()
         .err("error: 'robot' did not return a valid tree:\nreply:")
         .err("T009")
-        .err("hint: its output is in ");
+        .err("hint: read its output in ");
     assert_eq!(repo.calls(), 3);
     assert!(!repo.path("tree.json").exists());
 }
@@ -132,8 +132,8 @@ fn uncommitted_files_that_the_agent_changes_are_kept_and_named() {
     repo.arborist(["plan", "--ai", "spec.md"])
         .exits(1)
         .err("warning: the agent must not change files, but it changed: mine.txt, spec.md")
-        .err("undone during the run (mine.txt), and others changed since it began (spec.md); the versions from its start are kept in refs/")
-        .err("hint: the plan of this agent is not used; see what it left in your files with: git status")
+        .err("undone (mine.txt) and other uncommitted files changed (spec.md); the versions from its start are kept in refs/")
+        .err("hint: the plan of this agent is not used; see what the agent changed in your files with: git status")
         .never("everything was restored");
     let name = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/checkout"]).answer();
     let read = |path: &str| repo.git(["show", &format!("{name}:{path}")]).answer();
@@ -147,7 +147,7 @@ fn warnings_are_told_to_the_agent_too_if_they_are_errors() {
     repo.arborist(["plan", "--ai", "spec.md"]).succeeds();
     repo.arborist(["plan", "--ai", "--strict", "spec.md"]).exits(1).err("spec.md:3:1: 'T001' and 'T002' may");
     assert_eq!(repo.calls(), 4);
-    assert!(repo.prompt(3).contains("- spec.md:3:1: 'T001' and 'T002' may run at once"));
+    assert!(repo.prompt(3).contains("- spec.md:3:1: 'T001' and 'T002' may run at the same time, but"));
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn what_the_agent_plants_in_the_git_directory_is_put_back_and_its_plan_is_not_us
     repo.arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])
         .exits(1)
         .err("the agent changed what it must not change: ")
-        .err("the hook post-checkout was added while it ran")
-        .err("config was changed while it ran");
+        .err("the hook post-checkout was added while the program ran")
+        .err("config was changed while the program ran");
     assert!(!repo.path(".git/hooks/post-checkout").exists() && !repo.path("task-tree.json").exists());
     assert_eq!(repo.git(["config", "core.fsmonitor"]).code(), 1);
 }

@@ -59,7 +59,7 @@ fn a_program_that_is_only_in_the_checkout_needs_its_full_path() {
     let args = ["gardener", "--max-retries", "1", "--test-command", "true"];
     arborist(&repo, &programs, &args)
         .exits(1)
-        .err("agents can change the programs there")
+        .err("agents could replace it")
         .err("runners.judge.command")
         .err(judge.to_str().unwrap());
     repo.git(["config", "arborist.runners.judge.command", judge.to_str().unwrap()]).succeeds();

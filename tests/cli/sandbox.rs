@@ -400,7 +400,7 @@ fn what_the_sandbox_refused_is_named_with_the_key_that_allows_it() {
     std::fs::create_dir_all(repo.home().join("data")).unwrap();
     let command = shell(&repo, "echo x > \"$HOME/data/file\"\n");
     let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", &command]).exits(1);
-    run.err("the sandbox allows no changes to").err("/data/file").err("to sandbox.write");
+    run.err("the sandbox allows no changes to").err("/data/file").err("arborist.sandbox.write");
 }
 
 #[test]
@@ -414,7 +414,7 @@ fn what_the_sandbox_refused_to_a_test_is_in_its_log_and_in_the_state_of_its_task
     let args = ["gardener", "--sandbox", "auto", "--max-retries", "1", "--test-command", &command];
     repo.arborist(args).exits(1);
     let refused = "the sandbox allows no changes to";
-    repo.arborist(["state", "T001"]).succeeds().out(refused).out("to sandbox.write");
+    repo.arborist(["state", "T001"]).succeeds().out(refused).out("arborist.sandbox.write");
     repo.arborist(["logs", "T001", "--step", "test"]).succeeds().out(refused);
 }
 
@@ -429,7 +429,7 @@ fn what_the_sandbox_refused_to_an_agent_is_in_its_log_and_in_the_state_of_its_ta
     repo.arborist(["state", "T001"])
         .succeeds()
         .out("the sandbox allows no changes to")
-        .out("to sandbox.write");
+        .out("arborist.sandbox.write");
     repo.arborist(["logs", "T001", "--step", "implement"]).succeeds().out("the sandbox allows no changes to");
 }
 

@@ -6,6 +6,8 @@ use std::fs;
 use arborist_core::process::ConfinementBackend;
 use arborist_testkit::TestRepo;
 
+use crate::pasted_hints::paste;
+
 fn repo(script: &str) -> TestRepo {
     let agent = format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > \"$ARBORIST_TASK.txt\"\n{script}\n"
@@ -30,10 +32,10 @@ fn has_bwrap() -> bool {
     working_modes().contains(&"bwrap")
 }
 
-/// The advice about the folder in the home directory, in quotes.
+/// The advice about the folder in the home directory.
 fn advice(repo: &TestRepo, folder: &str) -> String {
     let home = repo.home().canonicalize().unwrap();
-    format!("add \"{}\" to sandbox.write", home.join(folder).display())
+    format!("git config --add arborist.sandbox.write '{}'", home.join(folder).display())
 }
 
 #[test]
@@ -56,11 +58,16 @@ fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
             let state = repo.arborist(["state", "T001"]).succeeds().stdout().replace("\n          > ", " ");
             assert!(state.contains("the sandbox allows no changes to"), "{mode} {command}: {state}");
             let home = repo.home().canonicalize().unwrap();
-            assert!(!state.contains(&format!("\"{}\"", home.display())), "{mode} {command}: {state}");
-            assert!(!state.contains("\"/usr/bin\""), "{mode} {command}: {state}");
+            assert!(
+                !state.contains(&format!("sandbox.write '{}'", home.display())),
+                "{mode} {command}: {state}"
+            );
+            assert!(!state.contains("sandbox.write /usr/bin"), "{mode} {command}: {state}");
             match proposed {
                 Some(folder) => assert!(state.contains(&advice(&repo, folder)), "{mode} {command}: {state}"),
-                None => assert!(state.contains("use a folder below it"), "{mode} {command}: {state}"),
+                None => {
+                    assert!(state.contains("let the program use another folder"), "{mode} {command}: {state}")
+                }
             }
         }
     }
@@ -70,11 +77,10 @@ fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
 fn a_folder_that_was_proposed_allows_it() {
     for mode in working_modes() {
         let repo = repo("mkdir -p ~/.newtool/cache || exit 1");
-        repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "1"])
-            .exits(1)
-            .err("create the folder and add");
-        fs::create_dir(repo.home().join(".newtool")).unwrap();
-        repo.git(["config", "arborist.runners.robot.sandbox.write", "~/.newtool"]).succeeds();
+        let said = repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "1"]).exits(1).stderr();
+        let (_, command) = said.lines().find_map(|line| line.split_once("to allow it, run: ")).unwrap();
+        assert!(command.starts_with("mkdir -p "), "{command}");
+        paste(&repo, command).succeeds();
         repo.arborist(["gardener", "--sandbox", mode, "--retry-failed"]).succeeds();
     }
 }
@@ -195,7 +201,7 @@ fn tests_that_fail_everywhere_are_reported_as_failing() {
         repo.git(["config", "arborist.steps.test.sandbox.write", "~/data"]).succeeds();
         let test = "echo run >> ~/data/runs; false";
         let run = repo.arborist(["gardener", "--sandbox", mode, "--test-command", test]).exits(1);
-        run.err("failed with exit code 1, also outside of the sandbox").never("green");
+        run.err("failed with exit code 1, in the sandbox and outside of it").never("green");
         let runs = fs::read_to_string(repo.home().join("data/runs")).unwrap();
         assert_eq!((repo.calls(), runs.lines().count()), (0, 2));
     }

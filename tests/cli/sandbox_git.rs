@@ -46,7 +46,7 @@ fn an_agent_can_commit_and_its_commits_are_folded() {
     for args in [&[][..], &["--jobs", "2"], &["--session-branch"]] {
         let Some(repo) = repo(COMMIT) else { return };
         let ended = run(&repo, args).succeeds();
-        ended.err("1 commit made meanwhile ('mine of T001') was folded into the task's commit");
+        ended.err("1 commit that the run did not make ('mine of T001') became part of the task's commit");
         let branch = if args.contains(&"--session-branch") {
             repo.git(["for-each-ref", "--format=%(refname)", "refs/heads/arborist/"]).answer()
         } else {
@@ -68,7 +68,9 @@ fn a_stash_in_the_private_directory_is_kept() {
     let script =
         "echo stashed > stashed.txt && git add -A && git stash -q && echo x > \"$ARBORIST_TASK.txt\"";
     let Some(repo) = repo(script) else { return };
-    run(&repo, &[]).succeeds().err("beside the agent's branch are kept as refs/arborist/saved/");
+    run(&repo, &[])
+        .succeeds()
+        .err("that the agent made outside of its branch are kept as refs/arborist/saved/");
     assert_ne!(repo.git(["rev-parse", "--verify", "--quiet", "refs/stash"]).code(), 0);
     let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/"]).answer();
     let has_file = |name: &str| repo.git(["show", &format!("{name}:stashed.txt")]).stdout() == "stashed\n";

@@ -9,7 +9,7 @@ use arborist_testkit::{Run, TestRepo};
 const WORKER: &str =
     "case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac\n";
 const LARGE: &str = "head -c 1200000 /dev/zero > large.bin";
-const TOO_LARGE: &str = "no file may become larger than 1 MB; to allow more, raise sandbox.max-file-size";
+const TOO_LARGE: &str = "no file may become larger than 1 MB (setting sandbox.max-file-size)";
 
 fn repo(agent: &str) -> TestRepo {
     TestRepo::planned("tasks.md", "- [ ] T001 a\n", &format!("{agent}\n{WORKER}"))
@@ -107,7 +107,7 @@ fn a_test_that_starts_too_many_processes_fails_with_the_reason() {
         let command = format!("test ! -e T001.txt || {{ {script}; }}");
         let run = ["gardener", "--max-retries", "1", "--sandbox", mode, "--test-command", &command];
         set(&repo, "steps.test.sandbox.max-processes", "10");
-        let words = "at most 10 processes and threads may run; to allow more, raise sandbox.max-processes";
+        let words = "at most 10 processes and threads may run (setting sandbox.max-processes)";
         repo.arborist(run).exits(1).err(words);
         // Other tests of the same user start processes, too.
         set(&repo, "steps.test.sandbox.max-processes", "2000");

@@ -145,7 +145,7 @@ fn a_session_branch_that_was_renamed_is_told() {
     repo.git(["worktree", "remove", "-f", "-f", place.to_str().unwrap()]).succeeds();
     repo.git(["branch", "-m", &branch, "feature/renamed"]).succeeds();
     repo.git(["switch", "-q", "feature/renamed"]).succeeds();
-    let said = repo.arborist(["state"]).exits(2).err("was it renamed?");
+    let said = repo.arborist(["state"]).exits(2).err("which does not exist (was it renamed?)");
     said.err(&format!("--scope {branch}")).err("--new-run");
 }
 

@@ -164,7 +164,7 @@ fn a_played_session_that_was_killed_calls_nobody_when_it_is_gone_on_with() {
     ];
     for said in refused {
         said.exits(1)
-            .err("is an offline replay, and calls no model")
+            .err("is an offline replay, which calls no model")
             .err(&format!("session replay {id} --turn 0 --offline"))
             .err(&format!("session replay {new} --turn 3"));
     }

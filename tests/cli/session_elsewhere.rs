@@ -156,7 +156,7 @@ fn a_clone_that_is_older_than_the_session_finds_it_too() {
     let calls = workspace.calls();
     let refused = workspace.arborist(["gardener"]).exits(2);
     refused
-        .err("you have started 'tasks.md' on another machine")
+        .err("of 'tasks.md' was started on another machine")
         .err(&format!("git arborist session resume {session}"));
     assert_eq!(workspace.calls(), calls);
     assert!(!workspace.clone_of("backend").exists());

@@ -52,7 +52,7 @@ fn a_merge_fetches_all_where_a_step_is_not_enough_and_says_so() {
         .arborist_in(&clone, ["worktree", "sync", "--offline", "T1"])
         .succeeds()
         .out("T1 is now based on main at");
-    said.err("this clone was shallow, and a merge needed more history: fetched all of it from 'origin'");
+    said.err("this clone was shallow and a merge needed more history");
     let base = repo.git_in(&clone, ["merge-base", "main", "arborist/task/main/T1"]).answer();
     assert_eq!(base, repo.git_in(&clone, ["rev-parse", "main"]).answer(), "it is merged");
 }
@@ -66,7 +66,7 @@ fn no_more_is_fetched_than_one_step_where_that_is_enough() {
     assert_eq!(count(&repo, &clone), 20);
     repo.git(["commit", "-q", "--allow-empty", "-m", "elsewhere"]).succeeds();
     let said = repo.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds();
-    said.err("this clone is shallow, and a merge needed more history: fetched 50 more commits from 'origin'");
+    said.err("this clone is shallow and a merge needed more history");
     assert_eq!(repo.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer(), refs, "no ref is written");
 }
 
@@ -80,7 +80,7 @@ fn where_nobody_can_be_asked_the_error_says_what_is_missing() {
     let said = repo.arborist_in(&clone, sync).exits(128);
     let said =
         said.err("have no commit in common in this shallow clone, and more history could not be fetched:");
-    said.err("'origin' could not be reached").err("hint: fetch it where there is a network");
+    said.err("'origin' could not be reached").err("hint: when the remote can be reached");
     repo.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
     repo.arborist_in(&clone, sync).exits(128).err("it has no remote");
     assert_eq!(repo.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer(), tip);

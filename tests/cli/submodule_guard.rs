@@ -277,7 +277,7 @@ fn a_submodule_that_a_child_adds_to_the_index_is_taken_out_and_named() {
         let run = ["gardener", "--max-retries", "2"].into_iter().chain(test.iter().copied());
         repo.arborist(run).succeeds();
         let body = repo.git(["log", "--grep=-fail)", "--format=%B"]).answer();
-        let words = format!("it added a submodule to the index, which is taken out again: {path}");
+        let words = format!("it added a submodule to the index, which was removed again: {path}");
         assert!(body.contains(&words), "{by_test}: {deed}: {body}");
         assert!(!repo.git(["ls-files", "-s"]).answer().contains("160000"), "{by_test}: {deed}");
         assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{by_test}: {deed}");

@@ -172,7 +172,7 @@ fn a_command_that_no_longer_says_how_many_tests_ran_fails_the_test_step() {
     {
         let work = [("T001", script), ("T002", "true")];
         let repo = repo(PLAN, &work);
-        let why = "'sh suite.sh' does not say how many tests ran (2 before); to allow it, add [allow:fewer-tests] to the task";
+        let why = "'sh suite.sh' does not say how many tests ran (2 before); to allow that, add [allow:fewer-tests] to the task";
         repo.arborist(run(args)).exits(1).err(why);
         // Once it is allowed, the next task has nothing to be compared with.
         let repo = self::repo(&PLAN.replace("T001", "T001 [allow:fewer-tests]"), &work);
@@ -278,7 +278,7 @@ fn a_command_of_its_own_that_runs_no_tests_fails_if_an_earlier_task_had_some() {
     let run = ["gardener", "--yes", "--max-retries", "1", "--jobs"];
     for jobs in ["1", "2"] {
         let repo = repo(&plan.replace("COMMANDS", none), &[("T001", "true"), ("T002", "true")]);
-        let why = "ran no tests ('sh suite.sh' ran 2 before); to allow it, add [allow:fewer-tests]";
+        let why = "ran no tests ('sh suite.sh' ran 2 before); to allow that, add [allow:fewer-tests]";
         repo.arborist(run.iter().chain([&jobs])).exits(1).err(why);
         repo.arborist(["gardener", "--yes", "--jobs", jobs, "--retry-failed", "--allow", "fewer-tests"])
             .succeeds();
@@ -299,7 +299,7 @@ const LAND: [&str; 6] = ["gardener", "--yes", "--jobs", "2", "--test-command", "
 #[test]
 fn fewer_tests_fail_the_gate_of_a_landing() {
     let work = [("T001", "echo test > tests/c"), ("T002", "rm tests/b tests/c")];
-    let why = "the gate 'test' failed: 'sh suite.sh' ran 1 test (3 before); to allow it, add [allow:fewer-tests] to T002 in the plan, or use --allow fewer-tests";
+    let why = "the gate 'test' failed: 'sh suite.sh' ran 1 test (3 before); to allow that, add [allow:fewer-tests] to T002 in the plan, or use --allow fewer-tests";
     let repo = repo(LANDING, &work);
     repo.arborist(LAND).exits(1).err(why);
     assert_eq!(repo.git(["ls-files", "tests"]).answer(), "tests/a\ntests/b\ntests/c");
@@ -433,7 +433,7 @@ esac
     }
     shared.work(0, &["--yes", "--max-retries", "1"]).exits(1);
     assert_eq!(shared.landings(), ["T001"]);
-    let why = "the gate 'unit of P2' failed: 'sh suite.sh' ran 1 test (2 before); to allow it, add [allow:fewer-tests] to a task of the phase";
+    let why = "the gate 'unit of P2' failed: 'sh suite.sh' ran 1 test (2 before); to allow that, add [allow:fewer-tests] to a task of the phase";
     shared.work(1, &["--yes", "--retry-failed"]).exits(1).err(why);
     assert_eq!(shared.landings(), ["T001"]);
     shared.work(1, &["--yes", "--retry-failed", "--allow", "fewer-tests"]).succeeds();
@@ -492,7 +492,7 @@ fn the_gate_of_a_phase_is_compared_with_the_state_before_its_first_task() {
         let work = [("T001", "true"), ("T002", "rm tests/b"), ("T003", "true")];
         let repo = repo(&plan(command), &work);
         let ended = repo.arborist(["gardener", "--yes", "--jobs", "2"]).exits(1);
-        ended.err(&format!("T003 did not land: the gate 'unit of P2' failed: {why}"));
+        ended.err(&format!("T003 did not land, because the gate 'unit of P2' failed: {why}"));
         repo.arborist(["gardener", "--yes", "--jobs", "2", "--allow", "fewer-tests"]).succeeds();
         repo.arborist(["state", "--exit-code"]).succeeds();
     }

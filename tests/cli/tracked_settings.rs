@@ -74,7 +74,7 @@ fn a_tracked_list_of_caches_is_deleted_only_with_approval() {
 #[test]
 fn the_command_of_a_task_never_reviews_it() {
     for fallback in ["steps.review.fallback", "fallback"] {
-        let error = "'shell' only runs a task's command; it cannot review";
+        let error = "'shell' cannot review, because it only runs the command of a task";
         let tracked = repo(&format!("{fallback} = [\"robot\", \"shell\"]\n"));
         tracked.arborist(["gardener", "--test-command", "true", "--yes"]).exits(1).err(error);
         let repo = repo("");

@@ -100,7 +100,7 @@ fn uncommitted_work_that_is_partly_undone_and_partly_overwritten_is_named_in_one
     let repo = repo("git checkout -q a.txt; echo garbage > new.txt");
     let moved = moved(&repo, &["--jobs", "2"], 0);
     assert_eq!(moved.len(), 1, "{moved:?}");
-    assert!(moved[0].contains("undone during the run (a.txt), and others changed since it began (new.txt)"));
+    assert!(moved[0].contains("undone (a.txt) and other uncommitted files changed (new.txt)"));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn files_staged_in_the_users_checkout_are_named() {
         repo.write("a.txt", "staged before\n");
         repo.git(["add", "a.txt"]).succeeds();
         let moved = moved(&repo, args, 0);
-        let wanted = "evil.txt was staged in your checkout while the run was at work";
+        let wanted = "evil.txt was staged in your checkout during the run";
         assert_eq!(moved, [wanted], "{args:?}");
         // It may have been the user, so it stays.
         assert!(repo.git(["ls-files", "evil.txt"]).answer() == "evil.txt", "{args:?}");
@@ -177,7 +177,7 @@ fn a_checkout_that_is_switched_to_another_branch_is_named() {
         let printed = repo.arborist([&["gardener", "--json"], args].concat()).stdout();
         let last: Value = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
         let moved = last["summary"]["moved_refs"].to_string();
-        let wanted = "HEAD of your checkout was switched from main to zzz while the run was at work";
+        let wanted = "HEAD of your checkout was switched from main to zzz during the run";
         assert!(moved.contains(wanted), "{args:?}: {moved}");
     }
 }

@@ -146,7 +146,7 @@ fn remote_tracking_refs_that_change_meanwhile_are_named() {
     repo.git(["update-ref", "refs/remotes/origin/other", "main"]).succeeds();
     let summary = summary(&repo, &[], 0);
     let moved = words(&summary["moved_refs"]);
-    let start = "remote-tracking refs were changed during the run: \
+    let start = "remote-tracking refs were changed during the run, perhaps by 'git fetch': \
                  refs/remotes/origin/main, refs/remotes/origin/new (";
     assert_eq!(moved.len(), 1, "{moved:?}");
     assert!(moved[0].starts_with(start), "{moved:?}");
@@ -163,7 +163,7 @@ fn refs_and_files_with_the_name_of_a_branch_are_named_or_removed() {
         let repo =
             repo(&[], &format!("mkdir -p .git/{path}; rmdir .git/{path}; git rev-parse HEAD > .git/{path}"));
         repo.git(["branch", "x/feature"]).succeeds();
-        repo.arborist(["gardener"]).succeeds().err("x/feature was added while it ran");
+        repo.arborist(["gardener"]).succeeds().err("x/feature was added while the program ran");
         assert!(!repo.path(&format!(".git/{path}")).exists(), "{path}");
     }
 }
@@ -328,6 +328,6 @@ fn commits_that_only_a_lost_reflog_held_are_kept_and_named() {
         assert_eq!(saved(&repo), [newer], "{deed} {args:?}");
         let moved = words(&summary["moved_refs"]);
         assert_eq!(moved.len(), 1, "{moved:?}");
-        assert!(moved[0].starts_with("reflogs lost entries while the run was at work"), "{moved:?}");
+        assert!(moved[0].starts_with("reflogs lost entries during the run"), "{moved:?}");
     }
 }

@@ -257,7 +257,7 @@ fn a_landing_that_is_more_than_the_merge_is_found() {
     let repo = landed(|repo| repo.write("evil.sh", "evil"));
     let (check, words) = problem(&repo, &[]);
     assert_eq!(check, "landing");
-    assert_eq!(words, "it differs from the merge of its parents: 'evil.sh'");
+    assert_eq!(words, "it differs from the merge of its parents in 'evil.sh'");
 }
 
 #[test]

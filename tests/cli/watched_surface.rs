@@ -146,7 +146,7 @@ fn configuration_outside_of_the_repository_is_named_and_left_alone() {
 fn what_we_write_ourselves_while_agents_run_is_no_trespass() {
     let test_repo =
         test_repo("git arborist worktree list > /dev/null; echo '/spec/logs/' >> \"$git/info/exclude\"");
-    test_repo.arborist(["gardener", "--isolate"]).succeeds().never("while it ran");
+    test_repo.arborist(["gardener", "--isolate"]).succeeds().never("while the program ran");
 }
 
 /// Where git itself writes or reads: each becomes a link to a file of the user's. `$own` is the git directory
@@ -342,7 +342,8 @@ fn programs_in_the_git_directory_are_restored() {
              for path in named/pager bin/check; do echo evil >> '{git_dir}'/$path; done"
         ));
         let run = repo.arborist([&["gardener"], mode].concat()).succeeds();
-        run.err("named/pager was changed while it ran").err("bin/check was changed while it ran");
+        run.err("named/pager was changed while the program ran")
+            .err("bin/check was changed while the program ran");
         for path in [".git/named/pager", ".git/bin/check"] {
             assert!(!repo.read(path).contains("evil"), "{path}");
         }
@@ -358,7 +359,7 @@ fn a_line_of_the_exclude_file_that_could_hide_more_than_a_worktree_is_undone() {
         let repo = test_repo(&deed);
         repo.arborist(["gardener", "--max-retries", "2"])
             .succeeds()
-            .err("info/exclude was changed while it ran");
+            .err("info/exclude was changed while the program ran");
         assert!(!repo.read(".git/info/exclude").lines().any(|found| found == line), "{line}");
     }
 }
@@ -369,7 +370,7 @@ fn new_files_of_the_user_that_every_git_reads_are_named() {
         let repo = test_repo(&format!("mkdir -p ~/.config/git; echo '#' > ~/{name}"));
         let path = repo.home().join(name);
         repo.arborist(["gardener", "--max-retries", "1"]).exits(1).err(&format!(
-            "{} was added while it ran, and is not restored: it is outside the repository",
+            "{} was added while the program ran, and is not restored: it is outside the repository",
             path.display()
         ));
     }
@@ -385,10 +386,10 @@ fn hooks_and_settings_that_changed_before_the_driver_was_killed_are_named_by_the
     repo.arborist(["gardener"])
         .succeeds()
         .err(&format!(
-            "warning: an earlier run was killed, and files that git obeys changed since: {folder}/config, \
+            "warning: an earlier run was killed, and files that can change what git does were changed since: {folder}/config, \
              {folder}/hooks/post-checkout\n"
         ))
-        .err("hint: an agent may have written them: look at them before you call git, with: less ");
+        .err("hint: an agent may have written them, so look at them before you call git: less ");
     assert!(repo.path(".git/hooks/post-checkout").exists(), "it may be the user's");
     repo.write("tasks.md", "- [ ] T001 do it\n- [ ] T002 more\n");
     repo.arborist(["gardener", "--accept-changes"]).succeeds().never("an earlier run was killed");
@@ -398,7 +399,7 @@ fn hooks_and_settings_that_changed_before_the_driver_was_killed_are_named_by_the
 fn a_killed_run_that_changed_no_setting_is_not_named() {
     let repo = test_repo("kill -9 $PPID; sleep 60");
     assert_ne!(repo.arborist(["gardener"]).code(), 0);
-    repo.arborist(["gardener"]).succeeds().never("files that git obeys");
+    repo.arborist(["gardener"]).succeeds().never("files that can change what git does were");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use regex::Regex;
 use crate::{architecture::sources, docs};
 
 /// A pattern for each, and what to write instead.
-const AVOIDED: [(&str, &str); 14] = [
+const AVOIDED: [(&str, &str); 21] = [
     (r"anew", "again, or: from the beginning"),
     (r"mends?|mended", "fix, repair"),
     (r"(?:told|tells?|tell) of", "report, name, say that"),
@@ -23,6 +23,13 @@ const AVOIDED: [(&str, &str); 14] = [
     (r"is left alone as it is", "is not changed"),
     (r"thereof|therein|hereby|whereof", "of it, in it"),
     (r"lest", "so that … not"),
+    (r"an? \w+ of (?:its|their) own|of ours", "its own, their own, or: of git-arborist"),
+    (r"while it ran", "name the program: while the agent ran"),
+    (r"(?:took|taken|takes?) (?:it )?back", "undone, reverted"),
+    (r"gives? it up|gave (?:it )?up", "remove it, end it, or: no longer wanted"),
+    (r"puts? (?:it |them )?back|put right", "restores"),
+    (r"stands twice", "occurs twice"),
+    (r"so it is with|the same goes for it", "this also holds for"),
 ];
 
 /// The texts between quotation marks in a source, without comments and without the tests at its end.

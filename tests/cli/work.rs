@@ -62,7 +62,7 @@ fn a_landing_that_the_server_undoes_after_it_accepted_it_is_an_error() {
         fs::write(&hook, script).unwrap();
         fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
         let words =
-            "refuses the push of refs/heads/main: it accepted the push, and does not have the commits";
+            "refused the push of refs/heads/main: it accepted the push, and does not have the commits";
         shared.work(0, &[]).exits(128).err(words).never("1 completed");
     }
 }
@@ -122,7 +122,7 @@ fn a_worker_that_was_stopped_past_its_time_to_live_cannot_publish_and_its_work_i
     signal(&stopped, "CONT");
     let (code, said) = ended(stopped);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("another worker has taken T001 over"), "{said}");
+    assert!(said.contains("so another worker has taken the task over"), "{said}");
     let at = said.find("refs/arborist/saved/").expect("the saved work is named");
     let name: String = said[at..].chars().take_while(|c| !c.is_whitespace()).collect();
     let saved = shared.repo.git_in(&shared.clone(0), ["show", &format!("{name}:T001.txt")]).answer();
@@ -300,7 +300,7 @@ fn state_shows_who_works_on_what_and_what_is_left() {
         .repo
         .arborist_in(&shared.clone(1), ["work", "stop", "nobody"])
         .succeeds()
-        .err("no task is claimed by a worker 'nobody'")
+        .err("no worker 'nobody' has claimed a task")
         .err(&format!("workers with claims: {name}"));
     shared.repo.arborist_in(&shared.clone(1), ["work", "stop", &name]).succeeds().out(&name);
     let (code, said) = ended(worker);

@@ -212,6 +212,6 @@ fn a_server_whose_rules_refuse_the_results_of_gates_is_named() {
     fs::write(&hook, "#!/bin/sh\ncase $1 in refs/arborist/gates/*) exit 1 ;; esac\n").unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     let refused = shared.work(0, &["--test-command", "test -e tasks.md"]).exits(128);
-    refused.err("refuses the push of refs/arborist/gates/").err("workers must be allowed to push");
+    refused.err("refused the push of refs/arborist/gates/").err("workers must be allowed to push");
     assert_eq!(shared.landings(), [] as [&str; 0]);
 }

@@ -74,7 +74,7 @@ fn a_worker_that_lost_its_claim_there_cannot_publish() {
     signal(&stopped, "CONT");
     let (code, said) = ended(stopped);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("another worker has taken T001 over"), "{said}");
+    assert!(said.contains("so another worker has taken the task over"), "{said}");
     assert_eq!((shared.at_origin(["rev-parse", "main"]), left(&shared)), (landed, String::new()));
 }
 

@@ -141,14 +141,14 @@ fn workspace_that_was_red() -> TestWorkspace {
 fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
     let workspace = workspace_that_was_red();
     let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2);
-    said.out("1 completed (T002)").out("the gate 'check' also fails without it in 'backend'");
+    said.out("1 completed (T002)").out("the gate 'check' also fails without the task in 'backend'");
     let scope = workspace.session_branch("repo");
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(2);
-    said.err("T001 is waiting: the gate 'check' failed in 'backend' before it")
+    said.err("T001 is waiting, because the gate 'check' failed in 'backend' before it")
         .out("1 waiting for a gate that fails on the target too (T001)");
     workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds();
-    said.err("T001 lands although these gates fail, because they fail without it too: check in 'backend'")
+    said.err("T001 lands although these gates fail, because they also fail without it: check in 'backend'")
         .out("1 landed (T001)");
     let body = workspace.git(["log", "--branches", "--format=%B", "--grep=@T001@merge"]).answer();
     assert!(body.contains("Gates that failed before:\n> check"), "{body}");
@@ -191,7 +191,7 @@ fn several_that_were_red_there_before_land_each_with_one_word_about_it() {
         }
         let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds().stderr();
         assert_eq!(
-            said.matches("lands although these gates fail, because they fail without it too:").count(),
+            said.matches("lands although these gates fail, because they also fail without it:").count(),
             2,
             "{said}"
         );
@@ -209,7 +209,9 @@ fn only_the_task_that_makes_it_red_there_is_kept_from_landing_whichever_is_tried
             turn_round(&workspace, &scope);
         }
         let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(1);
-        said.err("T001 did not land: the gate").never("T002 did not land: the gate").err("T002 landed as");
+        said.err("T001 did not land, because the gate")
+            .never("T002 did not land, because the gate")
+            .err("T002 landed as");
     }
 }
 

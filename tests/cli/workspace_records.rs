@@ -125,7 +125,7 @@ fn a_commit_is_asked_about_in_any_repository() {
         .arborist_in(&copy, ["session", "which", &turn])
         .exits(1)
         .out(&format!("session {id}"))
-        .err("its trailers say so, but the session is not recorded here; if its plan is in another repository, run this there");
+        .err("its trailers say, but the session is not recorded here; if its plan is in another repository, run this command there");
 }
 
 #[test]

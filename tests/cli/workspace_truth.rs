@@ -52,7 +52,7 @@ fn a_bad_repository_hides_no_other() {
     for (name, path) in [("link", "../link"), ("zoo", "../zoo")] {
         repo.git(["config", &format!("arborist.workspace.repos.{name}.path"), path]).succeeds();
     }
-    let words = "is a broken symbolic link, so 'link' cannot be used";
+    let words = "is a broken symbolic link";
     repo.arborist(["workspace", "status"]).exits(1).err(words).out("link  unusable").out("zoo   main");
     let shown = repo.arborist(["workspace", "status", "--json"]).exits(1);
     let document: Value = serde_json::from_str(&shown.stdout()).unwrap();

@@ -151,7 +151,7 @@ fn a_task_is_synced_again_only_after_the_cooldown_or_if_it_is_asked_for() {
     let before = tip();
     repo.arborist(["worktree", "sync", "T1"])
         .succeeds()
-        .err("nothing was done")
+        .err("nothing was done, because")
         .err("worktree sync --now T1");
     assert_eq!(tip(), before);
     repo.arborist(["worktree", "sync", "--now", "T1"]).succeeds();
@@ -159,7 +159,7 @@ fn a_task_is_synced_again_only_after_the_cooldown_or_if_it_is_asked_for() {
     move_main("two");
     let before = tip();
     repo.git(["config", "arborist.worktree.sync-cooldown", "0"]).succeeds();
-    repo.arborist(["worktree", "sync", "T1"]).succeeds().never("nothing was done");
+    repo.arborist(["worktree", "sync", "T1"]).succeeds().never("nothing was done, because");
     assert_ne!(tip(), before);
 }
 
@@ -194,7 +194,8 @@ fn without_the_remote_it_is_said_aloud() {
     fs::rename(repo.path(".git"), repo.path(".gone")).unwrap();
     let at = repo.git_in(&clone, ["rev-parse", "--short=10", "HEAD"]).answer();
     let said = repo.arborist_in(&clone, ["worktree", "add", "T1"]).succeeds();
-    said.err("warning: offline: 'origin' could not be reached").err(&format!("starting at 'main', {at}"));
+    said.err("warning: offline: 'origin' could not be reached")
+        .err(&format!("the task starts from 'main', at {at}"));
     repo.arborist_in(&clone, ["worktree", "sync", "T1"]).succeeds().silent().shows();
     repo.arborist_in(&clone, ["worktree", "sync", "T1", "--offline"]).succeeds().shows();
 }

@@ -115,8 +115,8 @@ fn what_a_program_plants_in_the_git_directory_is_put_back() {
     for (end, code) in [("true", 1), ("exit 7", 7)] {
         run(&repo, &format!("{plant}; {end}"))
             .exits(code)
-            .err("warning: undid changes of the command in the git directory: ")
-            .err("the hook post-checkout was added while it ran");
+            .err("warning: the command changed the git directory: ")
+            .err("the hook post-checkout was added while the program ran");
         assert!(!repo.path(".git/hooks/post-checkout").exists());
         assert_eq!(repo.git(["config", "core.fsmonitor"]).code(), 1);
     }

@@ -150,7 +150,7 @@ fn recovers(agent: Agent) {
         .succeeds()
         .out("3 completed (T001, T002, T003)")
         .err("review rejected: no foreign key")
-        .err("no attempt is used up")
+        .err("again (no attempt is used up)")
         .err(&format!("wrote nothing for {silence} s"));
     scene.expect_a_finished_plan();
     scene.expect_state("T001", "complete, attempt 2");

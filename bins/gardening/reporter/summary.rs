@@ -39,7 +39,8 @@ struct SummaryEntry {
 }
 
 impl SummaryEntry {
-    /// Its lines. A command stays whole: it gets its own line, and if that is too long, the terminal breaks it, because then it
+    /// Its lines. A command stays whole: it gets its own line, and if that is too long, the terminal breaks it, because
+    /// then it
     /// can still be copied.
     fn lines(&self, labels: usize, width: Option<usize>) -> Vec<String> {
         let before = format!("  {:<labels$}", self.label);
@@ -88,7 +89,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     if account.parked.is_some() {
         let (branch, why) = (&account.branch, account.parked_because.as_deref().unwrap_or_default());
         let words = format!(
-            "landing on {branch}: {}; see all ways to land it with: git arborist merge status",
+            "{branch} is not updated yet: {}; see what to do with: git arborist merge status",
             short(why)
         );
         lines.push(entry("parked", &words));
@@ -108,8 +109,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
 }
 
 /// What an agent could do in the user's checkout.
-const GIT_WAS_WRITABLE: &str =
-    "agents could write to .git in your checkout; install bubblewrap, or use --isolate, to prevent it";
+const GIT_WAS_WRITABLE: &str = "agents could write to .git in your checkout; to prevent that, use bubblewrap (--sandbox bwrap) or --isolate";
 
 fn merge_lines(account: &RunAccount) -> Vec<SummaryEntry> {
     let other =
@@ -121,7 +121,7 @@ fn merge_lines(account: &RunAccount) -> Vec<SummaryEntry> {
 /// Lines about commits and refs that others changed meanwhile.
 fn lines_on_others(account: &RunAccount) -> Vec<SummaryEntry> {
     let words = |ForeignCommit { commit, subject }: &ForeignCommit| {
-        format!("made outside of this run: {} {}", shortened(commit), short(subject))
+        format!("not made by this run: {} {}", shortened(commit), short(subject))
     };
     let foreign: Vec<String> = account.foreign_commits.iter().map(words).collect();
     let mut lines = Vec::new();

@@ -64,10 +64,10 @@ pub(super) fn line(brush: Brush, event: &RunEvent) -> Option<String> {
         EventKind::Cloned { repo, remote } => Some(format!("cloned '{repo}' from {remote}")),
         EventKind::Fetched { repo, remote } => Some(format!("fetched '{repo}' from {remote}")),
         EventKind::BranchCreated { repo, branch, base } => {
-            Some(format!("'{branch}' starts at {} in '{repo}'", base.short()))
+            Some(format!("created branch '{branch}' at {} in repository '{repo}'", base.short()))
         }
         EventKind::WorktreeCreated { repo: Some(_), path, branch, .. } if event.task.is_none() => {
-            Some(format!("'{branch}' is checked out in {}", visible(&path.to_string_lossy())))
+            Some(format!("created its worktree {}", visible(&path.to_string_lossy())))
         }
         EventKind::Pushed { repo, remote, refs } => {
             let short = |name: &String| visible(name.trim_start_matches("refs/heads/"));

@@ -86,7 +86,7 @@ pub enum AgentError {
         installs: Vec<String>,
     },
     /// The program is only in a folder of `PATH` that agents can change.
-    #[error("'{program}' is only in '{}', and agents can change the programs there", file.parent().unwrap_or(file).display())]
+    #[error("'{program}' was found only in '{}', where agents could replace it", file.parent().unwrap_or(file).display())]
     InCheckout {
         /// The runner.
         runner: String,
@@ -96,7 +96,7 @@ pub enum AgentError {
         file: PathBuf,
     },
     /// The runner `shell` cannot review: the command of a task cannot judge its own result.
-    #[error("'shell' only runs a task's command; it cannot review")]
+    #[error("'shell' cannot review, because it only runs the command of a task")]
     ShellReviews,
 }
 

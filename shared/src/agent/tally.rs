@@ -226,7 +226,8 @@ impl Tally {
             Some(Verdict::Finished(text)) => match end {
                 // Some programs hang after their final event.
                 ProcessEnd::Code(0) | ProcessEnd::Stopped(_) => self.success(text),
-                end => self.failed(FailureKind::Other, format!("success was reported, but {}", end.words())),
+                end => self
+                    .failed(FailureKind::Other, format!("the agent reported success, but {}", end.words())),
             },
             None => self.ended_without_result(end),
         }

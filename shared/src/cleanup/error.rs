@@ -29,7 +29,7 @@ pub enum CleanupError {
     Queue(#[from] QueueError),
     #[error("{}", .0.sentence("another cleanup is running"))]
     Locked(LockError),
-    #[error("there is nothing of '{0}' here")]
+    #[error("there is nothing to clean up for '{0}' in this repository")]
     NothingOf(String),
     #[error("there is no saved work '{0}'")]
     NoSaved(String),
@@ -79,7 +79,7 @@ impl Explain for CleanupError {
             }
             Self::NothingOf(_) => Some("see everything with: git arborist cleanup --dry-run".into()),
             Self::NoSaved(_) => Some("see all with: git arborist cleanup saved".into()),
-            Self::Ambiguous { .. } => Some("give more of the name".into()),
+            Self::Ambiguous { .. } => Some("give more characters of the name".into()),
             Self::BranchExists { .. } => Some("give it another name with: --branch <name>".into()),
             Self::PathExists(_) => Some("name another place with: --to <dir>".into()),
             Self::BranchName(_) => None,

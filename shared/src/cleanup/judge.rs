@@ -49,13 +49,16 @@ pub enum Active {
 impl fmt::Display for Active {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Session(_, SessionState::Paused) => {
+                f.write_str("its session is paused, so it can be continued")
+            }
             Self::Session(_, standing) => write!(f, "its session is {}", standing.as_str()),
             Self::Run(run) => write!(f, "a run of '{run}' is active"),
             Self::LeftRunning(run) => write!(f, "processes of a run of '{run}' are still alive"),
             Self::Lock(holder) => write!(f, "in use: {holder}"),
             Self::Claim => f.write_str("its task is claimed"),
             Self::Process(pid) => write!(f, "process {pid} is in it"),
-            Self::Here => f.write_str("you are in it"),
+            Self::Here => f.write_str("it is your current folder"),
             Self::Queued => f.write_str("it is queued and has not landed yet"),
             Self::Locked(reason) if reason.is_empty() => f.write_str("it is locked with 'git worktree lock'"),
             Self::Locked(reason) => write!(f, "it is locked with 'git worktree lock': {reason}"),
@@ -185,13 +188,13 @@ impl fmt::Display for KeepReason {
 impl fmt::Display for Grounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held => f.write_str("its commits are in other refs"),
+            Self::Held => f.write_str("commits are in other refs"),
             Self::Landed(into, Proof::Tree) => write!(f, "its files are in {into}"),
             Self::Landed(into, Proof::Squash) => write!(f, "squashed into {into}"),
             Self::Landed(into, Proof::Picks) => write!(f, "picked into {into}"),
             Self::Empty => f.write_str("no uncommitted files"),
             Self::Missing => f.write_str("its folder is missing"),
-            Self::Old => f.write_str("old"),
+            Self::Old => f.write_str("no longer needed"),
             Self::Saved => f.write_str("saved first"),
             Self::DeletionFailed(why) => write!(f, "could not be deleted: {why}"),
         }

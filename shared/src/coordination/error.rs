@@ -18,7 +18,7 @@ pub enum CoordinationError {
     NotAtomic(String),
     #[error("'{remote}' has no branch '{branch}' to land on")]
     NoTarget { remote: String, branch: BranchName },
-    #[error("'{remote}' refuses the push of {name}: {why}")]
+    #[error("'{remote}' refused the push of {name}: {why}")]
     Refused { remote: String, name: String, why: String },
     #[error("'{branch}' has commits that '{remote}' does not have")]
     Ahead { remote: String, branch: BranchName },
@@ -49,7 +49,7 @@ impl Explain for CoordinationError {
                     .into(),
             ),
             Self::Ahead { remote, branch } => Some(format!(
-                "look at them: git log {remote}/{branch}..{branch}\nthen push or remove them: git push {remote} {branch}"
+                "see these commits with: git log {remote}/{branch}..{branch}\nthen push or remove them: git push {remote} {branch}"
             )),
             Self::MovedAtStart { remote, branch } => Some(format!(
                 "no task was started; move to the new commits: git fetch {remote} && git reset --keep {remote}/{branch}"

@@ -96,7 +96,7 @@ impl Baseline {
     pub fn log_warning(&self) -> Option<String> {
         let (Self::Green(observed) | Self::Red { observed, .. }) = self else { return None };
         let error = observed.log_error.as_ref()?;
-        Some(format!("the log of the tests before the work is incomplete: {error}"))
+        Some(format!("the log of the tests before the first task is incomplete: {error}"))
     }
 }
 
@@ -133,7 +133,7 @@ impl Probe<'_> {
                 let denials = denials.unwrap_or_else(unknown);
                 (OutsideResult::Green, format!("{why}: red in the sandbox, green outside: {denials}"))
             }
-            false => (OutsideResult::Red, format!("{why}, also outside of the sandbox")),
+            false => (OutsideResult::Red, format!("{why}, in the sandbox and outside of it")),
         };
         Ok(Baseline::Red { why, observed, outside })
     }
@@ -282,7 +282,8 @@ impl<'a> BaselineGuard<'a> {
         Ok(Self { recorder, refs: repository.watch_refs(), target, _meanwhile: Some(meanwhile) })
     }
 
-    /// Watches a test in the run's checkout between two tasks. The run owns its refs already; the queue is left to others.
+    /// Watches a test in the run's checkout between two tasks. The run owns its refs already; the queue is left to
+    /// others.
     pub fn between_tasks(recorder: &'a RunRecorder<'a>) -> Result<Self, GardenerError> {
         let repository = recorder.repository();
         Ok(Self { recorder, refs: repository.watch_refs(), target: None, _meanwhile: None })

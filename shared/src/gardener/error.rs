@@ -85,7 +85,7 @@ pub enum GardenerError {
         session: Option<(SessionId, String)>,
     },
     #[error(
-        "'{0}' is an untracked repository in your checkout, and it cannot be saved before agents work there"
+        "'{0}' is an untracked repository in your checkout, which git-arborist cannot save before agents work there"
     )]
     UntrackedRepository(String),
     #[error("the changes to these files cannot be undone, because the files have uncommitted changes: {0}")]
@@ -126,7 +126,7 @@ pub enum GardenerError {
     #[error("the tests fail before the first task: {why}; log: {log}")]
     RedInSandbox { why: String, log: String },
     #[error(
-        "task '{task}' cannot start: the tests fail because of the changes of '{other}': {why}; log: {log}"
+        "task '{task}' cannot start, because the changes of '{other}' make the tests fail: {why}; log: {log}"
     )]
     RedLeftovers { task: TaskId, other: TaskId, why: String, log: String },
     #[error("the test command changed files or refs of the run before the first task: {why}")]
@@ -142,7 +142,7 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
     Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
-    #[error("{} {} already done in the run of '{branch}', which is part of the history where this run would start", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("{} {} already done in the run of '{branch}', and the history of this branch contains that run", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
@@ -160,7 +160,8 @@ pub struct TypedOptions {
 }
 
 impl GardenerError {
-    /// The error for a checkout without a branch. A rebase is the usual reason, and a branch cannot be created during one.
+    /// The error for a checkout without a branch. A rebase is the usual reason, and a branch cannot be created during
+    /// one.
     #[must_use]
     pub fn detached(repository: &Repository) -> Self {
         match OperationInProgress::find_operation(&repository.git_dir) {
@@ -395,7 +396,7 @@ impl Explain for GardenerError {
                 format!("find its last commit there, then: git branch '{branch}' <commit>")
             }
             Self::LaneGone { .. } => {
-                "its commits are on its branch: run the same command again to continue from there".into()
+                "its commits are on its branch; to continue from there, run the same command again".into()
             }
             Self::BegunBefore { path, run, .. } => {
                 format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
@@ -409,7 +410,9 @@ impl Explain for GardenerError {
                 format!("to remove its changes, run: git arborist reset --drop {other}")
             }
             Self::MeddlingTests { log, .. } => {
-                format!("it was restored, and no agent was called; see what the command does: cat {log}")
+                format!(
+                    "the change was undone, and no agent was called; see the output of the test command with: cat {log}"
+                )
             }
             Self::RedWithoutTest(_) => {
                 "name one with --test-command, or as test-command in .arborist/config.toml".into()
@@ -423,7 +426,7 @@ impl Explain for GardenerError {
                 advice_on_parked(branch, obstacle.as_ref(), options)
             }
             Self::PhaseFailed(_) => {
-                "fix it, then run the same command again: it starts with these tests".into()
+                "fix them, then run the same command again; it starts with these tests".into()
             }
         })
     }
@@ -477,7 +480,7 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
     let allow = match names_tests {
         true => "\n--allow-red starts anyway; then a task fails only if it breaks a test that passed before",
         false => {
-            "\n--allow-red would not help: the output does not name the failed tests, so every task fails until the command succeeds"
+            "\n--allow-red would not help, because the output does not name the failed tests: every task would fail until the command succeeds"
         }
     };
     format!("fix the tests or the command first{allow}{place}")
@@ -507,7 +510,7 @@ fn advice_to_commit(has_done: bool, session: Option<&(SessionId, String)>) -> St
 /// How to start a run beside an untracked repository.
 fn advice_to_ignore(path: &str) -> String {
     format!(
-        "ignore it, if agents may change it: echo '/{path}/' >> .git/info/exclude\n\
+        "if agents may change it, let git ignore it: echo '/{path}/' >> .git/info/exclude\n\
          or give the run its own branch: --session-branch"
     )
 }

@@ -32,7 +32,7 @@ pub struct LostBranch {
 impl fmt::Display for LostBranch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { branch, place, tip, .. } = self;
-        write!(f, "its branch '{branch}' is gone; its commits are still in {place}")?;
+        write!(f, "its branch '{branch}' is gone, but its commits are still in {place}")?;
         tip.map_or(Ok(()), |tip| write!(f, ", up to {}", tip.short()))
     }
 }

@@ -216,8 +216,9 @@ impl<'a> Gardener<'a> {
     /// Approved work on a task branch that no record mentions was not written by this run, so the task is done again.
     fn distrust_unrecorded(&mut self) -> Result<(), GardenerError> {
         for task in find_unrecorded(self.repository, &self.run)? {
-            let words =
-                format!("the branch of '{task}' has work that no record mentions: the task is done again");
+            let words = format!(
+                "the branch of '{task}' has commits that no record of the run names, so the task is done again"
+            );
             (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
             self.run.forget(&task);
             if let Some(lanes) = self.tools.lanes {
@@ -416,7 +417,7 @@ impl<'a> Gardener<'a> {
             {
                 let mut words = match &error {
                     GardenerError::RedLeftovers { .. } => error.to_string(),
-                    _ => format!("{task} stops: {error}"),
+                    _ => format!("{task} was stopped: {error}"),
                 };
                 for hint in error.hint().iter().flat_map(|hint| hint.lines()) {
                     words.push_str(&format!("\n  hint: {hint}"));

@@ -22,17 +22,20 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
         TicketOutcome::Red { failing, with } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             let gate = &failing.gate.name;
-            (format!("it passes the gate '{gate}' alone, but not together with {}", with.join(", ")), false)
+            (
+                format!("it passes the gate '{gate}' by itself, but not together with {}", with.join(", ")),
+                false,
+            )
         }
         TicketOutcome::RedBefore { failing } => {
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
-            (format!("the gate '{}' also fails without it{place}", failing.gate.name), true)
+            (format!("the gate '{}' also fails without the task{place}", failing.gate.name), true)
         }
         TicketOutcome::Broken { failing } => {
             (format!("the gate '{}' could not run: {}", failing.gate.name, failing.why), true)
         }
         TicketOutcome::Withdrawn => {
-            ("it conflicts with tasks that landed meanwhile, and is done again".into(), false)
+            ("it conflicts with tasks that have landed, and is done again on top of them".into(), false)
         }
         TicketOutcome::NotChosen => ("--policy landed other tasks instead".into(), false),
         TicketOutcome::NoChange => ("it changes nothing".into(), false),

@@ -176,7 +176,8 @@ fn record_attempt(
     Ok(Recovered { attempt, event, files, staged, inner, moved, restored })
 }
 
-/// Restores files that a task must not change: protected ones, and scripts that git or a reviewer runs. Returns messages
+/// Restores files that a task must not change: protected ones, and scripts that git or a reviewer runs. Returns
+/// messages
 /// about them.
 fn restore_judges(
     recorder: &RunRecorder<'_>,
@@ -206,7 +207,7 @@ fn restore_judges(
         let (_, kept) = restore_files(repository, &attempt.name, trees, &files, &|_| false)?;
         let names: Vec<String> = files.iter().map(TreeChange::shown).collect();
         messages.push(format!(
-            "files that a task must not change were restored, and its versions are kept in {kept}: {}",
+            "files that a task must not change were restored, and the task's versions are kept in {kept}: {}",
             named(&names)
         ));
     }

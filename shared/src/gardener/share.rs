@@ -32,7 +32,8 @@ use crate::{
 const MAX_FAILURES: u32 = 20;
 /// How many looks a finished task waits for its own worker to land it, before another worker does.
 const PATIENCE: u32 = 4;
-/// The shortest time between two looks of a worker, for each of the others. All of them together then look at most ten times
+/// The shortest time between two looks of a worker, for each of the others. All of them together then look at most ten
+/// times
 /// a second. GitHub recommends at most fifteen reads a second.
 const INTERVAL_FOR_EACH: Duration = Duration::from_millis(100);
 /// The shortest time between two looks of a worker that has nothing to do.
@@ -276,7 +277,9 @@ impl<'a> Gardener<'a> {
     ) {
         let Some((coordinator, _)) = self.shared() else { return };
         if let Err(error) = coordinator.release(task, release) {
-            let words = format!("{task} could not be given back, so its claim has to expire: {error}");
+            let words = format!(
+                "the claim on {task} could not be removed, so other workers wait until it expires: {error}"
+            );
             (self.on_event)(RunEvent::of(task, EventKind::note(words)));
             course.shared.look_at = None;
         }
@@ -350,7 +353,7 @@ impl<'a> Gardener<'a> {
         self.read_again()?;
         course.shared.outlook.taken.insert(task.clone());
         let words = format!(
-            "another worker has taken {task} over, because its claim was not renewed in time; the work done here is saved as {saved}"
+            "this worker did not renew its claim on {task} in time, so another worker has taken the task over; the work done here is saved as {saved}"
         );
         (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
         Ok(())

@@ -244,7 +244,7 @@ pub fn difference(before: &Plan, after: &Plan) -> String {
         match after.find(&task.id) {
             None => lines.push(format!("  - {} {}", task.id, one_line(&task.name))),
             Some(now) if facts(now) != facts(task) => {
-                lines.push(format!("  ~ {} {}", now.id, one_line(&now.name)));
+                lines.push(format!("  ~ {} {} ({})", now.id, one_line(&now.name), what_changed(task, now)));
                 lines.extend(added_powers(Some(task), now).map(|added| format!("      added: {added}")));
             }
             Some(_) => {}
@@ -289,6 +289,30 @@ fn file_difference(before: Option<&[u8]>, after: Option<&[u8]>) -> Result<String
         lines.push(format!("[{} not shown]", counted(hidden, "more changed line")));
     }
     Ok(lines.iter().map(|line| format!("\n  {line}")).collect())
+}
+
+/// Which facts of a task differ, in words.
+fn what_changed(before: &Task, now: &Task) -> String {
+    let mut changed = Vec::new();
+    if before.name != now.name {
+        changed.push(format!("was: {}", one_line(&before.name)));
+    }
+    let has_other_description = before.description != now.description && before.description != before.name;
+    let facts = [
+        ("description", has_other_description),
+        ("phase", before.parent != now.parent),
+        ("dependencies", before.depends_on != now.depends_on),
+        ("test commands", before.test_commands != now.test_commands),
+        ("runner", (&before.runner, &before.model) != (&now.runner, &now.model)),
+        ("command", before.command != now.command),
+        ("repository", before.repos != now.repos),
+        ("marks", (before.red, &before.allow) != (now.red, &now.allow)),
+    ];
+    let names: Vec<&str> = facts.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
+    if !names.is_empty() {
+        changed.push(format!("changed: {}", names.join(", ")));
+    }
+    changed.join("; ")
 }
 
 /// Everything of a task that counts as a change, in one text. Its checkbox and its line number do not.

@@ -112,7 +112,7 @@ impl Repository {
     pub fn usage(&self, branch: &BranchName, commit: Oid) -> Result<BranchUse, GitError> {
         let (places, gone) = self.users_of(branch)?;
         if places.iter().any(|worktree| worktree.is_unknown) {
-            let why = "it is checked out in a worktree that was made while a child process was at work";
+            let why = "it is checked out in a worktree that was made during the run";
             return Ok(BranchUse::Busy(why.into()));
         }
         let mut places: Vec<PathBuf> = places.into_iter().map(|worktree| worktree.path).collect();

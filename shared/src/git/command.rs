@@ -33,7 +33,7 @@ pub struct GitCommand {
 }
 
 /// The error if the copy of the settings was changed while a command ran.
-const CHANGED_SETTINGS: &str = "another process wrote to the copy of the settings while it ran";
+const CHANGED_SETTINGS: &str = "another process wrote to the copy of the settings while git ran";
 
 /// Otherwise git looks for refs that are named like an object, in a dozen places for every id in its arguments.
 const NO_AMBIGUITY_CHECK: &str = "core.warnAmbiguousRefs=false";

@@ -40,7 +40,7 @@ pub enum GitError {
     #[error("git {0} is too old: git arborist needs {needed} or newer", needed = GitVersion::OLDEST)]
     TooOld(GitVersion),
     /// The output of git could not be parsed.
-    #[error("git {command} gave an unexpected answer: {what}")]
+    #[error("git {command} printed something unexpected: {what}")]
     UnexpectedOutput {
         /// Its subcommand.
         command: String,
@@ -65,7 +65,7 @@ pub enum GitError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The directory that this process runs in is gone.
-    #[error("the current directory cannot be read, it may have been deleted: {0}")]
+    #[error("the current directory cannot be read (was it deleted?): {0}")]
     NoCurrentDir(#[source] std::io::Error),
     /// A file that git must write is locked.
     #[error("'{}' has existed for {} s: another git process is running here, or was killed", path.display(), age.as_secs())]
@@ -162,7 +162,7 @@ impl Explain for GitError {
             }
             Self::Lock(error) => error.hint(),
             Self::LockHeld { path, .. } => Some(format!(
-                "wait for it to end; if no git is running in this repository, run: rm '{}'",
+                "wait until that process ends; if no git is running in this repository, run: rm '{}'",
                 path.display()
             )),
             Self::Orphan { pid } => Some(format!("wait for it to end, or stop it with: kill {pid}")),
@@ -170,23 +170,23 @@ impl Explain for GitError {
                 Some("see what is damaged with: git fsck; then fetch the object from another clone".into())
             }
             Self::Moved { path, .. } => Some(format!(
-                "nothing was written elsewhere; restore '{}', then run this again",
+                "nothing was written to another folder; restore '{}', then run the same command again",
                 path.display()
             )),
             Self::LinkedWorktree { path } => Some(format!(
-                "nothing was written through it; find the link with: namei -l '{}', remove it, then run this again",
+                "nothing was written through the link; find it with: namei -l '{}', remove it, then run the same command again",
                 path.display()
             )),
             Self::LinkedExclude { path, line } => Some(format!(
-                "add this line to the file that it leads to: echo '{line}' >> '{}'",
+                "add the line to the file that the link leads to: echo '{line}' >> '{}'",
                 path.display()
             )),
             Self::Huge { path } => Some(format!(
-                "if it belongs there, hide it from git: echo '/{}' >> .gitignore",
+                "if the file belongs there, let git ignore it: echo '/{}' >> .gitignore",
                 path.display()
             )),
             Self::CannotAdd { path, .. } => Some(format!(
-                "correct the file so that 'git add' accepts it, or move it out of the repository\nif git does not track it, you can also hide it from git: echo {} >> .git/info/exclude",
+                "correct the file so that 'git add' accepts it, or move it out of the repository\nif git does not track the file, you can also let git ignore it: echo {} >> .git/info/exclude",
                 shell_word(&format!("/{path}"))
             )),
             Self::NoAuthor => Some(
@@ -197,7 +197,7 @@ impl Explain for GitError {
             Self::NoCurrentDir(_) => Some("change to a folder that exists: cd <folder>".into()),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
             Self::Process(error) if error.is_too_slow() => Some(
-                "the disk may be slow, or a program that git starts (a filter, core.fsmonitor) does not end\nrun this again; what git waits for is shown by: ps -e -o pid,ppid,etime,args".into(),
+                "the disk may be slow, or a program that git starts (a filter, core.fsmonitor) does not end\nrun the same command again; to see what git waits for, run meanwhile: ps -e -o pid,ppid,etime,args".into(),
             ),
             Self::Process(error)
                 if error.source.kind() == std::io::ErrorKind::NotFound

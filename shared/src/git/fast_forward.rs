@@ -58,7 +58,7 @@ impl Repository {
                 if self.list_worktrees()?.iter().any(is_ours) {
                     return self.fast_forward(&place, branch, (from, to));
                 }
-                Ok(FastForward::Refused("it is checked out by you".into()))
+                Ok(FastForward::Refused("you have it checked out".into()))
             }
         }
     }
@@ -280,7 +280,7 @@ impl Checkout<'_> {
     /// Obstacles that git itself would overwrite: an unfinished merge, and ignored files at the paths of new ones.
     fn find_obstacle(&self, added: &[Vec<u8>]) -> Result<Option<String>, GitError> {
         if let Some(name) = self.find_operation()? {
-            return Ok(Some(format!("{name} exists: another operation is not finished")));
+            return Ok(Some(format!("another operation is not finished ({name} exists)")));
         }
         let mut existing = Vec::new();
         added

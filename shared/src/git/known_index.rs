@@ -275,9 +275,7 @@ impl Repository {
         if self.put_index(&file, &wanted)? {
             if !is_readable && !is_own_git_dir(&self.git_dir) {
                 let path = file.display();
-                tell(format!(
-                    "the index '{path}' was gone or damaged while the run was at work, and was restored"
-                ));
+                tell(format!("the index '{path}' was missing or damaged during the run, and was restored"));
             }
             self.note(file, Some(wanted));
         }

@@ -56,5 +56,5 @@ pub(super) fn restore(
     if wanted == old {
         return Ok(());
     }
-    repository.move_refs_unrecorded(&[RefMove { name, new: wanted, old }], "arborist: put back")
+    repository.move_refs_unrecorded(&[RefMove { name, new: wanted, old }], "arborist: restored")
 }

@@ -43,7 +43,7 @@ const SIGNS: [(&str, &str); 7] = [
 const COMMIT_FILES: [&str; 3] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
 const STASH_FILES: [&str; 3] = ["MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autostash"];
 /// Not an operation, but a worktree with refs of its own is in use.
-const OWN_REFS: (&str, &str) = ("refs/worktree", "work in refs of its own");
+const OWN_REFS: (&str, &str) = ("refs/worktree", "work in refs of that worktree");
 
 /// Files that contain the names of branches.
 const BRANCH_FILES: [&str; 4] =

@@ -88,8 +88,8 @@ impl Repository {
             ),
         };
         Some(match done {
-            Ok(done) => format!("{shown} {deed} while it ran, and {done}"),
-            Err(error) => format!("{shown} {deed} while it ran, and could not be removed: {error}"),
+            Ok(done) => format!("{shown} {deed} while the program ran, and {done}"),
+            Err(error) => format!("{shown} {deed} while the program ran, and could not be removed: {error}"),
         })
     }
 

@@ -36,7 +36,8 @@ impl Reflogs {
         self.0.is_empty()
     }
 
-    /// Records the present reflogs, of which only those are read whose files have changed. Saves commits that a reflog has
+    /// Records the present reflogs, of which only those are read whose files have changed. Saves commits that a reflog
+    /// has
     /// lost since the last call and that no ref holds, and returns a message about them.
     pub(super) fn compare(&mut self, repository: &Repository, source: RefSource) -> Option<String> {
         if source == RefSource::Files && self.0.len() > MAX_LOGS {
@@ -83,8 +84,7 @@ fn keep(repository: &Repository, lost: &HashSet<Oid>) -> Option<String> {
     };
     (!heads.is_empty()).then(|| {
         format!(
-            "reflogs lost entries while the run was at work; commits that nothing else held are kept below \
-             refs/arborist/saved/moved/ (reflog-*: {saved}){rest}"
+            "reflogs lost entries during the run; commits that only these entries kept are saved below refs/arborist/saved/moved/ (reflog-*: {saved}){rest}"
         )
     })
 }

@@ -119,7 +119,8 @@ impl Repository {
         }
     }
 
-    /// Saves the uncommitted work of this checkout, or of the submodule at this path; `None` if there is none that git can
+    /// Saves the uncommitted work of this checkout, or of the submodule at this path; `None` if there is none that git
+    /// can
     /// store.
     fn save_checkout(&self, place: &str, submodule: Option<&str>) -> Result<Option<SavedCheckout>, GitError> {
         let index = self.index_stamp();
@@ -210,7 +211,7 @@ impl SavedCheckout {
             Err(error) => {
                 let kept = self.keep(&self.restored_by);
                 return Some(format!(
-                    "{} could not be compared with what it was before the run ({error}); {kept}",
+                    "{} could not be compared with its state before the run ({error}); {kept}",
                     self.place
                 ));
             }
@@ -247,8 +248,7 @@ impl SavedCheckout {
                 self.keep(&self.restored_by)
             )),
             (false, false) => Some(format!(
-                "uncommitted changes in {place} were undone during the run ({}), and others changed since it \
-                 began ({}); {}",
+                "during the run, uncommitted changes in {place} were undone ({}) and other uncommitted files changed ({}); {}",
                 named(undone),
                 named(changed),
                 self.keep(&self.kept_in)
@@ -299,7 +299,8 @@ impl SavedCheckout {
         Ok(LostVersions { undone, changed, repositories: shown(&lost.repositories) })
     }
 
-    /// The paths that were changed in the tree `saved`, and that are different in `now`. Versions that are committed by now
+    /// The paths that were changed in the tree `saved`, and that are different in `now`. Versions that are committed by
+    /// now
     /// are not among them. Those that are missing or as in one of `commits` count as undone.
     fn compare_trees(
         &self,

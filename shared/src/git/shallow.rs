@@ -62,7 +62,7 @@ impl Explain for DeepenError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Apart { .. } | Self::Unfetched { .. } => {
-                Some("fetch it where there is a network: git fetch --unshallow".into())
+                Some("when the remote can be reached, fetch the history with: git fetch --unshallow".into())
             }
             Self::Git(error) => error.hint(),
         }
@@ -75,11 +75,11 @@ impl fmt::Display for Deepened {
         match self.by {
             Some(count) => write!(
                 f,
-                "this clone is shallow, and a merge needed more history: fetched {count} more commits from '{remote}'"
+                "fetched {count} more commits from '{remote}', because this clone is shallow and a merge needed more history"
             ),
             None => write!(
                 f,
-                "this clone was shallow, and a merge needed more history: fetched all of it from '{remote}'"
+                "fetched the whole history from '{remote}', because this clone was shallow and a merge needed more history"
             ),
         }
     }

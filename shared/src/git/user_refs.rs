@@ -62,7 +62,8 @@ pub(super) fn is_user_ref(name: &str) -> bool {
 }
 
 impl Repository {
-    /// Records the user's refs, and what is staged in the user's checkouts, before a run starts its first child process.
+    /// Records the user's refs, and what is staged in the user's checkouts, before a run starts its first child
+    /// process.
     /// Damaged refs are named at its end.
     pub fn record_user_refs(&self, own: OwnCheckout) {
         self.skip_broken_files(&FOLDERS);
@@ -80,7 +81,8 @@ impl Repository {
         staged.iter().flat_map(|state| state.compare(self)).for_each(tell);
     }
 
-    /// The names of the user's branches, without `refs/heads/`. The list is empty if only git can list them, or if there
+    /// The names of the user's branches, without `refs/heads/`. The list is empty if only git can list them, or if
+    /// there
     /// are too many.
     #[must_use]
     pub fn list_user_branches(&self) -> Vec<String> {
@@ -273,7 +275,8 @@ impl UserRefs {
     }
 }
 
-/// A message about a branch that was created or moved forward meanwhile, if it has commits that no other ref has or had.
+/// A message about a branch that was created or moved forward meanwhile, if it has commits that no other ref has or
+/// had.
 /// An agent may have left its work there. A branch on which another driver works is left to that driver.
 fn describe_new_commits(
     repository: &Repository,
@@ -288,12 +291,13 @@ fn describe_new_commits(
     }
     let Some(old) = old else {
         return Some(format!(
-            "{name} was created during the run, but not by it, and has {commits} new {noun}"
+            "{name} was created during the run, but not by the run, and has {commits} new {noun}"
         ));
     };
     let range = format!("{}..{}", old.short(), new.short());
-    is_forward(repository, name, (old, new))
-        .then(|| format!("meanwhile {name} got {commits} other {noun}: git log {range}"))
+    is_forward(repository, name, (old, new)).then(|| {
+        format!("during the run, {name} got {commits} {noun} that the run did not make: git log {range}")
+    })
 }
 
 fn has_other_driver(repository: &Repository, name: &str) -> bool {
@@ -338,7 +342,7 @@ fn describe_remotes(
         changed.filter(|(name, target)| !is_pushed(name, **target)).map(|(name, _)| name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "remote-tracking refs were changed during the run: {} ('git fetch' updates them)",
+            "remote-tracking refs were changed during the run, perhaps by 'git fetch': {}",
             names.join(", ")
         )
     })

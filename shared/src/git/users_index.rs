@@ -73,8 +73,7 @@ impl UsersMarks {
                     Err(error) => format!("could not be cleared: {error}"),
                 };
                 tell(format!(
-                    "a mark that hides changes (assume-unchanged or skip-worktree) was set for {} in {} while the run \
-                     was at work, and was {done}",
+                    "during the run, a mark that hides changes (assume-unchanged or skip-worktree) was set for {} in {}; it was {done}",
                     named(&paths),
                     describe(&self.repository, &index.checkout),
                 ));
@@ -177,15 +176,13 @@ impl StagedState {
                 name.map_or_else(|| "a commit".to_owned(), visible)
             };
             let (before, after) = (shown(&self.branch), shown(&now.branch));
-            messages.push(format!(
-                "HEAD of {place} was switched from {before} to {after} while the run was at work"
-            ));
+            messages.push(format!("HEAD of {place} was switched from {before} to {after} during the run"));
         }
         if let (Some(before), Some(after)) = (&self.staged, now.staged) {
             let new = before.find_new(repository, &after);
             if !new.is_empty() {
                 let verb = if new.len() == 1 { "was" } else { "were" };
-                messages.push(format!("{} {verb} staged in {place} while the run was at work", named(&new)));
+                messages.push(format!("{} {verb} staged in {place} during the run", named(&new)));
             }
         }
         messages

@@ -525,17 +525,23 @@ fn put_back(repository: &Repository, file: &Path, before: &Content, after: &Cont
         Content::Other => Err(std::io::Error::other("no copy of it was kept")),
     };
     match clear.and_then(|()| write()) {
-        Ok(()) if *before == Content::Nothing => format!("{shown} was added while it ran and was removed"),
-        Ok(()) => format!("{shown} was changed while it ran and was restored"),
-        Err(error) => format!("{shown} was changed while it ran, and could not be restored: {error}"),
+        Ok(()) if *before == Content::Nothing => {
+            format!("{shown} was added while the program ran, and was removed")
+        }
+        Ok(()) => format!("{shown} was changed while the program ran, and was restored"),
+        Err(error) => {
+            format!("{shown} was changed while the program ran, and could not be restored: {error}")
+        }
     }
 }
 
 fn move_away(repository: &Repository, path: &Path) -> String {
     let shown = shown(repository, path);
     match move_aside(&repository.common_dir, path) {
-        Ok(kept) => format!("{shown} was added while it ran: it is kept in {}", kept.display()),
-        Err(error) => format!("{shown} was added while it ran, and could not be moved away: {error}"),
+        Ok(kept) => format!("{shown} was added while the program ran, and is kept in {}", kept.display()),
+        Err(error) => {
+            format!("{shown} was added while the program ran, and could not be moved away: {error}")
+        }
     }
 }
 

@@ -59,7 +59,7 @@ impl HandMerge {
     #[must_use]
     pub fn taken_back_words(&self) -> Option<String> {
         let files = self.taken_back.join(", ");
-        (!files.is_empty()).then(|| format!("a part of it was taken back since: {files}"))
+        (!files.is_empty()).then(|| format!("a part of it was reverted later: {files}"))
     }
 }
 
@@ -81,11 +81,11 @@ impl RevertedMerge {
             true => format!("merged and reverted: {merge} merged it without its changes"),
             false if self.is_partial => {
                 format!(
-                    "merged and partly reverted: {merge} merged it, and {} took a part of it back",
+                    "merged and partly reverted: {merge} merged it, and {} reverted a part of it",
                     self.by.short()
                 )
             }
-            false => format!("merged and reverted: {merge} merged it, and {} took it back", self.by.short()),
+            false => format!("merged and reverted: {merge} merged it, and {} reverted it", self.by.short()),
         }
     }
 
@@ -126,7 +126,8 @@ pub(super) struct HandMerges {
 }
 
 impl HandMerges {
-    /// Finds them in the history of `tip`, without looking at any file. `has_branches` says whether tasks have their own
+    /// Finds them in the history of `tip`, without looking at any file. `has_branches` says whether tasks have their
+    /// own
     /// branches, which may have been merged as one commit.
     pub(super) fn find(graph: &Graph, tip: Oid, has_branches: bool) -> Self {
         let mut found = Self { line: Vec::new(), merged: HashMap::new() };
@@ -256,7 +257,8 @@ fn find_reverted_squash(
 const MAX_LINE: usize = 1000;
 
 impl TaskHistory {
-    /// Compares a landed task, whose branch is at `tip`, with the session's branch in another repository of the workspace.
+    /// Compares a landed task, whose branch is at `tip`, with the session's branch in another repository of the
+    /// workspace.
     pub fn compare_elsewhere(
         &mut self,
         session_branch: &mut FirstParentLine<'_>,
@@ -299,7 +301,8 @@ impl TaskHistory {
     }
 }
 
-/// The first-parent line of a commit in another repository of the workspace, read as far as the tasks need it, and once for all
+/// The first-parent line of a commit in another repository of the workspace, read as far as the tasks need it, and once
+/// for all
 /// of them.
 #[derive(Debug)]
 pub struct FirstParentLine<'a> {
@@ -315,7 +318,8 @@ impl<'a> FirstParentLine<'a> {
         Self { repository, commits: Vec::new(), next: Some(head) }
     }
 
-    /// The part down to the commit that brought `tip`. If the branch was moved to `tip` without a merge, that commit is `tip`, on top
+    /// The part down to the commit that brought `tip`. If the branch was moved to `tip` without a merge, that commit is
+    /// `tip`, on top
     /// of what the task began from. Empty if the line does not contain `tip`.
     fn down_to(&mut self, tip: Oid, task: &TaskId) -> Result<Vec<LineCommit>, GitError> {
         let mut count = 0;

@@ -24,14 +24,14 @@ pub enum HistoryError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// No branch is checked out.
-    #[error("HEAD is detached, so it is not clear which run is meant")]
+    #[error("HEAD is detached, so no branch says which run is meant")]
     Detached {
         /// A branch at the same commit.
         branch: Option<BranchName>,
     },
     /// The run in this history belongs to another branch name.
     #[error(
-        "the run in the history of '{branch}' belongs to '{old}', a branch that no longer exists: was it renamed?"
+        "the run in the history of '{branch}' belongs to the branch '{old}', which does not exist (was it renamed?)"
     )]
     Renamed {
         /// The branch that was asked for.
@@ -283,7 +283,8 @@ impl Run {
             || self.tasks.iter().any(|task| task.events.last().is_some_and(is_by_worker))
     }
 
-    /// Whether a session did work of a task that counts in this run. In a replay, that may be the session it started from.
+    /// Whether a session did work of a task that counts in this run. In a replay, that may be the session it started
+    /// from.
     #[must_use]
     pub fn has_work_of(&self, session: &SessionId, task: &TaskId) -> bool {
         let is_of = |event: &Event| event.session().as_ref() == Some(session);
@@ -372,7 +373,8 @@ fn other_runs(entries: &[HistoryEntry]) -> Vec<BranchName> {
     branches
 }
 
-/// The branch of a run in this history that could be this branch under another name. The branch of a merged session is not: its start came here
+/// The branch of a run in this history that could be this branch under another name. The branch of a merged session is
+/// not: its start came here
 /// with everything else. It is if this branch itself was at that start.
 fn renamed_run<'a>(
     repository: &Repository,

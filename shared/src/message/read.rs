@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
             );
         }
         if self.trailers.get(key).is_some() {
-            self.fault(number, format!("'{name}' stands twice"), "keep one of the two lines");
+            self.fault(number, format!("'{name}' occurs twice"), "keep one of the two lines");
         } else if let Err(expected) = self.trailers.set(key, value) {
             self.fault(
                 number,

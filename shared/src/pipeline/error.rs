@@ -42,7 +42,7 @@ pub enum PipelineError {
     #[error("files that the tests changed could not be restored: {0}")]
     Unrestored(GitError),
     /// Tests fail in a lane without the task's work too.
-    #[error("the tests fail in a worktree without the task's work too: {why}; log: {log}")]
+    #[error("the tests also fail in a worktree without the changes of the task: {why}; log: {log}")]
     RedLane {
         /// The reason in one line.
         why: String,
@@ -69,7 +69,7 @@ pub enum PipelineError {
         login: Option<&'static str>,
     },
     /// The agent's provider is overloaded and did not recover in time.
-    #[error("the provider of '{runner}' is overloaded, and has been for {} s: {said}", .waited.as_secs())]
+    #[error("the provider of '{runner}' has been overloaded for {} s: {said}", .waited.as_secs())]
     Unavailable {
         /// The name of the runner.
         runner: String,
@@ -100,7 +100,7 @@ pub enum PipelineError {
     #[error("processes of the agent could not be stopped: {0}")]
     Survivors(String),
     /// The replayed session has no record of what comes next.
-    #[error("session '{session}' has no further recorded {step} of '{task}'")]
+    #[error("session '{session}' has no record of another {step} step of '{task}'")]
     NotRecorded {
         /// The session that is replayed.
         session: SessionId,
@@ -177,15 +177,15 @@ impl Explain for PipelineError {
             Self::NotRecorded { .. } => {
                 Some("the replayed work is on the branch; to let agents continue from there, run: git arborist session replay <session> --turn <last>".into())
             }
-            Self::RedLane { .. } => Some("the worktree may lack something: install it with worktree.setup, or copy it with worktree.copy; no attempt is used up\nor continue with --allow-red".into()),
+            Self::RedLane { .. } => Some("the worktree may lack files or packages: add them with the settings worktree.setup or worktree.copy; no attempt is used up\nor continue with --allow-red".into()),
             Self::NoTestPlace(_) => None,
             Self::Stopped { .. } => Some("run the same command again to continue".into()),
             Self::Refused { login, .. } => Some(match login {
-                Some(login) => format!("{login}; then run the same command again: no attempt is used up"),
-                None => "check its login or its key, then run the same command again: no attempt is used up".into(),
+                Some(login) => format!("{login}; then run the same command again (no attempt is used up)"),
+                None => "check its login or its key, then run the same command again (no attempt is used up)".into(),
             }),
             Self::Unavailable { .. } => Some(
-                "run the same command again later: no attempt is used up; or name another runner with --fallback".into(),
+                "run the same command again later (no attempt is used up), or name another runner with --fallback".into(),
             ),
             Self::NoReview { .. } => Some(
                 "fix it, or name another reviewer with --review-runner\nthen run the same command again: it continues with the review, and no attempt is used up".into(),
@@ -205,7 +205,7 @@ impl Explain for PipelineError {
             ),
             Self::File { .. } => None,
             Self::Unrestored(_) => Some(
-                "look at the files with: git status\nrestore them, then run the same command again: no attempt is used up".into(),
+                "look at the files with: git status\nrestore them, then run the same command again (no attempt is used up)".into(),
             ),
         }
     }

@@ -244,5 +244,5 @@ fn circular(files: &[SpecFile<'_>], drafts: &[DraftNode], circle: &[usize]) -> P
     let first = &drafts[circle.first().copied().unwrap_or_default()];
     let is_in_circle = |id: &TaskId| circle.iter().any(|at| drafts[*at].task.id == *id);
     let place = first.needs.iter().find(|need| is_in_circle(&need.on)).map_or(first.place, |need| need.place);
-    files[place.file].problem(place.at, what, "drop one of these dependencies")
+    files[place.file].problem(place.at, what, "remove one of these dependencies")
 }

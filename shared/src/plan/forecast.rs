@@ -37,8 +37,8 @@ impl Plan {
             file: source.map_or_else(unknown, |source| source.file.clone()),
             line: source.map_or(1, |source| source.line),
             column: 1,
-            what: format!("{} may run at once and name the same file '{file}'", ids.join(" and ")),
-            fix: "let one depend on the other, or drop [P] from one".into(),
+            what: format!("{} may run at the same time, but name the same file '{file}'", ids.join(" and ")),
+            fix: "make one depend on the other, or remove [P] from one".into(),
         }
     }
 }

@@ -114,7 +114,7 @@ impl Explain for PlanError {
         if let Self::Missing { meant, folder, .. } = self {
             return Some(match meant {
                 Some(meant) => format!("did you mean '{meant}'?"),
-                None => format!("it was searched for in '{}'", visible(folder)),
+                None => format!("looked for it in '{}'", visible(folder)),
             });
         }
         self.problems().first().and_then(Problem::hint)

@@ -35,7 +35,7 @@ fn is_json(label: &str, bytes: &[u8]) -> bool {
 
 fn stands_alone(label: &str, bytes: &[u8]) -> PlanError {
     let place = SpecFile::new(label, &bytes[..0]);
-    let what = "a JSON plan cannot be joined with other files";
+    let what = "a JSON plan cannot be combined with other files";
     match place {
         Ok(file) => {
             PlanError::wrong(vec![file.problem(0, what, "name it alone, or name only Markdown files")])

@@ -65,8 +65,8 @@ impl Holder {
     #[must_use]
     pub fn advice_to_stop(&self) -> String {
         match self.is_here() {
-            true => format!("wait for it to end, or stop it with: kill -INT {}", self.pid),
-            false => "wait for it to end, or stop it".to_owned(),
+            true => format!("wait until that process ends, or stop it with: kill -INT {}", self.pid),
+            false => "wait until that process ends, or stop it".to_owned(),
         }
     }
 

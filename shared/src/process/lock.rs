@@ -70,7 +70,7 @@ impl LockError {
             Self::Failed { path, source } => {
                 let folder = path.parent().unwrap_or(path).display();
                 (source.kind() == io::ErrorKind::PermissionDenied)
-                    .then(|| format!("you must be allowed to write in '{folder}'"))
+                    .then(|| format!("make sure that you may write to the folder '{folder}'"))
             }
         }
     }
@@ -276,7 +276,7 @@ impl Locked {
             return None;
         }
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let message = format!("the lock {name} of this run was removed while it ran");
+        let message = format!("the lock {name} of this run was removed while the program ran");
         match Self::try_take(&self.path, &self.holder.what) {
             Ok(new) => {
                 let holder = std::mem::take(&mut self.holder);

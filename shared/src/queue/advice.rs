@@ -84,7 +84,10 @@ impl Ticket {
             }
             TicketState::Red { gate, with, .. } => {
                 let with: Vec<String> = with.iter().map(ToString::to_string).collect();
-                Some(format!("it passes the gate '{gate}' alone, but not together with {}", with.join(", ")))
+                Some(format!(
+                    "it passes the gate '{gate}' by itself, but not together with {}",
+                    with.join(", ")
+                ))
             }
             TicketState::Withheld { why } => Some(why.clone()),
             TicketState::Lost | TicketState::LostElsewhere { .. } | TicketState::Reverted(_) => {

@@ -40,9 +40,9 @@ pub enum QueueError {
     Overtaken(BranchName),
     #[error("'{into}' lost commits during the run: it was at {} and is at {}", from.short(), to.short())]
     Rewound { into: BranchName, from: Oid, to: Oid },
-    #[error("commit {} on '{into}' claims to be a step of this run, but the run did not make it{done}", commit.short())]
+    #[error("commit {} on '{into}' looks like a step of this run, but this run did not make it{done}", commit.short())]
     Forged { into: BranchName, commit: Oid, done: String },
-    #[error("'{into}' is at {} here and at {} at {}, and neither contains the other", here.short(), there.short(), .remote.as_ref().map_or_else(|| "the remote".to_owned(), |remote| format!("'{remote}'")))]
+    #[error("'{into}' has diverged: it is at {} here and at {} at {}", here.short(), there.short(), .remote.as_ref().map_or_else(|| "the remote".to_owned(), |remote| format!("'{remote}'")))]
     Diverged { into: BranchName, here: Oid, there: Oid, remote: Option<String> },
     #[error("another worker lands on '{0}' now")]
     LandedElsewhere(BranchName),
@@ -52,7 +52,7 @@ pub enum QueueError {
     NoTarget(BranchName),
     #[error("the queue entry '{name}' could not be read: {why}")]
     Unreadable { name: String, why: String },
-    #[error("the commit message for the landing of '{task}' would not be valid: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("the landing of '{task}' cannot be recorded, because its commit message would not be valid: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
     Unsound { task: TaskId, faults: Vec<Fault> },
     #[error("'{into}' was moved to {}, but {what}", commit.short())]
     Unproved { into: BranchName, commit: Oid, what: String },
@@ -74,7 +74,7 @@ pub enum QueueError {
         session: BranchName,
         place: Option<PathBuf>,
     },
-    #[error("another process has changed the queue entry of '{task}' meanwhile")]
+    #[error("another process has changed the queue entry of '{task}' at the same time")]
     Changed { task: TaskId },
     #[error("could not write '{path}': {source}")]
     File { path: String, source: std::io::Error },
@@ -140,10 +140,10 @@ impl Explain for QueueError {
                 return source.advice_to_stop();
             }
             Self::Claimed(_) | Self::Changing(_) | Self::Overtaken(_) => {
-                "wait for it to end; if it was killed, its claim expires after ten minutes".into()
+                "wait until that process ends; if it was killed, its claim expires after ten minutes".into()
             }
             Self::Rewound { into, from, .. } => format!(
-                "nothing is lost; restore them with: git update-ref refs/heads/{into} {from}, or continue from where it is"
+                "no commit is lost; restore the branch with: git update-ref refs/heads/{into} {from}, or continue from where it is now"
             ),
             Self::Forged { commit, .. } => {
                 format!("read it with: git show {commit}; then run the same command again")
@@ -162,7 +162,7 @@ impl Explain for QueueError {
             Self::Changed { .. } => "run the same command again".into(),
             Self::NoOther(_) => "clone it first: git arborist workspace sync".into(),
             Self::Unfinished { .. } => {
-                "remove what is in the way there, then run the same command again: it finishes the landing"
+                "remove what is in the way there; then run the same command again, which finishes the landing"
                     .into()
             }
             Self::ConflictElsewhere { branch, session, place, .. } => {

@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     /// A value that its key cannot have.
-    #[error("'{key}' is '{value}', but must be {expected}")]
+    #[error("'{key}' is '{value}', but it must be {expected}")]
     Value {
         /// The key.
         key: &'static str,
@@ -316,7 +316,8 @@ impl QueueOptions {
         }
     }
 
-    /// The gates that run in a repository if a task changes it; `None` means the plan's. A gate that names a tool of another
+    /// The gates that run in a repository if a task changes it; `None` means the plan's. A gate that names a tool of
+    /// another
     /// repository runs only there. If no gates are configured, it is the run's test command, except where the task is
     /// tested anyway.
     pub(super) fn gates_in<'a>(
@@ -380,7 +381,8 @@ impl QueueOptions {
         !self.gates.is_empty() || self.usual_test.is_some() || !self.tests.is_empty()
     }
 
-    /// The commands and settings that come from files of the repository, for [`consent::require`](crate::consent::require).
+    /// The commands and settings that come from files of the repository, for
+    /// [`consent::require`](crate::consent::require).
     #[must_use]
     pub fn foreign_commands(&self) -> BTreeSet<String> {
         let foreign = self.gates.iter().filter(|gate| gate.foreign);

@@ -66,10 +66,10 @@ impl OtherRun {
         let give_up = format!("git arborist merge drop {}", ticket.task);
         match self.was_here && !self.has_run {
             true => format!(
-                "to bring that run back, run: git merge {}\nor give it up: {give_up}",
+                "to bring that run back, run: git merge {}\nor remove the task from the queue: {give_up}",
                 self.base.short()
             ),
-            false => format!("to give it up, run: {give_up}"),
+            false => format!("to remove the task from the queue, run: {give_up}"),
         }
     }
 }

@@ -29,9 +29,11 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// The agents that resolve and review conflicts, and why nothing is resolved, if that is not what the user configured.
+    /// The agents that resolve and review conflicts, and why nothing is resolved, if that is not what the user
+    /// configured.
     /// There are none if the reviewer cannot be called. With `merge.assist = false`, or if only the resolver cannot be
-    /// called, nothing is resolved; but resolutions that are known only from a ticket are still reviewed, because a ticket
+    /// called, nothing is resolved; but resolutions that are known only from a ticket are still reviewed, because a
+    /// ticket
     /// is a ref and any process of the user can write it.
     pub fn find(runners: &RunnerTable) -> Result<(Option<Self>, Option<String>), AgentError> {
         let settings = runners.settings();
@@ -41,7 +43,7 @@ impl Resolver {
             Ok(reviewer) => reviewer,
             Err(why) => {
                 let why = format!(
-                    "no agent can review a resolution: {why} (to choose another reviewer, set steps.review.runner)"
+                    "no agent can review a resolution, because {why} (to choose another reviewer, set steps.review.runner)"
                 );
                 return Ok((None, is_wanted.then_some(why)));
             }
@@ -52,7 +54,7 @@ impl Resolver {
             Some(Err(why)) => (
                 None,
                 Some(format!(
-                    "no agent can resolve it: {why} (to choose another agent, set steps.resolve.runner)"
+                    "no agent can resolve it, because {why} (to choose another agent, set steps.resolve.runner)"
                 )),
             ),
             None => (None, None),
@@ -118,7 +120,7 @@ impl Case<'_> {
             });
         }
         prompt.push_str(
-            "\nEdit the files so that the intent of both sides is kept. Leave no marks of conflict.\n",
+            "\nEdit the files so that the intent of both sides is kept. Leave no conflict markers.\n",
         );
         prompt.push_str(
             "Delete files that should be gone. Do not commit: your changes are committed for you.\n",

@@ -129,7 +129,7 @@ impl<'a> Store<'a> {
         let name = format!("{}{task}", folder_of(scope));
         let repository = self.repository;
         if repository.remove_broken_ref(&name)? {
-            tell(format!("the queue entry '{name}' was damaged, and was replaced"));
+            tell(format!("the queue entry '{name}' was damaged and has been replaced"));
         }
         let Some(found) = repository.find_ref(&name)? else { return Ok(()) };
         let why = match self.find(scope, task) {
@@ -286,7 +286,8 @@ fn log_of(into: &BranchName) -> String {
     format!("{LOGS}{}", into.component())
 }
 
-/// The names of unreadable tickets, and what is wrong with them. One of them must not block the others, so they are left
+/// The names of unreadable tickets, and what is wrong with them. One of them must not block the others, so they are
+/// left
 /// out of every list, and the command says so when it ends.
 static UNREADABLE: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 

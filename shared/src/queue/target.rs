@@ -268,10 +268,12 @@ impl<'a> Target<'a> {
 }
 /// What to do after [`land_after_stash`]. It is a separate command, because it fails if it leaves conflicts.
 pub const GET_BACK: &str =
-    "then get your changes back, with conflicts where the landing changed the same lines: git stash pop";
+    "then get your changes back, with conflicts in lines that the landing changed too: git stash pop";
 
-/// The command that lands a parked landing in a checkout with changed files. Untracked files can be in the way too. They are
-/// added before they are stashed: `git stash pop` merges an added file with the landed one, but refuses an untracked one.
+/// The command that lands a parked landing in a checkout with changed files. Untracked files can be in the way too.
+/// They are
+/// added before they are stashed: `git stash pop` merges an added file with the landed one, but refuses an untracked
+/// one.
 /// `at` is git's option for the folder. The changes are in a stash then; see [`GET_BACK`].
 #[must_use]
 pub fn land_after_stash(at: &str, branch: &BranchName) -> String {
@@ -368,6 +370,6 @@ fn words_on(into: &BranchName, commits: &[RawCommit]) -> Option<ForeignCommits> 
     let shown: Vec<String> = shown.collect();
     let more =
         if commits.len() > MOST { format!(", and {} more", commits.len() - MOST) } else { String::new() };
-    let words = format!("commits on '{into}' that this run did not make: {}{more}", shown.join(", "));
+    let words = format!("'{into}' has commits that this run did not make: {}{more}", shown.join(", "));
     Some(ForeignCommits { words, commits })
 }

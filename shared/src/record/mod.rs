@@ -30,7 +30,7 @@ pub enum RecordError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// The message would not be well-formed.
-    #[error("the commit message for '{status}' would not be valid: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("the step '{status}' cannot be recorded, because its commit message would not be valid: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
     Unsound {
         /// The status.
         status: Status,
@@ -56,9 +56,10 @@ impl Explain for RecordError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Git(error) => error.hint(),
-            Self::Moved { .. } => {
-                Some("nothing is lost; run the same command again to continue from where it is now".into())
-            }
+            Self::Moved { .. } => Some(
+                "no commit is lost; to continue from where the branch is now, run the same command again"
+                    .into(),
+            ),
             Self::Unsound { .. } => None,
         }
     }

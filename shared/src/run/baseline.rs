@@ -78,7 +78,7 @@ impl OpenRun {
             }
             Baseline::Green(_) => return Ok(counted),
             Baseline::NoTests(why) => {
-                listener.remark(&plain_text(&format!("there are no tests yet: {why}; the run starts, but a task passes only when the test command succeeds")));
+                listener.remark(&plain_text(&format!("the run starts without tests, because {why}; a task passes only when the test command succeeds")));
                 return Ok(counted);
             }
             // A test command that moved refs or changed guarded files is not a failing test, so `--allow-red` does not
@@ -153,7 +153,8 @@ impl OpenRun {
         Ok(Some(command).filter(|_| !is_known))
     }
 
-    /// Whether the latest run of this branch did not use this test command. Results of another one say nothing about it.
+    /// Whether the latest run of this branch did not use this test command. Results of another one say nothing about
+    /// it.
     fn is_other_command(&self, run: &Run, command: &str) -> Result<bool, Failure> {
         let Some(start) = &run.start else { return Ok(true) };
         let session_reader = SessionReader::new(&self.repository);

@@ -31,10 +31,11 @@ fn tell_of_unused_folders(listener: &mut dyn RunListener) {
 }
 
 /// The hint when there are many worktrees, or little disk space.
-pub const CLEAN_UP: &str = "see what can go with: git arborist cleanup --dry-run";
+pub const CLEAN_UP: &str = "see what can be removed with: git arborist cleanup --dry-run";
 
 impl OpenRun {
-    /// Names hooks and settings that changed since a run was killed, because that run could not undo them. They stay, because
+    /// Names hooks and settings that changed since a run was killed, because that run could not undo them. They stay,
+    /// because
     /// the user may have changed them.
     pub(super) fn warn_of_changes_since_kill(&self, listener: &mut dyn RunListener) {
         let others = self.others.iter().map(|other| &other.repository);
@@ -44,11 +45,13 @@ impl OpenRun {
             return;
         }
         let paths = changed.join(", ");
-        listener.warn(&format!("an earlier run was killed, and files that git obeys changed since: {paths}"));
+        listener.warn(&format!(
+            "an earlier run was killed, and files that can change what git does were changed since: {paths}"
+        ));
         let words: Vec<String> = changed.iter().map(|path| shell_word(path)).collect();
         let words = words.join(" ");
         listener.hint(&format!(
-            "an agent may have written them: look at them before you call git, with: less {words}"
+            "an agent may have written them, so look at them before you call git: less {words}"
         ));
     }
 
@@ -60,7 +63,8 @@ impl OpenRun {
     ) -> Result<(), Failure> {
         let words = &self.inherited.words;
         if !words.is_empty() {
-            listener.remark(&visible(&format!("continuing with the options of this session:{words}")));
+            listener
+                .remark(&visible(&format!("using options from an earlier command of this session:{words}")));
         }
         let may_have_begun = self.is_untouched && !self.has_session_branch && !self.request.new_run;
         if may_have_begun && self.repository.is_shallow {
@@ -126,7 +130,8 @@ impl OpenRun {
         Ok(())
     }
 
-    /// Whether a worktree has uncommitted files, or commits that the run does not have. Commits that 'reset' has saved do
+    /// Whether a worktree has uncommitted files, or commits that the run does not have. Commits that 'reset' has saved
+    /// do
     /// not count.
     fn has_own_work(&self, worktree: &Worktree) -> Result<bool, Failure> {
         if let (Some(head), Some(branch)) = (worktree.head, &worktree.branch)
@@ -155,7 +160,7 @@ impl OpenRun {
         for name in without {
             listener.warn(&format!("runner '{name}' has no placeholder for tools, and works without them"));
             listener.hint(&format!(
-                "put {{tools}} or {{tools-file}} where runners.{name}.command takes a list of MCP servers"
+                "in runners.{name}.command, write {{tools}} or {{tools-file}} where the program takes a list of MCP servers"
             ));
         }
         Ok(())
@@ -166,7 +171,7 @@ impl OpenRun {
         if self.options.sandbox.is_missing() && self.is_start(run) {
             listener
                 .warn("this system has no sandbox: agents and tests can change any file that you can change");
-            listener.hint("Linux 5.19 or newer has one (Landlock), or install bubblewrap; sandbox.mode = \"off\" silences this");
+            listener.hint("install bubblewrap, or use Linux 5.19 or newer, which has Landlock; to run without this warning, set sandbox.mode = \"off\"");
         }
     }
 
@@ -199,7 +204,8 @@ impl OpenRun {
         wanted.into_iter().filter(|task| is_left(task) && !self.options.tests_of(task).1).count()
     }
 
-    /// Warns about what is doubtful in the plan, and about lines that its author may take for tasks and that are not read as
+    /// Warns about what is doubtful in the plan, and about lines that its author may take for tasks and that are not
+    /// read as
     /// such.
     pub(super) fn tell_of_unread_lines(&self, planned: &Planned, listener: &mut dyn RunListener) {
         if let [first, more @ ..] = planned.plan.warnings.as_slice() {
@@ -252,7 +258,7 @@ impl OpenRun {
         if !silent.is_empty() {
             let names = silent.join(", ");
             listener.warn(&format!(
-                "it is not known whether {names} reports costs and tokens; if not, limits on them have no effect"
+                "limits on costs and tokens have no effect if {names} does not report them, which is not known"
             ));
             listener.hint("--max-time works with every agent");
         }

@@ -101,7 +101,7 @@ impl OpenRun {
             return Err(gone_on(session));
         }
         let words = format!("session '{session}' continued on another machine, and here too");
-        Err(Failure::new(Exit::Person, words).hint("start another: --new-run"))
+        Err(Failure::new(Exit::Person, words).hint("start another session with --new-run"))
     }
 
     /// Fast-forwards the session's branch in another repository, and those of its tasks, to their remote.
@@ -158,8 +158,9 @@ impl OpenRun {
 }
 
 fn gone_on(session: &SessionId) -> Failure {
-    Failure::new(Exit::Person, format!("session '{session}' continued on another machine"))
-        .hint(format!("continue it: git arborist session resume {session}\nor start another: --new-run"))
+    Failure::new(Exit::Person, format!("session '{session}' continued on another machine")).hint(format!(
+        "continue it with: git arborist session resume {session}\nor start another session with --new-run"
+    ))
 }
 
 /// Refuses to start a plan again that this user has started in another clone, if a remote has unfinished work of it.
@@ -196,10 +197,10 @@ pub(super) fn refuse_unfinished_elsewhere(
         };
         let (session, branch) = (&start.session, &run.scope.branch);
         let words = format!(
-            "you have started '{plan}' on another machine: session '{session}', on '{branch}', is not done"
+            "session '{session}' of '{plan}' was started on another machine, on '{branch}', and is not done"
         );
         return Err(Failure::new(Exit::Person, words).hint(format!(
-            "continue it: git arborist session resume {session}\nor start another: --new-run"
+            "continue it with: git arborist session resume {session}\nor start another session with --new-run"
         )));
     }
     Ok(())

@@ -70,5 +70,5 @@ impl OpenRun {
 /// An option that was not recorded cannot be inherited, and must not be dropped silently.
 fn withheld(session: &SessionId) -> Failure {
     let words = format!("the --{TEST} of session '{session}' contains a secret, so it was not recorded");
-    Failure::new(Exit::Person, words).hint(format!("give it again: --{TEST} <the same as before>"))
+    Failure::new(Exit::Person, words).hint(format!("give it again with: --{TEST} <the same as before>"))
 }

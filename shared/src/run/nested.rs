@@ -15,9 +15,10 @@ pub fn refuse_in_step(repository: &Repository) -> Result<(), Failure> {
     let Some(driver) = repository.find_outer_driver() else { return Ok(()) };
     // A process in another PID namespace may find only a lock without a name.
     let who = if driver.pid == 0 { "another process".into() } else { format!("process {}", driver.pid) };
-    let what = format!("this command cannot run inside a step of a run: {who} is running in this repository");
+    let what =
+        format!("this command cannot run inside a step of a run ({who} is running in this repository)");
     Err(Failure::new(Exit::Person, what)
-        .hint("a step can only read the state of the run: git arborist state"))
+        .hint("a step can only read the state of the run, with: git arborist state"))
 }
 
 /// The same for a command that has not opened its repository yet. Outside of a repository there is nothing to refuse;

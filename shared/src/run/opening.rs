@@ -382,7 +382,7 @@ impl OpenRun {
         recalled: Vec<ResumeContext>,
         lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Tools<'a>, Failure> {
-        let beside = std::env::current_exe().context("could not find the program itself")?;
+        let beside = std::env::current_exe().context("could not find the path of this program")?;
         Ok(Tools {
             context: RunContext {
                 options: &self.options,
@@ -465,7 +465,8 @@ impl OpenRun {
     }
 }
 
-/// Whether a run begins in a shallow clone. If nothing here belongs to an earlier run of the branch, there is nothing to
+/// Whether a run begins in a shallow clone. If nothing here belongs to an earlier run of the branch, there is nothing
+/// to
 /// continue.
 fn is_first_in_shallow(
     repository: &Repository,

@@ -122,7 +122,7 @@ impl RunPlace {
 fn ambiguous(last: &Record, other: &Record) -> Failure {
     let (newer, older) = (&last.session, &other.session);
     let what = format!(
-        "session '{newer}' was started while session '{older}' of the same plan was running: which one do you mean?"
+        "session '{newer}' was started while session '{older}' of the same plan was running, so it is not clear which one to continue"
     );
     let resume = |record: &Record| match &record.kind {
         RecordKind::End(end) if end.result == SessionVerdict::Complete => {
@@ -228,11 +228,11 @@ impl OpenRun {
         listener.tell_sync(main, outcome, Some(base));
         if is_own && !repository.is_ancestor(self.head, base)? {
             listener.warn(&format!(
-                "your commits are not at the remote of '{}', which has other commits: the run starts at {}, without yours",
+                "the run starts at {1}, without your commits: they are not at the remote of '{0}', which has other commits",
                 main.name,
                 base.short()
             ));
-            listener.hint("to start with both, merge or rebase first, then use --new-run");
+            listener.hint("to start with your commits and those of the remote, merge or rebase first, then use --new-run");
         }
         Ok(base)
     }

@@ -71,7 +71,7 @@ impl Planned {
         let branches: Vec<String> = sessions.iter().map(|session| format!("'{}'", session.branch)).collect();
         let (runs, are) = if branches.len() == 1 { ("run", "is") } else { ("runs", "are") };
         Some(format!(
-            "nothing is left to do: the {runs} of {} completed all tasks, and {are} merged here",
+            "nothing is left to do, because the {runs} of {} completed all tasks and {are} merged here",
             branches.join(" and ")
         ))
     }
@@ -167,7 +167,8 @@ impl OpenRun {
         Err(GardenerError::OtherPlan { frozen: kept.path.clone(), path: file.path.clone() }.into())
     }
 
-    /// The tasks of a first run that are done in this history already, by the runs of other branches. The branch of a new
+    /// The tasks of a first run that are done in this history already, by the runs of other branches. The branch of a
+    /// new
     /// session does not exist yet, so its run was not read: history is read from where the branch will start.
     fn find_merged(&self, run: &Run, plan: &Plan) -> Result<Vec<MergedRun>, Failure> {
         let scope = RunScope { branch: self.branch.clone(), tip: Some(self.head) };

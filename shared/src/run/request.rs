@@ -239,9 +239,10 @@ impl RunRequest {
     pub fn worker_options(&self) -> Result<Vec<String>, Failure> {
         let asked = self.recorded()?;
         if let Some(name) = asked.withheld.first() {
-            let words = format!("--{name} contains a secret, which workers on other machines would show");
+            let words =
+                format!("--{name} contains a secret, which would be visible on the machines of workers");
             return Err(Failure::new(Exit::Usage, words)
-                .hint("let the command read it from the environment or a file of the worker"));
+                .hint("let the command read the secret from the environment or a file of the worker"));
         }
         let mut options = Vec::new();
         for (name, value) in &asked.options {
@@ -311,7 +312,8 @@ impl RunRequest {
         format!("{}{dirt}{red}{}", self.typed_tree(), self.typed_selection())
     }
 
-    /// Remembers that the user gave these options here, so that a continued run does not ask for approval. If that cannot
+    /// Remembers that the user gave these options here, so that a continued run does not ask for approval. If that
+    /// cannot
     /// be stored, the next run asks. Options that were only trusted for this call were never shown to the user, so they
     /// are not remembered; neither are those that were not recorded, nor a test command that comes from a record.
     pub(super) fn remember_options(
@@ -417,7 +419,7 @@ pub fn require_given(repository: &Repository, test: Option<&String>) -> Result<(
         consent::shown(&[&command.to_owned()])
     );
     Err(Failure::new(Exit::Person, words)
-        .hint("check it, then give it yourself: --test-command <command> (after '--' with session resume)"))
+        .hint("check the command, then give it again with: --test-command <command> (after '--' with session resume)"))
 }
 
 /// The text that is approved for a recorded test command: the command, in this repository.

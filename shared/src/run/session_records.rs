@@ -183,7 +183,7 @@ impl OpenRun {
 #[must_use]
 pub fn replay_only_error(record: &Record) -> Failure {
     let (session, turns) = (&record.session, record.totals.turns);
-    let words = format!("session '{session}' is an offline replay, and calls no model");
+    let words = format!("session '{session}' is an offline replay, which calls no model");
     let again = record.context.forked_from.as_ref().map(|fork| {
         let Fork { session, turn } = fork;
         format!("replay it again: git arborist session replay {session} --turn {turn} --offline\n")

@@ -124,7 +124,8 @@ impl OpenRun {
         }
     }
 
-    /// Saves uncommitted work of a checkout, which messages call `place`. The run does not depend on it, so an error is a
+    /// Saves uncommitted work of a checkout, which messages call `place`. The run does not depend on it, so an error is
+    /// a
     /// warning.
     pub(super) fn save_checkout(&self, user: &Repository, place: &str, listener: &mut dyn RunListener) {
         let mut saved_checkouts = self.saved_checkouts();
@@ -160,7 +161,8 @@ impl OpenRun {
         Ok(self.repository.exclude_logs(&self.options.log_dir)?)
     }
 
-    /// Creates the folder of logs, and refuses a folder of logs or reports that would replace a file. This is found before
+    /// Creates the folder of logs, and refuses a folder of logs or reports that would replace a file. This is found
+    /// before
     /// the run starts, not by its first task.
     fn prepare_folders(&self) -> Result<(), Failure> {
         if self.is_idle {
@@ -266,7 +268,7 @@ impl OpenRun {
         let operation = OperationInProgress::find_operation(&self.repository.git_dir);
         if let Some(OperationInProgress { what, .. }) = operation {
             listener.warn(&format!(
-                "a {what} in this checkout is not finished: until then, finished tasks cannot land on '{}'",
+                "finished tasks cannot land on '{}' until the {what} in this checkout is finished",
                 self.branch
             ));
             listener.hint("finish or cancel it, as 'git status' says");

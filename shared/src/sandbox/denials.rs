@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 
 use super::folders;
 use crate::{
-    process::{Confinement, ResourceLimits},
+    process::{Confinement, ResourceLimits, shell_word},
     safe_files,
 };
 
@@ -80,12 +80,14 @@ pub fn names_closed_path(output: &str, confinement: Option<&Confinement>) -> boo
 fn describe_limits(output: &str, limits: ResourceLimits) -> impl Iterator<Item = String> {
     let output = output.to_lowercase();
     let has_any = |words: &[&str]| words.iter().any(|word| output.contains(word));
-    let file = limits.file_size.filter(|_| has_any(&TOO_LARGE)).map(|size| {
-        format!("no file may become larger than {size} MB; to allow more, raise sandbox.max-file-size")
-    });
-    let processes = limits.processes.filter(|_| has_any(&TOO_MANY)).map(|most| {
-        format!("at most {most} processes and threads may run; to allow more, raise sandbox.max-processes")
-    });
+    let file = limits
+        .file_size
+        .filter(|_| has_any(&TOO_LARGE))
+        .map(|size| format!("no file may become larger than {size} MB (setting sandbox.max-file-size)"));
+    let processes = limits
+        .processes
+        .filter(|_| has_any(&TOO_MANY))
+        .map(|most| format!("at most {most} processes and threads may run (setting sandbox.max-processes)"));
     file.into_iter().chain(processes)
 }
 
@@ -131,21 +133,23 @@ fn advise(denied: &[RefusedPath]) -> String {
         let folders: BTreeSet<&Path> = denied.iter().filter_map(|refused| refused.path.parent()).collect();
         let folders = join(folders.iter().map(|folder| folder.display().to_string()));
         return format!(
-            "{folders} cannot be allowed as a whole, because your settings are there: let the program use a folder below it, and add that folder to sandbox.write"
+            "do not allow {folders} as a whole, because your settings are there; let the program use another folder, and add that folder to sandbox.write"
         );
     }
-    let is_missing = folders.iter().any(|folder| !folder.exists());
-    let first = if is_missing { "create the folder and " } else { "" };
-    let folders = join(folders.iter().map(|folder| format!("\"{}\"", folder.display())));
-    format!("to allow {them}, {first}add {folders} to sandbox.write")
+    let commands = folders.iter().map(|folder| {
+        let word = shell_word(&folder.display().to_string());
+        let first = if folder.exists() { String::new() } else { format!("mkdir -p {word} && ") };
+        format!("{first}git config --add arborist.sandbox.write {word}")
+    });
+    format!("to allow {them}, run: {}", commands.collect::<Vec<_>>().join(" && "))
 }
 
 /// Why these changes are never allowed.
 fn advise_against(closed: &[RefusedPath]) -> String {
     if closed.iter().any(|refused| is_of_git(&refused.path)) {
-        return ".git is read-only for agents and tests: git-arborist makes the commits".to_owned();
+        return ".git is read-only for agents and tests, because git-arborist makes the commits".to_owned();
     }
-    format!("no agent and no test may change {}", if closed.len() == 1 { "it" } else { "them" })
+    format!("agents and tests may never change {}", if closed.len() == 1 { "it" } else { "them" })
 }
 
 impl RefusedPath {
@@ -331,7 +335,8 @@ fn find_path(part: &str, is_quoted: bool, confinement: &Confinement) -> Option<P
     choose_end(path.to_str()?, is_quoted)
 }
 
-/// The path at the beginning of a text. It may contain spaces, so the longest one whose folder exists is taken. The folder of
+/// The path at the beginning of a text. It may contain spaces, so the longest one whose folder exists is taken. The
+/// folder of
 /// a path may be missing, too, if a folder above it exists.
 fn choose_end(part: &str, is_quoted: bool) -> Option<PathBuf> {
     let ends = part.match_indices(' ').map(|(end, _)| end).chain([part.len()]).take(MOST_ENDS);

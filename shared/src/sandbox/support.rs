@@ -74,7 +74,7 @@ impl Explain for SandboxError {
                 return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));
             }
         };
-        Some(format!("{needs}; 'git arborist sandbox check' shows what works here"))
+        Some(format!("{needs}; see what works here with: git arborist sandbox check"))
     }
 }
 
@@ -124,7 +124,8 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Refuses to take the network away where nothing can enforce that. The settings of a runner and of a step may contradict
+    /// Refuses to take the network away where nothing can enforce that. The settings of a runner and of a step may
+    /// contradict
     /// each other only if that runner is used for that step.
     pub fn require_network_control(
         &self,

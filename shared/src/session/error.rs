@@ -24,7 +24,7 @@ pub enum SessionError {
     #[error("session '{}' is damaged: its record '{}' could not be read: {}", .0.session, .0.name, .0.why)]
     Damaged(DamagedRecord),
     /// Several sessions have this prefix.
-    #[error("'{prefix}' could be any of: {}", found.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
+    #[error("several sessions begin with '{prefix}': {}", found.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous {
         /// The prefix.
         prefix: String,
@@ -66,7 +66,7 @@ pub enum SessionError {
     #[error("the history of the session cannot be read: {0}")]
     History(String),
     /// Other processes write this session so fast that our records never succeed.
-    #[error("other processes keep writing session '{0}'")]
+    #[error("session '{0}' could not be written, because other processes keep writing it")]
     Busy(SessionId),
 }
 
@@ -98,8 +98,7 @@ impl Explain for SessionError {
                 Some(format!("its turns are 1 to {turns}: git arborist session turns {session}"))
             }
             Self::NoTranscript { .. } => Some(
-                "session.transcripts = off records none; if they are at a remote, run: \
-                 git fetch <remote> 'refs/arborist/transcripts/*:refs/arborist/transcripts/*'"
+                "no transcripts are recorded if session.transcripts is off; if they are at a remote, run: git fetch <remote> 'refs/arborist/transcripts/*:refs/arborist/transcripts/*'"
                     .into(),
             ),
             Self::History(_) | Self::Exists(_) | Self::Unreadable { .. } | Self::Busy(_) => None,

@@ -248,8 +248,8 @@ impl DamagedRecord {
     #[must_use]
     pub fn advice(&self) -> String {
         format!(
-            "history says what was done: continue session '{}' with: git arborist gardener --session-branch
-             if it ran in your checkout, with: git arborist gardener",
+            "continue session '{}' from the commits of its run with: git arborist gardener --session-branch
+if it ran in your checkout, with: git arborist gardener",
             self.session
         )
     }

@@ -33,7 +33,7 @@ pub enum SettingsError {
         key: String,
     },
     /// The value has the wrong kind for the key.
-    #[error("{place}: '{key}' must be {expected}; it is {found}")]
+    #[error("{place}: '{key}' must be {expected}, but it is {found}")]
     WrongValue {
         /// File and line.
         place: String,

@@ -60,7 +60,7 @@ settings! {
         kind: ValueKind::Switch,
         expected: "true or false",
         default: DefaultValue::Switch(false),
-        about: "Whether the next attempt continues the agent program's own session, if it reported one and the same run started it. Otherwise each attempt starts a new session with the feedback in its prompt.",
+        about: "Whether the next attempt continues the session of the agent program, if the program reported one in this run. Otherwise each attempt starts a new session with the feedback in its prompt.",
     }
     max_retries: u32 {
         key: "max-retries",
@@ -108,7 +108,7 @@ settings! {
         kind: ValueKind::Positive,
         expected: "a number of megabytes, 1 or more",
         default: DefaultValue::Count(100),
-        about: "The largest size of a log. The rest of the output is left out, and the log and the run say so.",
+        about: "The maximum size of a log. The rest of the output is left out, which the log and the run report.",
     }
     sign: bool {
         key: "sign",
@@ -138,7 +138,7 @@ settings! {
         kind: ValueKind::Text,
         expected: "the name of a runner, in quotes",
         default: DefaultValue::InWords("the value of 'runner'"),
-        about: "The runner for one step: implement, review, plan, resolve (conflicts) or commit-message. --runner overrides it, except for resolve and commit-message, which have no option of their own.",
+        about: "The runner for one step: implement, review, plan, resolve (conflicts) or commit-message. --runner overrides it, except for resolve and commit-message.",
     }
     model: Option<String> {
         key: "steps.*.model",

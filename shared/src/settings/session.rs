@@ -46,7 +46,7 @@ settings! {
         kind: ValueKind::Amount,
         expected: "US dollars, such as 2.50",
         default: DefaultValue::InWords("no limit"),
-        about: "The most that a run may cost, as reported by the agents. The run then stops; continue it with a higher limit.",
+        about: "Maximum cost of a run in US dollars, as reported by the agents. The run then stops; continue it with a higher limit.",
     }
     tokens: Option<u64> {
         key: "budget.tokens",
@@ -54,7 +54,7 @@ settings! {
         kind: ValueKind::Count,
         expected: "a number of tokens",
         default: DefaultValue::InWords("no limit"),
-        about: "The most tokens that a run may use, input and output together.",
+        about: "Maximum number of tokens that a run may use, input and output together.",
     }
     time: Option<Duration> {
         key: "budget.time",
@@ -62,7 +62,7 @@ settings! {
         kind: ValueKind::Count,
         expected: SECONDS,
         default: DefaultValue::InWords("no limit"),
-        about: "The total time that the agents of a run may work.",
+        about: "Maximum total time that the agents of a run may work.",
     }
     task_cost: Option<f64> {
         key: "budget.task-cost",
@@ -70,7 +70,7 @@ settings! {
         kind: ValueKind::Amount,
         expected: "US dollars, such as 2.50",
         default: DefaultValue::InWords("no limit"),
-        about: "The most that each task may cost.",
+        about: "Maximum cost of each task in US dollars.",
     }
     task_tokens: Option<u64> {
         key: "budget.task-tokens",
@@ -78,7 +78,7 @@ settings! {
         kind: ValueKind::Count,
         expected: "a number of tokens",
         default: DefaultValue::InWords("no limit"),
-        about: "The most tokens that each task may use.",
+        about: "Maximum number of tokens that each task may use.",
     }
     task_time: Option<Duration> {
         key: "budget.task-time",
@@ -86,7 +86,7 @@ settings! {
         kind: ValueKind::Count,
         expected: SECONDS,
         default: DefaultValue::InWords("no limit"),
-        about: "The total time that agents may work on each task.",
+        about: "Maximum total time that agents may work on each task.",
     }
 }
 

@@ -72,7 +72,7 @@ settings! {
         kind: ValueKind::Count,
         expected: "a number of characters",
         default: DefaultValue::Count(8000),
-        about: "The most characters of the diff that the reviewer's prompt contains. A longer diff is cut, with the number of changed lines of each file and a command that shows all of it.",
+        about: "Maximum length of the diff in the reviewer's prompt, in characters. A longer diff is cut; the prompt then has the number of changed lines of each file and a command that shows the whole diff.",
     }
     redact_files: SecretFiles {
         key: "redact.files",
@@ -80,7 +80,7 @@ settings! {
         kind: ValueKind::Choice(SecretFiles::WORDS),
         expected: "warn, refuse or off",
         default: DefaultValue::Text("warn"),
-        about: "What happens if an agent writes a secret into a file that is committed: the value of a secret variable of the environment, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is put back, and the attempt fails. off: files are not searched.",
+        about: "What happens if an agent writes a secret into a file that is committed: the value of a secret variable of the environment, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is restored, and the attempt fails. off: files are not searched.",
     }
 }
 

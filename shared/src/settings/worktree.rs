@@ -28,7 +28,7 @@ settings! {
         kind: ValueKind::Count,
         expected: "a number of worktrees",
         default: DefaultValue::InWords("16, or as many as the jobs of a run need"),
-        about: "The largest number of worktrees.",
+        about: "The maximum number of worktrees.",
     }
     min_free: u64 {
         key: "worktree.min-free",
@@ -44,7 +44,7 @@ settings! {
         kind: ValueKind::Count,
         expected: SECONDS,
         default: DefaultValue::Count(60),
-        about: "How much time passes at least between two merges of the run's branch into the branch of a task.",
+        about: "The minimum time between two merges of the run's branch into the branch of a task.",
     }
     setup: Option<Sourced<Vec<String>>> {
         key: "worktree.setup",
@@ -106,7 +106,7 @@ settings! {
         kind: ValueKind::Age,
         expected: AGE,
         default: DefaultValue::Text("7d"),
-        about: "How old something must be before it is cleaned up.",
+        about: "The minimum age of items that are removed.",
     }
     keep_saved: Age {
         key: "cleanup.keep-saved",

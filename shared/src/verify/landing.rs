@@ -32,14 +32,14 @@ impl Verifier<'_> {
         let mut changed = self.differing_paths(merged, self.repository.tree_of(landing.commit)?)?;
         changed.retain(|path| !(resolved_by.is_some() && is_resolved(path)));
         if !changed.is_empty() {
-            let words = format!("it differs from the merge of its parents: {}", list_paths(&changed));
+            let words = format!("it differs from the merge of its parents in {}", list_paths(&changed));
             self.result.problem(VerifyCheck::Landing, task, at, words);
         } else if !conflicts.is_empty() && resolved_by.is_none() {
-            let words = format!("its parents conflict: {}", list_paths(&paths_of(&conflicts)));
+            let words = format!("its parents conflict in {}", list_paths(&paths_of(&conflicts)));
             self.result.problem(VerifyCheck::Landing, task, at, words);
         } else if let Some(by) = resolved_by.filter(|_| !conflicts.is_empty()) {
             let why = format!(
-                "a conflict was resolved by {by}, and history has no review of that: {}",
+                "a conflict was resolved by {by} ({}), and history has no review of the resolution",
                 list_paths(&paths_of(&conflicts))
             );
             self.result.unchecked(VerifyCheck::Landing, task, why);

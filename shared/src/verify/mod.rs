@@ -144,7 +144,7 @@ impl Verifier<'_> {
                 MessageReading::Sound(message)
                     if message.subject.status == Status::Merge && commit.parents().count() < 2 =>
                 {
-                    let words = "it claims to be a landing and is not a merge commit";
+                    let words = "it looks like a landing, but is not a merge commit";
                     self.result.problem(
                         VerifyCheck::Message,
                         message.subject.task.as_ref(),
@@ -155,7 +155,7 @@ impl Verifier<'_> {
                 MessageReading::Sound(message) => events.push(Event::new(&commit, *message)),
                 MessageReading::Unsound(faults) => {
                     let fault = faults.first().map(ToString::to_string).unwrap_or_default();
-                    let words = format!("it looks like a task commit and is not a valid one: {fault}");
+                    let words = format!("it looks like a task commit, but is not valid: {fault}");
                     self.result.problem(VerifyCheck::Message, None, Some(commit.id), words);
                 }
             }
@@ -238,7 +238,8 @@ impl Verifier<'_> {
         if let [a, b, ..] = task.forks[..]
             && task.forks.iter().any(|fork| self.within.contains(fork))
         {
-            let words = format!("two commits claim to be its last: {} and {}", a.short(), b.short());
+            let words =
+                format!("the history has two last commits of the task, {} and {}", a.short(), b.short());
             self.result.problem(VerifyCheck::Steps, Some(&task.id), Some(a), words);
         }
         let Some(last) = task.last().filter(|last| self.within.contains(&last.commit)) else {

@@ -36,7 +36,7 @@ pub enum WorkspaceError {
     Missing { name: RepoName, path: PathBuf },
     #[error("the repository '{name}' is not at '{}': it has not been cloned", path.display())]
     NotCloned { name: RepoName, path: PathBuf },
-    #[error("'{}' is a broken symbolic link, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
+    #[error("'{name}' cannot be used, because '{}' is a broken symbolic link (workspace.repos.{name}.path)", path.display())]
     Dangling { name: RepoName, path: PathBuf },
     #[error("'{}' is not a repository, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
     NoRepository { name: RepoName, path: PathBuf },

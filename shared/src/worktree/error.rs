@@ -23,7 +23,7 @@ pub enum WorktreeError {
     Inside(PathBuf),
     #[error("the worktree of '{0}' is broken: git finds no repository in '{path}'", path = .1.display())]
     Broken(String, PathBuf),
-    #[error("{}", .0.sentence("the worktrees of this repository cannot be changed now"))]
+    #[error("{}", .0.sentence("the worktrees of this repository are locked by another process"))]
     Gate(LockError),
     #[error("worktrees need a checkout, and this repository is bare")]
     Bare,
@@ -41,7 +41,7 @@ pub enum WorktreeError {
     Nested { base: PathBuf, inside: PathBuf },
     #[error("'{0}' has no worktree")]
     Absent(String),
-    #[error("'{0}' has no worktree: there is nothing to remove")]
+    #[error("'{0}' has no worktree, so there is nothing to remove")]
     NothingToRemove(String),
     #[error("there is no branch '{0}'")]
     NoBranch(BranchName),
@@ -49,7 +49,7 @@ pub enum WorktreeError {
     NoLane(String),
     #[error("the worktree of '{0}' was removed: there is no '{path}'", path = .1.display())]
     Missing(String, PathBuf),
-    #[error("'{branch}' has its own commits and does not contain {}", base.short())]
+    #[error("'{branch}' already has commits, but does not contain {}", base.short())]
     OtherBase { branch: BranchName, base: Oid },
     #[error("the worktree of '{name}' has uncommitted files: {what}")]
     Dirty { name: String, what: String },
@@ -112,7 +112,7 @@ impl Explain for WorktreeError {
             Self::Elsewhere { .. } => "remove that worktree with: git worktree remove <path>".into(),
             Self::Occupied(_) => "move it away, or choose another folder with worktree.base".into(),
             Self::Limit { .. } => {
-                "see what can go with: git arborist cleanup --dry-run\nor raise worktree.max".into()
+                "see what can be removed with: git arborist cleanup --dry-run\nor raise worktree.max".into()
             }
             Self::Space { .. } => {
                 "free some with: git arborist cleanup --reclaim\nor lower worktree.min-free".into()
@@ -135,7 +135,7 @@ impl Explain for WorktreeError {
             }
             Self::Embedded { .. } => "commit its work, or move it out of the worktree".into(),
             Self::NothingSaved(_) => {
-                "work that other commands have saved is listed by: git arborist cleanup saved".into()
+                "see the work that other commands have saved with: git arborist cleanup saved".into()
             }
             Self::SavedElsewhere { at, name, .. } => {
                 format!("see it with: git diff {} {name}", at.short())

@@ -170,12 +170,17 @@ impl fmt::Display for WorktreeNote {
             Self::SavedCommits { name, under } => {
                 write!(f, "commits of '{name}' that are on no branch were saved as {under}")
             }
-            Self::WithoutSubmodules { which } => write!(f, "without these submodules: {which}"),
+            Self::WithoutSubmodules { which } => {
+                write!(f, "these submodules are missing in the worktree: {which}")
+            }
             Self::Changed { paths } => {
-                write!(f, "not copied from the checkout, because it was changed after the run began: {paths}")
+                write!(
+                    f,
+                    "not copied to the worktree, because they were changed in the checkout after the run began: {paths}"
+                )
             }
             Self::NotCopied { paths } => {
-                write!(f, "not copied, because git does not ignore it there: {paths}")
+                write!(f, "not copied to the worktree, because git does not ignore them there: {paths}")
             }
             Self::Denied { command, words } => write!(f, "set-up command '{command}': {words}"),
         }

@@ -204,7 +204,7 @@ fn the_exit_code_alone_is_not_believed() {
         assert_eq!(message, "the agent was ended by signal 9 without a result");
         assert_eq!(
             failed(format, &whole, &ProcessEnd::Code(3)),
-            "success was reported, but the agent exited with code 3"
+            "the agent reported success, but the agent exited with code 3"
         );
         let hung = outcome(format, &whole, &ProcessEnd::Stopped("no output for 300 s".into()));
         assert!(matches!(hung, CallOutcome::Success { .. }), "{format} hung behind its result");

@@ -242,7 +242,7 @@ fn find_unavailability(result: &Result<CallReply, PipelineError>) -> Option<Unav
         Ok(reply) => match &reply.outcome {
             CallOutcome::Failed { kind: FailureKind::Auth, message, .. } => Some(Unavailability {
                 setback: RunnerSetback::Failure(FailureKind::Auth),
-                why: format!("its provider refuses the login: {message}"),
+                why: format!("its provider refused the login: {message}"),
                 until: None,
             }),
             CallOutcome::Limited { until, message, .. } => Some(Unavailability {
@@ -276,7 +276,8 @@ fn require_admitted(reply: CallReply, step_runner: &StepRunner) -> Result<CallRe
     }
 }
 
-/// The private home directory of a program that reads its tools there. Each step has its own, because a reviewer must not
+/// The private home directory of a program that reads its tools there. Each step has its own, because a reviewer must
+/// not
 /// obey what the implementer put there.
 fn tools_home(request: AgentCall<'_>) -> PathBuf {
     let homes = request.place.common_dir.join("arborist/homes");

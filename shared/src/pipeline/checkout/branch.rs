@@ -49,7 +49,7 @@ pub(in crate::pipeline) fn put_back_branch(
         HeadOf::Nowhere => {
             let name = branch.to_ref();
             repository
-                .move_refs(&[RefMove { name: &name, new: Some(ours), old: None }], "arborist: put back")?;
+                .move_refs(&[RefMove { name: &name, new: Some(ours), old: None }], "arborist: restored")?;
             trespasses.push("it deleted or renamed the branch".to_owned());
             return Ok((ours, None, trespasses));
         }
@@ -59,7 +59,8 @@ pub(in crate::pipeline) fn put_back_branch(
     }
     let saved = save(repository, attempt, tip)?;
     if !repository.is_ancestor(base, tip)? {
-        trespasses.push("it moved the branch away from the run's commits".to_owned());
+        trespasses
+            .push("it moved the branch so that it no longer contains the commits of the run".to_owned());
     }
     Ok((tip, Some(saved), trespasses))
 }
@@ -79,7 +80,7 @@ fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String
     let old = repository.find_ref(&name)?;
     if old != Some(recorder.head()) {
         let back = RefMove { name: &name, new: Some(recorder.head()), old };
-        repository.move_refs(&[back], "arborist: put back")?;
+        repository.move_refs(&[back], "arborist: restored")?;
     }
     Ok(vec![message])
 }
@@ -94,7 +95,7 @@ pub(in crate::pipeline) fn put_back_at(
     if found != tip {
         let name = recorder.branch().to_ref();
         let back = RefMove { name: &name, new: Some(tip), old: Some(found) };
-        recorder.repository().move_refs(&[back], "arborist: put back")?;
+        recorder.repository().move_refs(&[back], "arborist: restored")?;
         let kept = saved.map(|saved| format!("; they are kept as {saved}")).unwrap_or_default();
         trespasses.push(format!("it made commits on {}{kept}", recorder.branch()));
     }

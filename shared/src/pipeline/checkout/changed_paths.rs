@@ -102,7 +102,7 @@ impl ChangedPaths {
         }
         if !repositories.is_empty() {
             trespasses.push(format!(
-                "it removed repositories of yours inside the checkout, which could not be restored: {}",
+                "it removed your repositories inside the checkout, which cannot be restored: {}",
                 shown(&repositories)
             ));
         }

@@ -74,7 +74,8 @@ struct UsersFiles {
 }
 
 impl FilesBeforeTest {
-    /// Reads the files of a checkout whose commit has this tree. `users` are the paths with uncommitted changes of the user.
+    /// Reads the files of a checkout whose commit has this tree. `users` are the paths with uncommitted changes of the
+    /// user.
     pub fn read(
         repository: &Repository,
         tree: Oid,
@@ -85,8 +86,10 @@ impl FilesBeforeTest {
         Ok(Self { tracked, submodules: TestedSubmodules::read(repository, tree)?, users })
     }
 
-    /// Restores files that changed during the test, and describes them: a test that passed with other files says nothing
-    /// about the commit, and a failed one would leave them for the next attempt. New files stay, and changes in submodules are only
+    /// Restores files that changed during the test, and describes them: a test that passed with other files says
+    /// nothing
+    /// about the commit, and a failed one would leave them for the next attempt. New files stay, and changes in
+    /// submodules are only
     /// described. What is replaced is saved under the name of the mark `attempt`.
     pub fn put_back(
         &self,
@@ -106,7 +109,8 @@ impl FilesBeforeTest {
         Ok(joined(&found))
     }
 
-    /// If other processes were running, files that were only rewritten count as well, because they may have been different
+    /// If other processes were running, files that were only rewritten count as well, because they may have been
+    /// different
     /// for a while. In the user's checkout the change may be the user's, so it is saved first.
     fn put_back_tracked(
         &self,
@@ -127,7 +131,7 @@ impl FilesBeforeTest {
             kept = format!("; the change is kept in {under}");
         }
         repository.put_back(self.tracked.worktree_tree(repository)?, &touched.changes)?;
-        Ok(Some(format!("the tests (or another process) changed tracked files: {}{kept}", paths.join(", "))))
+        Ok(Some(format!("the tests, or another process, changed tracked files: {}{kept}", paths.join(", "))))
     }
 }
 

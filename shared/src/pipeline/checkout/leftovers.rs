@@ -201,7 +201,8 @@ pub(in crate::pipeline) fn keep_private(
     let PrivateCommits { tip, others } = match private.take_commits(repository) {
         Ok(commits) => commits,
         Err(error) => {
-            work.notes.push(format!("the agent's own commits cannot be read, and are not kept: {error}"));
+            work.notes
+                .push(format!("the commits that the agent made cannot be read, and are not kept: {error}"));
             return Ok(());
         }
     };
@@ -213,7 +214,10 @@ pub(in crate::pipeline) fn keep_private(
         others.into_iter().map(|other| save(repository, attempt, other)).collect();
     let names = names?;
     if !names.is_empty() {
-        let words = format!("commits and stashes beside the agent's branch are kept as {}", names.join(", "));
+        let words = format!(
+            "commits and stashes that the agent made outside of its branch are kept as {}",
+            names.join(", ")
+        );
         work.notes.push(words);
     }
     Ok(())
@@ -261,11 +265,11 @@ pub(in crate::pipeline) fn folded_message(folded: &[Folded]) -> Option<String> {
     }
     Some(if count == 1 {
         format!(
-            "1 commit made meanwhile ('{subject}') was folded into the task's commit; it is kept as {name}{others}"
+            "1 commit that the run did not make ('{subject}') became part of the task's commit; the original is kept as {name}{others}"
         )
     } else {
         format!(
-            "{count} commits made meanwhile (last '{subject}') were folded into the task's commit; they are kept as {name}{others}"
+            "{count} commits that the run did not make (last '{subject}') became part of the task's commit; the originals are kept as {name}{others}"
         )
     })
 }

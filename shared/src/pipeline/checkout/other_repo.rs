@@ -128,7 +128,7 @@ impl OtherRepo {
             let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
             let paths = paths.join(", ");
             words = Some(format!(
-                "files that no task had left there were restored; their changed versions are kept in {kept}: {paths}"
+                "files that were not changed by a task were restored; the changed versions are kept in {kept}: {paths}"
             ));
         }
         repository.stage_tree(recorder.tree())?;

@@ -135,7 +135,7 @@ impl AttemptCheckout {
         repository.stage_as_in(&self.head.to_string(), &left_out)?;
         let paths: Vec<String> = left_out.iter().map(TreeChange::shown).collect();
         let paths = paths.join(", ");
-        Ok(Some(format!("your ignored files, which the agent wanted to add, are not committed: {paths}")))
+        Ok(Some(format!("the agent added ignored files of yours; they are not committed: {paths}")))
     }
 
     /// Whether a path had uncommitted changes of the user.
@@ -190,7 +190,8 @@ impl AttemptCheckout {
 }
 
 impl AttemptCheckout {
-    /// Moves files that git cannot add away, and returns messages about them. Uncommitted files of the user are restored
+    /// Moves files that git cannot add away, and returns messages about them. Uncommitted files of the user are
+    /// restored
     /// later, and files that git could not add before the attempt stay.
     fn move_unreadable(
         &self,
@@ -235,7 +236,10 @@ impl AttemptCheckout {
         }
         let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.before))?;
         let paths: Vec<String> = lost.iter().map(TreeChange::shown).collect();
-        Ok(vec![format!("files of {} that were staged meanwhile are kept in {kept}", paths.join(", "))])
+        Ok(vec![format!(
+            "files that were staged while {} was worked on are kept in {kept}",
+            paths.join(", ")
+        )])
     }
 }
 

@@ -65,7 +65,7 @@ impl MovedSubmodule {
         let Self { recorded, now } = self;
         format!(
             "{who} committed or checked out another commit in a submodule: '{shown}' is at {now}, which is not recorded here; \
-             put it back with: git -C '{shown}' checkout {recorded}"
+             restore it with: git -C '{shown}' checkout {recorded}"
         )
     }
 }

@@ -406,7 +406,7 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
         return judgement;
     };
     let body = Body::new("The pre-commit hook refused it:", &said).followed_by(judgement.body);
-    let why = format!("the pre-commit hook refused it: {}", last_line(&said));
+    let why = format!("the pre-commit hook refused the change: {}", last_line(&said));
     Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
 }
 

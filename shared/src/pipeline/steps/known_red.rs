@@ -106,14 +106,16 @@ impl KnownRed {
     /// task added. `Err` says what is wrong with them.
     pub fn require_new(&self, now: &Observed, added: &str) -> Result<Self, String> {
         if now.code == Some(0) {
-            return Err("its new tests pass, but those of a task marked [red] must fail first".to_owned());
+            return Err("the new tests pass, but the tests of a task marked [red] must fail first".to_owned());
         }
         let Some(counts) = now.counts else {
             return Ok(Self { is_unread: true, ..Self::default() });
         };
         if counts.passed < self.passed {
             let (now, before) = (counts.passed, self.passed);
-            return Err(format!("{now} tests pass and {before} did before: only new tests may fail"));
+            return Err(format!(
+                "only new tests may fail, but {now} tests pass now and {before} passed before"
+            ));
         }
         let Some(failing) = now.failing.as_ref().filter(|_| self.is_named()) else {
             return match counts.failed.checked_sub(self.failed) {

@@ -125,7 +125,8 @@ impl Protection {
         })
     }
 
-    /// The protected files that differ between two trees. New files are among them only if a reviewer reads them as settings.
+    /// The protected files that differ between two trees. New files are among them only if a reviewer reads them as
+    /// settings.
     pub fn find_changes(
         &self,
         repository: &Repository,
@@ -197,7 +198,7 @@ fn find_mistake(repository: &Repository, pathspecs: &[&str]) -> Option<String> {
         magic.split(',').any(|word| word.starts_with("attr"))
     };
     if let Some(pathspec) = pathspecs.iter().find(depends_on_attributes) {
-        return Some(format!("'{pathspec}' depends on attributes, which a task can change"));
+        return Some(format!("'{pathspec}' uses git attributes, which a task can change"));
     }
     let empty = repository.empty_tree().ok()?;
     let checked = repository.touches(empty, empty, pathspecs);
@@ -206,7 +207,8 @@ fn find_mistake(repository: &Repository, pathspecs: &[&str]) -> Option<String> {
         .map(|_| format!("'{}' leads out of the repository, or is not a pathspec", pathspecs.join("', '")))
 }
 
-/// Whether a pathspec matches everything, or everything but something. In a plan, a permission must name what it is for.
+/// Whether a pathspec matches everything, or everything but something. In a plan, a permission must name what it is
+/// for.
 fn names_no_path(pathspec: &str) -> bool {
     let (magic, path) = match (pathspec.strip_prefix(":("), pathspec.strip_prefix(':')) {
         (Some(long), _) => long.split_once(')').unwrap_or((long, "")),
@@ -344,7 +346,7 @@ impl ProtectedChanges {
         };
         // A summary shows only the beginning.
         Some(format!(
-            "protected files were changed: {}; to allow it, use --allow {path}, or [allow:{path}] in the plan{restored}",
+            "protected files were changed: {}; to allow that, use --allow {path}, or write [allow:{path}] in the plan{restored}",
             names.join(", ")
         ))
     }

@@ -92,11 +92,16 @@ impl UnknownBlock {
         let name = &self.name;
         match nearest(name, known.clone()) {
             Some(meant) => {
-                format!("did you mean '{{{meant}}}'? '{{{{{name}}}}}' stands for '{{{name}}}' itself")
+                format!(
+                    "did you mean '{{{meant}}}'? to write '{{{name}}}' itself, double its braces: '{{{{{name}}}}}'"
+                )
             }
             None => {
                 let known: Vec<&str> = known.collect();
-                format!("'{{{{{name}}}}}' stands for '{{{name}}}' itself; known: {}", known.join(", "))
+                format!(
+                    "to write '{{{name}}}' itself, double its braces: '{{{{{name}}}}}'; known placeholders: {}",
+                    known.join(", ")
+                )
             }
         }
     }

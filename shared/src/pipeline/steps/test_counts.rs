@@ -20,7 +20,8 @@ use crate::{
 const TESTS_THAT_RAN: &str = "Tests that ran, by command:";
 /// The heading over the reasons why a test step would have failed without permission.
 const ALLOWED: &str = "Fewer tests ran, with permission:";
-/// How many commits are searched for the counts before a run. A review, the end of a task and starts of runs may come after
+/// How many commits are searched for the counts before a run. A review, the end of a task and starts of runs may come
+/// after
 /// a test.
 const MAX_COMMITS: usize = 16;
 /// A command that contains this variable may test something else in each task.
@@ -151,7 +152,8 @@ impl CommandCounts {
     }
 
     /// The last known counts of each command before a task: of the newest task that is complete, of the newest phase
-    /// whose tests passed, or of the run's baseline. The task's own earlier attempts do not count, because only its base matters.
+    /// whose tests passed, or of the run's baseline. The task's own earlier attempts do not count, because only its
+    /// base matters.
     pub fn before(repository: &Repository, run: &Run, task: Option<&TaskId>) -> Result<Self, GitError> {
         let is_done = |history: &&TaskHistory| {
             history.is_landed && history.state.state == State::Complete && Some(&history.id) != task
@@ -190,7 +192,8 @@ impl CommandCounts {
         Ok(all)
     }
 
-    /// The counts of the newest baseline, and its commit. A run has no baseline if it starts at a commit whose tests have
+    /// The counts of the newest baseline, and its commit. A run has no baseline if it starts at a commit whose tests
+    /// have
     /// passed in another run; then that run has counted them.
     fn of_baseline(repository: &Repository, run: &Run) -> Result<(Option<Oid>, Self), GitError> {
         let Some(start) = &run.start else { return Ok((None, Self::default())) };
@@ -392,7 +395,7 @@ pub fn has_permission(history: &TaskHistory) -> bool {
 /// How to allow fewer tests. `place` is the task that needs the mark.
 #[must_use]
 pub fn permission_advice(place: &str) -> String {
-    format!("to allow it, add [allow:{FEWER_TESTS}] to {place} in the plan, or use --allow {FEWER_TESTS}")
+    format!("to allow that, add [allow:{FEWER_TESTS}] to {place} in the plan, or use --allow {FEWER_TESTS}")
 }
 
 impl TaskContext<'_> {

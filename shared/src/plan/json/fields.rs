@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
             };
             if let Some(first) = first {
                 let line = self.file.line_of(first.at);
-                let what = format!("the key '{name}' is already in line {line}");
+                let what = format!("the key '{name}' is already on line {line}");
                 self.wrong(self.place(property), what, "keep one of them");
             }
             pairs.push((name, &property.value));
@@ -218,7 +218,8 @@ impl<'a> Fields<'a> {
         self.list(key, value).iter().filter_map(|item| self.id_named(&what, item)).collect()
     }
 
-    /// A value that means nothing to us, as it is. A key that is nearly one of ours, or that others have for one of ours, is a
+    /// A value that means nothing to us, as it is. A key that is nearly one of ours, or that others have for one of
+    /// ours, is a
     /// mistake: what it says would be lost.
     pub(super) fn keep(
         &mut self,

@@ -82,5 +82,5 @@ fn children_that_only_say_so_themselves(
 
 pub(super) fn unknown(fields: &mut Fields<'_>, key: &str, (id, place): &PlacedId) {
     let what = format!("'{key}' names '{id}', which is not in the plan");
-    fields.wrong(*place, what, format!("add the task '{id}' or drop it here"));
+    fields.wrong(*place, what, format!("add the task '{id}', or remove it here"));
 }

@@ -129,7 +129,7 @@ fn check_id(fields: &mut Fields<'_>, key: &TaskId, value: &Value<'_>) {
     }
     if let Some((id, place)) = fields.id("id", value) {
         let what = format!("the node '{key}' says that its id is '{id}'");
-        fields.wrong(place, what, "make key and id the same");
+        fields.wrong(place, what, "use the same text for the key and the id");
     }
 }
 

@@ -78,6 +78,8 @@ struct Reader<'a> {
 #[derive(Default)]
 struct Item<'v, 'a> {
     id: Option<PlacedId>,
+    /// Whether there is an id, valid or not. An id that is not valid was reported already.
+    has_id: bool,
     needs: Vec<PlacedId>,
     subtasks: &'v [Value<'a>],
 }
@@ -93,8 +95,11 @@ impl<'a> Reader<'a> {
             self.take((key, value), (&mut task, &mut item), &prefix);
         }
         let Some((id, place)) = item.id else {
+            if item.has_id {
+                return;
+            }
             let place = self.fields.place(object);
-            return self.fields.wrong(place, "a task has no 'id'", "give it a number");
+            return self.fields.wrong(place, "a task has no 'id'", "give it an id, such as 7 or T001");
         };
         task.id = id;
         if task.name.trim().is_empty() {
@@ -119,7 +124,7 @@ impl<'a> Reader<'a> {
         prefix: &str,
     ) {
         match key {
-            "id" => item.id = self.number(value, prefix),
+            "id" => (item.has_id, item.id) = (true, self.number(value, prefix)),
             "title" => task.name = self.fields.text(key, value).unwrap_or_default(),
             "description" | "details" | "testStrategy" => {
                 let text = self.fields.text(key, value).unwrap_or_default();
@@ -150,7 +155,11 @@ impl<'a> Reader<'a> {
             Ok(id) => Some((id, place)),
             Err(error) => {
                 let error: crate::name::NameError = error;
-                self.fields.wrong(place, error.to_string(), "use a number");
+                self.fields.wrong(
+                    place,
+                    error.to_string(),
+                    "use letters, digits, '.', '_' and '-', such as 7 or T001",
+                );
                 None
             }
         }

@@ -212,8 +212,9 @@ impl<'a> Builder<'_, 'a> {
         match checkbox {
             Checkbox::Marked(mark) => self.mark(entry, mark, line.offset_of(mark)),
             Checkbox::Malformed => {
-                let what =
-                    format!("the box of '{id}' does not contain exactly one character; it is read as to do");
+                let what = format!(
+                    "the box of '{id}' does not contain exactly one character; it is read as not done"
+                );
                 self.warn(line.offset_of(line.content()), what, "write '[ ]' or '[x]'");
             }
         }

@@ -132,7 +132,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         };
         let batch: Vec<Ticket> = order.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
         if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_blocked(&view, &batch) {
-            self.refuse(&batch, "not all of these tasks can be merged")?;
+            self.refuse(&batch, "some of these tasks cannot be merged")?;
             return Ok(None);
         }
         (self.landed, self.seen) = (view.landed, view.tip);
@@ -158,7 +158,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             };
             let is_there = |ticket: &Ticket| stack.iter().any(|step| step.ticket.task == ticket.task);
             if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_any_missing(tickets, is_there) {
-                return self.refuse(tickets, "not all of these tasks can be merged");
+                return self.refuse(tickets, "some of these tasks cannot be merged");
             }
             match self.judge(top.commit, &stack, part)? {
                 GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
@@ -180,8 +180,10 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     return Ok(());
                 }
                 GateVerdict::Red(failing) if self.rules.fan_in.setback() == StackSetback::Refuse => {
-                    let why =
-                        format!("a gate fails for them together: {}; log: {}", failing.why, failing.log);
+                    let why = format!(
+                        "a gate fails for these tasks together: {}; log: {}",
+                        failing.why, failing.log
+                    );
                     return self.refuse(tickets, &why);
                 }
                 GateVerdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),

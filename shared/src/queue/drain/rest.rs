@@ -85,7 +85,7 @@ fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
         TicketState::Red { gate, with, .. } => {
             let with: Vec<String> = with.iter().map(ToString::to_string).collect();
             let reason = format!(
-                "a fix: it passes the gate '{gate}' alone, but not together with {}",
+                "a fix: it passes the gate '{gate}' by itself, but not together with {}",
                 with.join(", ")
             );
             TicketOutcome::Waiting { reason }

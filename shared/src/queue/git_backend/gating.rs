@@ -372,7 +372,7 @@ fn judge(gate: &Gate, ended: &SupervisedEnd) -> (Answer, String) {
 /// A gate that saw other files than the commit's says nothing about the commit.
 fn inconclusive(gate: &Gate, touched: &[String]) -> (Answer, String) {
     let why = format!(
-        "'{}' does not count: tracked files were changed or written while it ran, by itself or by another process: {}",
+        "'{}' does not count: tracked files were changed or written while the program ran, by itself or by another process: {}",
         gate.command,
         touched.join(", ")
     );

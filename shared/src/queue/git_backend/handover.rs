@@ -101,7 +101,8 @@ impl GitQueue<'_> {
             return Ok(Handover::OtherFiles(scratch.path, others));
         }
         if !others.is_empty() {
-            let words = format!("these files were not in conflict and land too: {}", others.join(", "));
+            let words =
+                format!("these files had no conflict, but were changed and land too: {}", others.join(", "));
             (self.on_event)(QueueEvent::Note { words });
         }
         // A person has made it, so it needs no review.
@@ -131,7 +132,8 @@ impl GitQueue<'_> {
             return Ok(pool.remove_scratch(&scratch)?);
         }
         let (task, path) = (&ticket.task, scratch.path.display());
-        let words = format!("{task} has landed, and its unfinished resolution is still in '{path}'");
+        let words =
+            format!("{task} has landed, but an unfinished resolution of its conflict is still in '{path}'");
         (self.on_event)(QueueEvent::Note { words });
         Ok(())
     }

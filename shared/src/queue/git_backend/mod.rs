@@ -196,7 +196,7 @@ impl QueueBackend for GitQueue<'_> {
         };
         let names: Vec<String> = red.iter().map(place).collect();
         let words = format!(
-            "{} lands although these gates fail, because they fail without it too: {}",
+            "{} lands although these gates fail, because they also fail without it: {}",
             step.ticket.task,
             names.join(", ")
         );

@@ -194,7 +194,7 @@ impl GitQueue<'_> {
             };
             let words = match self.store.load(Some(self.scope))?.iter().any(is_parked) {
                 true => format!(
-                    "'{}' has moved: the parked tasks are merged and tested again (the old landing is saved as {under})",
+                    "the parked tasks are merged and tested again, because '{}' has moved (the old landing is saved as {under})",
                     self.into
                 ),
                 false => format!(
@@ -227,7 +227,7 @@ impl GitQueue<'_> {
         let why = match ticket.find_withheld(self.repository, &known.run, tip)? {
             Some(why) if !is_forced || why == REWRITTEN => Some(why),
             _ if self.options.distrusted.has(&ticket.task) => {
-                Some("its branch has work that the session's records do not have".to_owned())
+                Some("its branch has commits that the records of the session do not name".to_owned())
             }
             _ => self.unknown_phase(ticket, known),
         };

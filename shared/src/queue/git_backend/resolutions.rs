@@ -176,7 +176,7 @@ impl GitQueue<'_> {
         let name = &resolver.reviewer.name;
         Ok(match self.reply_or_note(reply, (name, &trespasses))? {
             _ if !trespasses.is_empty() => {
-                Err(format!("the reviewer {name} did more than read: {}", trespasses.join("; ")))
+                Err(format!("the reviewer {name} changed something: {}", trespasses.join("; ")))
             }
             reply => judge(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
         })
@@ -237,8 +237,8 @@ impl GitQueue<'_> {
             let kept = new.map(|new| self.save(ticket, new)).transpose()?;
             let kept = kept.map(|saved| format!("; its target is kept as {saved}")).unwrap_or_default();
             let moved = RefMove { name, new: old, old: new };
-            self.repository.move_refs(&[moved], "arborist: put back")?;
-            found.push(format!("{name} was moved while it ran{kept}"));
+            self.repository.move_refs(&[moved], "arborist: restored")?;
+            found.push(format!("{name} was moved while the program ran{kept}"));
         }
         Ok(found)
     }

@@ -63,7 +63,7 @@ impl GitQueue<'_> {
         }
         let Some(resolver) = self.options.resolver.as_ref().filter(|resolver| resolver.assists) else {
             if let Some(why) = &self.options.no_resolver {
-                let words = format!("the conflict of {} is left to you, because {why}", ticket.task);
+                let words = format!("you must resolve the conflict of {}, because {why}", ticket.task);
                 (self.on_event)(QueueEvent::Note { words });
             }
             return Ok(Resolution::Left(Box::new(ticket)));
@@ -277,7 +277,7 @@ impl GitQueue<'_> {
             return;
         };
         let not_committed = match came_to {
-            Some(Ok(_)) => "it is in the queue, to be merged and tested".to_owned(),
+            Some(Ok(_)) => "it is queued again, to be merged and tested".to_owned(),
             Some(Err(why)) => why.clone(),
             None => "it was interrupted".to_owned(),
         };

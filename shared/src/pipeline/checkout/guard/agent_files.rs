@@ -154,9 +154,9 @@ impl PartlyWatched {
         if now == self.before || self.is_same(now.as_deref()) {
             return None;
         }
-        let mut words = format!("{} was changed while it ran", self.path.display());
+        let mut words = format!("{} was changed while the program ran", self.path.display());
         if let Some(kept) = now.is_some().then(|| copy_aside(git_dir, &self.path)).and_then(Result::ok) {
-            words += &format!(": the changed version is kept in {}", kept.display());
+            words += &format!(", and the changed version is kept in {}", kept.display());
         }
         let mode = self.path.symlink_metadata().map_or(0o600, |found| found.permissions().mode() & 0o777);
         let restored = self.restored(now.as_deref());

@@ -354,8 +354,8 @@ impl WatchedCopy {
         self.allow_writing_around(path);
         let cleared = self.clear(path, (before, after), keeps_files);
         let restored = match before {
-            FileState::Nothing => " and was removed",
-            _ => " and was restored",
+            FileState::Nothing => ", and was removed",
+            _ => ", and was restored",
         };
         let written = cleared.and_then(|kept| write(path, before).map(|()| kept));
         let mut unrestored = UNRESTORED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -365,7 +365,7 @@ impl WatchedCopy {
         };
         match written {
             Ok(Some(kept)) => {
-                words += &format!("{restored}: the changed version is kept in {}", kept.display());
+                words += &format!("{restored}; the changed version is kept in {}", kept.display());
             }
             Ok(None) => words += restored,
             Err(error) => words += &format!(", and could not be restored: {error}"),
@@ -422,10 +422,10 @@ impl WatchedCopy {
         let is_hook = path.parent().is_some_and(|folder| folder.ends_with("hooks"));
         match (before, path.file_name()) {
             (FileState::Nothing, Some(name)) if is_hook => {
-                format!("the hook {} was added while it ran", name.to_string_lossy())
+                format!("the hook {} was added while the program ran", name.to_string_lossy())
             }
-            (FileState::Nothing, _) => format!("{shown} was added while it ran"),
-            _ => format!("{shown} was changed while it ran"),
+            (FileState::Nothing, _) => format!("{shown} was added while the program ran"),
+            _ => format!("{shown} was changed while the program ran"),
         }
     }
 }

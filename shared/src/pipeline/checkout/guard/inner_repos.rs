@@ -66,7 +66,7 @@ pub fn move_planted_git(repository: &Repository) -> Option<String> {
             let shown: Vec<String> = shown.collect();
             Some(format!("it made a repository in a folder of the checkout: {}", shown.join("; ")))
         }
-        Err(error) => Some(format!("it may have made a repository in a folder of the checkout: {error}")),
+        Err(error) => Some(format!("the checkout could not be checked for new repositories: {error}")),
     }
 }
 
@@ -77,8 +77,8 @@ pub(super) fn take_out_gitlinks(repository: &Repository, known: &BTreeSet<Vec<u8
         Ok(paths) => {
             let shown: Vec<String> =
                 paths.iter().map(|path| visible(&String::from_utf8_lossy(path))).collect();
-            Some(format!("it added a submodule to the index, which is taken out again: {}", shown.join(", ")))
+            Some(format!("it added a submodule to the index, which was removed again: {}", shown.join(", ")))
         }
-        Err(error) => Some(format!("it may have added a submodule to the index: {error}")),
+        Err(error) => Some(format!("the index could not be checked for new submodules: {error}")),
     }
 }

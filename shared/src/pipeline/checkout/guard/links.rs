@@ -90,7 +90,10 @@ impl Links {
         let odd = odd.into_iter().filter(|path| !self.known.contains(path));
         let mut words: Vec<String> = odd
             .map(|path| {
-                self.remove(&path, "was replaced by a link, a FIFO or a device while it ran, and is removed")
+                self.remove(
+                    &path,
+                    "was replaced by a link, a FIFO or a device while the program ran, and is removed",
+                )
             })
             .collect();
         let hard_links = hard_links.iter().filter(|path| !self.known.contains(*path));
@@ -122,7 +125,7 @@ impl Links {
 
     fn separate(&self, path: &Path) -> String {
         let shown = path.strip_prefix(&self.common_dir).unwrap_or(path).to_string_lossy();
-        let what = format!("{} became a hard link while it ran", visible(&shown));
+        let what = format!("{} became a hard link while the program ran", visible(&shown));
         match safe_files::separate(path) {
             Ok(()) => format!("{what}, and is replaced by a copy"),
             Err(_) => format!("{what}; {}", self.move_aside(path)),

@@ -51,7 +51,8 @@ pub(super) struct Stated {
     pub(super) replaced: Vec<bool>,
     /// Pairs of nodes of which the first need not wait for the second.
     pub(super) unrelated: HashSet<(usize, usize)>,
-    /// Tasks that do not wait for what their phases wait for: they run at any time, or only after tasks of other phases.
+    /// Tasks that do not wait for what their phases wait for: they run at any time, or only after tasks of other
+    /// phases.
     pub(super) any_time: HashSet<usize>,
     /// Phases that a statement calls by their own numbers.
     pub(super) numbered: HashSet<usize>,
@@ -125,7 +126,8 @@ struct Statements {
     edges: Vec<Edge>,
     /// Tasks that name their dependencies, also if these are none.
     declared: HashSet<usize>,
-    /// Tasks with a field for dependencies that names none that can be read, as "Dependencies: all pages". They keep the implied
+    /// Tasks with a field for dependencies that names none that can be read, as "Dependencies: all pages". They keep
+    /// the implied
     /// order.
     vague: HashSet<usize>,
     /// Phases that are said to wait for nothing.
@@ -144,10 +146,12 @@ struct Statements {
     waved: HashSet<usize>,
     /// Drawings whose lines lead with the order of the file and against it: where each is, and its edges.
     tangled: Vec<(SourcePlace, Range<usize>)>,
-    /// What some nodes are said to wait for and for nothing else. Neither a line that is drawn near them nor "blocks all
+    /// What some nodes are said to wait for and for nothing else. Neither a line that is drawn near them nor "blocks
+    /// all
     /// stories" changes that.
     only: HashMap<usize, HashSet<usize>>,
-    /// What some nodes are said not to wait for, or to be independent of: a line that is drawn between them does not change that.
+    /// What some nodes are said not to wait for, or to be independent of: a line that is drawn between them does not
+    /// change that.
     denied: HashMap<usize, HashSet<usize>>,
 }
 
@@ -287,7 +291,8 @@ fn take(
     stated
 }
 
-/// Drops a tangled drawing that says the opposite of much else in the plan: its lines were not followed as they are meant.
+/// Drops a tangled drawing that says the opposite of much else in the plan: its lines were not followed as they are
+/// meant.
 fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut PlanDraft) {
     const FEWEST: usize = 3;
     /// More edges of one drawing than this are not looked at.
@@ -315,7 +320,8 @@ fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut
     }
 }
 
-/// "US2 depends on US1" and elsewhere "US2 can start after T011": the second says more exactly which part of the story is waited
+/// "US2 depends on US1" and elsewhere "US2 can start after T011": the second says more exactly which part of the story
+/// is waited
 /// for, and takes the place of the first. Of other phases, such as a foundation, all is waited for.
 fn narrow_stories(edges: &mut Vec<Edge>, (roles, family): (&[Role], &NodeParents)) {
     let is_exact = |edge: &&Edge| {
@@ -355,11 +361,13 @@ fn contradiction(
 ) -> Option<Problem> {
     let file = pages.iter().find(|page| page.file.0 == place.file)?.file.1;
     let id = |at: usize| &found.drafts[at].task.id;
-    let what = format!("'{}' cannot wait for '{}': other dependencies say the opposite", id(who), id(on));
+    let what =
+        format!("'{}' cannot wait for '{}', because other dependencies say the opposite", id(who), id(on));
     Some(file.problem(place.at, what, "correct one of them"))
 }
 
-/// What is said to wait for nothing does so, and so does a phase all of whose tasks do. A story still waits for the foundation,
+/// What is said to wait for nothing does so, and so does a phase all of whose tasks do. A story still waits for the
+/// foundation,
 /// unless its title only mentions it, as "Phase 5: Branch protection (US4)" does.
 fn replace_free(free: &[usize], (roles, family): (&[Role], &NodeParents), stated: &mut Stated) {
     let is_free: HashSet<usize> = free.iter().copied().collect();

@@ -136,7 +136,7 @@ impl StoppedOperation {
         replaced
             .map(|(folder, ..)| {
                 format!(
-                    "{} was replaced while it ran: look at it before you continue there",
+                    "{} was replaced while the program ran; look at it before you continue that operation",
                     self.shown(folder)
                 )
             })
@@ -154,10 +154,12 @@ impl StoppedOperation {
         };
         match restored() {
             Ok(kept) => format!(
-                "{shown} was changed while it ran and was restored: the change is kept in {}",
+                "{shown} was changed while the program ran, and was restored; the change is kept in {}",
                 kept.display()
             ),
-            Err(error) => format!("{shown} was changed while it ran, and could not be restored: {error}"),
+            Err(error) => {
+                format!("{shown} was changed while the program ran, and could not be restored: {error}")
+            }
         }
     }
 
