@@ -6,7 +6,7 @@ use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     message::escape_json,
-    plan::{Changes, Plan, PlanError, TestProposal, TreeDocument},
+    plan::{Changes, Plan, PlanError, Problem, TestProposal, TreeDocument},
     safe_files,
 };
 
@@ -16,6 +16,9 @@ use super::{
     text,
 };
 use crate::{entry::Outcome, ui::Ui};
+
+/// Up to this many warnings are printed with the way to correct each.
+const MOST_HINTS: usize = 3;
 
 /// Prints the plan. What sums it up goes with the tree for people, and beside anything that programs read.
 pub(super) fn print(
@@ -63,8 +66,15 @@ pub(super) fn write(
 }
 
 fn warn(ui: &mut Ui, plan: &Plan) {
-    for problem in plan.warnings.iter().chain(&plan.mistakes) {
+    let problems: Vec<&Problem> = plan.warnings.iter().chain(&plan.mistakes).collect();
+    for problem in &problems {
         ui.warn(&problem.to_string());
+        if problems.len() <= MOST_HINTS && !problem.fix.is_empty() {
+            ui.hint(&problem.fix);
+        }
+    }
+    if problems.len() > MOST_HINTS {
+        ui.hint("to see how to correct these, add --check");
     }
 }
 

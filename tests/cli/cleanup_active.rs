@@ -206,7 +206,7 @@ fn a_branch_whose_remote_lacks_something_stays() {
 fn what_belongs_to_a_session_that_rests_stays() {
     let repo = done("T1");
     repo.session("s1", ("main", "run"), r#""kind":"pause","why":"lunch""#);
-    both_stay(&repo, "its session is paused");
+    both_stay(&repo, "its session is paused, so it can be continued");
     repo.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
     both_go(&repo);
 }
@@ -217,7 +217,10 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
     let tip = repo.commit_on("main", "s.txt", "s", "work of a session\n");
     repo.session_branch("arborist/gardener/s7", &tip);
     repo.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"pause","why":"lunch""#);
-    assert_eq!(repo.verdict(ALL, "session", "arborist/gardener/s7").1, "its session is paused");
+    assert_eq!(
+        repo.verdict(ALL, "session", "arborist/gardener/s7").1,
+        "its session is paused, so it can be continued"
+    );
     repo.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"end","result":"failed""#);
     assert_eq!(repo.verdict(&[], "session", "arborist/gardener/s7").1, "younger than 7d");
     let path = repo.root().join("repo.arborist/session-s7");

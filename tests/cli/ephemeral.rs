@@ -162,8 +162,8 @@ fn a_session_begins_at_what_the_remote_has() {
     workspace
         .arborist(["gardener", "--new-run"])
         .succeeds()
-        .never("without yours")
-        .err("starts at")
+        .never("without your commits")
+        .err("created branch")
         .err(&workspace.git(["rev-parse", "--short=10", "HEAD"]).answer());
     workspace.git_in(&other, ["commit", "-q", "--allow-empty", "-m", "more of theirs"]).succeeds();
     workspace.git_in(&other, ["push", "-q"]).succeeds();
@@ -182,7 +182,11 @@ fn a_branch_that_only_the_user_has_is_begun_at_and_offline_is_said() {
     workspace.git(["switch", "-q", "-c", "mine"]).succeeds();
     workspace.git(["commit", "-q", "--allow-empty", "-m", "mine"]).succeeds();
     let head = workspace.git(["rev-parse", "--short=10", "HEAD"]).answer();
-    workspace.arborist(["gardener", "--yes"]).succeeds().never("offline").err(&format!("starts at {head}"));
+    workspace
+        .arborist(["gardener", "--yes"])
+        .succeeds()
+        .never("offline")
+        .err(&format!("at {head} in repository"));
     fs::rename(workspace.remote_of("repo"), workspace.root().join("gone")).unwrap();
     workspace.wait(5);
     let run = workspace.arborist(["gardener", "--new-run"]).succeeds();

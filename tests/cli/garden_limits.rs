@@ -77,7 +77,7 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
     for words in [limit, rate, load] {
         let repo = TestRepo::planned("task-tree.json", PLAN, words);
         let said = repo.git(["-c", "arborist.timeouts.limit=0", "arborist", "garden"]).exits(1);
-        said.err("error: the provider of 'robot' is overloaded");
+        said.err("error: the provider of 'robot' has been overloaded");
         assert_eq!((repo.calls(), statuses(&repo, "T1")), (1, vec!["implement-fail".to_owned()]), "{words}");
     }
     let repo =
@@ -117,7 +117,7 @@ fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
 fn a_review_that_a_provider_keeps_from_happening_is_taken_up_where_it_was() {
     let repo =
         repo("work", "[ -e \"$ROOT/well\" ] || refuse 529 busy; say APPROVED", "[timeouts]\nlimit = 0");
-    repo.arborist(["garden"]).exits(1).err("is overloaded");
+    repo.arborist(["garden"]).exits(1).err("has been overloaded");
     assert_eq!(statuses(&repo, "T1"), ["implement-pass", "test-pass", "implement-fail"]);
     std::fs::write(repo.root().join("well"), "").unwrap();
     repo.arborist(["garden"]).succeeds();
@@ -136,9 +136,9 @@ fn a_time_that_the_provider_names_is_waited_for() {
         let repo = repo(&named, "say APPROVED", "[timeouts]\nlimit = 0");
         repo.arborist(["garden"])
             .succeeds()
-            .err("the provider asks us to wait for")
+            .err("the provider asks to wait for")
             .err("the run continues at ")
-            .err("again (no attempt is used up)");
+            .err("no attempt is used up");
         assert_eq!(statuses(&repo, "T1"), DONE);
     });
 }
@@ -181,7 +181,7 @@ fn other_tasks_go_on_when_one_has_used_up_its_budget() {
     let repo = repo("case \"$prompt\" in *T1*) work ;; *) gift ;; esac", "say APPROVED", "");
     repo.arborist(["gardener", "--keep-going", "--max-task-cost", "0.5"])
         .exits(1)
-        .err("T1 stops: the task has cost $0.50 of $0.50")
+        .err("T1 was stopped: the task has cost $0.50 of $0.50")
         .out("1 completed (T2), 1 left (T1)");
     repo.arborist(["gardener", "--max-task-cost", "0.5"]).exits(1).err("error: the task has cost");
 }

@@ -357,7 +357,7 @@ fn commits_from_before_the_run_that_conflict_with_it_are_left_to_the_user() {
         repo.git_in(place, ["commit", "-qm", "contested"]).succeeds();
     }
     let before = repo.git(["rev-parse", "arborist/task/main/T001"]).answer();
-    let said = repo.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1).err("T001 stops: ");
+    let said = repo.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1).err("T001 was stopped: ");
     said.err("merge the run there by hand: git -C ");
     assert_eq!(repo.git(["rev-parse", "arborist/task/main/T001"]).answer(), before);
 }

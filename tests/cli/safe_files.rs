@@ -123,6 +123,27 @@ fn a_plan_that_is_a_link_to_a_file_of_the_repository_is_read_and_one_that_leads_
 }
 
 #[test]
+fn a_plan_that_is_a_link_stays_a_link() {
+    let repo = repo("true");
+    repo.write("plans/real.md", "- [ ] T001 do it\n");
+    fs::remove_file(repo.path("tasks.md")).unwrap();
+    symlink("plans/real.md", repo.path("tasks.md")).unwrap();
+    let refused =
+        "'tasks.md' is a symbolic link to 'plans/real.md', and the link or the file is not committed";
+    ends(&repo, &["gardener", "--allow-dirty"]).exits(1).err(refused).err("git add tasks.md plans/real.md");
+    repo.commit("a linked plan\n");
+    repo.write("plans/real.md", "- [ ] T001 do it\n- [ ] T002 more\n");
+    ends(&repo, &["gardener", "--allow-dirty"]).exits(1).err(refused);
+    repo.commit("more tasks\n");
+    for mode in [&["gardener", "--only", "T001"][..], &["gardener", "--isolate"]] {
+        ends(&repo, mode).succeeds();
+        let entry = repo.git(["ls-tree", "HEAD", "tasks.md"]).answer();
+        assert!(entry.starts_with("120000 "), "{entry}");
+        assert_eq!(repo.git(["status", "--short"]).answer(), "");
+    }
+}
+
+#[test]
 fn a_queue_in_the_place_of_a_file_that_is_read_is_an_error_and_never_waited_for() {
     for name in ["tasks.md", ".arborist/config.toml", ".git/info/exclude", ".worktreeinclude"] {
         let repo = repo("true");

@@ -74,7 +74,7 @@ fn a_run_works_on_a_branch_of_its_own_and_leaves_the_checkout_alone() {
     assert_eq!(checkout(&repo), before);
     let branch = only_branch(&repo);
     assert!(branch.starts_with("arborist/tasks/"), "{branch}");
-    let run = run.out(&format!("merge  git merge {branch}")).err(&format!("'{branch}' starts at "));
+    let run = run.out(&format!("merge  git merge {branch}")).err(&format!("created branch '{branch}' at "));
     assert!(run.stdout().contains("session-"), "{}", run.stdout());
     let place = house(&repo, &branch);
     assert_eq!(repo.git_in(&place, ["branch", "--show-current"]).answer(), branch);

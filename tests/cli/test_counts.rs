@@ -492,7 +492,7 @@ fn the_gate_of_a_phase_is_compared_with_the_state_before_its_first_task() {
         let work = [("T001", "true"), ("T002", "rm tests/b"), ("T003", "true")];
         let repo = repo(&plan(command), &work);
         let ended = repo.arborist(["gardener", "--yes", "--jobs", "2"]).exits(1);
-        ended.err(&format!("T003 did not land, because the gate 'unit of P2' failed: {why}"));
+        ended.err(&format!("T003 did not land: the gate 'unit of P2' failed: {why}"));
         repo.arborist(["gardener", "--yes", "--jobs", "2", "--allow", "fewer-tests"]).succeeds();
         repo.arborist(["state", "--exit-code"]).succeeds();
     }

@@ -240,7 +240,7 @@ fn of_sixteen_at_once_nobody_loses_and_nobody_does_it_twice() {
                 pair[0].report(),
                 pair[1].report()
             );
-            let begun = pair.iter().filter(|run| run.stderr().contains("starts at")).count();
+            let begun = pair.iter().filter(|run| run.stderr().contains("created branch")).count();
             assert_eq!(begun, 1, "{}{}", pair[0].report(), pair[1].report());
             let path = repo.arborist(["worktree", "path", &format!("T{n}")]).answer();
             let branch = repo.git_in(Path::new(&path), ["branch", "--show-current"]).answer();

@@ -80,7 +80,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     }
     lines.extend(some("failed", &account.failed, failed_words));
     let (failed_earlier, left) = split_left(account);
-    lines.extend(some("failed", &failed_earlier, |left| failed_earlier_words(left)));
+    lines.extend(some("failed", &failed_earlier, |left| failed_earlier_words(left, account)));
     let remaining: Vec<&FailedTask> = account.failed.iter().filter(|failed| failed.drop.is_some()).collect();
     lines.extend(some("kept", &remaining, |failed| remaining_words(failed, &account.branch)));
     lines.extend(some("not landed", &account.unlanded, unlanded_words));
@@ -212,10 +212,11 @@ fn ids_of<'a>(left: &[&'a LeftTask]) -> Vec<&'a str> {
     left.iter().map(|left| left.task.as_str()).collect()
 }
 
-fn failed_earlier_words(left: &LeftTask) -> String {
+fn failed_earlier_words(left: &LeftTask, account: &RunAccount) -> String {
     let LeftTask { task, name, words, .. } = left;
     let words = words.strip_prefix("failed ").map_or_else(String::new, |how| format!(", {how}"));
-    format!("{task} \"{}\" earlier{words}", short(name))
+    let scope = account.worktree.as_ref().map(|_| format!(" --scope {}", account.branch)).unwrap_or_default();
+    format!("{task} \"{}\" earlier{words}; see why with: git arborist state {task}{scope}", short(name))
 }
 
 fn left_words(left: &LeftTask) -> String {

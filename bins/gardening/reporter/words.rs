@@ -109,7 +109,7 @@ pub(super) fn waiting(seconds: u64, chosen: Chosen) -> String {
         Chosen::ByProvider => {
             let at = clock::time_in(seconds);
             format!(
-                "the provider asks us to wait for {seconds} s; the run continues at {at}, and no attempt is used up"
+                "the provider asks to wait for {seconds} s; the run continues at {at}, and no attempt is used up"
             )
         }
         Chosen::ByUs => {

@@ -194,7 +194,7 @@ impl fmt::Display for Grounds {
             Self::Landed(into, Proof::Picks) => write!(f, "picked into {into}"),
             Self::Empty => f.write_str("no uncommitted files"),
             Self::Missing => f.write_str("its folder is missing"),
-            Self::Old => f.write_str("no longer needed"),
+            Self::Old => f.write_str("not in use"),
             Self::Saved => f.write_str("saved first"),
             Self::DeletionFailed(why) => write!(f, "could not be deleted: {why}"),
         }

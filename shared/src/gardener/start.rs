@@ -1,5 +1,12 @@
 //! The start of a run: the plan and the configuration are frozen in the first commit, and later compared with it.
 
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Component, Path},
+};
+
 use crate::{
     coordination::WorkerName,
     gardener::GardenerError,
@@ -7,7 +14,7 @@ use crate::{
     history::{Run, RunStart},
     message::{self, Body, Key, MessageReading, PlanRef, Status, Trailers, counted, one_line},
     name::{Oid, SessionId, TaskId, digest},
-    plan::{Plan, Task},
+    plan::{Plan, PlanError, Task},
     record::{Announcement, RunRecorder},
     safe_files,
     settings::{TRACKED_FILES, read_tracked},
@@ -186,6 +193,9 @@ fn add_if_new(
     added: &mut Vec<TreeChange>,
 ) -> Result<(), GardenerError> {
     let (path, blob) = file;
+    if let Some(link) = repository.worktree.as_ref().and_then(|top| fs::read_link(top.join(path)).ok()) {
+        return require_committed_link(repository, head, (path, &link), blob);
+    }
     if repository.find_path(head, path)? != Some(blob) {
         added.push(TreeChange {
             path: path.as_bytes().to_vec(),
@@ -194,6 +204,38 @@ fn add_if_new(
         });
     }
     Ok(())
+}
+
+/// Refuses a link that is not committed, or whose target is not committed with this content: a commit of the content would
+/// replace the link by a file.
+fn require_committed_link(
+    repository: &Repository,
+    head: Oid,
+    (path, link): (&str, &Path),
+    blob: Oid,
+) -> Result<(), GardenerError> {
+    let link_blob = repository.write_blob(link.as_os_str().as_bytes())?;
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    let target = joined(folder, link);
+    let is_committed = repository.find_path(head, path)? == Some(link_blob)
+        && repository.find_path(head, &target)? == Some(blob);
+    if is_committed {
+        return Ok(());
+    }
+    Err(PlanError::UncommittedLink { file: path.to_owned(), target }.into())
+}
+
+/// The target of a link in this folder, relative to the top of the repository.
+fn joined(folder: &Path, link: &Path) -> String {
+    let mut parts: Vec<&OsStr> = folder.iter().collect();
+    for part in link.components() {
+        match part {
+            Component::ParentDir => drop(parts.pop()),
+            Component::CurDir => {}
+            part => parts.push(part.as_os_str()),
+        }
+    }
+    parts.join(OsStr::new("/")).to_string_lossy().into_owned()
 }
 
 /// Refuses to continue if the plan or the configuration has changed since the run started. Ticked boxes do not count.

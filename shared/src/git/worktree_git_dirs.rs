@@ -38,6 +38,8 @@ const LOCKED: &str = "locked";
 const OUR_LOCK_PREFIX: &[u8] = b"arborist";
 /// The reason with which git locks a worktree while it creates it.
 const BEING_MADE: &[u8] = b"initializing";
+/// When a child process of the run changed something.
+const DURING: &str = "while the program ran";
 /// The patterns of a sparse checkout. We write them ourselves when lanes are filled.
 const SPARSE: &str = "info/sparse-checkout";
 /// Files in the git directory of a submodule that can run programs or hide files.
@@ -525,23 +527,17 @@ fn put_back(repository: &Repository, file: &Path, before: &Content, after: &Cont
         Content::Other => Err(std::io::Error::other("no copy of it was kept")),
     };
     match clear.and_then(|()| write()) {
-        Ok(()) if *before == Content::Nothing => {
-            format!("{shown} was added while the program ran, and was removed")
-        }
-        Ok(()) => format!("{shown} was changed while the program ran, and was restored"),
-        Err(error) => {
-            format!("{shown} was changed while the program ran, and could not be restored: {error}")
-        }
+        Ok(()) if *before == Content::Nothing => format!("{shown} was added {DURING}, and was removed"),
+        Ok(()) => format!("{shown} was changed {DURING}, and was restored"),
+        Err(error) => format!("{shown} was changed {DURING}, and could not be restored: {error}"),
     }
 }
 
 fn move_away(repository: &Repository, path: &Path) -> String {
     let shown = shown(repository, path);
     match move_aside(&repository.common_dir, path) {
-        Ok(kept) => format!("{shown} was added while the program ran, and is kept in {}", kept.display()),
-        Err(error) => {
-            format!("{shown} was added while the program ran, and could not be moved away: {error}")
-        }
+        Ok(kept) => format!("{shown} was added {DURING}, and is kept in {}", kept.display()),
+        Err(error) => format!("{shown} was added {DURING}, and could not be moved away: {error}"),
     }
 }
 

@@ -7,6 +7,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let limit = (word.chars().count() / 3).clamp(1, 4);
     let mut close: Vec<(usize, &str)> = candidates
         .into_iter()
+        .filter(|candidate| !has_other_number(&folded, &candidate.to_lowercase()))
         .map(|candidate| (edits(&folded, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| {
             *distance <= limit || (folded.len() >= 3 && candidate.to_lowercase().starts_with(&folded))
@@ -19,6 +20,19 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         [(_, candidate), ..] => Some(candidate),
         [] => None,
     }
+}
+
+/// Whether two words differ only in their numbers, such as `T009` and `T001`. Those are two names, not one and a slip: only
+/// zeros at the start of a number are.
+fn has_other_number(a: &str, b: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let letters =
+        |word: &str| word.split(is_digit).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    let numbers = |word: &str| -> Vec<String> {
+        let runs = word.split(|c: char| !is_digit(c)).filter(|run| !run.is_empty());
+        runs.map(|run| run.trim_start_matches('0').to_owned()).collect()
+    };
+    letters(a) == letters(b) && numbers(a).len() == numbers(b).len() && numbers(a) != numbers(b)
 }
 
 /// The candidate that a key of a file probably means: equal except for case, `_` and `-`, or one or two typing errors.
@@ -73,6 +87,9 @@ mod tests {
         assert_eq!(nearest("T009", tasks), None);
         assert_eq!(nearest("T01", tasks), Some("T001"));
         assert_eq!(nearest("T0003", tasks), Some("T003"));
+        assert_eq!(nearest("T009", ["T001"]), None);
+        assert_eq!(nearest("T10", ["T1"]), None);
+        assert_eq!(nearest("phase2", ["phase-2", "phase-1"]), Some("phase-2"));
     }
 
     #[test]

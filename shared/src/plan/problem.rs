@@ -50,6 +50,14 @@ pub enum PlanError {
         /// The folder that was searched.
         folder: String,
     },
+    /// It is a symbolic link, and the link or its target has changes that are not committed.
+    #[error("'{file}' is a symbolic link to '{target}', and the link or the file is not committed")]
+    UncommittedLink {
+        /// The link, relative to the top of the repository.
+        file: String,
+        /// Where it leads, as far as it is in the repository.
+        target: String,
+    },
     /// It was read and makes no sense. There is at least one problem, in the order of the file.
     #[error("{}", lines(.problems))]
     Wrong {
@@ -89,7 +97,7 @@ impl PlanError {
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {
-            Self::Unreadable { .. } | Self::Missing { .. } => &[],
+            Self::Unreadable { .. } | Self::Missing { .. } | Self::UncommittedLink { .. } => &[],
             Self::Wrong { problems, .. } => problems,
         }
     }
@@ -111,6 +119,11 @@ impl Explain for PlanError {
     }
 
     fn hint(&self) -> Option<String> {
+        if let Self::UncommittedLink { file, target } = self {
+            return Some(format!(
+                "commit both, or put the text into '{file}' itself: git add {file} {target} && git commit"
+            ));
+        }
         if let Self::Missing { meant, folder, .. } = self {
             return Some(match meant {
                 Some(meant) => format!("did you mean '{meant}'?"),

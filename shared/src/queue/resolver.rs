@@ -43,7 +43,7 @@ impl Resolver {
             Ok(reviewer) => reviewer,
             Err(why) => {
                 let why = format!(
-                    "no agent can review a resolution, because {why} (to choose another reviewer, set steps.review.runner)"
+                    "no agent can review a resolution: {why} (to choose another reviewer, set steps.review.runner)"
                 );
                 return Ok((None, is_wanted.then_some(why)));
             }
@@ -54,7 +54,7 @@ impl Resolver {
             Some(Err(why)) => (
                 None,
                 Some(format!(
-                    "no agent can resolve it, because {why} (to choose another agent, set steps.resolve.runner)"
+                    "no agent can resolve it: {why} (to choose another agent, set steps.resolve.runner)"
                 )),
             ),
             None => (None, None),
