@@ -17,7 +17,7 @@ use arborist_core::{
         FanIn, GET_BACK, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
         TicketOutcome as Became, TicketState,
     },
-    run::{Continuation, require_given, test_approval},
+    run::{Continuation, recover_branch, require_given, test_approval},
     session::{
         Asked, DraftRecord, Driver, RecordKind, SessionEnd, SessionError, SessionReader, SessionVerdict,
         SessionWriter,
@@ -262,9 +262,7 @@ pub(super) fn lock_run(site: &OpenQueue) -> Result<FileLock, Failure> {
     let branch = &site.scope.branch;
     let lock = FileLock::try_take(&site.repository.run_lock(branch), "git arborist merge")
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    if site.repository.recover_locks()? {
-        site.repository.undo_updates(branch)?;
-    }
+    recover_branch(&site.repository, &lock, branch)?;
     Ok(lock)
 }
 

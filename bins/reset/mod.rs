@@ -13,8 +13,7 @@ use arborist_core::{
     process::FileLock,
     queue::{LogEntry, OutcomeWritten, Store, TicketState},
     record::{RunRecorder, TaskEvent, Unfinished},
-    run::refuse_in_step,
-    session::recover_from_crash,
+    run::{recover_branch, refuse_in_step},
     settings::Settings,
 };
 use clap::Parser;
@@ -86,8 +85,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         return Err(Failure::new(Exit::No, words).hint("see the branches with: git branch"));
     }
     let locked = FileLock::try_take(&repository.run_lock(&scope.branch), "git arborist reset");
-    let _lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
-    recover_from_crash(&repository, &scope.branch)?;
+    let lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
+    recover_branch(&repository, &lock, &scope.branch)?;
     // A run may have ended, or a turn may have been finished, since the branch was read.
     let unborn = || GardenerError::Unborn(scope.branch.clone());
     let head = repository.find_branch(&scope.branch)?.ok_or_else(unborn)?;

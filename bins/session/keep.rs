@@ -11,7 +11,8 @@ use arborist_core::{
     name::{BranchName, Oid, SessionId},
     process::{Cancel, FileLock},
     record::{RunRecorder, StagedCommit, Unfinished, settle},
-    session::{DraftRecord, RecordKind, SessionError, SessionWriter, Turn, TurnDraft, recover_from_crash},
+    run::recover_branch,
+    session::{DraftRecord, RecordKind, SessionError, SessionWriter, Turn, TurnDraft},
 };
 
 use super::{
@@ -109,7 +110,7 @@ pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
     let path = repository.run_lock(&branch);
     let locked = FileLock::take_within(&path, "git arborist session turn", PATIENCE, &Cancel::new());
     let lock = locked.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    recover_from_crash(repository, &branch)?;
+    recover_branch(repository, &lock, &branch)?;
     Ok(lock)
 }
 

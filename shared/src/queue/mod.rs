@@ -78,12 +78,11 @@ impl<'a> Queue<'a> {
         into: BranchName,
         clock: fn() -> i64,
     ) -> Result<Self, QueueError> {
-        let path = repository.common_dir.join("arborist/locks").join(format!("landing-{}", into.component()));
-        let lock = FileLock::try_take(&path, &format!("git arborist merge into {into}"))
-            .map_err(|source| QueueError::Locked { into: into.clone(), source })?;
-        if repository.recover_locks()? {
-            repository.undo_updates(&into)?;
-        }
+        let lock =
+            FileLock::try_take(&repository.landing_lock(&into), &format!("git arborist merge into {into}"))
+                .map_err(|source| QueueError::Locked { into: into.clone(), source })?;
+        repository.remove_stale_locks(&lock)?;
+        repository.undo_updates(&lock, &into)?;
         let claim = HeldClaim::take(repository, &into, clock)?;
         Ok(Self { repository, scope, into, claim, _lock: lock })
     }

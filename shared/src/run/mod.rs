@@ -28,6 +28,7 @@ mod place;
 mod planned;
 mod preview;
 mod pushes;
+mod recovery;
 mod repositories;
 mod request;
 mod run_log;
@@ -46,6 +47,7 @@ pub use opening::{OpenRun, RunHost};
 pub use place::bring_file;
 pub use planned::{Planned, find_plan};
 pub use preview::PromptPreview;
+pub use recovery::recover_branch;
 pub use request::{
     CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, SingleTask, TEST, dollars, find_recorded,
     option_approvals, require_given, test_approval,

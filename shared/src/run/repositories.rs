@@ -169,7 +169,7 @@ impl OpenRun {
         self.config_guard.add_place(section.name.as_str(), &place);
         remember_plan_repository(&place, &self.repository)?;
         // What a crash has left of a landing.
-        place.undo_updates(&branch)?;
+        place.undo_updates(&lock, &branch)?;
         finish_landings(&self.repository, &self.branch, (&section.name, &place, &branch))?;
         // A turn is interrupted only within an attempt, and then the attempt's mark still exists.
         if !Unfinished::find_all(&place, &branch)?.is_empty() {

@@ -98,7 +98,7 @@ impl Pool {
         let path = self.places.locks().join("worktrees");
         let gate = FileLock::take_within(&path, "git arborist worktree", LOCK_TIMEOUT, &Cancel::new());
         let gate = gate.map_err(WorktreeError::Gate)?;
-        self.repository.recover_locks()?;
+        self.repository.remove_stale_locks(&gate)?;
         self.repair_half_made()?;
         Ok(gate)
     }

@@ -65,8 +65,8 @@ impl Sweep<'_> {
             LOCK_TIMEOUT,
             &Cancel::new(),
         );
-        let _lock = lock.map_err(CleanupError::Locked)?;
-        self.repository.recover_locks()?;
+        let lock = lock.map_err(CleanupError::Locked)?;
+        self.repository.remove_stale_locks(&lock)?;
         let gate = self.pool.as_ref().map(crate::worktree::Pool::close).transpose()?;
         let mut execution = Execution {
             sweep: self,
