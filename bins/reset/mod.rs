@@ -11,7 +11,7 @@ use arborist_core::{
     name::{Attempt, BranchName, Oid, TaskId},
     plan::{Plan, Task},
     process::FileLock,
-    queue::{LogEntry, OutcomeWritten, Store, TicketState},
+    queue::{LogEntry, LoggedOutcome, OutcomeWritten, Store, TicketState},
     record::{RunRecorder, TaskEvent, Unfinished},
     run::{recover_branch, refuse_in_step},
     settings::Settings,
@@ -162,7 +162,7 @@ fn leave_queue(repository: &Repository, run: &BranchName, task: &TaskId) -> Resu
     let queued = store.load(Some(run))?.into_iter().find(|stored| stored.ticket.task == *task);
     match queued {
         Some(stored) if !matches!(stored.ticket.standing, TicketState::Parked { .. }) => {
-            let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
+            let entry = LogEntry::new(&stored.ticket, LoggedOutcome::Dropped, None, clock::now());
             let into = stored.ticket.into.clone();
             store.log(&into, &[entry], &[stored], OutcomeWritten::New)?;
             Ok(true)

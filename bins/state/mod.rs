@@ -23,7 +23,7 @@ use arborist_core::{
     plan::Plan,
     process::shell_word,
     progress::{NodeProgress, Progress, RunTotals, Share},
-    queue::{OtherBranches, OtherRun, ParkingObstacle, Store, Target, Ticket},
+    queue::{LoggedOutcome, OtherBranches, OtherRun, ParkingObstacle, Store, Target, Ticket},
     record::Unfinished,
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
@@ -344,7 +344,7 @@ impl LostWork {
             let mut known = HashSet::new();
             // Newest first: only the last entry of a task counts.
             for entry in Store::new(repository).load_logs(&run.scope.branch, LOG_ENTRIES)? {
-                if known.insert(entry.task.clone()) && entry.outcome == "dropped" {
+                if known.insert(entry.task.clone()) && entry.outcome == LoggedOutcome::Dropped {
                     dropped.insert(entry.task);
                 }
             }

@@ -23,8 +23,8 @@ use crate::{
     plan::Task,
     progress::{Boxes, Progress},
     queue::{
-        self, Afterwards, FanIn, Landing, LandingCommand, OnConflict, OtherBranches, Queue, QueueError,
-        Store, StoredTicket, Target, Ticket, TicketOutcome, list_foreign,
+        self, Afterwards, FanIn, Landing, LandingCommand, LoggedOutcome, OnConflict, OtherBranches, Queue,
+        QueueError, Store, StoredTicket, Target, Ticket, TicketOutcome, list_foreign,
     },
     record::RecordError,
     worktree::Lease,
@@ -165,7 +165,7 @@ impl<'a> Gardener<'a> {
             let is_known =
                 known.iter().any(|stored| stored.ticket.task == task && stored.ticket.source == source);
             let last = log.iter().find(|entry| entry.task == task && entry.source == source);
-            let is_dropped = !is_known && last.is_some_and(|entry| entry.outcome == "dropped");
+            let is_dropped = !is_known && last.is_some_and(|entry| entry.outcome == LoggedOutcome::Dropped);
             let why = is_dropped.then(|| "it was taken out of the queue".to_owned());
             let is_queued = is_known || is_dropped;
             course.finished.push(CompletedTask {

@@ -39,7 +39,9 @@ pub use policy::{Batch, FanIn, NextLanding, QueueOrder, StackSetback, arrange};
 pub use report::{QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
-pub use store::{LOGS, LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
+pub use store::{
+    LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
+};
 pub use target::{
     ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, advice_to_unpark, land_after_stash,
     list_foreign,

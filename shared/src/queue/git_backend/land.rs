@@ -19,7 +19,7 @@ use crate::{
     name::{Attempt, Oid, TaskId},
     pipeline::{KnownRed, TO_BE_MENDED},
     queue::{
-        Gate, LandingStep, Position, Published, QueueBackend, QueueError, Ticket, TicketState,
+        Gate, LandingStep, LoggedOutcome, Position, Published, QueueBackend, QueueError, Ticket, TicketState,
         store::OutcomeWritten, target::MoveResult,
     },
 };
@@ -199,7 +199,7 @@ impl GitQueue<'_> {
                 let position = self.prove(base, steps)?;
                 let landed: Vec<(Ticket, Oid)> =
                     steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
-                self.close_all(&landed, "landed", OutcomeWritten::New)?;
+                self.close_all(&landed, LoggedOutcome::Landed, OutcomeWritten::New)?;
                 self.target().clear_stale(&position)?;
                 if self.options.afterwards == Afterwards::Delete {
                     self.delete_branches(steps)?;

@@ -24,9 +24,9 @@ use other_repos::{OtherLanding, words_of_absent};
 use recover::{KnownRun, Seen};
 
 use super::{
-    Asking, Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, Merged, Published,
-    QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, Resolution, Store, StoredTicket, Target,
-    Ticket, TicketState, claim::HeldClaim, store::OutcomeWritten,
+    Asking, Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged,
+    Published, QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, Resolution, Store,
+    StoredTicket, Target, Ticket, TicketState, claim::HeldClaim, store::OutcomeWritten,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -125,7 +125,7 @@ impl<'a> GitQueue<'a> {
     fn close_all(
         &mut self,
         landed: &[(Ticket, Oid)],
-        outcome: &str,
+        outcome: LoggedOutcome,
         written: OutcomeWritten,
     ) -> Result<(), QueueError> {
         if landed.is_empty() {
@@ -137,7 +137,7 @@ impl<'a> GitQueue<'a> {
             .iter()
             .map(|(ticket, commit)| {
                 let words = ticket.resolution().unwrap_or_default();
-                let commit = (outcome == "landed").then_some(*commit);
+                let commit = (outcome == LoggedOutcome::Landed).then_some(*commit);
                 LogEntry { words, ..LogEntry::new(ticket, outcome, commit, time) }
             })
             .collect();
@@ -148,7 +148,7 @@ impl<'a> GitQueue<'a> {
             closed.extend(is_same.then(|| self.stored.remove(&ticket.task)).flatten());
         }
         self.store.log(self.into, &entries, &closed, written)?;
-        let gone = landed.iter().filter(|_| outcome == "landed");
+        let gone = landed.iter().filter(|_| outcome == LoggedOutcome::Landed);
         gone.clone().try_for_each(|(ticket, commit)| self.close_place(ticket, *commit))
     }
 }
@@ -234,29 +234,29 @@ impl QueueBackend for GitQueue<'_> {
     fn note(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
         let ticket = Ticket { standing, ..ticket.clone() };
         self.write(&ticket)?;
-        let time = (self.options.clock)();
-        let mut entry = LogEntry::new(&ticket, ticket.standing.as_str(), None, time);
-        match &ticket.standing {
+        let new = |outcome, commit| LogEntry::new(&ticket, outcome, commit, (self.options.clock)());
+        let entry = match &ticket.standing {
             TicketState::Red { gate, commit, log, .. } => {
-                entry.commit = Some(*commit);
-                entry.words = format!("gate '{gate}' (log: {log})");
+                let words = format!("gate '{gate}' (log: {log})");
+                LogEntry { words, ..new(LoggedOutcome::Red, Some(*commit)) }
             }
-            TicketState::Conflict { conflicts, .. } => {
+            TicketState::Conflict { conflicts, escalated, .. } => {
                 let paths: Vec<&str> =
                     conflicts.iter().flat_map(|conflict| &conflict.paths).map(String::as_str).collect();
-                entry.words = paths.join(", ");
+                let outcome = if *escalated { LoggedOutcome::Escalated } else { LoggedOutcome::Conflict };
+                LogEntry { words: paths.join(", "), ..new(outcome, None) }
             }
             _ => return Ok(()),
-        }
+        };
         self.store.log(self.into, &[entry], &[], OutcomeWritten::New)
     }
 
     fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError> {
-        let word = match why {
-            Closing::NoChange => "no-change",
-            Closing::NotChosen => "not-chosen",
+        let outcome = match why {
+            Closing::NoChange => LoggedOutcome::NoChange,
+            Closing::NotChosen => LoggedOutcome::NotChosen,
         };
-        self.close_all(&[(ticket.clone(), ticket.source)], word, OutcomeWritten::New)
+        self.close_all(&[(ticket.clone(), ticket.source)], outcome, OutcomeWritten::New)
     }
 
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
