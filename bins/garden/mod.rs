@@ -86,7 +86,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
     // A run starts with the failed tests of phases, so a task that waits only for those can be run.
     let can_run = |task: &TaskId| {
-        progress.find(task).is_some_and(|standing| standing.is_ready) || progress.waits_for_tests_only(task)
+        progress.find(task).is_some_and(NodeProgress::is_ready) || progress.waits_for_tests_only(task)
     };
     let next = || {
         let order = planned.plan.order();

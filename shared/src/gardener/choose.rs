@@ -92,7 +92,7 @@ pub(super) fn next_task<'a>(
 ) -> Option<&'a Task> {
     let is_ready = |task: &&&Task| {
         let is_free = !ended.contains(&task.id) && running.iter().all(|other| other.id != task.id);
-        is_free && progress.find(&task.id).is_some_and(|standing| standing.is_ready)
+        is_free && progress.find(&task.id).is_some_and(NodeProgress::is_ready)
     };
     let is_apart = |task: &&&Task| running.iter().all(|other| !task.shares_files(other));
     let first = wanted.iter().filter(is_ready).filter(is_apart).copied();

@@ -23,7 +23,7 @@ use crate::{
     history::{Run, RunScope, State},
     name::{Oid, TaskId},
     plan::Task,
-    progress::{Boxes, Progress},
+    progress::{Boxes, NodeProgress, Progress},
     queue::{QueueError, Target},
     worktree::Lease,
 };
@@ -258,7 +258,7 @@ impl<'a> Gardener<'a> {
         // Another worker may have claimed and landed it since we last looked.
         let is_reached = self.look(course);
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
-        let is_ready = progress.find(&task.id).is_some_and(|standing| standing.is_ready);
+        let is_ready = progress.find(&task.id).is_some_and(NodeProgress::is_ready);
         if !is_reached || !is_ready || course.stop.is_some() {
             self.give_back(course, &task.id, Release::Free);
             course.shared.outlook.taken.insert(task.id.clone());

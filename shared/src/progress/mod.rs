@@ -46,11 +46,16 @@ pub struct NodeProgress<'a> {
     pub depth: usize,
     /// The declared dependencies that are not on the run's branch yet: tasks and phases.
     pub waits_for: Vec<TaskId>,
-    /// Whether it can be started now: an unfinished leaf that waits for nothing.
-    pub is_ready: bool,
+    is_ready: bool,
 }
 
 impl NodeProgress<'_> {
+    /// Whether it can be started now: an unfinished leaf that waits for nothing and is not held.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
     /// Whether it has no tasks below it.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
@@ -97,8 +102,7 @@ impl Share {
 /// The state of everything, in the order of the plan; nodes that only history knows come last.
 #[derive(Debug)]
 pub struct Progress<'a> {
-    /// One for each node.
-    pub standings: Vec<NodeProgress<'a>>,
+    nodes: Vec<NodeProgress<'a>>,
     index: HashMap<&'a TaskId, usize>,
     /// Phases whose own tests failed when they last ran. A run begins with these tests and stops if they fail again, so
     /// nothing is ready before they pass.
@@ -112,7 +116,7 @@ impl<'a> Progress<'a> {
         let histories: HashMap<&TaskId, &TaskHistory> =
             run.tasks.iter().map(|history| (&history.id, history)).collect();
         let planned = plan.map(|plan| plan.tasks.as_slice()).unwrap_or_default();
-        let mut progress = Self { standings: Vec::new(), index: HashMap::new(), broken: Vec::new() };
+        let mut progress = Self { nodes: Vec::new(), index: HashMap::new(), broken: Vec::new() };
         for task in planned {
             let depth = task
                 .parent
@@ -136,15 +140,29 @@ impl<'a> Progress<'a> {
         progress
     }
 
+    /// All nodes.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeProgress<'a>] {
+        &self.nodes
+    }
+
+    /// Makes nodes not ready, for a reason that is neither in the plan nor in the history: a run is working on them, or
+    /// would refuse to begin them.
+    pub fn hold(&mut self, is_held: impl Fn(&NodeProgress<'a>) -> bool) {
+        for node in self.nodes.iter_mut().filter(|node| is_held(node)) {
+            node.is_ready = false;
+        }
+    }
+
     /// The state of one node.
     #[must_use]
     pub fn find(&self, id: &TaskId) -> Option<&NodeProgress<'a>> {
-        self.index.get(id).map(|at| &self.standings[*at])
+        self.index.get(id).map(|at| &self.nodes[*at])
     }
 
     /// The leaves.
     pub fn leaves(&self) -> impl Iterator<Item = &NodeProgress<'a>> {
-        self.standings.iter().filter(|standing| standing.is_leaf())
+        self.nodes.iter().filter(|standing| standing.is_leaf())
     }
 
     /// The leaves that are the work: those of the plan, or all if there is none.
@@ -188,8 +206,8 @@ impl<'a> Progress<'a> {
     }
 
     fn push(&mut self, standing: NodeProgress<'a>) {
-        self.index.insert(standing.id, self.standings.len());
-        self.standings.push(standing);
+        self.index.insert(standing.id, self.nodes.len());
+        self.nodes.push(standing);
     }
 
     fn state_of(&self, id: &TaskId) -> State {
@@ -210,18 +228,18 @@ impl<'a> Progress<'a> {
             |standing: &&NodeProgress<'a>| standing.state == State::Complete && !standing.is_landed();
         let unlanded: Vec<&Task> =
             self.leaves().filter(is_unlanded).filter_map(|standing| standing.planned).collect();
-        for at in 0..self.standings.len() {
-            let Some(task) = self.standings[at].planned.filter(|task| task.is_leaf()) else { continue };
+        for at in 0..self.nodes.len() {
+            let Some(task) = self.nodes[at].planned.filter(|task| task.is_leaf()) else { continue };
             let mut waits_for = readiness.waits_for(&task.id);
             let is_shared = |other: &&&Task| other.shares_files(task) && !waits_for.contains(&other.id);
             let shared: Vec<TaskId> = unlanded.iter().filter(is_shared).map(|task| task.id.clone()).collect();
             waits_for.extend(shared);
-            if is_unfinished(self.standings[at].state) {
+            if is_unfinished(self.nodes[at].state) {
                 let more = self.broken.iter().filter(|phase| !waits_for.contains(phase));
                 let more: Vec<TaskId> = more.cloned().collect();
                 waits_for.extend(more);
             }
-            let standing = &mut self.standings[at];
+            let standing = &mut self.nodes[at];
             standing.is_ready = waits_for.is_empty() && is_unfinished(standing.state);
             standing.waits_for = waits_for;
         }
@@ -283,13 +301,13 @@ impl Progress<'_> {
             let last = standing.history.and_then(TaskHistory::last).map(Event::status);
             !standing.is_leaf() && standing.state == State::Testing && last == Some(Status::TestFail)
         };
-        self.standings.iter().filter(has_failed).map(|standing| standing.id.clone()).collect()
+        self.nodes.iter().filter(has_failed).map(|standing| standing.id.clone()).collect()
     }
 
     /// Children come after their parents, so that in reverse order every child is done before its parent.
     fn settle_phases(&mut self) {
-        for at in (0..self.standings.len()).rev() {
-            let standing = &self.standings[at];
+        for at in (0..self.nodes.len()).rev() {
+            let standing = &self.nodes[at];
             let Some(phase) = standing.planned.filter(|task| !task.is_leaf()) else {
                 continue;
             };
@@ -298,7 +316,7 @@ impl Progress<'_> {
                 |child| self.find(child).is_some_and(|s| s.state == State::Skipped || s.is_landed());
             let are_there = phase.children.iter().all(is_there);
             let has_passed = || self.has_passed(phase, standing.history);
-            self.standings[at].state = phase_state(phase, (&below, are_there), has_passed);
+            self.nodes[at].state = phase_state(phase, (&below, are_there), has_passed);
         }
     }
 

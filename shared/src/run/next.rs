@@ -63,7 +63,7 @@ impl<'a> Continuation<'a> {
                 Some(command.text(task, &scope))
             }
             State::Failed => Some(self.run_again(standing)),
-            state if standing.is_ready || (is_of_words && !state.is_settled()) => {
+            state if standing.is_ready() || (is_of_words && !state.is_settled()) => {
                 Some(self.run_again(standing))
             }
             _ => None,
