@@ -78,7 +78,7 @@ fn paths_between(repository: &Repository, before: Oid, after: Oid) -> Result<Has
 }
 
 /// How long to wait for another turn on the branch.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which changes belong to a turn.
 pub(super) enum TurnScope {
@@ -108,7 +108,7 @@ struct Choice {
 pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
     let (branch, _) = place(repository)?;
     let path = repository.run_lock(&branch);
-    let locked = FileLock::take_within(&path, "git arborist session turn", PATIENCE, &Cancel::new());
+    let locked = FileLock::take_within(&path, "git arborist session turn", LOCK_TIMEOUT, &Cancel::new());
     let lock = locked.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
     recover_branch(repository, &lock, &branch)?;
     Ok(lock)

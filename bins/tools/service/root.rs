@@ -27,7 +27,7 @@ use git_arborist::{
 };
 
 /// The default time limit of a command in seconds.
-const PATIENCE: u64 = 300;
+const DEFAULT_TEST_TIMEOUT: u64 = 300;
 
 /// The commands of a repository.
 type Tools = BTreeMap<ToolName, Tool>;
@@ -93,7 +93,7 @@ impl ToolSite {
         }
         // Commands that are given as options need no approval.
         let home = roots.first().map(|root| root.repository.common_dir.clone()).unwrap_or_default();
-        Ok(Self { roots, home, timeout: Duration::from_secs(PATIENCE) })
+        Ok(Self { roots, home, timeout: Duration::from_secs(DEFAULT_TEST_TIMEOUT) })
     }
 
     /// The current repository, and those of its workspace.
@@ -118,7 +118,7 @@ impl ToolSite {
                 roots.push(Root::open(section.name.clone(), path, tools_of(section)?)?);
             }
         }
-        let timeout = settings.count("timeouts.test").unwrap_or(PATIENCE);
+        let timeout = settings.count("timeouts.test").unwrap_or(DEFAULT_TEST_TIMEOUT);
         Ok(Self { roots, home: repository.common_dir, timeout: Duration::from_secs(timeout) })
     }
 }

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How long a command of an engine may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// Where workers make their clones, unless the user names another folder.
 const FOLDER: &str = ".cache/git-arborist/workers";
 
@@ -179,7 +179,7 @@ impl Engine {
         let job = self.placed_job(job)?;
         let text = script::fill_job(template, &job, !self.places.is_empty());
         let text = text.map_err(|error| self.unknown_placeholder("cancel", error))?;
-        run_command((&self.name, "cancel"), &text, (b"", PATIENCE), cancel).map(drop)
+        run_command((&self.name, "cancel"), &text, (b"", COMMAND_TIMEOUT), cancel).map(drop)
     }
 
     /// A job with its host. A job that names none is at the only host, if there is only one.
@@ -233,7 +233,7 @@ impl Submission<'_> {
     pub fn submit(&self, cancel: &Cancel) -> Result<SubmittedWorkers, EngineError> {
         let jobs = if self.engine.places.is_empty() {
             let (text, input) = self.command()?;
-            let input = (input.as_bytes(), PATIENCE);
+            let input = (input.as_bytes(), COMMAND_TIMEOUT);
             let printed = run_command((&self.engine.name, "submit"), &text, input, cancel)?;
             // Slurm prints 'JOB;CLUSTER' for a cluster in a federation.
             let jobs = printed.lines().filter_map(|line| line.trim().split(';').next());

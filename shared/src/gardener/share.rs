@@ -31,7 +31,7 @@ use crate::{
 /// How often in a row the remote may be out of reach.
 const MAX_FAILURES: u32 = 20;
 /// How many looks a finished task waits for its own worker to land it, before another worker does.
-const PATIENCE: u32 = 4;
+const LOOKS_BEFORE_LANDING: u32 = 4;
 /// The shortest time between two looks of a worker, for each of the others. All of them together then look at most ten times
 /// a second. GitHub recommends at most fifteen reads a second.
 const INTERVAL_FOR_EACH: Duration = Duration::from_millis(100);
@@ -387,7 +387,7 @@ impl<'a> Gardener<'a> {
         let is_coming = |at: Option<Instant>| at.is_some_and(|at| at > Instant::now());
         let may_batch = is_coming(course.shared.batch_until) && !course.is_idle() && course.stop.is_none();
         let is_early = is_coming(course.shared.land_at) || may_batch;
-        let is_due = (is_own || course.shared.waited > PATIENCE || course.is_idle()) && !is_early;
+        let is_due = (is_own || course.shared.waited > LOOKS_BEFORE_LANDING || course.is_idle()) && !is_early;
         if !is_due || course.shared.outlook.is_landing || self.waiting_elsewhere(course).is_empty() && !is_own
         {
             return false;

@@ -215,7 +215,7 @@ pub(super) trait Terminable {
 }
 
 /// How long killed processes may take to vanish before they count as survivors.
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends TERM once (a second TERM means something else to some programs), KILL after `grace`, and waits until no
 /// process is left. Returns those that could not be ended.
@@ -227,7 +227,7 @@ pub(super) fn clear(processes: &mut impl Terminable, grace: Duration) -> Vec<u32
     loop {
         let living = processes.living();
         let now = Instant::now();
-        if living.is_empty() || now > kill_at + PATIENCE {
+        if living.is_empty() || now > kill_at + KILL_TIMEOUT {
             return living;
         }
         if now >= kill_at {

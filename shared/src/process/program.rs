@@ -29,7 +29,7 @@ use super::{
 };
 
 /// How long a conversation waits for an answer. The program is git, whose answers take milliseconds.
-const PATIENCE: Duration = Duration::from_secs(300);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long to wait before a program is run again, in milliseconds.
 const REPEAT_PAUSES: [u64; 3] = [10, 40, 150];
@@ -215,7 +215,7 @@ impl Program {
             pipes: Some(pipes),
             program: name,
             name: name_of(&program.command),
-            patience: Some(PATIENCE),
+            patience: Some(ANSWER_TIMEOUT),
             mark: None,
             has_group: true,
             _writer: writer,

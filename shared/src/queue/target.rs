@@ -64,12 +64,12 @@ pub enum ParkingObstacle {
 impl fmt::Display for ParkingObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// How many files are named.
-        const MOST: usize = 3;
+        const MAX_FILES: usize = 3;
         match self {
             Self::Operation(what) => write!(f, "a {what} is not finished"),
             Self::Files(files) => {
-                let named = files.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-                match files.len().saturating_sub(MOST) {
+                let named = files.iter().take(MAX_FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
+                match files.len().saturating_sub(MAX_FILES) {
                     0 => write!(f, "changed files are in the way ({named})"),
                     more => write!(f, "changed files are in the way ({named} and {more} more)"),
                 }
@@ -298,7 +298,7 @@ pub fn advice_to_unpark(branch: &BranchName, obstacle: Option<&ParkingObstacle>,
 // and built upon, and never removed.
 
 /// How many commits are named in a message.
-const MOST: usize = 10;
+const MAX_COMMITS: usize = 10;
 
 /// Commits on a target that this process did not make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -364,10 +364,14 @@ fn words_on(into: &BranchName, commits: &[RawCommit]) -> Option<ForeignCommits> 
         (commit.id, visible(message.lines().next().unwrap_or_default()))
     };
     let commits: Vec<(Oid, String)> = commits.iter().map(subject).collect();
-    let shown = commits.iter().take(MOST).map(|(commit, subject)| format!("{} {subject}", commit.short()));
+    let shown =
+        commits.iter().take(MAX_COMMITS).map(|(commit, subject)| format!("{} {subject}", commit.short()));
     let shown: Vec<String> = shown.collect();
-    let more =
-        if commits.len() > MOST { format!(", and {} more", commits.len() - MOST) } else { String::new() };
+    let more = if commits.len() > MAX_COMMITS {
+        format!(", and {} more", commits.len() - MAX_COMMITS)
+    } else {
+        String::new()
+    };
     let words = format!("commits on '{into}' that this run did not make: {}{more}", shown.join(", "));
     Some(ForeignCommits { words, commits })
 }
