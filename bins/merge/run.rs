@@ -155,7 +155,7 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
 
 /// What can be done about a task whose work has landed and that does not count as done.
 fn advise_unfinished(continuation: &Continuation<'_>, task: &TaskId, ui: &mut Ui) {
-    continuation.settle_by_plan(&[task]).iter().for_each(|hint| ui.hint(hint));
+    continuation.accept_by_plan(&[task]).iter().for_each(|hint| ui.hint(hint));
     ui.hint(&format!("or let an agent do it: {}", continuation.run_task(task)));
 }
 

@@ -164,7 +164,7 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
     if let Some(task) = task
         && !listed.iter().any(|listed| listed.ticket.task == *task)
     {
-        return settled(&site, task, args, ui);
+        return show_outcome(&site, task, args, ui);
     }
     let wanted: Vec<Listed> =
         listed.into_iter().filter(|listed| task.is_none_or(|task| listed.ticket.task == *task)).collect();
@@ -296,7 +296,7 @@ fn details(listed: &Listed) -> Vec<String> {
 }
 
 /// Shows the outcome of a task that is no longer in the queue.
-fn settled(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
+fn show_outcome(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
     let entry = match site.store().find(&site.scope.branch, task)? {
         Some(StoredTicket {
             ticket: ticket @ Ticket { standing: TicketState::Parked { commit }, .. },

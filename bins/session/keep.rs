@@ -10,7 +10,7 @@ use arborist_core::{
     message::visible,
     name::{BranchName, Oid, SessionId},
     process::{Cancel, FileLock},
-    record::{RunRecorder, StagedCommit, Unfinished, settle},
+    record::{RunRecorder, StagedCommit, Unfinished, repair_index},
     run::recover_branch,
     session::{DraftRecord, RecordKind, SessionError, SessionWriter, Turn, TurnDraft},
 };
@@ -136,7 +136,7 @@ pub(super) fn keep(
         })?;
         return mark.set(repository, (repository.snapshot()?, head));
     }
-    settle(repository, &branch, head)?;
+    repair_index(repository, &branch, head)?;
     let mut recorder = RunRecorder::new(repository, branch, session_writer.session().clone(), head)?;
     let WorktreeSnapshot { tree: snapshot, index, .. } = repository.take_snapshot()?.require_readable()?;
     let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;

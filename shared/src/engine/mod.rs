@@ -284,7 +284,7 @@ fn run_command(
     (input, patience): (&[u8], Duration),
     cancel: &Cancel,
 ) -> Result<String, EngineError> {
-    let program = Program::located("sh").args(["-c", text]).without_git_variables().harmless();
+    let program = Program::located("sh").args(["-c", text]).without_git_variables().writes_no_worktree();
     let failed = |why: String| EngineError::Failed { engine: engine.to_owned(), key, why: one_line(&why) };
     let ended = within(patience, cancel, || program.finish_with(input));
     let ended = ended.map_err(|error| failed(error.to_string()))?;

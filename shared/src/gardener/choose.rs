@@ -123,8 +123,7 @@ pub fn left_over((plan, run): (&Plan, &Run), selection: &Selection, failed: &[Ta
 
 /// The tasks that are not done and have not failed in this call.
 pub(super) fn left(wanted: &[&Task], progress: &Progress<'_>, failed: &[TaskId]) -> Vec<TaskId> {
-    let is_left =
-        |standing: &&NodeProgress<'_>| !standing.state.is_settled() && !failed.contains(standing.id);
+    let is_left = |standing: &&NodeProgress<'_>| !standing.state.is_done() && !failed.contains(standing.id);
     let left = wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_left);
     left.map(|standing| standing.id.clone()).collect()
 }

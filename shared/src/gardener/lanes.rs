@@ -15,7 +15,7 @@ use crate::{
     name::{Oid, SessionId, TaskId},
     process::{FileLock, OrphanLock},
     queue,
-    record::{RunIdentity, RunRecorder, Tip, Unfinished, settle_lane},
+    record::{RunIdentity, RunRecorder, Tip, Unfinished, repair_lane_index},
     worktree::{Lease, LeaseStart, Pool},
 };
 
@@ -163,7 +163,7 @@ pub(super) fn begin_lane(
 ) -> Result<(Tip, bool), GardenerError> {
     let head = tip_of(lease)?;
     if lease.begun == LeaseStart::Adopted {
-        settle_lane(&lease.repository, head)?;
+        repair_lane_index(&lease.repository, head)?;
     }
     let is_reset = (starts_over && head != start.base) || is_stale(lease, head, start)?;
     if is_reset {
@@ -260,7 +260,7 @@ pub(crate) fn events_before_reset(
 /// Saves a branch and the files of its worktree, and resets both.
 fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
     let repository = &lease.repository;
-    repository.settle_index(HiddenMarks::Cleared)?;
+    repository.make_index_known(HiddenMarks::Cleared)?;
     let tree = repository.snapshot()?;
     let saved = if tree == repository.tree_of(head)? {
         head

@@ -63,7 +63,7 @@ impl State {
 
     /// Whether nothing is left to do.
     #[must_use]
-    pub fn is_settled(self) -> bool {
+    pub fn is_done(self) -> bool {
         matches!(self, Self::Complete | Self::Skipped)
     }
 

@@ -134,7 +134,7 @@ impl<'a> Progress<'a> {
             }
         }
         if let Some(plan) = plan {
-            progress.settle_phases();
+            progress.find_phase_states();
             progress.find_ready(plan);
         }
         progress
@@ -196,7 +196,7 @@ impl<'a> Progress<'a> {
     /// Whether a run has something to do for a task: work, or a landing.
     #[must_use]
     pub fn is_left(&self, id: &TaskId) -> bool {
-        self.find(id).is_some_and(|standing| !standing.state.is_settled() || standing.is_apart())
+        self.find(id).is_some_and(|standing| !standing.state.is_done() || standing.is_apart())
     }
 
     /// How many of the counted leaves are in `state`.
@@ -305,7 +305,7 @@ impl Progress<'_> {
     }
 
     /// Children come after their parents, so that in reverse order every child is done before its parent.
-    fn settle_phases(&mut self) {
+    fn find_phase_states(&mut self) {
         for at in (0..self.nodes.len()).rev() {
             let standing = &self.nodes[at];
             let Some(phase) = standing.planned.filter(|task| !task.is_leaf()) else {

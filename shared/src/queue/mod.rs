@@ -110,7 +110,7 @@ impl<'a> Queue<'a> {
     ) -> Result<QueueReport, QueueError> {
         // Gates and resolvers run code of the repository, even if no run is at work.
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
-        self.settle_files(options)?;
+        self.list_copied_files(options)?;
         let mut git_queue = self.git_queue(options, on_event)?;
         let parking = git_queue.bring_up()?;
         let rules = DrainRules {
@@ -130,7 +130,7 @@ impl<'a> Queue<'a> {
 
     /// Determines which untracked files worktrees get, in all repositories in which gates run, before the first gate
     /// runs. From then on these repositories are watched, unless a run watches them already.
-    fn settle_files(&self, options: &QueueOptions) -> Result<(), QueueError> {
+    fn list_copied_files(&self, options: &QueueOptions) -> Result<(), QueueError> {
         if options.files_settled.set(()).is_err() {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl<'a> Queue<'a> {
         on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<(), QueueError> {
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
-        self.settle_files(options)?;
+        self.list_copied_files(options)?;
         self.git_queue(options, on_event)?.check_parked()
     }
 

@@ -10,7 +10,7 @@
 //! | [`OpenRun::plan`] | the frozen plan, or the file, or the user's own words | `planned` |
 //! | [`OpenRun::inherit_options`] | test command and budgets of the session that continues | `inherited` |
 //! | [`OpenRun::require_runnable`] | programs that are there; what the user has to approve | `approval` |
-//! | [`OpenRun::settle`] | other repositories and remotes; leave the user's checkout | `place`, `repositories`, `elsewhere` |
+//! | [`OpenRun::enter_workplace`] | other repositories and remotes; move to the session's worktree, if the run has one | `place`, `repositories`, `elsewhere` |
 //! | [`OpenRun::drive`] | record interrupted attempts, test the baseline, freeze the plan, then run and close | `opening`, `baseline`, `closing` |
 
 mod account;

@@ -36,7 +36,7 @@ use crate::{
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
     queue::Target,
-    record::{RunIdentity, RunRecorder, settle},
+    record::{RunIdentity, RunRecorder, repair_index},
     session::{ResumeContext, SessionWriter, forget_unrecorded},
     settings::Settings,
     workspace::{SyncOutcome, Workspace, compare_elsewhere},
@@ -180,7 +180,7 @@ impl OpenRun {
         let reviewers = self.options.runners.reviewers()?;
         let programs = reviewers.iter().filter_map(StepRunner::program);
         self.config_guard.watch_reviewers(programs, self.options.reviews_in);
-        self.settle_files()?;
+        self.list_copied_files()?;
         let run = self.scan()?;
         self.refuse_played(self.session(&run))?;
         if lanes.is_none() {
@@ -231,7 +231,7 @@ impl OpenRun {
             // Recording a crash moves the branch. Wait for a git that holds the index: the user may be committing.
             self.repository.await_index()?;
         }
-        settle(&self.repository, &self.branch, self.head)?;
+        repair_index(&self.repository, &self.branch, self.head)?;
         for recovered in recover(&mut recorder, run, &planned.plan, (&self.options, &self.config_guard))? {
             monitor.listener().warn(&recovered.words());
         }

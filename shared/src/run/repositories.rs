@@ -12,7 +12,7 @@ use crate::{
     pipeline::{IgnoredFiles, OtherRepo, PipelineError},
     process::FileLock,
     queue::finish_landings,
-    record::{RunRecorder, Unfinished, settle},
+    record::{RunRecorder, Unfinished, repair_index},
     session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere, owned_elsewhere},
     settings::Settings,
     workspace::{
@@ -178,7 +178,7 @@ impl OpenRun {
         }
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         let mut recorder = RunRecorder::new(&place, branch.clone(), session.clone(), head)?;
-        settle(&place, &branch, head)?;
+        repair_index(&place, &branch, head)?;
         if is_begun(&place, &branch, head)? {
             let run = Run::scan(&place, RunScope { branch, tip: Some(head) }, CommitSource::Fresh)?;
             let options = (&self.options, &self.config_guard);

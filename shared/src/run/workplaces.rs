@@ -74,7 +74,7 @@ impl OpenRun {
     }
 
     /// Determines which untracked files worktrees get, before the first child process can write to a checkout.
-    pub(super) fn settle_files(&self) -> Result<(), Failure> {
+    pub(super) fn list_copied_files(&self) -> Result<(), Failure> {
         Pool::open(&self.repository, &self.branch, self.worktree_options())?;
         for other in &self.others {
             let options = WorktreeOptions::new(&Settings::default(), &self.cancel);

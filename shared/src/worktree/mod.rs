@@ -75,9 +75,9 @@ impl Pool {
     ) -> Result<Self, WorktreeError> {
         let places = Places::new(repository, &find_main(repository)?, &options);
         let freed = Freed::default();
-        let copied = CopiedFiles::settle(repository, &places.main, &options.copy)?;
+        let copied = CopiedFiles::list(repository, &places.main, &options.copy)?;
         let pool = Self { repository: repository.clone(), run: run.clone(), options, places, freed, copied };
-        pool.settle_kept()?;
+        pool.trust_kept_files()?;
         Ok(pool)
     }
 

@@ -108,7 +108,7 @@ impl OtherRepo {
         }
         let removed = repository.remove_special(&[])?;
         found.extend(removed.iter().map(|path| format!("{} was not a regular file", path.display())));
-        repository.settle_index(HiddenMarks::Kept)?;
+        repository.make_index_known(HiddenMarks::Kept)?;
         if !repository.is_known_clean(recorder.tree()) && !repository.is_clean()? {
             found.extend(self.put_back_all(&recorder, &mark)?);
         }

@@ -89,7 +89,7 @@ impl TaskRun<'_, '_, '_> {
         for denial in &self.context.set_up_denials {
             open_log(&log, &format!("=== {denial} ===\n"))?;
         }
-        self.recorder.unsettle();
+        self.recorder.forget_worktree();
         for words in other_repo::tidy(other_repos.iter(), &self.task.id, attempt)? {
             let words = format!("  {}: {words}", self.task.id);
             self.context.emit(&self.task.id, EventKind::note(words));

@@ -197,7 +197,7 @@ impl TaskRun<'_, '_, '_> {
             trespasses.retain(|known| !more.contains(known));
             trespasses.push(more);
         }
-        self.recorder.unsettle();
+        self.recorder.forget_worktree();
         Ok((called, joined(&trespasses)))
     }
 

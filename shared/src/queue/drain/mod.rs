@@ -97,7 +97,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     pub fn run(mut self) -> Result<QueueReport, QueueError> {
         loop {
             while let Some(batch) = self.next_batch()? {
-                self.settle(&batch)?;
+                self.land_batch(&batch)?;
             }
             if self.is_over || !self.resolve_next()? {
                 break;
@@ -139,14 +139,14 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok((!batch.is_empty()).then_some(batch))
     }
 
-    fn settle(&mut self, batch: &[Ticket]) -> Result<(), QueueError> {
+    fn land_batch(&mut self, batch: &[Ticket]) -> Result<(), QueueError> {
         self.batch = BatchState { base: Some(self.backend.tip()?), ..BatchState::default() };
-        self.settle_part(batch, Part::Whole)?;
+        self.land_or_halve(batch, Part::Whole)?;
         self.conclude()
     }
 
     /// Stacks these tickets on the target and lands them, or halves the stack until bad tickets are alone.
-    fn settle_part(&mut self, tickets: &[Ticket], part: Part) -> Result<(), QueueError> {
+    fn land_or_halve(&mut self, tickets: &[Ticket], part: Part) -> Result<(), QueueError> {
         for _ in 0..MAX_TRIES {
             if self.is_over || self.backend.is_cancelled() {
                 return Ok(());
@@ -167,7 +167,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     Published::Refused(why) if self.rules.fan_in.setback() == StackSetback::Refuse => {
                         return self.refuse(tickets, &why);
                     }
-                    Published::Refused(_) if stack.len() > 1 => return self.settle_halves(stack),
+                    Published::Refused(_) if stack.len() > 1 => return self.land_halves(stack),
                     Published::Refused(why) => return self.block(&stack[0].ticket, why),
                     Published::Landed | Published::Parked(_) => return Ok(()),
                 },
@@ -185,7 +185,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     return self.refuse(tickets, &why);
                 }
                 GateVerdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),
-                GateVerdict::Red(_) => return self.settle_halves(stack),
+                GateVerdict::Red(_) => return self.land_halves(stack),
                 GateVerdict::Broken(failing) => return self.stop_broken(&stack, &failing),
             }
         }
@@ -195,11 +195,11 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok(())
     }
 
-    fn settle_halves(&mut self, stack: Vec<LandingStep>) -> Result<(), QueueError> {
+    fn land_halves(&mut self, stack: Vec<LandingStep>) -> Result<(), QueueError> {
         let tickets: Vec<Ticket> = stack.into_iter().map(|step| step.ticket).collect();
         let (first, second) = tickets.split_at(tickets.len() / 2);
-        self.settle_part(first, Part::Half)?;
-        self.settle_part(second, Part::Half)
+        self.land_or_halve(first, Part::Half)?;
+        self.land_or_halve(second, Part::Half)
     }
 
     /// Sets a ticket aside that cannot land in another repository.

@@ -114,7 +114,7 @@ impl<'a> GitQueue<'a> {
     }
 
     /// Stores a ticket if it has changed.
-    fn settle(&mut self, before: &Ticket, after: Ticket) -> Result<Ticket, QueueError> {
+    fn store_if_changed(&mut self, before: &Ticket, after: Ticket) -> Result<Ticket, QueueError> {
         if *before != after {
             self.write(&after)?;
         }

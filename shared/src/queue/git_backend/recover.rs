@@ -70,7 +70,7 @@ impl GitQueue<'_> {
             match landing {
                 Some(commit) if self.is_parked(commit, &position)? => {
                     let parked = Ticket { standing: TicketState::Parked { commit }, ..ticket.clone() };
-                    view.tickets.push(self.settle(&ticket, parked)?);
+                    view.tickets.push(self.store_if_changed(&ticket, parked)?);
                 }
                 Some(commit) => view.done.push((ticket, commit)),
                 None => {
@@ -80,7 +80,7 @@ impl GitQueue<'_> {
                         TicketState::Withheld { .. } | TicketState::Lost | TicketState::Reverted(_) => fresh,
                         _ => self.refreshed_elsewhere(fresh)?,
                     };
-                    view.tickets.push(self.settle(&ticket, fresh)?);
+                    view.tickets.push(self.store_if_changed(&ticket, fresh)?);
                 }
             }
         }

@@ -119,7 +119,7 @@ impl GitQueue<'_> {
             },
             Merge::Conflicted(_, conflicts) => TicketState::Conflict { onto, conflicts, escalated: false },
         };
-        self.settle(ticket, Ticket { standing, ..ticket.clone() })
+        self.store_if_changed(ticket, Ticket { standing, ..ticket.clone() })
     }
 
     /// The commit of the resolution, or why there is none.

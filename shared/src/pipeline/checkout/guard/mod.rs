@@ -369,7 +369,7 @@ impl ConfigWatch {
         self.other_repos.iter().for_each(|(_, watch)| watch.leave());
         self.repo.leave();
         let found = self.restore();
-        settle(&self.place.repository);
+        trust_index_again(&self.place.repository);
         found
     }
 
@@ -472,7 +472,7 @@ impl PlaceWatch {
     ) -> Self {
         // Listed first, because the same scan tells whether the index can be trusted.
         let special = repository.list_special();
-        settle(repository);
+        trust_index_again(repository);
         let work_place = Mutex::new(repository.worktree.as_deref().map(WorkPlace::begin));
         Self {
             running_children,
@@ -502,7 +502,7 @@ impl PlaceWatch {
     pub fn end(&self) -> Vec<String> {
         self.leave();
         let found = self.restore();
-        settle(&self.repository);
+        trust_index_again(&self.repository);
         found
     }
 
@@ -545,8 +545,8 @@ impl PlaceWatch {
 
 /// Makes the index trusted again. A failure (another git holds the index, or it is damaged) is ignored: later code then
 /// reads all files, or reports the same error.
-fn settle(repository: &Repository) {
-    let _ = repository.settle_index(HiddenMarks::Kept);
+fn trust_index_again(repository: &Repository) {
+    let _ = repository.make_index_known(HiddenMarks::Kept);
 }
 
 /// From now on our git commands use only the current settings. If these cannot be read, git itself refuses to work.
