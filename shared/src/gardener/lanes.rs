@@ -41,8 +41,8 @@ pub struct Lanes<'a> {
     pub queue: queue::QueueOptions,
     /// The marks of unfinished attempts of an earlier run.
     pub left: LeftMarks,
-    /// The lanes that this run has used.
-    pub with_orphan_lock: VisitedLanes,
+    /// The lanes whose orphan lock this run has taken.
+    pub visited: VisitedLanes,
     /// What the test command has passed on.
     pub proofs: Proofs,
 }
@@ -136,11 +136,11 @@ impl Lanes<'_> {
     /// Takes the lane's orphan lock. The first time, processes of an earlier run in the lane are ended.
     fn take_orphan_lock(&self, lane: &Path) -> Result<OrphanLock, GardenerError> {
         let path = self.orphan_lock_path(lane);
-        let is_known = self.with_orphan_lock.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
+        let is_known = self.visited.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
         let take = if is_known { OrphanLock::take_again } else { OrphanLock::take_over };
         let (orphan_lock, _) = take(self.lock, &path, GRACE)
             .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
-        self.with_orphan_lock.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+        self.visited.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
         Ok(orphan_lock)
     }
 

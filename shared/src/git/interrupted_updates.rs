@@ -83,7 +83,7 @@ impl Repository {
         if to != tip && self.is_ancestor(tip, to)? {
             Update { here: Self::open_at(place)?, branch, from: tip, to }.undo()?;
         }
-        self.move_refs_again(&[UpdateNote { name, to }.ended()])
+        self.move_refs_routinely(&[UpdateNote { name, to }.ended()])
     }
 
     /// Writes the note of an update.
@@ -93,7 +93,7 @@ impl Repository {
 
     /// Deletes the note of an update, even if a child process has changed it.
     pub(super) fn end_note(&self, note: &UpdateNote) -> Result<(), GitError> {
-        let Err(error) = self.move_refs_again(&[note.ended()]) else { return Ok(()) };
+        let Err(error) = self.move_refs_routinely(&[note.ended()]) else { return Ok(()) };
         match self.find_ref(&note.name)? {
             None => Ok(()),
             Some(planted) if planted != note.to => self.set_aside_note(&note.name, planted),

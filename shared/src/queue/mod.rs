@@ -98,7 +98,7 @@ impl<'a> Queue<'a> {
         thread::scope(|scope| {
             // The claim is renewed until the other end of the channel is dropped, also after an error.
             let (_at_work, end) = channel();
-            scope.spawn(move || self.claim.keep(&end));
+            scope.spawn(move || self.claim.renew_until_dropped(&end));
             self.drain_claimed(options, on_event)
         })
     }

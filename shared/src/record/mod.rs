@@ -312,12 +312,12 @@ impl<'a> RunRecorder<'a> {
         let name = self.tip.branch.to_ref();
         let mut moves = others.to_vec();
         moves.push(RefMove { name: &name, new: Some(commit), old: Some(tip) });
-        if let Err(error) = self.repository.move_refs_again(&moves) {
+        if let Err(error) = self.repository.move_refs_routinely(&moves) {
             // Between two steps nothing guards a task's branch. It belongs to the run, so another value of it is saved
             // and replaced.
             let is_own = self.tip.branch != self.identity.run && tip == self.tip.head;
             if is_own && self.repository.restore_ref(&name)? {
-                self.repository.move_refs_again(&moves)?;
+                self.repository.move_refs_routinely(&moves)?;
                 self.tip.head = commit;
                 return Ok(());
             }

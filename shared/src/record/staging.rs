@@ -307,7 +307,7 @@ fn catch_up(
 }
 
 fn end(repository: &Repository, mark: &str, before: Oid) -> Result<(), GitError> {
-    repository.move_refs_again(&[RefMove { name: mark, new: None, old: Some(before) }])
+    repository.move_refs_routinely(&[RefMove { name: mark, new: None, old: Some(before) }])
 }
 
 /// The mark of a turn whose commit follows `before`, until the index contains it.

@@ -40,7 +40,7 @@ impl OpenRun {
             lock: &self.lock,
             queue,
             left: LeftMarks::default(),
-            with_orphan_lock: VisitedLanes::default(),
+            visited: VisitedLanes::default(),
             proofs: Proofs::default(),
         })
     }

@@ -125,7 +125,7 @@ impl RemoteWork {
             exchange: Mutex::default(),
         });
         let (weak, tick) = (Arc::downgrade(&work), work.options.ttl / 10);
-        thread::spawn(move || keep(&weak, tick));
+        thread::spawn(move || renew_until_dropped(&weak, tick));
         Ok(work)
     }
 
@@ -477,7 +477,7 @@ impl Known {
 }
 
 /// Renews claims until the worker is gone.
-fn keep(work: &Weak<RemoteWork>, tick: Duration) {
+fn renew_until_dropped(work: &Weak<RemoteWork>, tick: Duration) {
     loop {
         thread::sleep(tick);
         let Some(work) = work.upgrade() else { return };

@@ -23,7 +23,7 @@ use crate::{
             protected_files::TaskProtection,
         },
         steps::prompt::{RepoDiff, diff_command},
-        turns::{keeper::CommittedTurns, message::TurnMessage},
+        turns::{committer::CommittedTurns, message::TurnMessage},
     },
     plan::Task,
     process::FileLock,
@@ -267,7 +267,7 @@ impl<'a> RepoAttempt<'a> {
 
     /// Commits what the attempt left, if there is an entry for it. Returns the tip of the branch, and the commit if it
     /// changes a file.
-    pub(in crate::pipeline) fn keep(
+    pub(in crate::pipeline) fn commit(
         mut self,
         entry: Option<TaskEvent<'_>>,
         work: &AttemptWork,
@@ -411,7 +411,7 @@ impl<'k, 'a> TurnsElsewhere<'k, 'a> {
     }
 
     /// Moves the branch to the commit of this turn.
-    pub(in crate::pipeline) fn keep(
+    pub(in crate::pipeline) fn commit(
         &mut self,
         pending: Pending,
         number: u32,

@@ -25,7 +25,7 @@ use crate::{
         steps::{background::PromptFiles, prompt::PromptParts, test::last},
         task::{StepOutcome, explain_failure, last_line},
         turns::{
-            keeper::{CommittedTurns, TurnKeeper},
+            committer::{CommittedTurns, TurnCommitter},
             messenger::Messenger,
             note::TurnContext,
             whole_call::{CallChanges, WholeCallTurn},
@@ -121,7 +121,7 @@ impl TaskRun<'_, '_, '_> {
         let messenger = Messenger::of(self.context, &place.git_dir, &message_log);
         let of = TurnContext::of(self.context, self.task, (StepKind::Implement, attempt)).asking(messenger);
         let others = repo_attempts.iter_mut().map(RepoAttempt::beside).collect();
-        let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
+        let mut turns = TurnCommitter::new(self.recorder, Some(&begun), of).beside(others);
         let mut called = self.context.call(agent_call, Some(&mut turns));
         let (CommittedTurns { events, noticed, folded, index, expense, told }, others, plain) =
             turns.finish();
@@ -237,7 +237,7 @@ impl TaskRun<'_, '_, '_> {
                 }
                 entry
             });
-            let (tip, commit) = repo_attempt.keep(entry, &work)?;
+            let (tip, commit) = repo_attempt.commit(entry, &work)?;
             tips.push(tip);
             others.extend(commit.map(|commit| (commit, work.changes)));
         }
@@ -247,7 +247,7 @@ impl TaskRun<'_, '_, '_> {
                 let is_all = work.tip == begun.head && others.is_empty();
                 let files = is_all.then_some(work.changes.len()).filter(|files| *files > 0);
                 let changes = StepChanges { files, has_nothing };
-                self.keep(attempt, (begun, work), (judgement, &called, changes), (plain, &others))?;
+                self.commit(attempt, (begun, work), (judgement, &called, changes), (plain, &others))?;
             }
             None => {
                 let repository = self.recorder.repository();
@@ -289,7 +289,7 @@ impl TaskRun<'_, '_, '_> {
     }
 
     /// Commits the changes of an attempt, with its cost.
-    fn keep(
+    fn commit(
         &mut self,
         attempt: Attempt,
         (begun, work): (AttemptCheckout, &AttemptWork),

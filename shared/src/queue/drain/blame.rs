@@ -87,7 +87,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Keeps in the ticket why it could not be judged, so that people see it after this process has ended.
     pub(super) fn hold(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
         let ticket = Ticket { held: Some(why), ..ticket.clone() };
-        self.backend.note(&ticket, TicketState::Waiting)
+        self.backend.set_state(&ticket, TicketState::Waiting)
     }
 
     /// Whether the gate fails on the target too. It need not run there if something of the batch has just passed it, or
@@ -131,7 +131,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         if ticket.resolved.is_some() {
             return self.forget_resolution(ticket, &failing);
         }
-        self.backend.note(&Ticket { held: None, ..ticket.clone() }, red(&failing, &with))?;
+        self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, red(&failing, &with))?;
         self.set_aside(ticket, TicketOutcome::Red { failing, with });
         Ok(())
     }
@@ -191,7 +191,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             Some(last) => *last = why,
             None => ticket.tries.push(why),
         }
-        self.backend.note(&ticket, TicketState::Waiting)?;
+        self.backend.set_state(&ticket, TicketState::Waiting)?;
         self.aside.remove(&ticket.task);
         Ok(())
     }

@@ -253,7 +253,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         conflicts: Vec<MergeConflict>,
     ) -> Result<(), QueueError> {
         let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
-        self.backend.note(&Ticket { held: None, ..ticket.clone() }, standing)?;
+        self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, standing)?;
         self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: false });
         Ok(())
     }

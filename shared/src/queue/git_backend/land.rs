@@ -190,7 +190,7 @@ impl GitQueue<'_> {
                 for step in steps {
                     note_landing(step.commit);
                     let standing = TicketState::Parked { commit: step.commit };
-                    self.note(&step.ticket, standing)?;
+                    self.set_state(&step.ticket, standing)?;
                 }
                 Ok(Published::Parked(parking))
             }

@@ -231,7 +231,7 @@ impl QueueBackend for GitQueue<'_> {
         self.land(base, steps)
     }
 
-    fn note(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
+    fn set_state(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
         let ticket = Ticket { standing, ..ticket.clone() };
         self.write(&ticket)?;
         let new = |outcome, commit| LogEntry::new(&ticket, outcome, commit, (self.options.clock)());
