@@ -6,8 +6,8 @@
 //! it ([`StartedBy`]), and names the engine and its job in its claims.
 
 mod error;
+mod hosts;
 mod manifest;
-mod places;
 mod preset;
 mod script;
 

@@ -11,9 +11,9 @@ use anyhow::Context;
 
 use super::{
     CallSource, InheritedOptions, Planned, RunRequest,
+    branch_choice::{PendingMove, RunPlace},
     closing::RunMonitor,
     nested::refuse_in_step,
-    place::{PendingMove, RunPlace},
     recovery::recover_branch,
     repositories::FetchedRepo,
     request::{secrets, typed, typed_again},

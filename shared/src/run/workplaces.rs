@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    CallSource, OpenRun, Planned, RunListener, closing::RunMonitor, place::tell_of_uncommitted,
+    CallSource, OpenRun, Planned, RunListener, branch_choice::tell_of_uncommitted, closing::RunMonitor,
     request::secrets,
 };
 use crate::{

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     LeaseStart, Pool, WorktreeError, clear, is_ours,
-    places::{Places, lane_number},
+    paths::{Places, lane_number},
     session_worktree::is_of_session,
     set_up, survey,
 };

@@ -12,7 +12,7 @@ mod error;
 mod fill;
 mod lease;
 mod options;
-mod places;
+mod paths;
 mod remove;
 mod repair;
 mod saver;
@@ -41,7 +41,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use copied_files::CopiedFiles;
 use lease::Freed;
-use places::Places;
+use paths::Places;
 
 use crate::{
     git::{Repository, Worktree},

@@ -1,9 +1,9 @@
 //! Does what the plan says, and nothing else. Each fact is checked again at the moment of deletion: refs are deleted by
 //! compare-and-swap, worktrees under their locks. What has changed meanwhile stays, and is reported.
 
-mod places;
 mod refs;
 mod remotes;
+mod worktrees;
 
 pub(super) use refs::{message_of, staged_message};
 
@@ -145,7 +145,7 @@ impl Execution<'_> {
                         _ => CleanupOutcome::Trashed { saved: Vec::new() },
                     }
                 }
-                _ => places::remove(candidate, path),
+                _ => worktrees::remove(candidate, path),
             });
         }
     }

@@ -16,10 +16,10 @@ use crate::{
         attempts::{describe_interruption, mark_interrupted},
         calls::call::open_log,
         checkout::{
+            attempt::{AttemptCheckout, AttemptWork, WatchedFrom, begin_attempt, end_attempt},
             guard::joined,
             hook, leftovers,
             other_repo::{self, RepoAttempt},
-            place::{self, AttemptCheckout, AttemptWork, WatchedFrom},
             protected_files::TaskProtection,
         },
         steps::{background::PromptFiles, prompt::PromptParts, test::last},
@@ -95,7 +95,7 @@ impl TaskRun<'_, '_, '_> {
             self.context.emit(&self.task.id, EventKind::note(words));
         }
         let watched_from = WatchedFrom::Here(&self.context.run.config_guard);
-        let begun = place::begin(self.recorder, watched_from, &self.task.id, attempt)?;
+        let begun = begin_attempt(self.recorder, watched_from, &self.task.id, attempt)?;
         let ignored = self.context.ignored.as_ref().map(IgnoredFiles::users_files);
         let search = FileSecrets::new(self.context.run.options.secret_files, &self.context.run.secrets);
         let begun = begun.without(ignored.unwrap_or_default()).searched_for(search);
@@ -128,7 +128,7 @@ impl TaskRun<'_, '_, '_> {
         called.expense.add(expense.usage, expense.time);
         self.context.checkpoints.add_unreported(&called.expense, told);
         self.events.extend(events);
-        let mut work = place::end(self.recorder, &begun, noticed, self.base.tree)?;
+        let mut work = end_attempt(self.recorder, &begun, noticed, self.base.tree)?;
         work.folded.splice(..0, folded);
         if let Some(private_git) = private_git {
             leftovers::keep_private(place, (&private_git, begun.head), (&begun.unfinished.name, &mut work))?;

@@ -17,9 +17,9 @@ use crate::{
     pipeline::{
         ActiveRunner, CallObserver, Expense, MessageOrigin,
         checkout::{
+            attempt::{AttemptCheckout, TurnSnapshots, changes_of_turn},
             leftovers::Folded,
             other_repo::{Pending, Trees, TurnsElsewhere, diff},
-            place::{self, AttemptCheckout, TurnSnapshots},
         },
         turns::{
             message::TurnMessage,
@@ -266,7 +266,7 @@ impl<'k, 'r, 'a> TurnCommitter<'k, 'r, 'a> {
         elsewhere: &mut [Pending],
     ) -> Result<(u32, Option<EventKind>), SessionError> {
         let work = match (self.begun, after) {
-            (Some(begun), Some(after)) => place::turn(self.recorder, begun, after)?,
+            (Some(begun), Some(after)) => changes_of_turn(self.recorder, begun, after)?,
             _ => None,
         };
         let (tree, tip) = (self.recorder.tree(), self.recorder.head());

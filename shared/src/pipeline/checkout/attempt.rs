@@ -281,7 +281,7 @@ impl AttemptWork {
 }
 
 /// Records the state of the worktree, and marks that an attempt begins.
-pub fn begin(
+pub fn begin_attempt(
     recorder: &RunRecorder<'_>,
     watched_from: WatchedFrom<'_>,
     task: &TaskId,
@@ -384,7 +384,7 @@ impl<'a> TurnSnapshots<'a> {
 /// Returns the changes up to the tree `after` since our last commit, while the agent is still running. Nothing is
 /// undone yet: if the branch was moved, the changes wait for the end. They also wait while another git holds the index
 /// of the user's checkout: it may be the user's own commit with an editor open, which would fail if the branch moved.
-pub fn turn(
+pub fn changes_of_turn(
     recorder: &RunRecorder<'_>,
     begun: &AttemptCheckout,
     after: Oid,
@@ -428,7 +428,7 @@ pub fn turn(
 /// Returns the changes of the attempt, after undoing everything that an agent may not do. `noticed` are messages about
 /// what was undone before. All objects that are not in `base`, the tree that the task started from, are proven: an
 /// agent could replace an object of an earlier attempt, and the reviewer is shown all of them.
-pub fn end(
+pub fn end_attempt(
     recorder: &RunRecorder<'_>,
     begun: &AttemptCheckout,
     noticed: Vec<String>,
