@@ -65,6 +65,7 @@ impl ProcessGroup {
         if !group_lives && we_have_no_children() {
             return Vec::new();
         }
+        // The table of known children is locked under this.
         let _still = spawn::hold_spawns();
         if !group_lives && all_children_are_known() {
             return Vec::new();

@@ -39,6 +39,7 @@ fn groups() -> MutexGuard<'static, BTreeMap<u32, ProcessGroup>> {
 /// Starts a child that its owner waits for. Even if it ends at once, [`is_known`] waits until it is registered.
 pub(super) fn spawn(command: &mut Command, confinement: Option<&Confinement>) -> io::Result<Child> {
     let _shared = hold_spawns();
+    // Under SPAWN_LOCK, and held while the child starts: it is registered before it can be reaped.
     let mut known = known();
     let child = start(command, confinement)?;
     known.insert(child.id());

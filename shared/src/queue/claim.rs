@@ -161,6 +161,7 @@ impl<'a> HeldClaim<'a> {
     fn renew(&self) -> Result<(), QueueError> {
         let renewed =
             write(self.repository, &QueueClaim { until: (self.clock)() + LEASE, ..self.claim.clone() })?;
+        // Held during the transaction, which takes the table of owned refs.
         let mut commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         let moved = RefMove { name: &self.name, new: Some(renewed), old: Some(*commit) };
         self.repository.move_refs_routinely(&[moved])?;

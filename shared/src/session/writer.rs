@@ -163,6 +163,7 @@ impl SessionWriter {
         time: i64,
         mut draft: impl FnMut(u32) -> Result<DraftRecord<'a>, E>,
     ) -> Result<Oid, E> {
+        // Held during the transaction, which takes the table of owned refs.
         let mut tips = self.tips.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..TRIES {
             let drafted = draft(tips.newest.record.totals.turns.saturating_add(1))?;

@@ -218,6 +218,7 @@ impl RemoteWork {
         }
     }
 
+    /// Taken after the queue's `other_checkouts`; held while git talks to the remote.
     fn known(&self) -> MutexGuard<'_, Known> {
         self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
     }

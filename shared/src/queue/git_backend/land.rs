@@ -162,7 +162,8 @@ impl GitQueue<'_> {
             return Ok(Published::Moved);
         }
         let merges: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
-        // No test may run in the session's worktrees of other repositories while these are updated.
+        // No test may run in the session's worktrees of other repositories while these are updated. Taken before they are
+        // checked: after the push below, the landing must not be refused there. Taken before all other mutexes.
         let _checkouts = self.options.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
         let moves = match self.plan_moves(&merges)? {
             OtherMoves::Ready(moves) => moves,

@@ -224,7 +224,7 @@ impl ConfigGuard {
     #[must_use]
     pub fn watch(&self, repository: &Repository) -> ConfigWatch {
         // Held until every repository was read: the first watch accepts the current state, so no other child may begin
-        // between that decision and the reading.
+        // between that decision and the reading. The state of each repository is locked under this, never the other way.
         let mut repos = self.repos();
         WATCHES_BEGUN.fetch_add(1, Ordering::SeqCst);
         let running_children = match ACTIVE_WATCHES.fetch_add(1, Ordering::SeqCst) {
