@@ -114,8 +114,9 @@ pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
     Ok(lock)
 }
 
-/// Commits and records a turn. The branch must be locked.
-pub(super) fn keep(
+/// Commits and records a turn, under the lock of the branch.
+pub(super) fn commit_turn(
+    _lock: &FileLock,
     repository: &Repository,
     session_writer: &SessionWriter,
     told: &ReportedTurn,

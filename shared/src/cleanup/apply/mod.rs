@@ -78,7 +78,7 @@ impl Sweep<'_> {
         };
         execution.take_runs();
         execution.record_kept();
-        execution.remove_places()?;
+        execution.remove_places(gate.as_ref())?;
         execution.remove_refs()?;
         execution.remove_files();
         delete_in_background(self.repository, &execution.trash);
