@@ -8,6 +8,7 @@ mod backend;
 mod claim;
 mod drain;
 mod error;
+mod foreign_commits;
 mod gate;
 mod git_backend;
 mod options;
@@ -28,6 +29,7 @@ pub use backend::{
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
+pub use foreign_commits::{ForeignCommits, list_foreign};
 pub use gate::{Failing, Gate, GateVerdict, StoredGateResult, load_gate_results};
 pub use git_backend::{
     Afterwards, GATES, GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
@@ -42,10 +44,7 @@ pub(crate) use store::queue_refs;
 pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
-pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, advice_to_unpark, land_after_stash,
-    list_foreign,
-};
+pub use target::{GET_BACK, ParkingObstacle, Position, Target, advice_to_unpark, land_after_stash};
 pub use ticket::{Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};

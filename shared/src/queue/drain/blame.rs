@@ -1,7 +1,7 @@
 //! Finds out which ticket a failed gate is due to: none if the gate failed before, and two if each passes without the
 //! other.
 
-use super::{Drain, RedTarget};
+use super::{Drain, RedTarget, RedTicket};
 use crate::{
     name::{Oid, TaskId},
     queue::{
@@ -24,7 +24,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         {
             with = landed;
         }
-        self.batch.reds.push((ticket.clone(), failing, with));
+        self.batch.reds.push(RedTicket { ticket: ticket.clone(), failing, with });
         self.aside.insert(ticket.task.clone());
         Ok(())
     }
@@ -32,7 +32,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Settles the failed tickets of the batch. A ticket is not blamed for a gate that failed before.
     pub(super) fn conclude(&mut self) -> Result<(), QueueError> {
         let reds = std::mem::take(&mut self.batch.reds);
-        for (ticket, failing, mut with) in reds {
+        for RedTicket { ticket, failing, mut with } in reds {
             if !self.was_red_before(&failing)? {
                 if with.is_empty() {
                     with = self.find_interaction(&ticket)?;

@@ -68,7 +68,15 @@ struct BatchState {
     landed: Vec<TaskId>,
     /// The gates that the landed tickets have passed.
     passed: Vec<Gate>,
-    reds: Vec<(Ticket, Failing, Vec<TaskId>)>,
+    reds: Vec<RedTicket>,
+}
+
+/// A ticket that failed a gate.
+struct RedTicket {
+    ticket: Ticket,
+    failing: Failing,
+    /// The landed tasks that it does not work together with. Nothing if that is not known.
+    with: Vec<TaskId>,
 }
 
 /// Whether a stack is a whole batch, or a part of one that failed.
@@ -163,6 +171,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             match self.judge(top.commit, &stack, part)? {
                 GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
                 GateVerdict::Green => match self.publish(base, &stack)? {
+                    // The target has moved: merge and test again.
                     Published::Moved => {}
                     Published::Refused(why) if self.rules.fan_in.setback() == StackSetback::Refuse => {
                         return self.refuse(tickets, &why);

@@ -3,6 +3,7 @@
 mod fewer_tests;
 mod gating;
 mod handover;
+mod known_red;
 mod land;
 mod other_repos;
 mod parked;
@@ -20,6 +21,7 @@ pub use resolutions::Resolutions;
 use std::{collections::HashMap, path::Path};
 
 use gating::GateRecord;
+use land::MergedTree;
 use other_repos::{OtherLanding, words_of_absent};
 use recover::{KnownRun, Seen};
 
@@ -185,7 +187,7 @@ impl QueueBackend for GitQueue<'_> {
             return Ok(Merged::NoChange);
         }
         let gates = self.gates_for(ticket, (onto, tree), &landings)?;
-        let step = self.write_merge((onto, tree), (ticket, landings), &gates, &[])?;
+        let step = self.write_merge(MergedTree { onto, tree }, (ticket, landings), &gates, &[])?;
         Ok(Merged::Clean(Box::new(step)))
     }
 
@@ -203,7 +205,7 @@ impl QueueBackend for GitQueue<'_> {
         (self.on_event)(QueueEvent::Note { words });
         let tree = self.tree_of(step.commit)?;
         let landings = self.landings.get(&step.commit).cloned().unwrap_or_default();
-        self.write_merge((onto, tree), (&step.ticket, landings), &step.gates, red)
+        self.write_merge(MergedTree { onto, tree }, (&step.ticket, landings), &step.gates, red)
     }
 
     fn ask(
