@@ -88,7 +88,7 @@ pub struct TaskEvent<'a> {
 }
 
 impl<'a> TaskEvent<'a> {
-    /// An entry without a body.
+    /// An event without a body.
     #[must_use]
     pub fn new(task: TaskId, status: Status, wording: Wording<'_>) -> Self {
         Self {

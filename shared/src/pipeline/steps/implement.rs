@@ -56,7 +56,7 @@ struct UnchangedAttempt {
     said: Option<String>,
     /// Whether this attempt changed no file.
     is_untouched: bool,
-    /// Whether the result of the call decides alone.
+    /// Whether the result of the call decides alone: a shell command that succeeds without a change is no failure.
     is_conclusive: bool,
 }
 
