@@ -124,7 +124,7 @@ pub(crate) fn find_last_apart(
 /// The path of the plan in this checkout.
 pub(crate) fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
     let top = repository.worktree.as_ref()?;
-    settings.tree().map(str::to_owned).or_else(|| find_usual_plan(top, repository.head.branch.as_ref()))
+    settings.general.tree.clone().or_else(|| find_usual_plan(top, repository.head.branch.as_ref()))
 }
 
 /// The selected run. If runs have session branches, the last one of the plan in this checkout.

@@ -58,13 +58,6 @@ fn topics() -> PossibleValuesParser {
     PossibleValuesParser::new(Topic::ALL.map(Topic::as_str))
 }
 
-/// The default minimal age.
-const USUAL: Age = Age::days(7);
-/// How long saved work and records are kept by default.
-const LONG: Age = Age::days(90);
-/// The default patterns of caches.
-const CACHES: [&str; 2] = ["target/", "node_modules/"];
-
 /// The settings that decide what is deleted: those that the current repository has for all, and those of each.
 const DECISIVE: [&str; 3] = ["cleanup.older-than", "cleanup.keep-saved", "cleanup.keep-records"];
 const DECISIVE_PLACES: [&str; 3] = ["worktree.base", "log-dir", "report-dir"];
@@ -90,9 +83,9 @@ impl SweepArgs {
         let keep_saved = given.filter(|_| self.force && self.topics() == [Topic::Saved]);
         Ok(CleanupRules {
             now: clock::now(),
-            older_than: given.unwrap_or_else(|| settings.age("cleanup.older-than").unwrap_or(USUAL)),
-            keep_saved: keep_saved.unwrap_or_else(|| settings.age("cleanup.keep-saved").unwrap_or(LONG)),
-            keep_records: settings.age("cleanup.keep-records").unwrap_or(LONG),
+            older_than: given.unwrap_or(settings.cleanup.older_than),
+            keep_saved: keep_saved.unwrap_or(settings.cleanup.keep_saved),
+            keep_records: settings.cleanup.keep_records,
             unsaved: if self.force { UnsavedPolicy::Saved } else { UnsavedPolicy::Kept },
         })
     }
@@ -104,15 +97,14 @@ impl SweepArgs {
 
     /// The options for one repository, with its own settings.
     fn options(&self, rules: &CleanupRules, section: &RepoSection, settings: &Settings) -> CleanupOptions {
-        let dir = |key: &str, usual: &str| settings.text(key).unwrap_or(usual).to_owned();
         CleanupOptions {
             rules: rules.clone(),
             topics: self.topics(),
             names: self.names.clone(),
             remotes: if self.remote { Remotes::Cleaned } else { Remotes::Left },
             network: Network { silence: settings.network_silence(), cancel: Cancel::new() },
-            log_dir: dir("log-dir", "spec/logs"),
-            report_dir: dir("report-dir", "spec/reports"),
+            log_dir: settings.general.log_dir.clone(),
+            report_dir: settings.general.report_dir.clone(),
             section: section.clone(),
         }
     }
@@ -139,8 +131,7 @@ pub(super) fn run(args: &SweepArgs, ui: &mut Ui) -> Outcome {
     let Some((_, here)) = all.first() else { return Ok(exit) };
     args.require_approval(&all, ui)?;
     let rules = args.rules(&here.settings)?;
-    let usual = || CACHES.map(str::to_owned).to_vec();
-    let patterns = here.settings.words("cleanup.reclaim").map_or_else(usual, <[String]>::to_vec);
+    let patterns = here.settings.cleanup.reclaim.clone();
     let places: Vec<(RepoSection, Repository)> =
         all.iter().map(|(section, opened)| (section.clone(), opened.repository.clone())).collect();
     let mut sweeps = Vec::new();

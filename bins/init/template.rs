@@ -99,24 +99,22 @@ fn comment(setting: &Setting) -> String {
 
 /// The default with its unit, if it is a number that has one.
 fn default_with_unit(setting: &Setting) -> String {
-    let Setting { default, expected, .. } = setting;
+    let (default, expected) = (setting.default.to_string(), setting.expected);
     let unit = expected.strip_prefix("a number of ").and_then(|unit| unit.split(',').next());
     match unit.filter(|_| default.parse::<f64>().is_ok()) {
         Some(unit) => format!("{default} {unit}"),
-        None => (*default).to_owned(),
+        None => default,
     }
 }
 
 /// An example value: the default, if that is a value.
 fn sample(setting: &Setting) -> String {
-    let Setting { kind, default, .. } = setting;
+    let (kind, default) = (setting.kind, setting.default.to_string());
     let is_number = default.parse::<f64>().is_ok();
     match kind {
         ValueKind::Switch if default.parse::<bool>().is_err() => "true".to_owned(),
-        ValueKind::Switch => (*default).to_owned(),
-        ValueKind::Count | ValueKind::Positive | ValueKind::Amount | ValueKind::Size if is_number => {
-            (*default).to_owned()
-        }
+        ValueKind::Switch => default,
+        ValueKind::Count | ValueKind::Positive | ValueKind::Amount | ValueKind::Size if is_number => default,
         ValueKind::Size => "\"auto\"".to_owned(),
         ValueKind::Count | ValueKind::Positive => "1000".to_owned(),
         ValueKind::Amount => "10.0".to_owned(),
@@ -124,7 +122,7 @@ fn sample(setting: &Setting) -> String {
         ValueKind::Words => "[\"…\"]".to_owned(),
         ValueKind::Folders => "[\"~/…\"]".to_owned(),
         ValueKind::Pathspecs => "\"tests\"".to_owned(),
-        ValueKind::Text if !is_value(default) => "\"…\"".to_owned(),
+        ValueKind::Text if !is_value(&default) => "\"…\"".to_owned(),
         ValueKind::Text | ValueKind::Age => format!("\"{default}\""),
     }
 }

@@ -144,7 +144,7 @@ struct LogFolders {
 
 impl LogFolders {
     fn open(repository: Repository, settings: Settings) -> Result<Self, Failure> {
-        let name = settings.text("log-dir").unwrap_or("spec/logs").to_owned();
+        let name = settings.general.log_dir.clone();
         let main = repository.list_worktrees()?.into_iter().next();
         let main = main.map(|main| (main.path, main.head));
         let own = repository.worktree.clone().zip(Some(repository.find_commit("HEAD")?));

@@ -35,8 +35,6 @@ pub(super) struct Listed {
     advice: Option<String>,
 }
 
-/// The default limit for waiting, in seconds.
-const USUAL_LIMIT: u64 = 3600;
 /// More than any log has.
 pub(super) const ALL: usize = 1 << 30;
 
@@ -327,8 +325,7 @@ fn limit(site: &OpenQueue, listed: &[Listed]) -> Result<i64, Failure> {
         return Ok(0);
     }
     let settings = site.settings(&site.scan(CommitSource::Cached)?)?;
-    let limit = settings.count("merge.wait-limit").unwrap_or(USUAL_LIMIT);
-    Ok(i64::try_from(limit).unwrap_or(i64::MAX))
+    Ok(i64::try_from(settings.merge.wait_limit.as_secs()).unwrap_or(i64::MAX))
 }
 
 /// The log of this run's tickets, newest first.

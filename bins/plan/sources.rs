@@ -191,7 +191,7 @@ fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, 
         Failure::new(Exit::Fatal, "this repository is bare, so there is no checkout to find a plan in")
             .hint("name a file")
     })?;
-    if let Some(place) = settings.tree() {
+    if let Some(place) = &settings.general.tree {
         // The setting may come from a tracked file.
         if !normal(&top.join(place)).starts_with(top) {
             let why = "it leads out of the repository".to_owned();

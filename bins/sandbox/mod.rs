@@ -8,8 +8,8 @@ use arborist_core::{
     git::{Config, Repository},
     pipeline::{NamedRunner, RunnerFlags, RunnerTable, StepRunner},
     process::{ConfinementBackend, InnerSandbox},
-    sandbox::{Sandbox, SandboxMode, SandboxedChild},
-    settings::Settings,
+    sandbox::{Sandbox, SandboxedChild},
+    settings::{SandboxMode, Settings},
 };
 use clap::{Args, Parser, Subcommand};
 

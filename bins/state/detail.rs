@@ -322,7 +322,7 @@ impl TaskLogs {
         settings: &Settings,
         (home, run, task): (&Path, &Run, &TaskId),
     ) -> Self {
-        let folder = settings.text("log-dir").unwrap_or("spec/logs");
+        let folder = settings.general.log_dir.as_str();
         let head = repository.find_commit("HEAD").ok().flatten();
         let link = head.map(|head| LogLink::find_tracked(repository, (home, head), folder));
         if !matches!(link, None | Some(Ok(None))) {

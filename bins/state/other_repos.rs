@@ -8,7 +8,7 @@ use arborist_core::{
     name::{BranchName, RepoName, TaskId},
     process::Cancel,
     settings::Settings,
-    workspace::{PushSet, Transcripts, Workspace, WorkspaceError},
+    workspace::{PushSet, Workspace, WorkspaceError},
 };
 
 /// The branches of a task with commits that the session's branch does not have, with their repositories.
@@ -44,7 +44,8 @@ pub(super) fn find_unpushed(
         return Ok(Vec::new());
     };
     let workspace = Workspace::load(repository, settings, &Cancel::new())?;
-    let push_set = PushSet { sessions: vec![start.session.clone()], transcripts: Transcripts::of(settings) };
+    let push_set =
+        PushSet { sessions: vec![start.session.clone()], transcripts: settings.session.transcripts };
     let mut found = Vec::new();
     for section in workspace.sections.iter().filter(|section| section.remote.is_some()) {
         if let Some(repository) = workspace.open(section)? {

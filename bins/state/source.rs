@@ -59,7 +59,7 @@ pub(super) fn find(
     let Some(top) = &repository.worktree else {
         return Ok(FoundPlan { plan: None, shown: Shown::Nothing, boxes });
     };
-    if let Some(named) = settings.tree() {
+    if let Some(named) = &settings.general.tree {
         let full = plain_path(&top.join(named));
         let path = full.strip_prefix(top).unwrap_or(Path::new(named));
         return load((named.to_owned(), top), safe_files::read_beneath(top, path), boxes);

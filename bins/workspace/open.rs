@@ -10,7 +10,7 @@ use arborist_core::{
     name::SessionId,
     pipeline::PipelineError,
     settings::Settings,
-    workspace::{PushSet, RepoSection, Transcripts, Workspace, WorkspaceError},
+    workspace::{PushSet, RepoSection, Workspace, WorkspaceError},
 };
 use clap::Args;
 
@@ -69,7 +69,7 @@ pub(super) fn open(ui: &mut Ui) -> Result<OpenWorkspace, Failure> {
     let session = run.clone().or_else(|| recorded.first().cloned());
     let mut sessions = recorded;
     sessions.extend(run.filter(|run| !sessions.contains(run)));
-    let transcripts = Transcripts::of(&settings);
+    let transcripts = settings.session.transcripts;
     Ok(OpenWorkspace { repository, workspace, session, push_set: PushSet { sessions, transcripts } })
 }
 

@@ -108,7 +108,7 @@ fn refuse_unknown(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Result<(), 
 pub(super) fn plan_here(opened: &OpenWorktrees) -> Option<(String, Plan)> {
     let top = opened.repository.worktree.as_ref()?;
     let mut plans = find_plans(top, Some(&opened.scope.branch));
-    let named = opened.settings.tree().map(str::to_owned);
+    let named = opened.settings.general.tree.clone();
     let path = named.or_else(|| if plans.len() == 1 { plans.pop() } else { None })?;
     let plan = Plan::read(&path, &safe_files::read_beneath(top, &path).ok()?).ok()?;
     Some((path, plan))
@@ -160,7 +160,7 @@ pub(super) fn tell_base(base: &BranchBase, opened: &OpenWorktrees, ui: &mut Ui) 
 
 /// Uncommitted files that the worktree will lack. `None` if the checkout cannot be read.
 fn find_dirt(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Option<String> {
-    if args.allow_dirty || opened.settings.switch("allow-dirty") == Some(true) {
+    if args.allow_dirty || opened.settings.general.allow_dirty {
         return None;
     }
     let changed_paths =

@@ -1,7 +1,5 @@
 //! `git arborist worktree sync`.
 
-use std::time::Duration;
-
 use arborist_core::{
     failure::{Exit, Failure},
     git::{MergeConflict, Network},
@@ -17,9 +15,6 @@ use super::{
     open::{OpenWorktrees, WorktreeScopeArgs, open},
 };
 use crate::{clock, entry::Outcome, ui::Ui};
-
-/// The usual value of `worktree.sync-cooldown`, in seconds.
-const COOLDOWN: u64 = 60;
 
 #[derive(Debug, Args)]
 pub(super) struct SyncArgs {
@@ -51,8 +46,8 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
         from = base.commit;
     }
     let mut exit = Exit::Done;
-    let span = opened.settings.count("worktree.sync-cooldown").unwrap_or(COOLDOWN);
-    let cooldown = SyncCooldown { span: Duration::from_secs(span), now: clock::now() };
+    let span = opened.settings.worktree.sync_cooldown;
+    let cooldown = SyncCooldown { span, now: clock::now() };
     for task in &args.tasks {
         if !sync(task, (from, (!args.now).then_some(cooldown)), &opened, ui)? {
             exit = Exit::Person;

@@ -157,11 +157,11 @@ const TESTED: &[&str] = &[
     "log-limit",
     // tests/cli/verify.rs
     "sign",
+    // tests/cli/gardener_jobs.rs
+    "jobs",
     "steps.*.runner",
     "steps.*.model",
     "steps.*.fallback",
-    // tests/cli/review_place.rs
-    "steps.review.place",
     "runners.*.command",
     "runners.*.resume",
     "runners.*.events",
@@ -170,18 +170,26 @@ const TESTED: &[&str] = &[
     "timeouts.runner",
     "timeouts.silence",
     "timeouts.test",
+    "timeouts.limit",
+    // tests/cli/worktree_settings.rs
+    "timeouts.setup",
+    // tests/cli/turns_words.rs
+    "timeouts.commit-message",
+    // tests/cli/workspace*.rs
+    "timeouts.network",
     // tests/cli/baseline.rs
     "test.allow-red",
     // tests/cli/clean_tests.rs
     "test.clean",
-    "timeouts.limit",
+    // tests/cli/protect.rs and tests/cli/test_counts.rs
+    "test.allow-fewer",
+    "protect",
+    // tests/cli/review_place.rs
+    "steps.review.place",
     "review.diff-limit",
     // tests/cli/redaction.rs
     "redact.files",
-    // tests/cli/gardener_jobs.rs
-    "jobs",
     // tests/cli/worktree_settings.rs
-    "timeouts.setup",
     "worktree.base",
     "worktree.max",
     "worktree.min-free",
@@ -193,9 +201,6 @@ const TESTED: &[&str] = &[
     "worktree.keep",
     "worktree.lfs",
     "worktree.save-every",
-    // tests/cli/protect.rs and tests/cli/test_counts.rs
-    "protect",
-    "test.allow-fewer",
     // tests/cli/prompts.rs
     "context",
     "prompts.implement",
@@ -250,7 +255,6 @@ const TESTED: &[&str] = &[
     "session.transcripts",
     // tests/cli/turns_words.rs
     "session.commit-message",
-    "timeouts.commit-message",
     // tests/cli/work.rs
     "work.ttl",
     "work.coordination",
@@ -268,7 +272,6 @@ const TESTED: &[&str] = &[
     "workspace.repos.*.clone-depth",
     "workspace.repos.*.default-branch",
     "workspace.repos.*.tools.*",
-    "timeouts.network",
     // tests/cli/cleanup*.rs
     "cleanup.older-than",
     "cleanup.keep-saved",

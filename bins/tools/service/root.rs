@@ -26,9 +26,6 @@ use git_arborist::{
     ui::Ui,
 };
 
-/// The default time limit of a command in seconds.
-const DEFAULT_TEST_TIMEOUT: u64 = 300;
-
 /// The commands of a repository.
 type Tools = BTreeMap<ToolName, Tool>;
 
@@ -93,7 +90,7 @@ impl ToolSite {
         }
         // Commands that are given as options need no approval.
         let home = roots.first().map(|root| root.repository.common_dir.clone()).unwrap_or_default();
-        Ok(Self { roots, home, timeout: Duration::from_secs(DEFAULT_TEST_TIMEOUT) })
+        Ok(Self { roots, home, timeout: Settings::default().timeouts.test })
     }
 
     /// The current repository, and those of its workspace.
@@ -118,8 +115,7 @@ impl ToolSite {
                 roots.push(Root::open(section.name.clone(), path, tools_of(section)?)?);
             }
         }
-        let timeout = settings.count("timeouts.test").unwrap_or(DEFAULT_TEST_TIMEOUT);
-        Ok(Self { roots, home: repository.common_dir, timeout: Duration::from_secs(timeout) })
+        Ok(Self { roots, home: repository.common_dir, timeout: settings.timeouts.test })
     }
 }
 

@@ -45,7 +45,8 @@ pub enum EngineError {
 
 impl EngineError {
     pub(super) fn unknown(name: &str, settings: &Settings) -> Self {
-        let own = settings.keys_below("engines.").filter_map(|key| key.strip_suffix(".submit"));
+        let own = settings.engines.iter().filter(|engine| engine.settings.submit.is_some());
+        let own = own.map(|engine| engine.name.as_str());
         let built_in = EnginePreset::ALL.iter().map(|preset| preset.name);
         let mut known: Vec<String> = built_in.chain(own).map(str::to_owned).collect();
         known.sort();

@@ -27,7 +27,7 @@ use crate::{
     message::one_line,
     name::BranchName,
     process::{Cancel, Ending, Program, shell_word, within},
-    settings::{Origin, Settings},
+    settings::{Settings, Sourced},
 };
 
 /// How long a command of an engine may take.
@@ -104,26 +104,27 @@ impl Engine {
             return Err(EngineError::unknown(name, settings));
         }
         let preset = EnginePreset::find(name);
-        let own = |key: &str| settings.text(&format!("engines.{name}.{key}")).map(str::to_owned);
-        let of = |key: &str, built_in: Option<&str>| own(key).or_else(|| built_in.map(str::to_owned));
-        let Some(submit) = of("submit", preset.map(|preset| preset.submit)) else {
+        let own = settings.engines.find(name);
+        let find = |own: Option<&Option<Sourced<String>>>, built_in: Option<&str>| {
+            let own = own.and_then(Option::as_ref).map(|own| own.value.clone());
+            own.or_else(|| built_in.map(str::to_owned))
+        };
+        let Some(submit) = find(own.map(|own| &own.submit), preset.map(|preset| preset.submit)) else {
             return Err(EngineError::unknown(name, settings));
         };
-        let keys = ["submit", "alive", "cancel", "logs", "dir", "manifest"];
-        let is_foreign =
-            |key: &str| settings.origin(&format!("engines.{name}.{key}")) == Some(Origin::Repository);
-        let line = |key: &str| own(key).map(|value| format!("engines.{name}.{key}: {value}"));
-        let foreign = keys.iter().filter(|key| is_foreign(key)).filter_map(|key| line(key)).collect();
+        let all = own.map(|own| [&own.submit, &own.alive, &own.cancel, &own.logs, &own.dir, &own.manifest]);
+        let foreign = all.into_iter().flatten().flatten().filter(|value| value.is_tracked());
+        let foreign = foreign.map(|Sourced { key, value, .. }| format!("{key}: {value}")).collect();
         let engine = Self {
             name: name.to_owned(),
             places: places.split(',').filter(|place| !place.is_empty()).map(str::to_owned).collect(),
             preset,
             submit,
-            alive: of("alive", preset.map(|preset| preset.alive)),
-            cancel: of("cancel", preset.map(|preset| preset.cancel)),
-            logs: of("logs", preset.map(|preset| preset.logs)),
-            dir: own("dir"),
-            manifest: of("manifest", preset.and_then(|preset| preset.manifest)),
+            alive: find(own.map(|own| &own.alive), preset.map(|preset| preset.alive)),
+            cancel: find(own.map(|own| &own.cancel), preset.map(|preset| preset.cancel)),
+            logs: find(own.map(|own| &own.logs), preset.map(|preset| preset.logs)),
+            dir: find(own.map(|own| &own.dir), None),
+            manifest: find(own.map(|own| &own.manifest), preset.and_then(|preset| preset.manifest)),
             foreign,
         };
         engine.require_places()?;

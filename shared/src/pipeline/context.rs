@@ -14,10 +14,11 @@ use crate::{
     name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{
         CallMemory, ChangedPaths, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo,
-        PipelineError, Playback, ReviewPlaces, ReviewsIn, RunOptions, TestTally, calls::call::file_error,
+        PipelineError, Playback, ReviewPlaces, RunOptions, TestTally, calls::call::file_error,
     },
     process::{Cancel, OrphanLock, Program},
     record::{RunIdentity, RunRecorder, StepHeading, create_step_log},
+    settings::ReviewsIn,
 };
 
 /// Everything that all tasks of a run share. It does not change during the run.

@@ -30,7 +30,7 @@ pub use checkout::{
     attempt,
     branch::quit_operations,
     changed_paths::{ChangedPaths, Sorted},
-    file_secrets::{FileSecrets, SecretFiles},
+    file_secrets::FileSecrets,
     guard::{ConcurrentChildren, ConfigGuard, find_changed_since_kill, move_planted_git},
     guarded::{FilesBeforeTest, put_back_checkout},
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
@@ -43,9 +43,7 @@ pub use context::{
 };
 pub use error::PipelineError;
 pub use expense::{Expense, OtherSpending};
-pub use options::{
-    Budgets, Flags, PromptTemplates, ReviewsIn, RunOptions, Sessions, backoff, call_limits, log_size,
-};
+pub use options::{Budgets, Flags, PromptTemplates, RunOptions, Sessions, backoff, call_limits, log_size};
 pub use steps::{
     background::{PromptFiles, TaskBackground},
     counts::{Counts, TestTally, read_counts},
@@ -65,7 +63,7 @@ pub use steps::{
 };
 pub use task::{RejectedWork, TaskEnd, TaskRun};
 pub use turns::{
-    checkpoint::{CheckpointWriter, SessionRepo, TranscriptMode, repository_name},
+    checkpoint::{CheckpointWriter, SessionRepo, repository_name},
     message::plain as describe_changes,
     messenger::MessageOrigin,
     whole_call::{CallFacts, CallRecord},

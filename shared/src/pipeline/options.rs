@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{MessageOrigin, PromptTemplate, Protection, SecretFiles, StepRunner};
+use super::{MessageOrigin, PromptTemplate, Protection, StepRunner};
 use crate::{
     agent::{
         AgentError,
@@ -12,7 +12,7 @@ use crate::{
     plan::{Task, TestCommand, TestKind},
     process::Limits,
     sandbox::Sandbox,
-    settings::{Origin, Settings},
+    settings::{BudgetSettings, Origin, PromptSettings, ReviewsIn, SecretFiles, Settings, Sourced},
 };
 
 /// The options of a run.
@@ -77,26 +77,17 @@ pub struct PromptTemplates {
 
 impl PromptTemplates {
     fn new(settings: &Settings) -> Result<Self, AgentError> {
-        let template = |key: &str| {
-            let Some(text) = settings.text(key) else { return Ok(None) };
-            let place = settings.place(key).unwrap_or(key);
-            let parsed = PromptTemplate::parse(place, text);
+        let template = |setting: &Option<Sourced<String>>| {
+            let Some(text) = setting else { return Ok(None) };
+            let parsed = PromptTemplate::parse(&text.place, &text.value);
             parsed.map(Some).map_err(|unknown| AgentError::PromptTemplate {
                 message: unknown.to_string(),
                 hint: unknown.hint(),
             })
         };
-        Ok(Self { implement: template("prompts.implement")?, review: template("prompts.review")? })
+        let PromptSettings { implement, review, .. } = &settings.prompts;
+        Ok(Self { implement: template(implement)?, review: template(review)? })
     }
-}
-
-/// Where reviewers work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReviewsIn {
-    /// In a worktree of the commit under review, which is reset before each review.
-    Scratch,
-    /// In the task's own checkout, with everything that is installed there.
-    Checkout,
 }
 
 /// Whether an attempt continues the agent session of the one before it.
@@ -142,20 +133,13 @@ pub struct Flags {
     pub sandbox: Option<String>,
 }
 
-/// The default of `review.diff-limit`.
-const DEFAULT_DIFF_LIMIT: usize = 8000;
-
 impl RunOptions {
     /// Joins flags and configuration.
     pub fn new(flags: &Flags, settings: &Settings) -> Result<Self, AgentError> {
-        let text = |flag: &Option<String>, key: &str, default: &str| {
-            flag.clone()
-                .or_else(|| settings.text(key).map(str::to_owned))
-                .unwrap_or_else(|| default.to_owned())
-        };
-        let retries = settings.count("max-retries").and_then(|count| u32::try_from(count).ok());
-        let longest = settings.count("review.diff-limit").and_then(|count| usize::try_from(count).ok());
+        let Settings { general, tests, timeouts, .. } = settings;
         let named = flags.test_command.clone();
+        let configured = general.test_command.as_ref().filter(|_| named.is_none());
+        let text = |flag: &Option<String>, setting: &String| flag.clone().unwrap_or_else(|| setting.clone());
         let runners = RunnerTable::new(&flags.step_runner, settings);
         runners.check()?;
         let message_by = runners.message_by()?;
@@ -164,44 +148,28 @@ impl RunOptions {
             .with_reviewers(reviewers.iter().filter_map(StepRunner::program));
         Ok(Self {
             runners,
-            max_retries: flags.max_retries.or(retries).unwrap_or(5).max(1),
-            test_command_origin: if named.is_some() {
-                Origin::User
-            } else {
-                settings.origin("test-command").unwrap_or(Origin::User)
-            },
-            test_command: named.or_else(|| settings.text("test-command").map(str::to_owned)),
-            allow_red: flags.allow_red || settings.switch("test.allow-red") == Some(true),
-            allow_fewer: settings.switch("test.allow-fewer") == Some(true),
+            max_retries: flags.max_retries.unwrap_or(general.max_retries).max(1),
+            test_command_origin: configured.map_or(Origin::User, |command| command.origin),
+            test_command: configured.map(|command| command.value.clone()).or(named),
+            allow_red: flags.allow_red || tests.allow_red,
+            allow_fewer: tests.allow_fewer,
             protection,
-            tests_clean: settings.switch("test.clean") == Some(true),
-            report_dir: text(&flags.report_dir, "report-dir", "spec/reports"),
-            log_dir: text(&flags.log_dir, "log-dir", "spec/logs"),
+            tests_clean: tests.clean,
+            report_dir: text(&flags.report_dir, &general.report_dir),
+            log_dir: text(&flags.log_dir, &general.log_dir),
             call_limits: call_limits(settings),
-            test_time: seconds(settings, "timeouts.test", 300),
+            test_time: timeouts.test,
             backoff: backoff(settings),
-            budgets: Budgets {
-                run: budget(flags.budgets.run, settings, ""),
-                task: budget(flags.budgets.task, settings, "task-"),
-            },
-            diff_limit: flags.diff_limit.or(longest).unwrap_or(DEFAULT_DIFF_LIMIT),
-            reviews_in: match settings.text("steps.review.place") {
-                Some("checkout") => ReviewsIn::Checkout,
-                _ => ReviewsIn::Scratch,
-            },
-            secret_files: SecretFiles::of(settings),
+            budgets: budgets(flags.budgets, &settings.budget),
+            diff_limit: flags.diff_limit.unwrap_or(settings.review.diff_limit),
+            reviews_in: settings.review.place,
+            secret_files: settings.review.redact_files,
             message_by,
-            message_limits: Limits {
-                whole: Some(seconds(settings, "timeouts.commit-message", 30)),
-                ..Limits::default()
-            },
+            message_limits: Limits { whole: Some(timeouts.commit_message), ..Limits::default() },
             sandbox: Sandbox::new(settings),
-            context: settings.words("context").map(<[String]>::to_vec).unwrap_or_default(),
+            context: settings.prompts.context.clone(),
             prompts: PromptTemplates::new(settings)?,
-            sessions: match settings.switch("resume") {
-                Some(true) => Sessions::Resumed,
-                _ => Sessions::Fresh,
-            },
+            sessions: if general.resume { Sessions::Resumed } else { Sessions::Fresh },
         })
     }
 
@@ -234,8 +202,8 @@ impl RunOptions {
 #[must_use]
 pub fn call_limits(settings: &Settings) -> Limits {
     Limits {
-        whole: Some(seconds(settings, "timeouts.runner", 600)),
-        silence: Some(seconds(settings, "timeouts.silence", 300)),
+        whole: Some(settings.timeouts.runner),
+        silence: Some(settings.timeouts.silence),
         log_size: log_size(settings),
         ..Limits::default()
     }
@@ -244,26 +212,28 @@ pub fn call_limits(settings: &Settings) -> Limits {
 /// The largest size of a log, in bytes.
 #[must_use]
 pub fn log_size(settings: &Settings) -> u64 {
-    let megabytes = settings.count("log-limit");
-    megabytes.map_or(Limits::default().log_size, |count| count.saturating_mul(1000 * 1000))
-}
-
-fn seconds(settings: &Settings, key: &str, default: u64) -> Duration {
-    Duration::from_secs(settings.count(key).unwrap_or(default))
+    settings.general.log_limit.saturating_mul(1000 * 1000)
 }
 
 /// How long to wait for a provider that is overloaded.
 #[must_use]
 pub fn backoff(settings: &Settings) -> Backoff {
-    let patience = seconds(settings, "timeouts.limit", Backoff::default().patience.as_secs());
-    Backoff { patience, ..Backoff::default() }
+    Backoff { patience: settings.timeouts.limit, ..Backoff::default() }
 }
 
-fn budget(flags: Budget, settings: &Settings, whose: &str) -> Budget {
-    let key = |what: &str| format!("budget.{whose}{what}");
-    Budget {
-        cost: flags.cost.or_else(|| settings.amount(&key("cost"))),
-        tokens: flags.tokens.or_else(|| settings.count(&key("tokens"))),
-        time: flags.time.or_else(|| settings.count(&key("time")).map(Duration::from_secs)),
+/// A limit of the command line overrides that of the configuration.
+fn budgets(flags: Budgets, settings: &BudgetSettings) -> Budgets {
+    let Budgets { run, task } = flags;
+    Budgets {
+        run: Budget {
+            cost: run.cost.or(settings.cost),
+            tokens: run.tokens.or(settings.tokens),
+            time: run.time.or(settings.time),
+        },
+        task: Budget {
+            cost: task.cost.or(settings.task_cost),
+            tokens: task.tokens.or(settings.task_tokens),
+            time: task.time.or(settings.task_time),
+        },
     }
 }

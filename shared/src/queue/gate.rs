@@ -8,7 +8,7 @@ use crate::{
     name::{Oid, RepoName, digest},
     pipeline::KnownRed,
     plan::TestCommand,
-    settings::Origin,
+    settings::{GATE_SECONDS, Origin},
 };
 
 /// A command that a commit has to pass. It comes from the configuration or the frozen plan, never from a ref.
@@ -40,7 +40,7 @@ pub struct Gate {
 
 impl Gate {
     /// The default time limit in seconds.
-    pub const USUAL_TIMEOUT: u64 = 900;
+    pub const USUAL_TIMEOUT: u64 = GATE_SECONDS;
 
     /// A gate that always runs.
     #[must_use]

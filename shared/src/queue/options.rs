@@ -16,10 +16,10 @@ use crate::{
     git::Signing,
     history::CommitCache,
     name::{RepoName, TaskId},
-    pipeline::{ConfigGuard, Protection, ReviewsIn, RunnerTable, TranscriptMode, log_size},
+    pipeline::{ConfigGuard, Protection, RunnerTable, log_size},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
-    settings::{Origin, Settings},
+    settings::{GateSettings, MergeSettings, NamedGroup, Origin, ReviewsIn, Settings, Size, TranscriptMode},
     workspace::RepoSection,
     worktree::WorktreeOptions,
 };
@@ -199,8 +199,7 @@ impl QueueOptions {
         clock: fn() -> i64,
     ) -> Result<Self, OptionsError> {
         let settings = runners.settings();
-        let deletes = settings.switch("merge.delete-branches") == Some(true);
-        let is_asked_for = settings.switch("merge.auto") == Some(false);
+        let merge = &settings.merge;
         let config_guard = ConfigGuard::default();
         let mut worktrees = WorktreeOptions::new(settings, cancel);
         worktrees.config_guard = config_guard.clone();
@@ -208,18 +207,18 @@ impl QueueOptions {
         let reviewer = resolver.as_ref().and_then(|resolver| resolver.reviewer.program()).cloned();
         config_guard.watch_reviewers(reviewer.iter(), ReviewsIn::Scratch);
         Ok(Self {
-            landing: if is_asked_for { Landing::WhenAsked } else { Landing::AtOnce },
+            landing: if merge.auto { Landing::AtOnce } else { Landing::WhenAsked },
             gates: gates(settings),
-            batch: batch(settings),
-            red_target: red_target(settings)?,
+            batch: batch(merge),
+            red_target: red_target(merge)?,
             tracked_lines: settings.tracked_lines(),
             fan_in: FanIn::KeepClean,
             only: Vec::new(),
-            afterwards: if deletes { Afterwards::Delete } else { Afterwards::Keep },
-            on_conflict: on_conflict(settings)?,
+            afterwards: if merge.delete_branches { Afterwards::Delete } else { Afterwards::Keep },
+            on_conflict: on_conflict(merge)?,
             resolver,
             no_resolver,
-            resolve_attempts: resolve_attempts(settings),
+            resolve_attempts: merge.resolve_attempts,
             config_guard,
             memory: CommitCache::default(),
             results: GateResults::default(),
@@ -229,7 +228,7 @@ impl QueueOptions {
             files_settled: OnceLock::new(),
             briefs: Briefs::new(),
             protection: Protection::new(settings, &[]).with_reviewers(reviewer.iter()),
-            allow_fewer: settings.switch("test.allow-fewer") == Some(true),
+            allow_fewer: settings.tests.allow_fewer,
             allowed: HashMap::new(),
             tests_first: Vec::new(),
             tests: HashMap::new(),
@@ -241,13 +240,13 @@ impl QueueOptions {
             sections: Vec::new(),
             task_repos: HashMap::new(),
             other_checkouts: Mutex::new(()),
-            report_dir: settings.text("report-dir").unwrap_or("spec/reports").to_owned(),
-            keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
+            report_dir: settings.general.report_dir.clone(),
+            keep: merge.keep.clone(),
             worktrees,
-            log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
+            log_dir: settings.general.log_dir.clone(),
             log_size: log_size(settings),
             secrets,
-            words: TranscriptMode::of(settings),
+            words: settings.session.transcripts,
             coordinator: Arc::new(Alone),
             cancel: cancel.clone(),
             clock,
@@ -407,59 +406,44 @@ fn phase_gates(phase: &Task) -> Option<(TaskId, Vec<Gate>)> {
 
 /// The configured gates, in the order in which they are first named.
 fn gates(settings: &Settings) -> Vec<Gate> {
-    const FOLDER: &str = "merge.gates.";
-    let mut names: Vec<&str> = Vec::new();
-    for (key, _) in settings.below(FOLDER) {
-        if let Some(name) = key.strip_suffix(".command").filter(|name| !names.contains(name)) {
-            names.push(name);
-        }
-    }
-    // A tracked file must not weaken a gate of the user's.
-    let holds = |key: &String, command: Origin| {
-        command == Origin::Repository || settings.origin(key) != Some(Origin::Repository)
-    };
-    let gate = |name: &str| {
-        let key = |field: &str| format!("{FOLDER}{name}.{field}");
-        let command = settings.text(&key("command"))?;
-        let origin = settings.origin(&key("command")).unwrap_or(Origin::User);
-        let usual = Gate::new(name, command, origin);
-        let (when, timeout) = (key("when"), key("timeout"));
-        let when = settings.text(&when).filter(|_| holds(&when, origin));
-        let timeout = settings.count(&timeout).filter(|_| holds(&timeout, origin));
+    let gate = |named: &NamedGroup<GateSettings>| {
+        let GateSettings { command, timeout, when } = &named.settings;
+        let command = command.as_ref()?;
+        // A tracked file must not weaken a gate of the user's.
+        let is_tracked_gate = command.is_tracked();
+        let timeout = timeout.as_ref().filter(|timeout| is_tracked_gate || !timeout.is_tracked());
+        let when = when.as_ref().filter(|when| is_tracked_gate || !when.is_tracked());
+        let usual = Gate::new(&named.name, &command.value, command.origin);
         Some(Gate {
-            timeout: timeout.unwrap_or(usual.timeout),
-            when: when.filter(|when| *when != "always").map(str::to_owned),
+            timeout: timeout.map_or(usual.timeout, |timeout| timeout.value),
+            when: when.map(|when| when.value.clone()).filter(|when| when != "always"),
             ..usual
         })
     };
-    names.into_iter().filter_map(gate).collect()
+    settings.gates.iter().filter_map(gate).collect()
 }
 
 fn test_time(settings: &Settings) -> u64 {
-    settings.count("timeouts.test").unwrap_or(300)
+    settings.timeouts.test.as_secs()
 }
 
 fn usual_test(settings: &Settings) -> Option<Gate> {
-    let command = settings.text("test-command")?;
-    let origin = settings.origin("test-command").unwrap_or(Origin::User);
-    Some(Gate::of_test_command(command, (origin, test_time(settings))))
+    let command = settings.general.test_command.as_ref()?;
+    Some(Gate::of_test_command(&command.value, (command.origin, test_time(settings))))
 }
 
-fn batch(settings: &Settings) -> Batch {
-    let size = settings.count("merge.batch").map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-    size.map_or(Batch::Auto, Batch::Size)
+fn batch(settings: &MergeSettings) -> Batch {
+    match settings.batch {
+        None | Some(Size::Auto) => Batch::Auto,
+        Some(Size::Number(size)) => Batch::Size(size),
+    }
 }
 
-fn resolve_attempts(settings: &Settings) -> u32 {
-    let attempts = settings.count("merge.resolve-attempts").unwrap_or(2);
-    u32::try_from(attempts).unwrap_or(u32::MAX)
-}
-
-fn on_conflict(settings: &Settings) -> Result<OnConflict, OptionsError> {
-    match settings.text("merge.on-conflict") {
-        None | Some("resolve") => Ok(OnConflict::Resolve),
-        Some("reimplement") => Ok(OnConflict::Reimplement),
-        Some(other) => Err(OptionsError::Value {
+fn on_conflict(settings: &MergeSettings) -> Result<OnConflict, OptionsError> {
+    match settings.on_conflict.as_str() {
+        "resolve" => Ok(OnConflict::Resolve),
+        "reimplement" => Ok(OnConflict::Reimplement),
+        other => Err(OptionsError::Value {
             key: "merge.on-conflict",
             value: other.to_owned(),
             expected: "resolve or reimplement",
@@ -467,11 +451,11 @@ fn on_conflict(settings: &Settings) -> Result<OnConflict, OptionsError> {
     }
 }
 
-fn red_target(settings: &Settings) -> Result<RedTarget, OptionsError> {
-    match settings.text("merge.red-target") {
-        None | Some("hold") => Ok(RedTarget::Hold),
-        Some("land") => Ok(RedTarget::Land),
-        Some(other) => Err(OptionsError::Value {
+fn red_target(settings: &MergeSettings) -> Result<RedTarget, OptionsError> {
+    match settings.red_target.as_str() {
+        "hold" => Ok(RedTarget::Hold),
+        "land" => Ok(RedTarget::Land),
+        other => Err(OptionsError::Value {
             key: "merge.red-target",
             value: other.to_owned(),
             expected: "hold or land",

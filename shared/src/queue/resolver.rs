@@ -35,7 +35,7 @@ impl Resolver {
     /// is a ref and any process of the user can write it.
     pub fn find(runners: &RunnerTable) -> Result<(Option<Self>, Option<String>), AgentError> {
         let settings = runners.settings();
-        let is_wanted = settings.switch("merge.assist") != Some(false);
+        let is_wanted = settings.merge.assist;
         let reviewer = runners.reviewers().map(|chain| chain.first().clone());
         let reviewer = match reviewer.map_err(|error| error.to_string()).and_then(require_callable) {
             Ok(reviewer) => reviewer,

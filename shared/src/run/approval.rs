@@ -153,9 +153,9 @@ impl OpenRun {
             }
         }
         let usual = self.options.test_command.as_deref().map(|command| ("the test command", command));
-        let gates = self.settings.below("merge.gates.").filter(|(key, _)| key.ends_with(".command"));
-        let gates = gates.filter_map(|(key, _)| self.settings.text(&format!("merge.gates.{key}")));
-        let mut all = usual.into_iter().chain(gates.map(|command| ("the gate", command)));
+        let gates = self.settings.gates.iter().filter_map(|gate| gate.settings.command.as_ref());
+        let gates = gates.map(|command| ("the gate", command.value.as_str()));
+        let mut all = usual.into_iter().chain(gates);
         match all.find_map(|(whose, command)| self.workspace.find_missing_tool(whose, command)) {
             Some(NamingMistake { what, fix }) => Err(Failure::new(Exit::No, what).hint(fix)),
             None => Ok(()),

@@ -161,7 +161,10 @@ impl OpenRun {
         let before = session_reader.asked_of(&newest)?;
         // A command that holds a secret was not recorded, so it counts as different.
         let is_withheld = before.withheld.iter().any(|name| name == TEST);
-        let named = before.options.get(TEST).map(String::as_str).or_else(|| self.settings.text(TEST));
+        let named =
+            before.options.get(TEST).map(String::as_str).or_else(|| {
+                self.settings.general.test_command.as_ref().map(|command| command.value.as_str())
+            });
         Ok(is_withheld || named != Some(command))
     }
 
@@ -231,7 +234,7 @@ impl OpenRun {
             }
             None => return probe(self.repository.top(), vec![&self.repository]).run(orphan_lock),
         };
-        let keep = self.settings.words("merge.keep").unwrap_or_default();
+        let keep = &self.settings.merge.keep;
         let mut scratch = pool.scratch("gate", tip)?;
         pool.refresh(&scratch, tip, keep)?;
         let place = scratch.repository.clone();
@@ -251,7 +254,7 @@ impl OpenRun {
             return Ok(None);
         }
         let pool = Pool::open(&self.repository, &self.branch, self.worktree_options())?;
-        let keep = self.settings.words("merge.keep").unwrap_or_default().to_vec();
+        let keep = self.settings.merge.keep.clone();
         Ok(Some(Arc::new((pool, keep))))
     }
 

@@ -31,7 +31,7 @@ use crate::{
     name::{BranchName, Oid, SessionId},
     pipeline::{
         BEFORE_THE_RUN, ChangedPaths, CheckpointWriter, ConfigGuard, IgnoredFiles, KnownRed, OtherRepo,
-        PreCommit, RunContext, RunOptions, StepRunner, TranscriptMode,
+        PreCommit, RunContext, RunOptions, StepRunner,
     },
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
@@ -299,7 +299,7 @@ impl OpenRun {
         let red_before = KnownRed::before_run(&self.repository, &run)?;
         let recalled = self.recall(&identity.session, planned, &run)?;
         let session_writer = self.session_writer(planned, &run, &identity.session, newest)?;
-        let words = TranscriptMode::of(&self.settings);
+        let words = self.settings.session.transcripts;
         let checkpoints = CheckpointWriter::new(session_writer, planned.pipeline(), words, self.clock)
             .beside(other_repos.iter().map(OtherRepo::for_session).collect());
         let opening =

@@ -246,7 +246,7 @@ pub fn find_plan(repository: &Repository, request: &RunRequest, settings: &Setti
 }
 
 fn named_plan(request: &RunRequest, settings: &Settings) -> Option<String> {
-    let named = request.tree.clone().or_else(|| settings.tree().map(PathBuf::from))?;
+    let named = request.tree.clone().or_else(|| settings.general.tree.as_ref().map(PathBuf::from))?;
     // Normalised, because sessions are found by the path of their plan.
     let plain: PathBuf = named.components().filter(|part| *part != Component::CurDir).collect();
     Some(plain.display().to_string())

@@ -14,10 +14,10 @@ use crate::{
     queue::finish_landings,
     record::{RunRecorder, Unfinished, repair_index},
     session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere, owned_elsewhere},
-    settings::Settings,
+    settings::{PushPolicy, Settings},
     workspace::{
-        FetchReply, FetchScope, PushPolicy, PushSet, Pusher, RepoRequest, RepoSection, Transcripts,
-        WorkspaceError, remember_plan_repository,
+        FetchReply, FetchScope, PushSet, Pusher, RepoRequest, RepoSection, WorkspaceError,
+        remember_plan_repository,
     },
     worktree::{Pool, SessionWorktree, WorktreeOptions},
 };
@@ -237,7 +237,7 @@ impl OpenRun {
     /// Starts pushing what this run commits. Uses the main checkouts, because a relative path of a remote may be
     /// correct only there.
     pub(super) fn pusher(&self, session: SessionId) -> Result<Option<Pusher>, Failure> {
-        let push_set = PushSet { sessions: vec![session], transcripts: Transcripts::of(&self.settings) };
+        let push_set = PushSet { sessions: vec![session], transcripts: self.settings.session.transcripts };
         let mut repositories = Vec::new();
         for section in self.workspace.sections.iter().filter(|section| section.push != PushPolicy::Never) {
             let repository = self.workspace.open(section)?;

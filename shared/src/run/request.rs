@@ -22,7 +22,7 @@ use crate::{
     queue::FanIn,
     run::DEFAULT_REMOTE,
     session::Asked,
-    settings::Settings,
+    settings::{Settings, Size},
 };
 
 /// The options of a run. An option that is not given is taken from the session's records, then from the configuration.
@@ -169,14 +169,19 @@ pub fn find_recorded(name: &str) -> Option<OptionKind> {
 impl LaneRequest {
     /// The number of lanes; `None` if tasks run one after the other in the run's checkout.
     pub fn count(&self, settings: &Settings) -> Result<Option<usize>, Failure> {
-        let number = || settings.count("jobs").map(|jobs| jobs.to_string());
-        let named = self.jobs.clone().or_else(|| settings.text("jobs").map(str::to_owned)).or_else(number);
-        let count = match named.as_deref().unwrap_or("1") {
-            "auto" => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            number => number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
-                Failure::new(Exit::Usage, format!("'{number}' is not a number of jobs"))
-                    .hint("give 1 or more, or 'auto' for one job per core")
-            })?,
+        let jobs = match self.jobs.as_deref() {
+            None => settings.general.jobs,
+            Some("auto") => Size::Auto,
+            Some(number) => {
+                Size::Number(number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
+                    Failure::new(Exit::Usage, format!("'{number}' is not a number of jobs"))
+                        .hint("give 1 or more, or 'auto' for one job per core")
+                })?)
+            }
+        };
+        let count = match jobs {
+            Size::Auto => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            Size::Number(count) => count,
         };
         Ok((count > 1 || self.isolate).then_some(count))
     }

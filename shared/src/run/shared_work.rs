@@ -23,8 +23,6 @@ use crate::{
     workspace::Workspace,
 };
 
-/// How long a claim is valid without renewal, if the user has not said.
-const TTL: u64 = 600;
 /// How long a run that works alone waits for a remote that is asked about workers.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The remote through which a plan is shared, if the user names no other.
@@ -62,8 +60,8 @@ impl SharedWork {
                 .hint("work on it from one machine: git arborist gardener --jobs auto"));
         }
         let remote = remote.to_owned();
-        let coordination = settings.text("work.coordination").map(str::to_owned);
-        let ttl = Duration::from_secs(settings.count("work.ttl").unwrap_or(TTL).clamp(1, 86_400));
+        let coordination = settings.work.coordination.clone();
+        let ttl = settings.work.ttl.clamp(Duration::from_secs(1), Duration::from_secs(86_400));
         let options = WorkOptions { remote, coordination, run, ttl, clock, started_by: StartedBy::find() };
         Ok(Self { repository: repository.clone(), options, network })
     }

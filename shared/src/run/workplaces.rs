@@ -218,7 +218,7 @@ impl OpenRun {
             return Err(GardenerError::OperationInProgress(going_on.what).into());
         }
         // If nothing is left to do, no agent can touch the changes.
-        if self.request.allow_dirty || self.is_idle || self.settings.switch("allow-dirty") == Some(true) {
+        if self.request.allow_dirty || self.is_idle || self.settings.general.allow_dirty {
             return Ok(());
         }
         let changes = self.repository.changes(recorder.tree(), self.repository.snapshot()?)?;

@@ -7,12 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Sandbox, SandboxedChild, find_git_dirs, in_home, own_keys};
+use super::{Sandbox, SandboxedChild, find_git_dirs, in_home};
 use crate::{
     git::{list_worktree_folders, object_folders},
     process::ConfinementBackend,
     safe_files,
-    settings::Settings,
+    settings::{SandboxLayers, Sourced},
 };
 
 /// Folders and files that look empty in the sandbox if `sandbox.deny-read` is not set.
@@ -31,8 +31,7 @@ impl Sandbox {
         child: &SandboxedChild<'_>,
         backend: ConfinementBackend,
     ) -> (Vec<PathBuf>, String) {
-        let keys = own_keys(Some(child.step), child.runner, "deny-read");
-        let key = keys.iter().find(|key| self.settings.words(key).is_some());
+        let key = find_denied(&self.settings, child).map(|denied| denied.key.clone());
         let mut hidden = self.list_denied(child);
         if key.is_none() {
             hidden.extend(self.list_foreign(child));
@@ -41,19 +40,20 @@ impl Sandbox {
                 hidden.extend(self.list_neighbours(child));
             }
         }
-        (hidden, key.map_or_else(|| "sandbox.deny-read".to_owned(), Clone::clone))
+        (hidden, key.unwrap_or_else(|| "sandbox.deny-read".to_owned()))
     }
 
     /// The folders and files of `sandbox.deny-read`. The most specific list replaces the others, but one of the
     /// repository does not replace the user's.
     fn list_denied(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
-        let keys = own_keys(Some(child.step), child.runner, "deny-read");
-        let usual = DENIED.map(str::to_owned).to_vec();
-        let mut words = find_words(&self.settings, &keys).map_or(usual, <[String]>::to_vec);
-        if self.is_tracked(&keys) {
-            words.extend(find_words(&self.users, &keys).unwrap_or_default().iter().cloned());
+        let denied = find_denied(&self.settings, child);
+        let usual = || DENIED.map(str::to_owned).to_vec();
+        let mut words = denied.map_or_else(usual, |denied| denied.value.clone());
+        if denied.is_some_and(Sourced::is_tracked) {
+            words.extend(find_denied(&self.users, child).into_iter().flat_map(|users| users.value.clone()));
         }
-        if child.step == "setup" && self.settings.words(&keys[0]).is_none() {
+        let of_step = self.settings.steps.find(child.step);
+        if child.step == "setup" && of_step.is_none_or(|settings| settings.deny_read.is_none()) {
             words.retain(|word| !NEEDED_BY_SETUP.contains(&word.as_str()));
         }
         words.iter().filter_map(|word| in_home(word)).map(|path| safe_files::resolved(&path)).collect()
@@ -108,6 +108,10 @@ fn leads_to(folder: &Path, paths: &[PathBuf]) -> bool {
     paths.iter().any(|path| path.starts_with(folder))
 }
 
-fn find_words<'s>(settings: &'s Settings, keys: &[String]) -> Option<&'s [String]> {
-    keys.iter().find_map(|key| settings.words(key))
+/// The most specific list for a child.
+fn find_denied<'s>(
+    layers: &'s SandboxLayers,
+    child: &SandboxedChild<'_>,
+) -> Option<&'s Sourced<Vec<String>>> {
+    layers.of(Some(child.step), child.runner).find_map(|settings| settings.deny_read.as_ref())
 }

@@ -32,62 +32,15 @@ use crate::{
         Confinement, ConfinementBackend, InnerSandbox, ResourceLimits, is_in_checkout, list_unused_folders,
     },
     safe_files,
-    settings::{Origin, Settings},
+    settings::{SandboxLayers, SandboxMode, SandboxNetwork, SandboxSettings, Settings, Sourced},
 };
-
-/// How children are limited.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SandboxMode {
-    /// By the strongest means that the system has, or not at all if it has none.
-    #[default]
-    Auto,
-    /// By Landlock. Nothing is started if the system does not support it.
-    Landlock,
-    /// By bubblewrap. Nothing is started if it does not work.
-    Bwrap,
-    /// Not at all.
-    Off,
-}
-
-impl SandboxMode {
-    fn of(settings: &Settings, key: &str) -> Option<Self> {
-        match settings.text(key)? {
-            "landlock" => Some(Self::Landlock),
-            "bwrap" => Some(Self::Bwrap),
-            "off" => Some(Self::Off),
-            _ => Some(Self::Auto),
-        }
-    }
-
-    /// The value of the setting.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Landlock => "landlock",
-            Self::Bwrap => "bwrap",
-            Self::Off => "off",
-        }
-    }
-
-    /// What enforces the limits; `None` if nothing does. A backend that was chosen explicitly may not work here.
-    #[must_use]
-    pub fn backend(self) -> Option<ConfinementBackend> {
-        match self {
-            Self::Auto => ConfinementBackend::of_system().iter().copied().find(|backend| backend.works()),
-            Self::Landlock => Some(ConfinementBackend::Landlock),
-            Self::Bwrap => Some(ConfinementBackend::Bwrap),
-            Self::Off => None,
-        }
-    }
-}
 
 /// The limits of all children of a run, as configured.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    settings: Settings,
+    settings: SandboxLayers,
     /// The part of them that no file of the repository sets.
-    users: Settings,
+    users: SandboxLayers,
     caches: Vec<CacheFolder>,
     files: Vec<PathBuf>,
     /// Whether missing folders that programs need are made.
@@ -128,7 +81,7 @@ impl Sandbox {
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let (caches, files) = folders::caches();
-        let (settings, users) = (settings.clone(), settings.of_user());
+        let (settings, users) = (settings.sandbox.clone(), settings.of_user().sandbox);
         let (repositories, git_dirs) = (Vec::new(), Vec::new());
         let worktree_folder = None;
         Self { settings, users, caches, files, makes_folders: true, repositories, git_dirs, worktree_folder }
@@ -175,18 +128,20 @@ impl Sandbox {
     /// Whether a child may also be run outside of the sandbox: not if a backend was chosen for its step explicitly.
     #[must_use]
     pub fn may_be_left(&self, child: &SandboxedChild<'_>) -> bool {
-        let chosen = SandboxMode::of(&self.settings, &format!("steps.{}.sandbox.mode", child.step));
-        !matches!(chosen, Some(SandboxMode::Bwrap | SandboxMode::Landlock))
+        let chosen = self.settings.steps.find(child.step).and_then(|settings| settings.mode.as_ref());
+        !matches!(chosen.map(|mode| mode.value), Some(SandboxMode::Bwrap | SandboxMode::Landlock))
     }
 
     /// What a child may use. A file of the repository cannot raise the user's own limits.
     fn resources(&self, child: &SandboxedChild<'_>) -> ResourceLimits {
-        let find = |what| {
-            let keys = own_keys(Some(child.step), child.runner, what);
-            let find = |settings: &Settings| keys.iter().find_map(|key| settings.count(key));
+        let find = |what: fn(&SandboxSettings) -> Option<u64>| {
+            let find = |layers: &SandboxLayers| layers.of(Some(child.step), child.runner).find_map(what);
             [find(&self.settings), find(&self.users)].into_iter().flatten().min()
         };
-        ResourceLimits { processes: find("max-processes"), file_size: find("max-file-size") }
+        ResourceLimits {
+            processes: find(|settings| settings.max_processes),
+            file_size: find(|settings| settings.max_file_size),
+        }
     }
 
     /// Where a child may change files; `None` if it may change all.
@@ -302,8 +257,8 @@ impl Sandbox {
     /// Whether a child of the run can replace this file.
     fn is_writable(&self, child: &SandboxedChild<'_>, file: &Path) -> bool {
         let real = safe_files::resolved(file);
-        let configured = self.settings.keys_below("").filter(|key| key.ends_with("sandbox.write"));
-        let configured = configured.filter_map(|key| self.settings.words(key)).flatten();
+        let configured = self.settings.all().filter_map(|(.., settings)| settings.write.as_ref());
+        let configured = configured.flat_map(|words| &words.value);
         let state =
             child.state.iter().map(|(ProgramFolder::Folder(path) | ProgramFolder::File(path))| path.clone());
         let caches = self.caches.iter().map(|cache| cache.path.clone());
@@ -320,37 +275,31 @@ impl Sandbox {
     /// The mode that the most specific key sets. If a file of the repository sets it, the user's own mode counts unless it is
     /// weaker in any case.
     fn mode(&self, step: Option<&str>, runner: Option<&str>) -> SandboxMode {
-        let keys = own_keys(step, runner, "mode");
-        let find = |settings| keys.iter().find_map(|key| SandboxMode::of(settings, key));
-        let mode = find(&self.settings).unwrap_or_default();
-        match find(&self.users) {
+        let find =
+            |layers: &'_ SandboxLayers| layers.of(step, runner).find_map(|settings| settings.mode.clone());
+        let Some(mode) = find(&self.settings) else { return SandboxMode::default() };
+        match find(&self.users).map(|mode| mode.value) {
             Some(users)
-                if self.is_tracked(&keys) && users != SandboxMode::Off && mode != SandboxMode::Bwrap =>
+                if mode.is_tracked() && users != SandboxMode::Off && mode.value != SandboxMode::Bwrap =>
             {
                 users
             }
-            _ => mode,
+            _ => mode.value,
         }
-    }
-
-    /// Whether a file of the repository sets the most specific of these keys that are set.
-    fn is_tracked(&self, keys: &[String]) -> bool {
-        keys.iter().find_map(|key| self.settings.origin(key)) == Some(Origin::Repository)
     }
 
     /// The folders and files of `sandbox.write`, of the runner and of the step.
     fn granted(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
-        let keys = own_keys(Some(child.step), child.runner, "write");
-        let words = keys.iter().filter_map(|key| self.settings.words(key)).flatten();
+        let lists = self.settings.of(Some(child.step), child.runner);
+        let words = lists.filter_map(|settings| settings.write.as_ref()).flat_map(|words| &words.value);
         let writable = self.writable(child);
         words.filter_map(|word| in_home(word)).filter_map(|folder| writable.resolve(&folder)).collect()
     }
 
     /// Every folder that this child or another one may write to.
     fn writable(&self, child: &SandboxedChild<'_>) -> WritableFolders {
-        let keys = self.settings.keys_below("").filter(|key| key.ends_with("sandbox.write"));
-        let configured = keys.filter_map(|key| self.settings.words(key)).flatten();
-        let configured = configured.filter_map(|word| in_home(word));
+        let configured = self.settings.all().filter_map(|(.., settings)| settings.write.as_ref());
+        let configured = configured.flat_map(|words| &words.value).filter_map(|word| in_home(word));
         let state = child.state.iter().filter_map(|state| match state {
             ProgramFolder::Folder(folder) => Some(folder.clone()),
             ProgramFolder::File(_) => None,
@@ -371,13 +320,13 @@ impl Sandbox {
 
     /// The setting that takes the network away from a child.
     fn offline_by(&self, step: Option<&str>, runner: Option<&str>) -> Option<String> {
-        let keys = own_keys(step, runner, "network");
-        let find = |settings: &Settings| {
-            let key = keys.iter().find(|key| settings.text(key).is_some())?;
-            (settings.text(key) == Some("none")).then(|| key.clone())
-        };
-        let users = || find(&self.users).filter(|_| self.is_tracked(&keys));
-        find(&self.settings).or_else(users)
+        let find =
+            |layers: &SandboxLayers| layers.of(step, runner).find_map(|settings| settings.network.clone());
+        let is_none = |network: &Sourced<SandboxNetwork>| network.value == SandboxNetwork::None;
+        let network = find(&self.settings)?;
+        let users = || find(&self.users).filter(|_| network.is_tracked());
+        let network = if is_none(&network) { Some(network) } else { users().filter(is_none) };
+        network.map(|network| network.key)
     }
 }
 
@@ -386,13 +335,6 @@ impl Sandbox {
 fn is_apart(child: &SandboxedChild<'_>, folder: &Path) -> bool {
     let home = folders::home().map(|home| safe_files::resolved(&home));
     !child.places.iter().chain(&home).any(|place| place.starts_with(folder))
-}
-
-/// The keys that apply to a step and a runner, the most specific first.
-fn own_keys(step: Option<&str>, runner: Option<&str>, what: &str) -> Vec<String> {
-    let step = step.map(|step| format!("steps.{step}.sandbox.{what}"));
-    let runner = runner.map(|runner| format!("runners.{runner}.sandbox.{what}"));
-    step.into_iter().chain(runner).chain([format!("sandbox.{what}")]).collect()
 }
 
 /// An absolute path, or one in the home directory.

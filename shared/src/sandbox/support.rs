@@ -1,9 +1,10 @@
 //! Refuses a configuration of the sandbox that this system cannot enforce.
 
-use super::{Sandbox, SandboxMode, own_keys};
+use super::Sandbox;
 use crate::{
     failure::{Exit, Explain},
     process::ConfinementBackend,
+    settings::{SandboxGit, SandboxMode, SandboxNetwork},
 };
 
 /// Why a sandbox cannot be used.
@@ -66,14 +67,9 @@ impl Explain for SandboxError {
 impl Sandbox {
     /// Refuses a configuration that this system cannot enforce.
     pub fn require_supported(&self) -> Result<(), SandboxError> {
-        for key in self.settings.keys_below("") {
-            let (step, runner) = match key.split('.').collect::<Vec<_>>()[..] {
-                ["steps", step, ..] => (Some(step), None),
-                ["runners", runner, ..] => (None, Some(runner)),
-                _ => (None, None),
-            };
-            if key.ends_with("sandbox.mode") {
-                let key = key.to_owned();
+        for (step, runner, settings) in self.settings.all() {
+            if let Some(mode) = &settings.mode {
+                let key = mode.key.clone();
                 match self.mode(step, runner) {
                     SandboxMode::Landlock if !ConfinementBackend::Landlock.works() => {
                         return Err(SandboxError::NoLandlock { key });
@@ -84,10 +80,10 @@ impl Sandbox {
                     _ => {}
                 }
             }
-            if key.ends_with("sandbox.git") || key.ends_with("sandbox.mode") {
-                self.require_private_git(key)?;
+            if settings.mode.is_some() || settings.git.is_some() {
+                self.require_private_git(runner)?;
             }
-            if key.ends_with("sandbox.network") && self.settings.text(key) == Some("none") {
+            if settings.network.as_ref().is_some_and(|network| network.value == SandboxNetwork::None) {
                 self.require_network_control(step, runner)?;
             }
         }
@@ -107,17 +103,16 @@ impl Sandbox {
         else {
             return Ok(());
         };
-        let mode_key =
-            own_keys(step, runner, "mode").into_iter().find(|key| self.settings.text(key).is_some());
+        let mut modes = self.settings.of(step, runner).filter_map(|settings| settings.mode.as_ref());
+        let mode_key = modes.next().map(|mode| mode.key.clone());
         match mode_key.filter(|mode_key| mode_key != "sandbox.mode" && mode == SandboxMode::Landlock) {
             Some(mode_key) => Err(SandboxError::NetworkByLandlock { key, mode_key }),
             None => Err(SandboxError::Network { key }),
         }
     }
 
-    /// Refuses a private git directory for an agent that is not in bubblewrap. `key` may be about one runner.
-    fn require_private_git(&self, key: &str) -> Result<(), SandboxError> {
-        let runner = key.strip_prefix("runners.").and_then(|rest| rest.split('.').next());
+    /// Refuses a private git directory for an agent that is not in bubblewrap.
+    fn require_private_git(&self, runner: Option<&str>) -> Result<(), SandboxError> {
         let Some(key) = self.find_private_git(runner) else { return Ok(()) };
         let mode = self.mode(Some("implement"), runner);
         let is_possible = mode.backend().is_some_and(ConfinementBackend::can_replace);
@@ -126,8 +121,7 @@ impl Sandbox {
 
     /// The key that gives a runner a private git directory.
     pub(super) fn find_private_git(&self, runner: Option<&str>) -> Option<String> {
-        let mut keys = own_keys(None, runner, "git").into_iter();
-        let key = keys.find(|key| self.settings.text(key).is_some())?;
-        (self.settings.text(&key) == Some("private")).then_some(key)
+        let mut gits = self.settings.of(None, runner).filter_map(|settings| settings.git.as_ref());
+        gits.next().filter(|git| git.value == SandboxGit::Private).map(|git| git.key.clone())
     }
 }

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 /// How long ago something must have been, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Age(pub i64);
 
 /// The error about a text that is no age.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, Origin, Settings, SettingsError, Value};
+use super::{Assigned, Origin, Settings, SettingsError, Sources, Value, find_assigned};
 use crate::{git::Repository, name::Oid, safe_files::InnerPath};
 
 /// The values that need no approval.
@@ -135,41 +135,21 @@ impl Settings {
         self.lines_of(|key| keys.contains(&key))
     }
 
-    /// Notes which folders that files of the repository name have tracked files. `{repository}` may stand for one.
-    pub(super) fn find_tracked_folders(
-        &mut self,
-        repository: &Repository,
-        commit: Option<Oid>,
-    ) -> Result<(), SettingsError> {
-        let is_concerned = |key: &str| {
-            HARMLESS.iter().any(|(listed, values)| *listed == key && matches!(values, EmptyFolders))
-        };
-        for found in
-            self.found.iter().filter(|found| found.origin == Origin::Repository && is_concerned(&found.key))
-        {
-            let Value::Text(folder) = &found.value else { continue };
-            // git knows the path only without `./` and doubled slashes.
-            let path = folder.trim_end_matches('/').parse::<InnerPath>().map(|path| path.to_string());
-            let path = path.unwrap_or_else(|_| folder.clone());
-            let tracked = commit.map(|commit| repository.find_path(commit, &path)).transpose()?.flatten();
-            if tracked.is_some() || folder.contains('{') {
-                self.tracked_folders.insert(folder.clone());
-            }
-        }
-        Ok(())
-    }
-
     fn lines_of(&self, is_needed: impl Fn(&str) -> bool) -> BTreeSet<String> {
         // A value that another source overrides is not in effect.
-        let in_effect = self.found.iter().filter(|found| self.find(&found.key) == Some(found));
-        let tracked = in_effect.filter(|found| found.origin == Origin::Repository && is_needed(&found.key));
+        let in_effect = self
+            .assigned
+            .iter()
+            .filter(|assigned| find_assigned(&self.assigned, &assigned.key) == Some(assigned));
+        let tracked =
+            in_effect.filter(|assigned| assigned.origin == Origin::Repository && is_needed(&assigned.key));
         tracked
-            .filter(|found| self.needs_approval(found))
-            .map(|found| format!("{} = {}", found.key, found.value.shown()))
+            .filter(|assigned| self.needs_approval(assigned))
+            .map(|assigned| format!("{} = {}", assigned.key, assigned.value.shown()))
             .collect()
     }
 
-    fn needs_approval(&self, Found { key, value, .. }: &Found) -> bool {
+    fn needs_approval(&self, Assigned { key, value, .. }: &Assigned) -> bool {
         let is_inner = |folder: &str| folder.trim_end_matches('/').parse::<InnerPath>().is_ok();
         let listed = HARMLESS.iter().find(|(pattern, _)| super::setting::is_key(pattern, key));
         let is_harmless = listed.is_some_and(|(_, values)| match (values, value) {
@@ -183,6 +163,31 @@ impl Settings {
             _ => false,
         });
         !is_harmless
+    }
+}
+
+impl Sources {
+    /// Notes which folders that files of the repository name have tracked files. `{repository}` may stand for one.
+    pub(super) fn find_tracked_folders(
+        &mut self,
+        repository: &Repository,
+        commit: Option<Oid>,
+    ) -> Result<(), SettingsError> {
+        let is_concerned = |key: &str| {
+            HARMLESS.iter().any(|(listed, values)| *listed == key && matches!(values, EmptyFolders))
+        };
+        let of_repository = self.assigned.iter().filter(|assigned| assigned.origin == Origin::Repository);
+        for assigned in of_repository.filter(|assigned| is_concerned(&assigned.key)) {
+            let Value::Text(folder) = &assigned.value else { continue };
+            // git knows the path only without `./` and doubled slashes.
+            let path = folder.trim_end_matches('/').parse::<InnerPath>().map(|path| path.to_string());
+            let path = path.unwrap_or_else(|_| folder.clone());
+            let tracked = commit.map(|commit| repository.find_path(commit, &path)).transpose()?.flatten();
+            if tracked.is_some() || folder.contains('{') {
+                self.tracked_folders.insert(folder.clone());
+            }
+        }
+        Ok(())
     }
 }
 

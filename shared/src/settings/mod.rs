@@ -4,11 +4,10 @@
 
 mod age;
 mod approval;
-mod budget;
-mod cleanup;
-mod engines;
+mod error;
 mod file;
-mod landing;
+mod general;
+mod merge;
 mod protect;
 mod sandbox;
 mod session;
@@ -16,28 +15,39 @@ mod setting;
 mod table;
 mod tracked;
 mod value;
-mod work;
 mod workspace;
+mod worktree;
 
 pub use age::{AGES, Age, AgeError};
-pub use protect::TEST_FILES;
-pub use setting::{Setting, ValueKind};
+pub use error::SettingsError;
+pub use general::{GeneralSettings, RunnerSettings, StepSettings, TimeoutSettings};
+pub use merge::{GATE_SECONDS, GateSettings, MergeSettings};
+pub use protect::{TEST_FILES, TestSettings};
+pub use sandbox::{SandboxGit, SandboxLayers, SandboxMode, SandboxNetwork, SandboxSettings};
+pub use session::{
+    BudgetSettings, EngineSettings, SessionSettings, TranscriptMode, TurnMessages, WorkSettings,
+};
+pub use setting::{DefaultValue, Setting, ValueKind};
 pub use table::SETTINGS;
-pub use tracked::{TRACKED_FILES, read_tracked, tracked_file};
+pub use tracked::{
+    PromptSettings, ReviewerSettings, ReviewsIn, SecretFiles, TRACKED_FILES, read_tracked, tracked_file,
+};
+pub use value::{NamedGroup, NamedSettings, Size, Sourced};
+pub use workspace::{PushPolicy, RepoSettings};
+pub use worktree::{CleanupSettings, WorktreeSettings};
 
-use value::{Value, amount};
+use value::{Assigned, Value, amount, find_assigned};
 
 use std::{
     collections::BTreeSet,
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{
-    failure::{Exit, Explain},
-    git::{Config, ConfigEntry, GitError, Repository},
-    message::{misspelt, nearest},
-    name::{NameError, RepoName},
+    git::{Config, ConfigEntry, Repository},
+    name::RepoName,
     safe_files,
 };
 
@@ -46,163 +56,6 @@ pub const SIGN: &str = "sign";
 
 /// How much of a wrong value a message shows.
 const MAX_SHOWN: usize = 60;
-
-/// A setting that cannot be used, and its location.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// git failed.
-    #[error(transparent)]
-    Git(#[from] GitError),
-    /// No such key.
-    #[error("{place}: unknown key '{section}{key}'")]
-    UnknownKey {
-        /// File and line, or where git says that it is.
-        place: String,
-        /// What git's configuration has before the key: `arborist.`; empty in our own files.
-        section: &'static str,
-        /// As written.
-        key: String,
-    },
-    /// A key that only git's configuration can set.
-    #[error("{place}: '{key}' can only be set in git's configuration")]
-    GitOnly {
-        /// File and line.
-        place: String,
-        /// The key.
-        key: String,
-    },
-    /// The value has the wrong kind for the key.
-    #[error("{place}: '{key}' must be {expected}; it is {found}")]
-    WrongValue {
-        /// File and line.
-        place: String,
-        /// The key.
-        key: String,
-        /// The value as written, shortened.
-        found: String,
-        /// What it must be.
-        expected: &'static str,
-    },
-    /// A name in the key is not allowed.
-    #[error("{place}: {source}")]
-    WrongName {
-        /// File and line.
-        place: String,
-        /// Why.
-        source: NameError,
-    },
-    /// The file is not valid TOML.
-    #[error("{place}: {what}")]
-    Syntax {
-        /// File and line.
-        place: String,
-        /// What the parser says.
-        what: String,
-    },
-    /// Git was told that the repository is bare, although its own configuration does not say so.
-    #[error(
-        "{place}: core.bare is set for this command, and git would not see the checkouts of the repository"
-    )]
-    FalseBare {
-        /// Where git says that it is.
-        place: String,
-    },
-    /// The file exists and cannot be read.
-    #[error("could not read '{file}': {source}")]
-    Unreadable {
-        /// The file.
-        file: String,
-        /// What the system says.
-        source: std::io::Error,
-    },
-}
-
-impl Explain for SettingsError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Git(error) => error.exit(),
-            Self::Unreadable { .. } => Exit::Fatal,
-            _ => Exit::No,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let (key, prefix) = match self {
-            Self::UnknownKey { key, section, .. } => (key, *section),
-            Self::Git(error) => return error.hint(),
-            Self::GitOnly { key, .. } => return Some(format!("set it with: git config arborist.{key} true")),
-            Self::FalseBare { .. } => {
-                return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
-            }
-            Self::Syntax { what, .. } if !what.starts_with("duplicate") => {
-                return Some(
-                    "write a setting as: runner = \"claude\"; text is in quotes, numbers are not".into(),
-                );
-            }
-            _ => return None,
-        };
-        let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
-        // The value may be a table.
-        let below: Vec<&str> = keys
-            .iter()
-            .map(String::as_str)
-            .filter(|known| known.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.')))
-            .collect();
-        if let Some(command) = below.iter().find(|known| known.ends_with(".command")) {
-            return Some(format!("did you mean '{prefix}{command}'?"));
-        }
-        if !below.is_empty() {
-            return Some(format!("known keys: {}", below.join(", ")));
-        }
-        let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
-        let is_beside =
-            |known: &&String| known.rsplit_once('.').map_or("", |(section, _)| section) == section;
-        let beside: Vec<&str> = keys.iter().filter(is_beside).map(String::as_str).collect();
-        let names = beside.iter().map(|known| known.rsplit_once('.').map_or(*known, |(_, name)| name));
-        if let Some(meant) = nearest(name, names) {
-            let dot = if section.is_empty() { "" } else { "." };
-            return Some(format!("did you mean '{prefix}{section}{dot}{meant}'?"));
-        }
-        if let Some(meant) = misspelt(key, keys.iter().map(String::as_str)) {
-            return Some(format!("did you mean '{prefix}{meant}'?"));
-        }
-        // `gates.lint.command` lacks the section that it belongs to.
-        let inner = |known: &str| {
-            let (section, rest) = known.split_once('.')?;
-            (with_names_of(key, rest) == *key).then(|| format!("{section}.{key}"))
-        };
-        if let Some(meant) = SETTINGS.iter().find_map(|setting| inner(setting.key)) {
-            return Some(format!("did you mean '{prefix}{meant}'?"));
-        }
-        if beside.is_empty() {
-            return Some("see all keys with: git arborist init --dry-run".into());
-        }
-        Some(format!("known keys: {}", beside.join(", ")))
-    }
-}
-
-impl SettingsError {
-    /// The same, for a key of git's configuration.
-    fn of_git(self) -> Self {
-        match self {
-            Self::UnknownKey { place, key, .. } => Self::UnknownKey { place, section: "arborist.", key },
-            Self::WrongValue { place, key, found, expected } => {
-                Self::WrongValue { place, key: format!("arborist.{key}"), found, expected }
-            }
-            other => other,
-        }
-    }
-}
-
-/// A known key, in which each `*` is replaced by the name in the mistyped key.
-fn with_names_of(mistyped: &str, known: &str) -> String {
-    let mut given = mistyped.split('.');
-    let parts = known.split('.').map(|part| match given.next() {
-        Some(name) if part == "*" => name,
-        _ => part,
-    });
-    parts.collect::<Vec<_>>().join(".")
-}
 
 /// The source of a value: values that others can commit need the user's approval before they are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,148 +66,142 @@ pub enum Origin {
     Repository,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-struct Found {
-    key: String,
-    value: Value,
-    origin: Origin,
-    /// File and line, or the location in git's configuration or the environment.
-    place: String,
-}
-
 /// The settings in effect, without flags.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Settings {
-    found: Vec<Found>,
+    /// What a run works on, with which agent and test command.
+    pub general: GeneralSettings,
+    /// `steps.NAME`.
+    pub steps: NamedSettings<StepSettings>,
+    /// `runners.NAME`.
+    pub runners: NamedSettings<RunnerSettings>,
+    /// `timeouts`.
+    pub timeouts: TimeoutSettings,
+    /// `test` and `protect`.
+    pub tests: TestSettings,
+    /// `review` and `redact`, and where reviewers work.
+    pub review: ReviewerSettings,
+    /// `prompts` and `context`.
+    pub prompts: PromptSettings,
+    /// `worktree`.
+    pub worktree: WorktreeSettings,
+    /// `sandbox`, also of steps and runners.
+    pub sandbox: SandboxLayers,
+    /// `merge`.
+    pub merge: MergeSettings,
+    /// `merge.gates.NAME`.
+    pub gates: NamedSettings<GateSettings>,
+    /// `budget`.
+    pub budget: BudgetSettings,
+    /// `session`.
+    pub session: SessionSettings,
+    /// `work`.
+    pub work: WorkSettings,
+    /// `engines.NAME`.
+    pub engines: NamedSettings<EngineSettings>,
+    /// `workspace.repos.NAME`.
+    pub repos: NamedSettings<RepoSettings>,
+    /// `cleanup`.
+    pub cleanup: CleanupSettings,
+    /// What the fields were read from. Approvals name keys and values.
+    assigned: Vec<Assigned>,
     /// Folders with tracked files that files of the repository name.
     tracked_folders: BTreeSet<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::of(Sources::default())
+    }
 }
 
 impl Settings {
     /// Reads all sources. An unknown key in any of them is an error.
     pub fn load(repository: &Repository, config: &Config) -> Result<Self, SettingsError> {
-        Self::load_with(config, |settings| {
-            settings.add_tracked(|path| read_tracked(repository, path), &[tracked::FILE])?;
-            settings.find_tracked_folders(repository, repository.head.commit)
+        Self::load_with(config, |sources| {
+            sources.add_tracked(|path| read_tracked(repository, path), &[tracked::FILE])?;
+            sources.find_tracked_folders(repository, repository.head.commit)
         })
     }
 
     /// Reads all sources; `add_tracked` adds the repository's own files.
     fn load_with(
         config: &Config,
-        add_tracked: impl FnOnce(&mut Self) -> Result<(), SettingsError>,
+        add_tracked: impl FnOnce(&mut Sources) -> Result<(), SettingsError>,
     ) -> Result<Self, SettingsError> {
-        let mut settings = Self::default();
+        let mut sources = Sources::default();
         if let Some(file) = user_file() {
-            settings.add_file(&file, safe_files::read_users(&file), Origin::User)?;
+            sources.add_file(&file, safe_files::read_users(&file), Origin::User)?;
         }
-        add_tracked(&mut settings)?;
-        settings.add_git(config)?;
-        settings.add_environment()?;
-        Ok(settings)
+        add_tracked(&mut sources)?;
+        sources.add_git(config)?;
+        sources.add_environment()?;
+        Ok(Self::of(sources))
+    }
+
+    /// The only place where keys become fields.
+    fn of(Sources { assigned, tracked_folders }: Sources) -> Self {
+        let all = &*assigned;
+        Self {
+            general: GeneralSettings::read(all, "", ""),
+            steps: NamedSettings::read(all, ("steps.", ""), |name| StepSettings::read(all, "", name)),
+            runners: NamedSettings::read(all, ("runners.", ""), |name| RunnerSettings::read(all, "", name)),
+            timeouts: TimeoutSettings::read(all, "", ""),
+            tests: TestSettings::read(all, "", ""),
+            review: ReviewerSettings::read(all, "", ""),
+            prompts: PromptSettings::read(all, "", ""),
+            worktree: WorktreeSettings::read(all, "", ""),
+            sandbox: SandboxLayers::read(all),
+            merge: MergeSettings::read(all, "", ""),
+            // A gate exists if it has a command.
+            gates: NamedSettings::read(all, ("merge.gates.", "command"), |name| {
+                GateSettings::read(all, "", name)
+            }),
+            budget: BudgetSettings::read(all, "", ""),
+            session: SessionSettings::read(all, "", ""),
+            work: WorkSettings::read(all, "", ""),
+            engines: NamedSettings::read(all, ("engines.", ""), |name| EngineSettings::read(all, "", name)),
+            repos: NamedSettings::read(all, (workspace::PREFIX, ""), |name| {
+                RepoSettings::read(all, "", name)
+            }),
+            cleanup: CleanupSettings::read(all, "", ""),
+            assigned,
+            tracked_folders,
+        }
     }
 
     /// Sets a key by a flag of the command line, which overrides every other source.
     pub fn set_flag(&mut self, key: &str, text: &str, flag: &str) -> Result<(), SettingsError> {
-        self.add_key(key, text, (flag.to_owned(), Origin::User))
+        let Self { assigned, tracked_folders, .. } = std::mem::take(self);
+        let mut sources = Sources { assigned, tracked_folders };
+        sources.add_key(key, text, (flag.to_owned(), Origin::User))?;
+        *self = Self::of(sources);
+        Ok(())
     }
 
-    /// The path of the plan.
+    /// How long a remote may be silent.
     #[must_use]
-    pub fn tree(&self) -> Option<&str> {
-        self.text("tree")
-    }
-
-    /// A text.
-    #[must_use]
-    pub fn text(&self, key: &str) -> Option<&str> {
-        match &self.find(key)?.value {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// A number.
-    #[must_use]
-    pub fn count(&self, key: &str) -> Option<u64> {
-        match self.find(key)?.value {
-            Value::Count(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    /// An age.
-    #[must_use]
-    pub fn age(&self, key: &str) -> Option<Age> {
-        self.text(key)?.parse().ok()
-    }
-
-    /// A number that may have a fraction.
-    #[must_use]
-    pub fn amount(&self, key: &str) -> Option<f64> {
-        match &self.find(key)?.value {
-            Value::Amount(number) => Some(*number),
-            Value::Count(number) => amount(&number.to_string()),
-            _ => None,
-        }
-    }
-
-    /// A switch.
-    #[must_use]
-    pub fn switch(&self, key: &str) -> Option<bool> {
-        match self.find(key)?.value {
-            Value::Switch(switch) => Some(switch),
-            _ => None,
-        }
-    }
-
-    /// A list of texts.
-    #[must_use]
-    pub fn words(&self, key: &str) -> Option<&[String]> {
-        match &self.find(key)?.value {
-            Value::Words(words) => Some(words),
-            _ => None,
-        }
+    pub fn network_silence(&self) -> Duration {
+        self.timeouts.network.max(Duration::from_secs(1))
     }
 
     /// These settings without what files of the repository set.
     #[must_use]
     pub fn of_user(&self) -> Self {
-        Self {
-            found: self.found.iter().filter(|found| found.origin == Origin::User).cloned().collect(),
-            ..Self::default()
-        }
+        let users = self.assigned.iter().filter(|assigned| assigned.origin == Origin::User);
+        Self::of(Sources { assigned: users.cloned().collect(), ..Sources::default() })
     }
+}
 
-    /// The source of the value of `key`.
-    #[must_use]
-    pub fn origin(&self, key: &str) -> Option<Origin> {
-        self.find(key).map(|found| found.origin)
-    }
+/// What the sources of settings say, the lowest precedence first.
+#[derive(Debug, Default)]
+struct Sources {
+    assigned: Vec<Assigned>,
+    /// Folders with tracked files that files of the repository name.
+    tracked_folders: BTreeSet<String>,
+}
 
-    /// The location of the value of `key`: file and line.
-    #[must_use]
-    pub fn place(&self, key: &str) -> Option<&str> {
-        self.find(key).map(|found| found.place.as_str())
-    }
-
-    /// All keys that begin with `prefix`, by what follows it.
-    pub fn keys_below(&self, prefix: &str) -> impl Iterator<Item = &str> {
-        self.found.iter().filter_map(move |found| found.key.strip_prefix(prefix))
-    }
-
-    /// The texts whose keys begin with `prefix`, by what follows it.
-    pub fn below(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
-        self.found.iter().filter_map(move |found| match &found.value {
-            Value::Text(text) => Some((found.key.strip_prefix(prefix)?, text.as_str())),
-            _ => None,
-        })
-    }
-
-    fn find(&self, key: &str) -> Option<&Found> {
-        self.found.iter().rev().find(|found| found.key == key)
-    }
-
+impl Sources {
     fn add_file(
         &mut self,
         file: &Path,
@@ -444,7 +291,7 @@ impl Settings {
                 return Err(SettingsError::WrongValue { place, key, found, expected: setting.expected });
             }
         };
-        self.found.push(Found { key, value, origin, place });
+        self.assigned.push(Assigned { key, value, origin, place });
         Ok(())
     }
 }
@@ -462,7 +309,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError> {
-    let repo = key.strip_prefix(workspace::REPOS).map(|rest| rest.split('.').next().unwrap_or(rest));
+    let repo = key.strip_prefix(workspace::PREFIX).map(|rest| rest.split('.').next().unwrap_or(rest));
     if let Some(Err(source)) = repo.map(str::parse::<RepoName>) {
         return Err(SettingsError::WrongName { place: place.to_owned(), source });
     }
@@ -500,4 +347,23 @@ fn user_file() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")))?;
     Some(base.join("git-arborist/config.toml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Age, Settings};
+
+    #[test]
+    fn defaults_of_the_table_are_the_values_of_the_fields() {
+        let Settings { general, timeouts, worktree, cleanup, merge, .. } = Settings::default();
+        assert_eq!((general.max_retries, &*general.log_dir), (5, "spec/logs"));
+        assert_eq!((timeouts.test.as_secs(), worktree.lfs), (300, true));
+        assert_eq!(
+            (worktree.keep, cleanup.reclaim),
+            (vec!["*".to_owned()], vec!["target/".to_owned(), "node_modules/".to_owned()])
+        );
+        // A default that could not be read as an age would be 0, and everything would be old enough to be deleted.
+        assert_eq!((cleanup.older_than, cleanup.keep_saved), (Age::days(7), Age::days(90)));
+        assert_eq!((cleanup.keep_records, merge.assist), (Age::days(90), true));
+    }
 }

@@ -1,6 +1,6 @@
-//! The keys that keep tasks from weakening their tests: protected paths, and the number of tests that run.
+//! The keys of tests: how they are run, and what keeps tasks from weakening them.
 
-use super::{Setting, Settings, Value, ValueKind};
+use super::{DefaultValue, ValueKind, setting::settings};
 
 /// The pathspecs that `protect = "tests"` stands for: files that only tests use. Files of a CI service are not among
 /// them.
@@ -32,24 +32,43 @@ pub const TEST_FILES: [&str; 25] = [
     ":(glob)**/.config/nextest.toml",
 ];
 
-pub(super) const PROTECT: &[Setting] = &[
-    Setting {
-        key: "protect",
-        variable: Some("ARBORIST_PROTECT"),
-        kind: ValueKind::Pathspecs,
-        expected: "a list of pathspecs in quotes, or \"tests\"",
-        default: "nothing",
-        about: "Files that a task must not change, move or delete. New files are allowed. The word tests stands for usual test files: those in folders called test, tests, __tests__ or testdata, files such as test_x.py, x_test.go, x.spec.ts and XTest.java, and the configuration of pytest, jest, vitest, playwright, mocha, phpunit and nextest; write tests/ for that folder alone. The lists of all sources are joined: a file of the repository can add to your own list, but cannot remove anything from it. '[allow:PATH]' in a task's line of the plan, or --allow PATH, allows a change.",
-    },
-    Setting {
+settings! {
+    /// How tasks are tested, and what keeps them from weakening their tests.
+    TestSettings in TESTS;
+
+    allow_red: bool {
+        key: "test.allow-red",
+        variable: Some("ARBORIST_TEST_ALLOW_RED"),
+        kind: ValueKind::Switch,
+        expected: "true or false",
+        default: DefaultValue::Switch(false),
+        about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, a task then fails only if a test fails that passed before; otherwise every task fails until the command succeeds.",
+    }
+    clean: bool {
+        key: "test.clean",
+        variable: Some("ARBORIST_TEST_CLEAN"),
+        kind: ValueKind::Switch,
+        expected: "true or false",
+        default: DefaultValue::Switch(false),
+        about: "Run the tests of a task that works in your checkout in a clean worktree of its commit, set up by worktree.setup and worktree.copy.",
+    }
+    allow_fewer: bool {
         key: "test.allow-fewer",
         variable: Some("ARBORIST_TEST_ALLOW_FEWER"),
         kind: ValueKind::Switch,
         expected: "true or false",
-        default: "false",
+        default: DefaultValue::Switch(false),
         about: "Whether a task passes its test step and lands although a test command or a gate ran fewer tests than before, skipped more, or no longer says how many ran. A command whose output never said how many tests ran is not compared. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for one command.",
-    },
-];
+    }
+    protect: Vec<Vec<String>> {
+        key: "protect",
+        variable: Some("ARBORIST_PROTECT"),
+        kind: ValueKind::Pathspecs,
+        expected: "a list of pathspecs in quotes, or \"tests\"",
+        default: DefaultValue::List(&[], "nothing"),
+        about: "Files that a task must not change, move or delete. New files are allowed. The word tests stands for usual test files: those in folders called test, tests, __tests__ or testdata, files such as test_x.py, x_test.go, x.spec.ts and XTest.java, and the configuration of pytest, jest, vitest, playwright, mocha, phpunit and nextest; write tests/ for that folder alone. The lists of all sources are joined: a file of the repository can add to your own list, but cannot remove anything from it. '[allow:PATH]' in a task's line of the plan, or --allow PATH, allows a change.",
+    }
+}
 
 /// Whether a pathspec excludes paths: `:!x`, `:^x` or `:(exclude)x`.
 pub(super) fn is_exclusion(pathspec: &str) -> bool {
@@ -57,19 +76,6 @@ pub(super) fn is_exclusion(pathspec: &str) -> bool {
     match magic.strip_prefix('(') {
         Some(long) => long.split(')').next().unwrap_or_default().split(',').any(|word| word == "exclude"),
         None => magic.starts_with(['!', '^']),
-    }
-}
-
-impl Settings {
-    /// The values of `protect`, one list for each source: none of them overrides another.
-    #[must_use]
-    pub fn protected_lists(&self) -> Vec<Vec<String>> {
-        let all = self.found.iter().filter(|found| found.key == "protect");
-        let lists = all.filter_map(|found| match &found.value {
-            Value::Words(words) if !words.is_empty() => Some(words.clone()),
-            _ => None,
-        });
-        lists.collect()
     }
 }
 

@@ -1,39 +1,197 @@
-//! The keys of sessions.
+//! The keys of runs: their budgets, their records, and workers that share their plan.
 
-use super::{Setting, ValueKind};
+use std::time::Duration;
 
-/// In the order of the manual.
-pub(super) const SESSION: &[Setting] = &[
-    Setting {
+use super::{
+    DefaultValue, ValueKind,
+    setting::{PATH, SECONDS, choices, settings},
+    value::Sourced,
+};
+
+const COMMAND: &str = "a command for a shell, in quotes";
+
+choices! {
+    /// What happens to transcripts of agents.
+    TranscriptMode {
+        /// They are recorded and stay in the local repository.
+        #[default]
+        Kept = "local",
+        /// They are pushed together with the session's records.
+        Pushed = "push",
+        /// They are not recorded.
+        Dropped = "off",
+    }
+}
+
+choices! {
+    /// Where the commit message of a turn comes from.
+    TurnMessages {
+        /// From the agent's own words.
+        #[default]
+        Agent = "agent",
+        /// From the runner of the step `commit-message`.
+        Model = "model",
+        /// From the names of the files.
+        Plain = "plain",
+    }
+}
+
+settings! {
+    /// The most that a run and each of its tasks may use.
+    BudgetSettings in BUDGET;
+
+    cost: Option<f64> {
+        key: "budget.cost",
+        variable: Some("ARBORIST_MAX_COST"),
+        kind: ValueKind::Amount,
+        expected: "US dollars, such as 2.50",
+        default: DefaultValue::InWords("no limit"),
+        about: "The most that a run may cost, as reported by the agents. The run then stops; continue it with a higher limit.",
+    }
+    tokens: Option<u64> {
+        key: "budget.tokens",
+        variable: Some("ARBORIST_MAX_TOKENS"),
+        kind: ValueKind::Count,
+        expected: "a number of tokens",
+        default: DefaultValue::InWords("no limit"),
+        about: "The most tokens that a run may use, input and output together.",
+    }
+    time: Option<Duration> {
+        key: "budget.time",
+        variable: Some("ARBORIST_MAX_TIME"),
+        kind: ValueKind::Count,
+        expected: SECONDS,
+        default: DefaultValue::InWords("no limit"),
+        about: "The total time that the agents of a run may work.",
+    }
+    task_cost: Option<f64> {
+        key: "budget.task-cost",
+        variable: Some("ARBORIST_MAX_TASK_COST"),
+        kind: ValueKind::Amount,
+        expected: "US dollars, such as 2.50",
+        default: DefaultValue::InWords("no limit"),
+        about: "The most that each task may cost.",
+    }
+    task_tokens: Option<u64> {
+        key: "budget.task-tokens",
+        variable: Some("ARBORIST_MAX_TASK_TOKENS"),
+        kind: ValueKind::Count,
+        expected: "a number of tokens",
+        default: DefaultValue::InWords("no limit"),
+        about: "The most tokens that each task may use.",
+    }
+    task_time: Option<Duration> {
+        key: "budget.task-time",
+        variable: Some("ARBORIST_MAX_TASK_TIME"),
+        kind: ValueKind::Count,
+        expected: SECONDS,
+        default: DefaultValue::InWords("no limit"),
+        about: "The total time that agents may work on each task.",
+    }
+}
+
+settings! {
+    /// How a run is recorded.
+    SessionSettings in SESSION;
+
+    branch: Option<bool> {
         key: "session.branch",
         variable: Some("ARBORIST_SESSION_BRANCH"),
         kind: ValueKind::Switch,
         expected: "true or false",
-        default: "true where a workspace is configured, else false",
+        default: DefaultValue::InWords("true where a workspace is configured, else false"),
         about: "Whether a run works on its own branch, in a worktree beside your checkout, instead of on the branch that is checked out.",
-    },
-    Setting {
+    }
+    transcripts: TranscriptMode {
         key: "session.transcripts",
         variable: Some("ARBORIST_SESSION_TRANSCRIPTS"),
-        kind: ValueKind::Choice(&["local", "push", "off"]),
+        kind: ValueKind::Choice(TranscriptMode::WORDS),
         expected: "local, push or off",
-        default: "local",
+        default: DefaultValue::Text("local"),
         about: "Whether the replies of agents and the output of their tools are recorded with the session, redacted: only in this repository (local), also at its remote (push), or not at all (off).",
-    },
-    Setting {
+    }
+    commit_message: Option<TurnMessages> {
         key: "session.commit-message",
         variable: Some("ARBORIST_SESSION_COMMIT_MESSAGE"),
-        kind: ValueKind::Choice(&["agent", "model", "plain"]),
+        kind: ValueKind::Choice(TurnMessages::WORDS),
         expected: "agent, model or plain",
-        default: "agent; model if steps.commit-message.runner is set",
+        default: DefaultValue::InWords("agent; model if steps.commit-message.runner is set"),
         about: "Where the commit message of a turn comes from: the agent's own words (agent), the runner of the step commit-message (model), or the names of the files (plain).",
-    },
-    Setting {
-        key: "timeouts.commit-message",
-        variable: Some("ARBORIST_TIMEOUTS_COMMIT_MESSAGE"),
-        kind: ValueKind::Count,
-        expected: "a number of seconds",
-        default: "30",
-        about: "How long the runner of the step commit-message may take; after that the agent's own words are used.",
-    },
-];
+    }
+}
+
+settings! {
+    /// How workers share a plan.
+    WorkSettings in WORK;
+
+    ttl: Duration {
+        key: "work.ttl",
+        variable: Some("ARBORIST_WORK_TTL"),
+        kind: ValueKind::Positive,
+        expected: SECONDS,
+        default: DefaultValue::Count(600),
+        about: "How long a claim of a worker is valid if it is not renewed. After that, another worker takes the task over. A short time finds dead workers sooner and costs more pushes.",
+    }
+    coordination: Option<String> {
+        key: "work.coordination",
+        variable: Some("ARBORIST_WORK_COORDINATION"),
+        kind: ValueKind::Text,
+        expected: "a remote or a URL",
+        default: DefaultValue::InWords("the remote with the code"),
+        about: "Another remote for the claims and the branches of finished tasks, by its name or URL. Then only landings are pushed to the remote with the code, which may limit how often you push.",
+    }
+}
+
+settings! {
+    /// `engines.NAME`: how workers are started on other machines.
+    EngineSettings in ENGINES;
+
+    submit: Option<Sourced<String>> {
+        key: "engines.*.submit",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: COMMAND,
+        default: DefaultValue::InWords("that of the built-in engine of this name: slurm, ssh or kubernetes"),
+        about: "How 'git arborist work --on NAME' starts workers. The script of a worker is on its standard input; the command starts it {workers} times, prints the name of each job on a line, and ends. {name} is a name for the jobs, {branch} the branch. With {place} in it, it is run for each place of --on NAME:PLACE,PLACE and must run the shell command {command} there, with its own standard input and output. Values are quoted. {{name}} stands for {name} itself.",
+    }
+    alive: Option<Sourced<String>> {
+        key: "engines.*.alive",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: COMMAND,
+        default: DefaultValue::InWords("that of the built-in engine of this name, or none"),
+        about: "A command that prints 'gone' if the job {job} (at {place}) has ended. Any other output changes nothing. It is run by waiting workers of the same submission; if a job is gone, its task is taken over at once. The name of a job is in the variable ARBORIST_JOB of the worker's script, or else its process id.",
+    }
+    cancel: Option<Sourced<String>> {
+        key: "engines.*.cancel",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: COMMAND,
+        default: DefaultValue::InWords("that of the built-in engine of this name, or none"),
+        about: "How 'git arborist work cancel --on NAME JOB' ends the job {job} (at {place}).",
+    }
+    logs: Option<Sourced<String>> {
+        key: "engines.*.logs",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: COMMAND,
+        default: DefaultValue::InWords("that of the built-in engine of this name, or none"),
+        about: "The command that is shown for reading the logs of workers, with {name}, {place} and {dir}.",
+    }
+    dir: Option<Sourced<String>> {
+        key: "engines.*.dir",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: PATH,
+        default: DefaultValue::InWords("~/.cache/git-arborist/workers"),
+        about: "The folder on the machines of workers in which they make their clones.",
+    }
+    manifest: Option<Sourced<String>> {
+        key: "engines.*.manifest",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: PATH,
+        default: DefaultValue::InWords("for kubernetes: .arborist/engines/kubernetes.yaml"),
+        about: "A file, relative to the top of the repository, that is passed to submit instead of the script, with {name}, {workers}, {branch} and {script} filled in as YAML. The one of kubernetes is written on first use.",
+    }
+}

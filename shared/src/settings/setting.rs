@@ -1,4 +1,6 @@
-//! The definition of a configuration key.
+//! The definition of a configuration key, and of the structs that hold the values of several.
+
+use std::fmt;
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,38 @@ impl ValueKind {
     }
 }
 
+/// The value that a key has if nothing sets it. The manual and the fields of [`super::Settings`] have it from here.
+#[derive(Debug, Clone, Copy)]
+pub enum DefaultValue {
+    /// A text.
+    Text(&'static str),
+    /// A number.
+    Count(u64),
+    /// True or false.
+    Switch(bool),
+    /// A list, and how the manual describes it.
+    List(&'static [&'static str], &'static str),
+    /// None. What happens then depends on something else, which the manual describes with these words.
+    InWords(&'static str),
+}
+
+impl DefaultValue {
+    /// Whether it is a value.
+    pub(super) const fn is_value(self) -> bool {
+        !matches!(self, Self::InWords(_))
+    }
+}
+
+impl fmt::Display for DefaultValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(number) => number.fmt(f),
+            Self::Switch(switch) => switch.fmt(f),
+            Self::Text(words) | Self::List(_, words) | Self::InWords(words) => f.write_str(words),
+        }
+    }
+}
+
 /// A configuration key.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
@@ -46,8 +80,8 @@ pub struct Setting {
     pub kind: ValueKind,
     /// The same in words.
     pub expected: &'static str,
-    /// The default, in words.
-    pub default: &'static str,
+    /// The default.
+    pub default: DefaultValue,
     /// What it does.
     pub about: &'static str,
 }
@@ -72,6 +106,85 @@ pub(super) fn is_key(pattern: &str, key: &str) -> bool {
         }
     }
 }
+
+pub(super) const PATH: &str = "a path, in quotes";
+pub(super) const SECONDS: &str = "a number of seconds";
+
+/// Defines a struct with a field for each key, and the table of these keys. So the type of a value, its default and
+/// its description are in one place, and no key can be in the manual without being read.
+macro_rules! settings {
+    ($(#[$doc:meta])* $group:ident in $table:ident;
+     $($field:ident: $type:ty { key: $key:literal, $($definition:tt)* })*) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $group {
+            $(#[doc = concat!("`", $key, "`")] pub $field: $type,)*
+        }
+
+        impl $group {
+            /// Reads the fields. `name` replaces the first `*` of each key, and `prefix` is put before it.
+            pub(super) fn read(
+                assigned: &$crate::settings::value::Assignments,
+                prefix: &str,
+                name: &str,
+            ) -> Self {
+                let key = |key: &str| format!("{prefix}{}", key.replacen('*', name, 1));
+                Self {
+                    $($field: {
+                        const SETTING: $crate::settings::Setting =
+                            $crate::settings::Setting { key: $key, $($definition)* };
+                        const { assert!(
+                            $crate::settings::value::can_be::<$type>(SETTING.default),
+                            "a field that always has a value needs a default"
+                        ) };
+                        $crate::settings::value::SettingField::read(
+                            assigned, &key(SETTING.key), SETTING.default,
+                        )
+                    },)*
+                }
+            }
+        }
+
+        /// In the order of the manual.
+        pub(super) const $table: &[$crate::settings::Setting] =
+            &[$($crate::settings::Setting { key: $key, $($definition)* }),*];
+    };
+}
+
+/// Defines the words that a setting can have, as an enum.
+macro_rules! choices {
+    ($(#[$doc:meta])* $name:ident { $($(#[$meta:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$meta])* $variant,)*
+        }
+
+        impl $name {
+            /// All words.
+            pub const WORDS: &[&str] = &[$($word),*];
+
+            /// The value of the setting.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+
+        impl $crate::settings::value::FromValue for $name {
+            fn from_value(value: &$crate::settings::value::Value) -> Option<Self> {
+                match value {
+                    $($crate::settings::value::Value::Text(text) if text == $word => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+pub(super) use {choices, settings};
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,11 @@
 
 use std::{ffi::OsStr, io::ErrorKind};
 
-use super::{Origin, Setting, Settings, SettingsError, ValueKind, require_key};
+use super::{
+    DefaultValue, Origin, Settings, SettingsError, Sources, ValueKind, require_key,
+    setting::{choices, settings},
+    value::Sourced,
+};
 use crate::{
     git::{Config, Repository},
     name::Oid,
@@ -26,32 +30,89 @@ pub const TRACKED_FILES: [&str; 3] = [FILE, TEMPLATES[0].0, TEMPLATES[1].0];
 
 const EXPECTED: &str = "the text of a prompt, in quotes";
 
-pub(super) const PROMPTS: &[Setting] = &[
-    Setting {
+choices! {
+    /// Where reviewers work.
+    ReviewsIn {
+        /// In a worktree of the commit under review, which is reset before each review.
+        #[default]
+        Scratch = "scratch",
+        /// In the task's own checkout, with everything that is installed there.
+        Checkout = "checkout",
+    }
+}
+
+choices! {
+    /// What happens if an agent writes a secret into a file that is committed.
+    SecretFiles {
+        /// The run warns.
+        #[default]
+        Warn = "warn",
+        /// The file is put back, and the attempt fails.
+        Refuse = "refuse",
+        /// Nothing; files are not searched.
+        Ignore = "off",
+    }
+}
+
+settings! {
+    /// How work is reviewed, and searched for secrets.
+    ReviewerSettings in REVIEW;
+
+    place: ReviewsIn {
+        key: "steps.review.place",
+        variable: None,
+        kind: ValueKind::Choice(ReviewsIn::WORDS),
+        expected: "\"scratch\" or \"checkout\"",
+        default: DefaultValue::Text("scratch"),
+        about: "Where reviewers work: in a separate worktree of the commit under review (scratch), or in the task's own checkout (checkout), for reviewers that need the dependencies installed there.",
+    }
+    diff_limit: usize {
+        key: "review.diff-limit",
+        variable: Some("ARBORIST_REVIEW_DIFF_LIMIT"),
+        kind: ValueKind::Count,
+        expected: "a number of characters",
+        default: DefaultValue::Count(8000),
+        about: "The most characters of the diff that the reviewer's prompt contains. A longer diff is cut, with the number of changed lines of each file and a command that shows all of it.",
+    }
+    redact_files: SecretFiles {
+        key: "redact.files",
+        variable: Some("ARBORIST_REDACT_FILES"),
+        kind: ValueKind::Choice(SecretFiles::WORDS),
+        expected: "warn, refuse or off",
+        default: DefaultValue::Text("warn"),
+        about: "What happens if an agent writes a secret into a file that is committed: the value of a secret variable of the environment, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is put back, and the attempt fails. off: files are not searched.",
+    }
+}
+
+settings! {
+    /// What agents are told.
+    PromptSettings in PROMPTS;
+
+    context: Vec<String> {
         key: "context",
         variable: Some("ARBORIST_CONTEXT"),
         kind: ValueKind::Words,
         expected: "a list of paths in quotes",
-        default: "nothing",
+        default: DefaultValue::List(&[], "nothing"),
         about: "Files that agents and reviewers are asked to read first, relative to the top of the repository. Those that do not exist are left out.",
-    },
-    Setting {
+    }
+    implement: Option<Sourced<String>> {
         key: "prompts.implement",
         variable: None,
         kind: ValueKind::Text,
         expected: EXPECTED,
-        default: "the built-in prompt",
+        default: DefaultValue::InWords("the built-in prompt"),
         about: "The prompt of agents. The file .arborist/prompts/implement.md sets it too. In it, {prompt} stands for the built-in prompt, and {task}, {name}, {description}, {phase}, {dependencies}, {documents}, {context}, {rules} and {feedback} for its parts; {{name}} stands for {name} itself. Rules and feedback are appended if the text does not place them. See the result with --dry-run --verbose.",
-    },
-    Setting {
+    }
+    review: Option<Sourced<String>> {
         key: "prompts.review",
         variable: None,
         kind: ValueKind::Text,
         expected: EXPECTED,
-        default: "the built-in prompt",
+        default: DefaultValue::InWords("the built-in prompt"),
         about: "The prompt of reviewers, as prompts.implement, with {diff} instead of {dependencies} and {feedback}. The file .arborist/prompts/review.md sets it too.",
-    },
-];
+    }
+}
 
 /// The repository's configuration file, and where it was read.
 pub fn tracked_file(repository: &Repository) -> Result<Option<(String, Vec<u8>)>, SettingsError> {
@@ -89,20 +150,22 @@ impl Settings {
     /// Reads all sources, with the templates of prompts, which only runs need.
     pub fn load_for_run(repository: &Repository, config: &Config) -> Result<Self, SettingsError> {
         refuse_unknown_templates(repository)?;
-        Self::load_with(config, |settings| {
-            settings.add_tracked(|path| read_tracked(repository, path), &TRACKED_FILES)?;
-            settings.find_tracked_folders(repository, repository.head.commit)
+        Self::load_with(config, |sources| {
+            sources.add_tracked(|path| read_tracked(repository, path), &TRACKED_FILES)?;
+            sources.find_tracked_folders(repository, repository.head.commit)
         })
     }
 
     /// Reads all sources, with the repository's files as they are in a commit.
     pub fn load_at(repository: &Repository, config: &Config, commit: Oid) -> Result<Self, SettingsError> {
-        Self::load_with(config, |settings| {
-            settings.add_tracked(|path| read_at(repository, commit, path), &TRACKED_FILES)?;
-            settings.find_tracked_folders(repository, Some(commit))
+        Self::load_with(config, |sources| {
+            sources.add_tracked(|path| read_at(repository, commit, path), &TRACKED_FILES)?;
+            sources.find_tracked_folders(repository, Some(commit))
         })
     }
+}
 
+impl Sources {
     /// Adds the repository's own files.
     pub(super) fn add_tracked(
         &mut self,

@@ -1,6 +1,8 @@
-//! Values of settings, and the kinds that they fit.
+//! Values of settings, the kinds that they fit, and the types that fields of [`super::Settings`] have.
 
-use super::{Age, ValueKind, protect::is_exclusion};
+use std::{collections::BTreeMap, fmt::Debug, time::Duration};
+
+use super::{Age, DefaultValue, Origin, ValueKind, protect::is_exclusion};
 
 /// A value of a setting.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +15,18 @@ pub(super) enum Value {
 }
 
 impl Value {
+    fn of_default(default: DefaultValue) -> Option<Self> {
+        match default {
+            DefaultValue::Text(text) => Some(Self::Text(text.to_owned())),
+            DefaultValue::Count(number) => Some(Self::Count(number)),
+            DefaultValue::Switch(switch) => Some(Self::Switch(switch)),
+            DefaultValue::List(words, _) => {
+                Some(Self::Words(words.iter().map(|&word| word.to_owned()).collect()))
+            }
+            DefaultValue::InWords(_) => None,
+        }
+    }
+
     /// The value as one of this kind, if it fits. A number for a key that also accepts a word may be in quotes.
     pub(super) fn fit(self, kind: ValueKind) -> Option<Self> {
         match self {
@@ -85,4 +99,247 @@ impl Value {
 /// A number that is not negative.
 pub(super) fn amount(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
+}
+
+/// A key that a source sets.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Assigned {
+    pub(super) key: String,
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+    /// File and line, or the location in git's configuration or the environment.
+    pub(super) place: String,
+}
+
+/// All keys that are set; later ones override earlier ones.
+pub(super) type Assignments = [Assigned];
+
+pub(super) fn find_assigned<'a>(assigned: &'a Assignments, key: &str) -> Option<&'a Assigned> {
+    assigned.iter().rev().find(|assigned| assigned.key == key)
+}
+
+/// A value together with the key and the source that set it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// The full key.
+    pub key: String,
+    /// Who set it.
+    pub origin: Origin,
+    /// The location: file and line.
+    pub place: String,
+}
+
+impl<T> Sourced<T> {
+    /// Whether a file of the repository sets it.
+    #[must_use]
+    pub fn is_tracked(&self) -> bool {
+        self.origin == Origin::Repository
+    }
+}
+
+/// The settings of all names below one key, in the order in which they are first named.
+#[derive(Debug, Clone)]
+pub struct NamedSettings<T>(Vec<NamedGroup<T>>);
+
+/// The settings of one name.
+#[derive(Debug, Clone)]
+pub struct NamedGroup<T> {
+    /// The name.
+    pub name: String,
+    /// Where it is first named.
+    pub place: String,
+    /// Its settings.
+    pub settings: T,
+}
+
+impl<T> NamedSettings<T> {
+    /// The settings of a name, if any are set.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&T> {
+        self.0.iter().find(|group| group.name == name).map(|group| &group.settings)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, NamedGroup<T>> {
+        self.0.iter()
+    }
+
+    /// Reads the settings of every name between `prefix` and `suffix`.
+    pub(super) fn read(
+        assigned: &Assignments,
+        (prefix, suffix): (&str, &str),
+        read: impl Fn(&str) -> T,
+    ) -> Self {
+        let mut groups: Vec<NamedGroup<T>> = Vec::new();
+        for Assigned { key, place, .. } in assigned {
+            let name = key.strip_prefix(prefix).and_then(|rest| rest.split_once('.'));
+            let Some((name, rest)) = name else { continue };
+            if rest.starts_with(suffix) && groups.iter().all(|group| group.name != name) {
+                groups.push(NamedGroup { name: name.to_owned(), place: place.clone(), settings: read(name) });
+            }
+        }
+        Self(groups)
+    }
+}
+
+/// A whole number, or as many as there are cores or as suits best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// `auto`.
+    Auto,
+    /// This many.
+    Number(usize),
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self::Number(1)
+    }
+}
+
+/// The type of one value.
+pub(super) trait FromValue: Sized {
+    /// The value; `None` if it has another kind, which a key's [`ValueKind`] rules out.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+impl FromValue for bool {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Switch(switch) => Some(*switch),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for u64 {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Count(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for usize {
+    fn from_value(value: &Value) -> Option<Self> {
+        u64::from_value(value).map(|number| Self::try_from(number).unwrap_or(Self::MAX))
+    }
+}
+
+impl FromValue for u32 {
+    fn from_value(value: &Value) -> Option<Self> {
+        u64::from_value(value).map(|number| Self::try_from(number).unwrap_or(Self::MAX))
+    }
+}
+
+impl FromValue for f64 {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Amount(number) => Some(*number),
+            Value::Count(number) => amount(&number.to_string()),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for Duration {
+    fn from_value(value: &Value) -> Option<Self> {
+        u64::from_value(value).map(Self::from_secs)
+    }
+}
+
+impl FromValue for Size {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Text(_) => Some(Self::Auto),
+            other => usize::from_value(other).map(Self::Number),
+        }
+    }
+}
+
+impl FromValue for String {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for Age {
+    fn from_value(value: &Value) -> Option<Self> {
+        String::from_value(value)?.parse().ok()
+    }
+}
+
+impl FromValue for Vec<String> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Words(words) => Some(words.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// The type of a field of the settings.
+pub(super) trait SettingField: Sized {
+    /// Whether it has a value even if nothing sets the key.
+    const NEEDS_DEFAULT: bool = false;
+
+    /// The value of a key.
+    fn read(assigned: &Assignments, key: &str, default: DefaultValue) -> Self;
+}
+
+/// Whether a field of this type can have this default.
+pub(super) const fn can_be<T: SettingField>(default: DefaultValue) -> bool {
+    !T::NEEDS_DEFAULT || default.is_value()
+}
+
+impl<T: FromValue + Default> SettingField for T {
+    const NEEDS_DEFAULT: bool = true;
+
+    fn read(assigned: &Assignments, key: &str, default: DefaultValue) -> Self {
+        let value = find_assigned(assigned, key).and_then(|assigned| T::from_value(&assigned.value));
+        let default = || T::from_value(&Value::of_default(default)?);
+        value.or_else(default).unwrap_or_default()
+    }
+}
+
+impl<T: FromValue> SettingField for Option<T> {
+    fn read(assigned: &Assignments, key: &str, _: DefaultValue) -> Self {
+        T::from_value(&find_assigned(assigned, key)?.value)
+    }
+}
+
+impl<T: FromValue> SettingField for Option<Sourced<T>> {
+    fn read(assigned: &Assignments, key: &str, _: DefaultValue) -> Self {
+        let Assigned { key, value, origin, place } = find_assigned(assigned, key)?.clone();
+        Some(Sourced { value: T::from_value(&value)?, key, origin, place })
+    }
+}
+
+/// The values of all keys that have a name in the place of the last `*`.
+impl<T: FromValue> SettingField for BTreeMap<String, Sourced<T>> {
+    fn read(assigned: &Assignments, key: &str, default: DefaultValue) -> Self {
+        let prefix = key.trim_end_matches('*');
+        let names = assigned.iter().filter_map(|assigned| assigned.key.strip_prefix(prefix));
+        names
+            .filter_map(|name| {
+                let value = Option::<Sourced<T>>::read(assigned, &format!("{prefix}{name}"), default);
+                value.map(|value| (name.to_owned(), value))
+            })
+            .collect()
+    }
+}
+
+/// One list for each source: none of them overrides another.
+impl SettingField for Vec<Vec<String>> {
+    fn read(assigned: &Assignments, key: &str, _: DefaultValue) -> Self {
+        let lists = assigned.iter().filter(|assigned| assigned.key == key);
+        let lists = lists.filter_map(|assigned| Vec::from_value(&assigned.value));
+        lists.filter(|list| !list.is_empty()).collect()
+    }
 }

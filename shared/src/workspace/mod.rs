@@ -21,15 +21,15 @@ pub use error::WorkspaceError;
 pub use fetch::{DraftClone, FetchReply, FetchScope, RepoRequest, SyncOutcome};
 pub use naming::NamingMistake;
 pub use parallel::map_parallel;
-pub use push::{PushResult, PushSet, Transcripts, UnpushedCheckout};
+pub use push::{PushResult, PushSet, UnpushedCheckout};
 pub use pusher::{PushReport, Pusher, RunEnd};
 pub use reverted::{compare_elsewhere, compare_for_display, compare_with};
-pub use section::{PushPolicy, RepoSection, Tool};
+pub use section::{RepoSection, Tool};
 pub use status::{Present, RepoStatus};
 pub use toolbox::{ToolRoot, Toolbox};
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -57,13 +57,11 @@ impl Workspace {
     /// Reads the settings of the plan's repository.
     pub fn load(main: &Repository, settings: &Settings, cancel: &Cancel) -> Result<Self, WorkspaceError> {
         let top = top_of_main_worktree(main)?;
-        let names: BTreeSet<RepoName> = settings
-            .keys_below("workspace.repos.")
-            .filter_map(|key| key.split('.').next()?.parse().ok())
-            .collect();
+        let named = settings.repos.iter().filter_map(|group| Some((group.name.parse().ok()?, group)));
+        let named: BTreeMap<RepoName, _> = named.collect();
         let mut sections = Vec::new();
-        for name in names {
-            sections.push(RepoSection::read(name, &top, settings)?);
+        for (name, group) in named {
+            sections.push(RepoSection::read(name, &top, group)?);
         }
         let is_configured = !sections.is_empty();
         match sections.iter().position(|section| section.is_main) {
@@ -92,7 +90,7 @@ impl Workspace {
     /// configured.
     #[must_use]
     pub fn wants_session_branches(&self, settings: &Settings) -> bool {
-        settings.switch("session.branch").unwrap_or(self.is_configured)
+        settings.session.branch.unwrap_or(self.is_configured)
     }
 
     /// Finds a repository by its name.

@@ -5,7 +5,7 @@ use crate::{
     git::{GitError, Push, Pushed, Ref, Repository},
     name::{BranchName, Oid, SessionId, TASK_REFS},
     process::shell_word,
-    settings::Settings,
+    settings::TranscriptMode,
 };
 
 const SESSIONS: &str = "refs/arborist/sessions/";
@@ -20,16 +20,7 @@ pub struct PushSet {
     /// The sessions whose branches and records are pushed.
     pub sessions: Vec<SessionId>,
     /// Whether their transcripts are pushed as well.
-    pub transcripts: Transcripts,
-}
-
-/// Whether transcripts of agents may leave this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transcripts {
-    /// They are pushed together with the session's records.
-    Pushed,
-    /// They stay in the local repository.
-    Kept,
+    pub transcripts: TranscriptMode,
 }
 
 /// The result of a push that reached the remote.
@@ -67,14 +58,6 @@ impl UnpushedCheckout {
     }
 }
 
-impl Transcripts {
-    /// Reads `session.transcripts`.
-    #[must_use]
-    pub fn of(settings: &Settings) -> Self {
-        if settings.text("session.transcripts") == Some("push") { Self::Pushed } else { Self::Kept }
-    }
-}
-
 impl PushSet {
     /// Lists the refs to push: session branches, task branches of their runs, and records.
     pub fn refs(&self, repository: &Repository, section: &RepoSection) -> Result<Vec<Push>, WorkspaceError> {
@@ -109,7 +92,7 @@ impl PushSet {
             let session = name.strip_prefix(prefix);
             session.is_some_and(|session| self.sessions.iter().any(|own| own.as_str() == session))
         };
-        of(SESSIONS) || (self.transcripts == Transcripts::Pushed && of(TRANSCRIPTS))
+        of(SESSIONS) || (self.transcripts == TranscriptMode::Pushed && of(TRANSCRIPTS))
     }
 }
 

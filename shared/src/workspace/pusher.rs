@@ -13,11 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{PushPolicy, PushResult, PushSet, RepoSection, Workspace, WorkspaceError};
+use super::{PushResult, PushSet, RepoSection, Workspace, WorkspaceError};
 use crate::{
     git::{Network, Pushed, RemoteError, RemoteFailure, Repository, shown_url},
     name::RepoName,
     process::Cancel,
+    settings::PushPolicy,
 };
 
 /// The delay before the first retry. It doubles with every failure.

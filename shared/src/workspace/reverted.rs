@@ -16,7 +16,7 @@ pub fn compare_for_display(
     settings: &Settings,
     run: &mut Run,
 ) -> Result<(), WorkspaceError> {
-    if settings.keys_below("workspace.repos.").next().is_none() {
+    if settings.repos.iter().next().is_none() {
         return Ok(());
     }
     match Workspace::load(main, settings, &Cancel::new()) {

@@ -9,34 +9,11 @@ use super::{WorkspaceError, canonical};
 use crate::{
     git::{CloneDepth, shown_url},
     name::{BranchName, RepoName, digest},
-    settings::{Origin, Settings},
+    settings::{NamedGroup, Origin, PushPolicy, RepoSettings, Sourced},
 };
 
 /// The default prefix of session branches.
 const PREFIX: &str = "arborist/";
-
-/// When a repository is pushed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PushPolicy {
-    /// Runs do not push it.
-    Never,
-    /// Pushed when the run has succeeded.
-    OnCompletion,
-    /// After each commit.
-    OnCheckpoint,
-}
-
-impl PushPolicy {
-    /// The value of the setting `push`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::OnCompletion => "on_completion",
-            Self::OnCheckpoint => "on_checkpoint",
-        }
-    }
-}
 
 /// A named command of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,40 +69,47 @@ impl RepoSection {
         }
     }
 
-    pub(super) fn read(name: RepoName, top: &Path, settings: &Settings) -> Result<Self, WorkspaceError> {
-        let keys = Keys { prefix: format!("workspace.repos.{name}."), settings };
-        let written = keys.text("path").ok_or_else(|| keys.wrong("path", "is missing"))?;
+    pub(super) fn read(
+        name: RepoName,
+        top: &Path,
+        group: &NamedGroup<RepoSettings>,
+    ) -> Result<Self, WorkspaceError> {
+        let settings = &group.settings;
+        let wrong = |key: &str, what: &str| wrong(group, key, what);
+        let text = |setting: &Option<Sourced<String>>| setting.as_ref().map(|setting| setting.value.clone());
+        let written = text(&settings.path).ok_or_else(|| wrong("path", "is missing"))?;
         if written.is_empty() || written.contains(|c: char| c.is_control()) {
-            return Err(keys.wrong("path", "must be a path"));
+            return Err(wrong("path", "must be a path"));
         }
-        let path = canonical(&join(top, Path::new(written)));
-        let remote = keys.text("remote").map(|remote| keys.check_remote(remote, top)).transpose()?;
-        let prefix = keys.text("branch-prefix").unwrap_or(PREFIX).to_owned();
+        let path = canonical(&join(top, Path::new(&written)));
+        let remote = settings
+            .remote
+            .as_ref()
+            .map(|remote| check_remote(remote, top).map_err(|what| wrong("remote", what)));
+        let remote = remote.transpose()?;
+        let prefix = text(&settings.branch_prefix).unwrap_or_else(|| PREFIX.to_owned());
         // With 'rel', the user's branch 'release' would be taken for a session branch.
         if !prefix.ends_with('/') || format!("{prefix}a/b").parse::<BranchName>().is_err() {
-            return Err(
-                keys.wrong("branch-prefix", "must be the beginning of a branch name that ends in '/'")
-            );
+            return Err(wrong("branch-prefix", "must be the beginning of a branch name that ends in '/'"));
         }
-        let default_branch = keys.text("default-branch").map(str::parse).transpose();
+        let default_branch = text(&settings.default_branch).map(|branch| branch.parse()).transpose();
         let default_branch =
-            default_branch.map_err(|_| keys.wrong("default-branch", "must be the name of a branch"))?;
-        let depth = match settings.count(&keys.full("clone-depth")) {
+            default_branch.map_err(|_| wrong("default-branch", "must be the name of a branch"))?;
+        let depth = match settings.clone_depth.as_ref().map(|depth| depth.value) {
             None => CloneDepth::Whole,
-            Some(0) => return Err(keys.wrong("clone-depth", "must be a number of commits, from 1")),
+            Some(0) => return Err(wrong("clone-depth", "must be a number of commits, from 1")),
             Some(count) => CloneDepth::Last(count),
         };
-        let push = match (keys.text("push"), &remote) {
-            (Some("never"), _) | (None, None) => PushPolicy::Never,
-            (Some("on_checkpoint"), _) => PushPolicy::OnCheckpoint,
-            (Some(_), _) | (None, Some(_)) => PushPolicy::OnCompletion,
+        let push = match (&settings.push, &remote) {
+            (Some(push), _) => push.value,
+            (None, None) => PushPolicy::Never,
+            (None, Some(_)) => PushPolicy::OnCompletion,
         };
         // A repository that is pushed and names no remote uses `origin`.
         let remote = remote.or_else(|| (push != PushPolicy::Never).then(|| "origin".to_owned()));
-        let origin = keys.origin(&["path", "remote", "push", "branch-prefix", "default-branch"]);
         let is_main = path == top;
         Ok(Self {
-            tools: keys.tools(),
+            tools: tools(settings),
             name,
             path,
             is_main,
@@ -135,7 +119,7 @@ impl RepoSection {
             push,
             depth,
             default_branch,
-            origin,
+            origin: origin(settings),
         })
     }
 
@@ -166,66 +150,58 @@ fn distinct_url(url: &str) -> String {
     if shown == url { shown } else { format!("{shown} (sha256 {})", digest(url.as_bytes())) }
 }
 
-/// Reads the settings of one repository.
-struct Keys<'a> {
-    prefix: String,
-    settings: &'a Settings,
+/// An error about a key of a repository. A missing key has no place; then that of another key is named.
+fn wrong(group: &NamedGroup<RepoSettings>, key: &str, what: &str) -> WorkspaceError {
+    let RepoSettings { path, remote, branch_prefix, default_branch, clone_depth, .. } = &group.settings;
+    let place = match key {
+        "clone-depth" => clone_depth.as_ref().map(|depth| &depth.place),
+        key => {
+            let texts = [path, remote, branch_prefix, default_branch].into_iter().flatten();
+            texts.filter(|text| text.key.ends_with(&format!(".{key}"))).map(|text| &text.place).next()
+        }
+    };
+    WorkspaceError::Wrong {
+        place: place.unwrap_or(&group.place).clone(),
+        key: format!("workspace.repos.{}.{key}", group.name),
+        what: what.to_owned(),
+    }
 }
 
-impl Keys<'_> {
-    fn full(&self, key: &str) -> String {
-        format!("{}{key}", self.prefix)
-    }
+/// A single value from a file that others can commit to makes the whole section untrusted.
+fn origin(settings: &RepoSettings) -> Origin {
+    let RepoSettings { path, remote, push, branch_prefix, default_branch, .. } = settings;
+    let texts = [path, remote, branch_prefix, default_branch].into_iter().flatten();
+    let is_tracked = push.as_ref().is_some_and(Sourced::is_tracked);
+    if is_tracked || texts.into_iter().any(Sourced::is_tracked) { Origin::Repository } else { Origin::User }
+}
 
-    fn text(&self, key: &str) -> Option<&str> {
-        self.settings.text(&self.full(key))
-    }
+fn tools(settings: &RepoSettings) -> BTreeMap<String, Tool> {
+    let tools = settings.tools.iter().map(|(name, Sourced { value, origin, .. })| {
+        (name.clone(), Tool { command: value.clone(), origin: *origin })
+    });
+    tools.collect()
+}
 
-    fn wrong(&self, key: &str, what: &str) -> WorkspaceError {
-        let any = || self.settings.keys_below(&self.prefix).next().map(|key| self.full(key));
-        let place = self.settings.place(&self.full(key)).map(str::to_owned);
-        let place = place.or_else(|| self.settings.place(&any()?).map(str::to_owned)).unwrap_or_default();
-        WorkspaceError::Wrong { place, key: self.full(key), what: what.to_owned() }
+/// Validates a remote and resolves a relative path. A remote helper such as `ext::` runs a program, so only the user may
+/// name one.
+fn check_remote(setting: &Sourced<String>, top: &Path) -> Result<String, &'static str> {
+    let remote = setting.value.as_str();
+    if remote.is_empty() || remote.starts_with('-') || remote.contains(|c: char| c.is_control()) {
+        return Err("must be the URL of a repository, or the name of a remote");
     }
-
-    /// A single value from a file that others can commit to makes the whole section untrusted.
-    fn origin(&self, keys: &[&str]) -> Origin {
-        let is_foreign = |key: &&str| self.settings.origin(&self.full(key)) == Some(Origin::Repository);
-        if keys.iter().any(is_foreign) { Origin::Repository } else { Origin::User }
+    let host = remote.split_once("://").map_or(remote, |(_, rest)| rest);
+    if host.starts_with('-') || host.contains("@-") {
+        return Err("must not have a host that begins with '-'");
     }
-
-    fn tools(&self) -> BTreeMap<String, Tool> {
-        let prefix = self.full("tools.");
-        let origin =
-            |name: &str| self.settings.origin(&format!("{prefix}{name}")).unwrap_or(Origin::Repository);
-        let tools = self.settings.below(&prefix).map(|(name, command)| {
-            (name.to_owned(), Tool { command: command.to_owned(), origin: origin(name) })
-        });
-        tools.collect()
+    let helper = remote.split_once("::").map(|(helper, _)| helper);
+    let is_helper = helper.is_some_and(|helper| !helper.contains(['/', '[']));
+    if is_helper && setting.is_tracked() {
+        return Err("names a program to run; only your own configuration may set such a remote");
     }
-
-    /// Validates a remote and resolves a relative path. A remote helper such as `ext::` runs a program, so only the
-    /// user may name one.
-    fn check_remote(&self, remote: &str, top: &Path) -> Result<String, WorkspaceError> {
-        let wrong = |what: &str| Err(self.wrong("remote", what));
-        if remote.is_empty() || remote.starts_with('-') || remote.contains(|c: char| c.is_control()) {
-            return wrong("must be the URL of a repository, or the name of a remote");
-        }
-        let host = remote.split_once("://").map_or(remote, |(_, rest)| rest);
-        if host.starts_with('-') || host.contains("@-") {
-            return wrong("must not have a host that begins with '-'");
-        }
-        let helper = remote.split_once("::").map(|(helper, _)| helper);
-        let is_helper = helper.is_some_and(|helper| !helper.contains(['/', '[']));
-        let is_foreign = self.settings.origin(&self.full("remote")) == Some(Origin::Repository);
-        if is_helper && is_foreign {
-            return wrong("names a program to run; only your own configuration may set such a remote");
-        }
-        if remote.starts_with("./") || remote.starts_with("../") {
-            return Ok(join(top, Path::new(remote)).display().to_string());
-        }
-        Ok(remote.to_owned())
+    if remote.starts_with("./") || remote.starts_with("../") {
+        return Ok(join(top, Path::new(remote)).display().to_string());
     }
+    Ok(remote.to_owned())
 }
 
 /// Joins `path` to `top` and resolves `.` and `..` without looking at the disk.

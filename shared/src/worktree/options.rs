@@ -12,17 +12,8 @@ use crate::{
 
 /// The default maximal number of worktrees, unless a run has more jobs.
 const MAX: usize = 16;
-/// How many megabytes must stay free.
-const FREE: u64 = 500;
 /// From this number of worktrees on, a run warns.
 const CROWD: usize = 12;
-/// Below this number of free megabytes, a run warns.
-const SCARCE: u64 = 1000;
-/// Seconds between two saves of unfinished work.
-const SAVE: u64 = 30;
-/// Seconds that one set-up command may take.
-const SET_UP: u64 = 600;
-
 /// How worktrees are created, filled and recycled.
 #[derive(Debug, Clone)]
 pub struct WorktreeOptions {
@@ -82,33 +73,29 @@ impl WorktreeOptions {
     /// Reads the settings.
     #[must_use]
     pub fn new(settings: &Settings, cancel: &Cancel) -> Self {
-        let words = |key: &str| settings.words(key).unwrap_or_default().to_vec();
-        let count = |key: &str, default| settings.count(key).unwrap_or(default);
-        let number =
-            |key: &str| settings.count(key).map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-        let all = || vec!["*".to_owned()];
-        let fetches = settings.switch("worktree.lfs").unwrap_or(true);
+        let Settings { worktree, cleanup, .. } = settings;
+        let setup = worktree.setup.as_ref();
         Self {
-            base: settings.text("worktree.base").map(str::to_owned),
-            configured_max: number("worktree.max"),
+            base: worktree.base.clone(),
+            configured_max: worktree.max,
             wanted_lanes: 0,
-            min_free: count("worktree.min-free", FREE).saturating_mul(1_000_000),
-            configured_warning: number("cleanup.warn-worktrees"),
-            warn_free: count("cleanup.warn-free", SCARCE).saturating_mul(1_000_000),
-            setup: words("worktree.setup"),
-            setup_time: Duration::from_secs(count("timeouts.setup", SET_UP)),
-            copy: words("worktree.copy"),
-            exclude: words("worktree.exclude"),
-            keep: settings.words("worktree.keep").map_or_else(all, <[String]>::to_vec),
-            merge_keep: words("merge.keep"),
-            large_files: if fetches { LargeFiles::Fetched } else { LargeFiles::Pointers },
-            save_every: Duration::from_secs(count("worktree.save-every", SAVE).max(1)),
+            min_free: worktree.min_free.saturating_mul(1_000_000),
+            configured_warning: cleanup.warn_worktrees,
+            warn_free: cleanup.warn_free.saturating_mul(1_000_000),
+            setup: setup.map(|setup| setup.value.clone()).unwrap_or_default(),
+            setup_time: settings.timeouts.setup,
+            copy: worktree.copy.clone(),
+            exclude: worktree.exclude.clone(),
+            keep: worktree.keep.clone(),
+            merge_keep: settings.merge.keep.clone(),
+            large_files: if worktree.lfs { LargeFiles::Fetched } else { LargeFiles::Pointers },
+            save_every: worktree.save_every.max(Duration::from_secs(1)),
             repo: None,
             session: None,
             cancel: cancel.clone(),
             config_guard: ConfigGuard::default(),
             sandbox: Sandbox::new(settings),
-            setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),
+            setup_origin: setup.map_or(Origin::User, |setup| setup.origin),
             tracked_lines: settings.tracked_lines(),
         }
     }

@@ -11,7 +11,7 @@ use crate::{
     plan::{Mark, Plan, Task},
     process::{Program, shell_word},
     sandbox::SandboxedChild,
-    settings::{Origin, Settings},
+    settings::{RunnerSettings, Settings, Sourced, StepSettings, TurnMessages},
 };
 
 /// A runner with the model and tools that it uses for a step.
@@ -175,14 +175,17 @@ impl RunnerTable {
     /// Whether the repository itself names the reviewer that approves everything. A contributor must not be able to
     /// disable reviews silently.
     pub fn is_review_switched_off(&self) -> Result<bool, AgentError> {
-        let is_foreign = |keys: [&str; 2]| {
-            let named = keys.iter().find(|key| self.settings.origin(key).is_some());
-            named.is_some_and(|key| self.settings.origin(key) == Some(Origin::Repository))
-        };
+        let review = self.settings.steps.find(RunnerRole::Review.as_str());
+        let general = &self.settings.general;
         let is_asked = self.flags.review.runner.is_some() || self.flags.all.runner.is_some();
-        let is_first_foreign = !is_asked && is_foreign(["steps.review.runner", "runner"]);
-        let are_others_foreign =
-            self.flags.fallback.is_empty() && is_foreign(["steps.review.fallback", "fallback"]);
+        let is_first_foreign = !is_asked && {
+            let runner = review.and_then(|review| review.runner.as_ref()).or(general.runner.as_ref());
+            runner.is_some_and(Sourced::is_tracked)
+        };
+        let are_others_foreign = self.flags.fallback.is_empty() && {
+            let fallback = review.and_then(|review| review.fallback.as_ref()).or(general.fallback.as_ref());
+            fallback.is_some_and(Sourced::is_tracked)
+        };
         let reviewers = self.reviewers()?;
         let mut all = reviewers.iter().enumerate();
         Ok(all.any(|(number, step_runner)| {
@@ -203,10 +206,11 @@ impl RunnerTable {
 
     /// The source of turn messages.
     pub fn message_by(&self) -> Result<MessageOrigin, AgentError> {
-        let has_runner = self.settings.text("steps.commit-message.runner").is_some();
-        match self.settings.text("session.commit-message") {
-            Some("plain") => Ok(MessageOrigin::Plain),
-            Some("agent") => Ok(MessageOrigin::Agent),
+        let of_step = self.settings.steps.find(RunnerRole::CommitMessage.as_str());
+        let has_runner = of_step.is_some_and(|step| step.runner.is_some());
+        match self.settings.session.commit_message {
+            Some(TurnMessages::Plain) => Ok(MessageOrigin::Plain),
+            Some(TurnMessages::Agent) => Ok(MessageOrigin::Agent),
             None if !has_runner => Ok(MessageOrigin::Agent),
             _ => {
                 let chain = self.chain(RunnerRole::CommitMessage, NamedRunner::default())?;
@@ -273,13 +277,14 @@ impl RunnerTable {
             RunnerRole::Review => self.flags.review.clone(),
             RunnerRole::Plan | RunnerRole::Resolve | RunnerRole::CommitMessage => NamedRunner::default(),
         };
-        let step = |key: &str| format!("steps.{}.{key}", role.as_str());
-        let configured = |runner: &str, model: &str| NamedRunner {
-            runner: self.settings.text(runner).map(str::to_owned),
-            model: self.settings.text(model).map(str::to_owned),
+        let step = self.settings.steps.find(role.as_str());
+        let configured = |runner: &Option<Sourced<String>>, model: &Option<String>| NamedRunner {
+            runner: runner.as_ref().map(|runner| runner.value.clone()),
+            model: model.clone(),
         };
-        let (flags, of_step) = (self.flags.all.clone(), configured(&step("runner"), &step("model")));
-        let general = configured("runner", "model");
+        let flags = self.flags.all.clone();
+        let of_step = step.map(|step| configured(&step.runner, &step.model)).unwrap_or_default();
+        let general = configured(&self.settings.general.runner, &self.settings.general.model);
         let levels = match role {
             // The runner that does the work is rarely the best one for a line of text, and no flag names the runner that
             // resolves conflicts. So what is configured for these steps comes first.
@@ -288,18 +293,19 @@ impl RunnerTable {
             _ => [own, flags, planned, of_step, general],
         };
         let first = self.step_runner(choose(&levels))?;
-        let others = self.fallback(&step("fallback"))?;
+        let others = self.fallback(step)?;
         let others =
             others.into_iter().map(|choice| self.step_runner(choice)).collect::<Result<Vec<_>, _>>()?;
         Ok(Chain::new(first, others))
     }
 
-    fn fallback(&self, key: &str) -> Result<Vec<Choice>, AgentError> {
+    fn fallback(&self, step: Option<&StepSettings>) -> Result<Vec<Choice>, AgentError> {
         if !self.flags.fallback.is_empty() {
             return Ok(self.flags.fallback.clone());
         }
-        let words = self.settings.words(key).or_else(|| self.settings.words("fallback")).unwrap_or_default();
-        words.iter().map(|word| Ok(word.parse()?)).collect()
+        let of_step = step.and_then(|step| step.fallback.as_ref());
+        let fallback = of_step.or(self.settings.general.fallback.as_ref());
+        fallback.into_iter().flat_map(|fallback| &fallback.value).map(|word| Ok(word.parse()?)).collect()
     }
 
     fn step_runner(&self, choice: Choice) -> Result<StepRunner, AgentError> {
@@ -307,21 +313,9 @@ impl RunnerTable {
         if let Some(model) = model.as_ref().filter(|model| model.starts_with('-')) {
             return Err(AgentError::ModelIsOption { runner: name, model: model.clone() });
         }
-        let settings = &self.settings;
-        let key = |field: &str| format!("runners.{name}.{field}");
-        let env =
-            settings.below(&key("env.")).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let events = match settings.text(&key("events")) {
-            Some(format) => Some(format.parse()?),
-            None => None,
-        };
-        let own = Overrides {
-            command: settings.words(&key("command")).map(<[String]>::to_vec),
-            resume: settings.words(&key("resume")).map(<[String]>::to_vec),
-            events,
-            env,
-        };
-        let tools = settings.switch(&key("tools")).or_else(|| settings.switch("tools"));
+        let settings = self.settings.runners.find(&name);
+        let own = settings.map(overrides).transpose()?.unwrap_or_default();
+        let tools = settings.and_then(|settings| settings.tools).or(self.settings.general.tools);
         let tools = self.flags.tools.or(tools);
         let resolved = RunnerKind::resolve(&name, &own);
         let runner = resolved.map_err(|error| match error {
@@ -332,6 +326,18 @@ impl RunnerTable {
         })?;
         Ok(StepRunner { runner, name, model, tools })
     }
+}
+
+/// What the settings change in a runner.
+fn overrides(settings: &RunnerSettings) -> Result<Overrides, AgentError> {
+    let words = |list: &Option<Sourced<Vec<String>>>| list.as_ref().map(|list| list.value.clone());
+    let env = settings.env.iter().map(|(name, value)| (name.clone(), value.value.clone()));
+    Ok(Overrides {
+        command: words(&settings.command),
+        resume: words(&settings.resume),
+        events: settings.events.as_deref().map(str::parse).transpose()?,
+        env: env.collect(),
+    })
 }
 
 /// Chooses the first runner that is named. A model belongs to the runner in effect where the model is named: if a place
@@ -357,17 +363,15 @@ impl StepRunner {
     /// environment variables, because a variable can make any program run another one.
     #[must_use]
     pub fn lines_from_repository(&self, settings: &Settings) -> Vec<String> {
-        let key = |field: &str| format!("runners.{}.{field}", self.name);
-        let is_foreign = |key: &str| settings.origin(key) == Some(Origin::Repository);
-        let calls = [key("command"), key("resume")];
-        let foreign = calls.iter().filter(|call| is_foreign(call)).filter_map(|call| settings.words(call));
+        let Some(settings) = settings.runners.find(&self.name) else { return Vec::new() };
+        let calls = [&settings.command, &settings.resume].into_iter().flatten();
+        let foreign = calls.filter(|call| call.is_tracked()).map(|call| &call.value);
         let typed =
             |words: &[String]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
         let mut lines: Vec<String> =
             foreign.map(|words| format!("runner {}: {}", self.name, typed(words))).collect();
-        let env = key("env.");
-        for (name, value) in settings.below(&env).filter(|(name, _)| is_foreign(&format!("{env}{name}"))) {
-            lines.push(format!("runner {}: {name}={value}", self.name));
+        for (name, value) in settings.env.iter().filter(|(_, value)| value.is_tracked()) {
+            lines.push(format!("runner {}: {name}={}", self.name, value.value));
         }
         lines
     }

@@ -12,31 +12,8 @@ use crate::{
         guard::joined,
     },
     record::RunRecorder,
-    settings::Settings,
+    settings::SecretFiles,
 };
-
-/// What happens if an agent writes a secret into a file that is committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SecretFiles {
-    /// The run warns.
-    Warn,
-    /// The file is put back, and the attempt fails.
-    Refuse,
-    /// Nothing; files are not searched.
-    Ignore,
-}
-
-impl SecretFiles {
-    /// Reads the setting `redact.files`.
-    #[must_use]
-    pub fn of(settings: &Settings) -> Self {
-        match settings.text("redact.files") {
-            Some("refuse") => Self::Refuse,
-            Some("off") => Self::Ignore,
-            _ => Self::Warn,
-        }
-    }
-}
 
 /// A search for secrets in changed files.
 #[derive(Debug, Clone)]

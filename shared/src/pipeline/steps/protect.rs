@@ -80,7 +80,7 @@ impl Protection {
     /// Reads the settings. `allowed` are the values of `--allow`.
     #[must_use]
     pub fn new(settings: &Settings, allowed: &[String]) -> Self {
-        Self { lists: settings.protected_lists(), allowed: allowed.to_vec(), reviewers: Vec::new() }
+        Self { lists: settings.tests.protect.clone(), allowed: allowed.to_vec(), reviewers: Vec::new() }
     }
 
     /// Also protects the settings of these runners' programs in the repository.

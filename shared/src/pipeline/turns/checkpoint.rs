@@ -12,7 +12,7 @@ use crate::{
     pipeline::Expense,
     record::RunRecorder,
     session::{Checkpoint, DraftRecord, RecordKind as Record, SessionError, SessionWriter},
-    settings::Settings,
+    settings::TranscriptMode,
 };
 
 /// Writes the records of a session.
@@ -43,23 +43,6 @@ pub struct SessionRepo {
     pub repository: Repository,
     /// The session's branch there, or that of a task in its lane.
     pub branch: BranchName,
-}
-
-/// Whether the transcripts of agents are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TranscriptMode {
-    /// They are kept.
-    Kept,
-    /// They are not kept.
-    Dropped,
-}
-
-impl TranscriptMode {
-    /// Reads the setting `session.transcripts`.
-    #[must_use]
-    pub fn of(settings: &Settings) -> Self {
-        if settings.text("session.transcripts") == Some("off") { Self::Dropped } else { Self::Kept }
-    }
 }
 
 impl<'a> CheckpointWriter<'a> {

@@ -10,11 +10,12 @@ use crate::{
     message::Step,
     name::{Attempt, TaskId},
     pipeline::{
-        ActiveRunner, CheckpointWriter, MessageOrigin, TaskContext, TranscriptMode,
+        ActiveRunner, CheckpointWriter, MessageOrigin, TaskContext,
         turns::{message::TurnMessage, messenger::Messenger},
     },
     plan::Task,
     session::{Speaker, TokenCount, ToolCall, Transcript, Turn, TurnCommit, TurnDraft, Utterance, value_of},
+    settings::TranscriptMode,
 };
 
 /// The step that turns belong to.
@@ -126,7 +127,7 @@ impl TurnNotes {
             started: self.started,
             ended,
         };
-        let transcript = (words == TranscriptMode::Kept).then(|| Transcript {
+        let transcript = (words != TranscriptMode::Dropped).then(|| Transcript {
             turn: number,
             node: node.clone(),
             step: step.to_owned(),
@@ -223,7 +224,7 @@ impl OpenTurn {
 
     /// Adds the prompt of the call.
     pub(in crate::pipeline) fn prompt(&mut self, text: &str) {
-        if self.keeps == TranscriptMode::Kept {
+        if self.keeps != TranscriptMode::Dropped {
             // It is cut only after it was redacted: half a secret would not be recognised.
             self.lines.push(Utterance { speaker: Speaker::Prompt, text: text.to_owned() });
         }

@@ -9,7 +9,6 @@ use crate::{
     name::{Attempt, Oid, SessionId, TaskId},
     pipeline::{
         ActiveRunner, CallObserver, Expense, FinishedCall, PipelineError, StepRunner, TaskRun,
-        TranscriptMode,
         turns::{
             message::TurnMessage,
             note::{CallLabel, OpenTurn, TurnContext, TurnNotes},
@@ -20,6 +19,7 @@ use crate::{
         DraftRecord, OtherCommit, RecordKind as Record, SessionError, SessionWriter, Transcript, Turn,
         TurnDraft, sign_by_agent,
     },
+    settings::TranscriptMode,
 };
 
 /// The changes of such a call in the repository with the plan, and in others with their commits.

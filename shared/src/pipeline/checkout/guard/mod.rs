@@ -40,8 +40,8 @@ use crate::{
         UsersMarks,
     },
     message::visible,
-    pipeline::ReviewsIn,
     process::{ChildReach, WorkPlace, put_back_locks},
+    settings::ReviewsIn,
 };
 
 /// Only a build for tests has no guards: it shows what the sandbox stops alone.

@@ -1,103 +1,120 @@
 //! The keys of the merge queue.
 
-use super::{Setting, ValueKind, table::SECONDS};
+use std::time::Duration;
 
-/// The keys of `git arborist merge`.
-pub(super) const LANDING: &[Setting] = &[
-    Setting {
+use super::{
+    DefaultValue, ValueKind,
+    setting::{SECONDS, settings},
+    value::{Size, Sourced},
+};
+
+/// How long a gate may take by default.
+pub const GATE_SECONDS: u64 = 900;
+
+settings! {
+    /// How finished tasks land.
+    MergeSettings in MERGE;
+
+    auto: bool {
         key: "merge.auto",
         variable: Some("ARBORIST_MERGE_AUTO"),
         kind: ValueKind::Switch,
         expected: "true or false",
-        default: "true",
+        default: DefaultValue::Switch(true),
         about: "Whether 'git arborist gardener --jobs' lands finished tasks. If not, they are queued, and 'git arborist merge run' lands them.",
-    },
-    Setting {
-        key: "merge.gates.*.command",
-        variable: None,
-        kind: ValueKind::Text,
-        expected: "a command for a shell, in quotes",
-        default: "nothing",
-        about: "The command of a gate, which every landing must pass. In a file also as a list of tables, each with a name.",
-    },
-    Setting {
-        key: "merge.gates.*.timeout",
-        variable: None,
-        kind: ValueKind::Count,
-        expected: SECONDS,
-        default: "900",
-        about: "How long a gate may take.",
-    },
-    Setting {
-        key: "merge.gates.*.when",
-        variable: None,
-        kind: ValueKind::Text,
-        expected: "a pathspec, in quotes",
-        default: "always",
-        about: "Run a gate only if a path that matches this pathspec has changed.",
-    },
-    Setting {
+    }
+    batch: Option<Size> {
         key: "merge.batch",
         variable: Some("ARBORIST_MERGE_BATCH"),
         kind: ValueKind::Size,
         expected: "1 or more, or auto",
-        default: "auto: fewer after failures",
+        default: DefaultValue::InWords("auto: fewer after failures"),
         about: "How many tasks are merged and tested together. If a gate fails for such a batch, the batch is halved until the bad tasks are found.",
-    },
-    Setting {
+    }
+    keep: Vec<String> {
         key: "merge.keep",
         variable: Some("ARBORIST_MERGE_KEEP"),
         kind: ValueKind::Words,
         expected: "a list of patterns in quotes",
-        default: "none",
+        default: DefaultValue::List(&[], "none"),
         about: "Patterns of ignored files that are kept from one gate to the next, such as build caches. All others are removed before a gate runs, and the worktree is set up again.",
-    },
-    Setting {
+    }
+    red_target: String {
         key: "merge.red-target",
         variable: Some("ARBORIST_MERGE_RED_TARGET"),
         kind: ValueKind::Text,
         expected: "hold or land",
-        default: "hold",
+        default: DefaultValue::Text("hold"),
         about: "What happens to tasks if a gate fails on the target too: hold lands nothing, land ignores that gate.",
-    },
-    Setting {
+    }
+    assist: bool {
         key: "merge.assist",
         variable: Some("ARBORIST_MERGE_ASSIST"),
         kind: ValueKind::Switch,
         expected: "true or false",
-        default: "true",
+        default: DefaultValue::Switch(true),
         about: "Whether an agent, the runner of steps.resolve, tries to resolve conflicts first.",
-    },
-    Setting {
+    }
+    resolve_attempts: u32 {
         key: "merge.resolve-attempts",
         variable: Some("ARBORIST_MERGE_RESOLVE_ATTEMPTS"),
         kind: ValueKind::Count,
         expected: "a number of tries",
-        default: "2",
+        default: DefaultValue::Count(2),
         about: "How often an agent tries to resolve one conflict before a person is asked.",
-    },
-    Setting {
+    }
+    on_conflict: String {
         key: "merge.on-conflict",
         variable: Some("ARBORIST_MERGE_ON_CONFLICT"),
         kind: ValueKind::Text,
         expected: "resolve or reimplement",
-        default: "resolve",
+        default: DefaultValue::Text("resolve"),
         about: "Whether a conflict is resolved, or the task is done again on top of the tasks that have landed.",
-    },
-    Setting {
+    }
+    delete_branches: bool {
         key: "merge.delete-branches",
         variable: Some("ARBORIST_MERGE_DELETE_BRANCHES"),
         kind: ValueKind::Switch,
         expected: "true or false",
-        default: "false",
+        default: DefaultValue::Switch(false),
         about: "Whether to delete a task's branch when all of it is known to have landed.",
-    },
-    Setting {
+    }
+    wait_limit: Duration {
         key: "merge.wait-limit",
         variable: Some("ARBORIST_MERGE_WAIT_LIMIT"),
         kind: ValueKind::Count,
         expected: SECONDS,
-        default: "3600",
+        default: DefaultValue::Count(3600),
         about: "How long a task may be queued before 'git arborist merge status' exits with 1.",
-    },
-];
+    }
+}
+
+settings! {
+    /// `merge.gates.NAME`: a gate, which every landing must pass.
+    GateSettings in GATES;
+
+    command: Option<Sourced<String>> {
+        key: "merge.gates.*.command",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: "a command for a shell, in quotes",
+        default: DefaultValue::InWords("nothing"),
+        about: "The command of a gate, which every landing must pass. In a file also as a list of tables, each with a name.",
+    }
+    timeout: Option<Sourced<u64>> {
+        key: "merge.gates.*.timeout",
+        variable: None,
+        kind: ValueKind::Count,
+        expected: SECONDS,
+        default: DefaultValue::Count(GATE_SECONDS),
+        about: "How long a gate may take.",
+    }
+    when: Option<Sourced<String>> {
+        key: "merge.gates.*.when",
+        variable: None,
+        kind: ValueKind::Text,
+        expected: "a pathspec, in quotes",
+        default: DefaultValue::InWords("always"),
+        about: "Run a gate only if a path that matches this pathspec has changed.",
+    }
+}

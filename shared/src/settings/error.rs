@@ -1,0 +1,166 @@
+//! Why settings cannot be read.
+
+use super::SETTINGS;
+use crate::{
+    failure::{Exit, Explain},
+    git::GitError,
+    message::{misspelt, nearest},
+    name::NameError,
+};
+
+/// A setting that cannot be used, and its location.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// No such key.
+    #[error("{place}: unknown key '{section}{key}'")]
+    UnknownKey {
+        /// File and line, or where git says that it is.
+        place: String,
+        /// What git's configuration has before the key: `arborist.`; empty in our own files.
+        section: &'static str,
+        /// As written.
+        key: String,
+    },
+    /// A key that only git's configuration can set.
+    #[error("{place}: '{key}' can only be set in git's configuration")]
+    GitOnly {
+        /// File and line.
+        place: String,
+        /// The key.
+        key: String,
+    },
+    /// The value has the wrong kind for the key.
+    #[error("{place}: '{key}' must be {expected}; it is {found}")]
+    WrongValue {
+        /// File and line.
+        place: String,
+        /// The key.
+        key: String,
+        /// The value as written, shortened.
+        found: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A name in the key is not allowed.
+    #[error("{place}: {source}")]
+    WrongName {
+        /// File and line.
+        place: String,
+        /// Why.
+        source: NameError,
+    },
+    /// The file is not valid TOML.
+    #[error("{place}: {what}")]
+    Syntax {
+        /// File and line.
+        place: String,
+        /// What the parser says.
+        what: String,
+    },
+    /// Git was told that the repository is bare, although its own configuration does not say so.
+    #[error(
+        "{place}: core.bare is set for this command, and git would not see the checkouts of the repository"
+    )]
+    FalseBare {
+        /// Where git says that it is.
+        place: String,
+    },
+    /// The file exists and cannot be read.
+    #[error("could not read '{file}': {source}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+impl Explain for SettingsError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::Unreadable { .. } => Exit::Fatal,
+            _ => Exit::No,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let (key, prefix) = match self {
+            Self::UnknownKey { key, section, .. } => (key, *section),
+            Self::Git(error) => return error.hint(),
+            Self::GitOnly { key, .. } => return Some(format!("set it with: git config arborist.{key} true")),
+            Self::FalseBare { .. } => {
+                return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
+            }
+            Self::Syntax { what, .. } if !what.starts_with("duplicate") => {
+                return Some(
+                    "write a setting as: runner = \"claude\"; text is in quotes, numbers are not".into(),
+                );
+            }
+            _ => return None,
+        };
+        let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
+        // The value may be a table.
+        let below: Vec<&str> = keys
+            .iter()
+            .map(String::as_str)
+            .filter(|known| known.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.')))
+            .collect();
+        if let Some(command) = below.iter().find(|known| known.ends_with(".command")) {
+            return Some(format!("did you mean '{prefix}{command}'?"));
+        }
+        if !below.is_empty() {
+            return Some(format!("known keys: {}", below.join(", ")));
+        }
+        let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
+        let is_beside =
+            |known: &&String| known.rsplit_once('.').map_or("", |(section, _)| section) == section;
+        let beside: Vec<&str> = keys.iter().filter(is_beside).map(String::as_str).collect();
+        let names = beside.iter().map(|known| known.rsplit_once('.').map_or(*known, |(_, name)| name));
+        if let Some(meant) = nearest(name, names) {
+            let dot = if section.is_empty() { "" } else { "." };
+            return Some(format!("did you mean '{prefix}{section}{dot}{meant}'?"));
+        }
+        if let Some(meant) = misspelt(key, keys.iter().map(String::as_str)) {
+            return Some(format!("did you mean '{prefix}{meant}'?"));
+        }
+        // `gates.lint.command` lacks the section that it belongs to.
+        let inner = |known: &str| {
+            let (section, rest) = known.split_once('.')?;
+            (with_names_of(key, rest) == *key).then(|| format!("{section}.{key}"))
+        };
+        if let Some(meant) = SETTINGS.iter().find_map(|setting| inner(setting.key)) {
+            return Some(format!("did you mean '{prefix}{meant}'?"));
+        }
+        if beside.is_empty() {
+            return Some("see all keys with: git arborist init --dry-run".into());
+        }
+        Some(format!("known keys: {}", beside.join(", ")))
+    }
+}
+
+impl SettingsError {
+    /// The same, for a key of git's configuration.
+    pub(super) fn of_git(self) -> Self {
+        match self {
+            Self::UnknownKey { place, key, .. } => Self::UnknownKey { place, section: "arborist.", key },
+            Self::WrongValue { place, key, found, expected } => {
+                Self::WrongValue { place, key: format!("arborist.{key}"), found, expected }
+            }
+            other => other,
+        }
+    }
+}
+
+/// A known key, in which each `*` is replaced by the name in the mistyped key.
+fn with_names_of(mistyped: &str, known: &str) -> String {
+    let mut given = mistyped.split('.');
+    let parts = known.split('.').map(|part| match given.next() {
+        Some(name) if part == "*" => name,
+        _ => part,
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
