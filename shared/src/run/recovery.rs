@@ -30,7 +30,8 @@ pub fn recover_branch(
 }
 
 /// Undoes interrupted updates, unless another process lands on the branch: its own update may be in progress, and it
-/// undoes others first. A landing needs the run's lock of another branch only.
+/// undoes others first. The lock of the branch's run does not exclude that, because tasks of a run on another branch can
+/// land here too.
 fn undo_updates(repository: &Repository, branch: &BranchName) -> Result<bool, Failure> {
     if !repository.has_begun_update(branch)? {
         return Ok(false);
