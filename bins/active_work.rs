@@ -8,7 +8,7 @@ use arborist_core::{
     history::State,
     name::{BranchName, TaskId},
     process::{FileLock, Holder},
-    progress::{NodeProgress, Progress},
+    progress::NodeProgress,
     record::{StepStatus, Unfinished},
 };
 
@@ -55,14 +55,5 @@ impl ActiveWork {
     /// Whether an attempt of this task was interrupted, so that the next run starts by recording it.
     pub(crate) fn has_cut_off(&self, standing: &NodeProgress<'_>) -> bool {
         self.holder.is_none() && self.begun.contains(standing.id)
-    }
-
-    /// Marks tasks that a run is working on as not ready.
-    pub(crate) fn hold(&self, progress: &mut Progress<'_>) {
-        for standing in &mut progress.standings {
-            if self.has(standing) {
-                standing.is_ready = false;
-            }
-        }
     }
 }

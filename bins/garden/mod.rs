@@ -86,7 +86,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
     // A run starts with the failed tests of phases, so a task that waits only for those can be run.
     let can_run = |task: &TaskId| {
-        progress.find(task).is_some_and(|standing| standing.is_ready) || progress.waits_for_tests_only(task)
+        progress.find(task).is_some_and(NodeProgress::is_ready) || progress.waits_for_tests_only(task)
     };
     let next = || {
         let order = planned.plan.order();
@@ -114,7 +114,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Err(opened.with_hints(GardenerError::apart(&opened.repository, &run, &opened.branch, &task)));
     }
     refuse_reverted(standing.planned.as_slice(), &progress)?;
-    if standing.state.is_settled() {
+    if standing.state.is_done() {
         let words = format!("{task} is {}", standing.state.as_str());
         Reporter::new(&args.common, ui).answer(&words);
         return Ok(Exit::Done);
@@ -136,7 +136,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         }
         if waits.is_empty() {
             let is_open = |leaf: &&Task| {
-                progress.find(&leaf.id).is_none_or(|leaf| !leaf.state.is_settled() || !leaf.is_landed())
+                progress.find(&leaf.id).is_none_or(|leaf| !leaf.state.is_done() || !leaf.is_landed())
             };
             waits.extend(planned.plan.leaves_of(&task).filter(is_open).map(|leaf| leaf.id.clone()));
         }
@@ -157,7 +157,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let wish = Selection { only: vec![task], failed, ..Selection::default() };
     approve(&opened, &opened.require_runnable(&planned, None)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);
-    let opened = opened.settle(&planned, &run, &mut reporter)?;
+    let opened = opened.enter_workplace(&planned, &run, &mut reporter)?;
     let ended = opened.drive(&planned, None, &wish, &mut reporter)?;
     reporter.end(ended)
 }

@@ -269,7 +269,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     }
     approve(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);
-    let opened = opened.settle(&planned, &run, &mut reporter)?;
+    let opened = opened.enter_workplace(&planned, &run, &mut reporter)?;
     let lanes = jobs.map(|jobs| opened.lanes(jobs, &planned, &run)).transpose()?;
     let ended = opened.drive(&planned, lanes.as_ref(), &selection, &mut reporter)?;
     reporter.end(ended)

@@ -24,7 +24,7 @@ const CALL: &str = " hook claude 2>/dev/null || :";
 /// The program that our entries run.
 pub(super) const BINARY: &str = "git-arborist-session";
 /// Seconds after which Claude Code continues without us.
-const PATIENCE: u32 = 30;
+const HOOK_TIMEOUT_SECONDS: u32 = 30;
 
 /// The events on which we are called, and for which tools.
 const EVENTS: [(&str, Option<&str>); 4] = [
@@ -151,7 +151,7 @@ fn put_in(settings: &mut Map<String, Value>, binary: &Quoted) -> Result<(), &'st
         if let Some(matcher) = matcher {
             entry.insert("matcher".into(), matcher.into());
         }
-        let call = json!([{ "type": "command", "command": command, "timeout": PATIENCE }]);
+        let call = json!([{ "type": "command", "command": command, "timeout": HOOK_TIMEOUT_SECONDS }]);
         entry.insert("hooks".into(), call);
         let entries = hooks.entry(event).or_insert_with(|| json!([]));
         entries.as_array_mut().ok_or("its hooks are not lists")?.push(Value::Object(entry));

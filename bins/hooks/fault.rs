@@ -7,7 +7,7 @@ use arborist_core::{
     message::{Fault, plain_text},
 };
 
-const MOST: usize = 5;
+const MAX_SHOWN: usize = 5;
 const LONGEST: usize = 100;
 
 /// The position of a fault.
@@ -21,12 +21,12 @@ pub(super) struct FaultPlace<'a> {
 /// An error that shows the first faults with their positions. The hints say what would be right.
 pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) -> FaultPlace<'a>) -> Failure {
     let mut failure = Failure::new(Exit::No, what);
-    for fault in faults.iter().take(MOST) {
+    for fault in faults.iter().take(MAX_SHOWN) {
         let FaultPlace { line, text } = place(fault.line);
         let _ = write!(failure.message, "\n  line {line}: {}\n    {}", shown(text), fault.what);
         failure = failure.hint(format!("line {line}: {}", fault.fix));
     }
-    if let Some(rest) = more_than(MOST, faults) {
+    if let Some(rest) = more_than(MAX_SHOWN, faults) {
         let _ = write!(failure.message, "\n  and {rest}");
     }
     failure
@@ -35,7 +35,7 @@ pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) ->
 /// A sentence about the faults that are not shown, if there are any. The reader stops at some number.
 pub(crate) fn more_than(told: usize, faults: &[Fault]) -> Option<String> {
     let rest = faults.len().checked_sub(told).filter(|rest| *rest > 0)?;
-    Some(if faults.len() < Fault::MOST { format!("{rest} more") } else { "many more".into() })
+    Some(if faults.len() < Fault::MAX_REPORTED { format!("{rest} more") } else { "many more".into() })
 }
 
 /// A line of foreign text, without control characters.

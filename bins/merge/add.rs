@@ -11,7 +11,9 @@ use arborist_core::{
     plan::{Plan, Task},
     process::{FileLock, shell_word},
     progress::{Boxes, Progress},
-    queue::{LaterCommits, LogEntry, OutcomeWritten, Priority, StoredTicket, Ticket, TicketState},
+    queue::{
+        LaterCommits, LogEntry, LoggedOutcome, OutcomeWritten, Priority, StoredTicket, Ticket, TicketState,
+    },
 };
 use clap::Args;
 
@@ -354,7 +356,7 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
             )
             .hint("see how to update it with: git arborist merge status"));
         }
-        let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
+        let entry = LogEntry::new(&stored.ticket, LoggedOutcome::Dropped, None, clock::now());
         store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), OutcomeWritten::New)?;
         if !args.json {
             ui.line(&format!("removed {} from the queue; its branch is kept", stored.ticket.task));

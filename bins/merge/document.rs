@@ -297,7 +297,7 @@ impl From<&LogEntry> for LogEntryDocument {
         Self {
             time: rfc3339(entry.time),
             task: entry.task.to_string(),
-            outcome: entry.outcome.clone(),
+            outcome: entry.outcome.as_str().to_owned(),
             source: entry.source.to_string(),
             commit: entry.commit.map(|commit| commit.to_string()),
             words: entry.words.clone(),

@@ -7,7 +7,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     message::{plain_text, visible},
     name::TaskId,
-    queue::{Handover, OtherFiles, Queue, QueueEvent, StoredTicket, Ticket},
+    queue::{Handover, LoggedOutcome, OtherFiles, Queue, QueueEvent, StoredTicket, Ticket},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -93,7 +93,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
 /// The error for a task that is not queued: it has landed, or was never queued.
 fn nothing_to_resolve(site: &OpenQueue, task: &TaskId) -> Result<Failure, Failure> {
     let last = show::entries(site, show::ALL)?.into_iter().find(|entry| entry.task == *task);
-    Ok(match last.filter(|entry| entry.outcome == "landed") {
+    Ok(match last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
         Some(entry) => {
             let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
             Failure::new(

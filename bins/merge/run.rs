@@ -17,7 +17,7 @@ use arborist_core::{
         FanIn, GET_BACK, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
         TicketOutcome as Became, TicketState,
     },
-    run::{Continuation, require_given, test_approval},
+    run::{Continuation, recover_branch, require_given, test_approval},
     session::{
         Asked, DraftRecord, Driver, RecordKind, SessionEnd, SessionError, SessionReader, SessionVerdict,
         SessionWriter,
@@ -160,7 +160,7 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
 
 /// What can be done about a task whose work has landed and that does not count as done.
 fn advise_unfinished(continuation: &Continuation<'_>, task: &TaskId, ui: &mut Ui) {
-    continuation.settle_by_plan(&[task]).iter().for_each(|hint| ui.hint(hint));
+    continuation.accept_by_plan(&[task]).iter().for_each(|hint| ui.hint(hint));
     ui.hint(&format!("or let an agent do it: {}", continuation.run_task(task)));
 }
 
@@ -267,9 +267,7 @@ pub(super) fn lock_run(site: &OpenQueue) -> Result<FileLock, Failure> {
     let branch = &site.scope.branch;
     let lock = FileLock::try_take(&site.repository.run_lock(branch), "git arborist merge")
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    if site.repository.recover_locks()? {
-        site.repository.undo_updates(branch)?;
-    }
+    recover_branch(&site.repository, &lock, branch)?;
     Ok(lock)
 }
 

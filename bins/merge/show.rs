@@ -8,8 +8,8 @@ use arborist_core::{
     message::plain_text,
     name::TaskId,
     queue::{
-        LogEntry, OtherRun, QueueClaim, StoredTicket, Target, Ticket, TicketState, advice_to_unpark, arrange,
-        waits_for,
+        LogEntry, LoggedOutcome, OtherRun, QueueClaim, StoredTicket, Target, Ticket, TicketState,
+        advice_to_unpark, arrange, waits_for,
     },
 };
 
@@ -162,7 +162,7 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
     if let Some(task) = task
         && !listed.iter().any(|listed| listed.ticket.task == *task)
     {
-        return settled(&site, task, args, ui);
+        return show_outcome(&site, task, args, ui);
     }
     let wanted: Vec<Listed> =
         listed.into_iter().filter(|listed| task.is_none_or(|task| listed.ticket.task == *task)).collect();
@@ -294,14 +294,17 @@ fn details(listed: &Listed) -> Vec<String> {
 }
 
 /// Shows the outcome of a task that is no longer in the queue.
-fn settled(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
+fn show_outcome(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
     let entry = match site.store().find(&site.scope.branch, task)? {
         Some(StoredTicket {
             ticket: ticket @ Ticket { standing: TicketState::Parked { commit }, .. },
             ..
         }) => {
             let words = ticket.resolution().unwrap_or_default();
-            Some(LogEntry { words, ..LogEntry::new(&ticket, "landed", Some(commit), ticket.added) })
+            Some(LogEntry {
+                words,
+                ..LogEntry::new(&ticket, LoggedOutcome::Landed, Some(commit), ticket.added)
+            })
         }
         _ => entries(site, ALL)?.into_iter().find(|entry| entry.task == *task),
     };
@@ -311,7 +314,7 @@ fn settled(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut Ui) 
         return print(ui, &MergeLogDocument { entries });
     }
     ui.line(&log_line(&entry));
-    if entry.outcome == "dropped" {
+    if entry.outcome == LoggedOutcome::Dropped {
         ui.hint(&site.queued_again(&[task]));
     }
     Ok(Exit::Done)
@@ -360,17 +363,17 @@ pub(super) fn log(args: &QueueScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
 
 /// The outcome for people, in the words of `merge status`. Records and JSON tell a conflict that an agent may resolve
 /// from one that needs a person.
-fn outcome_word(entry: &LogEntry) -> &str {
-    match entry.outcome.as_str() {
-        "escalated" => "conflict",
-        "red" => "gate failed",
-        outcome => outcome,
+fn outcome_word(entry: &LogEntry) -> &'static str {
+    match entry.outcome {
+        LoggedOutcome::Escalated => "conflict",
+        LoggedOutcome::Red => "gate failed",
+        outcome => outcome.as_str(),
     }
 }
 
 fn more_words(entry: &LogEntry) -> String {
-    match entry.outcome.as_str() {
-        "escalated" => format!("{}; you must resolve it", entry.words),
+    match entry.outcome {
+        LoggedOutcome::Escalated => format!("{}; you must resolve it", entry.words),
         _ => entry.words.clone(),
     }
 }

@@ -16,9 +16,6 @@ use super::{
 };
 use crate::ui::Ui;
 
-/// Outcomes after which nothing is left to do.
-const SETTLED: [&str; 3] = ["landed", "no-change", "not-chosen"];
-
 /// Reports how many there are, and the command that lands them. Does nothing if the history cannot be read, or while the
 /// run is at work: it queues its tasks itself.
 pub(super) fn tell(site: &OpenQueue, ui: &mut Ui) {
@@ -65,8 +62,7 @@ fn find(site: &OpenQueue) -> Result<Vec<TaskId>, Failure> {
     for task in left {
         let source = site.repository.find_branch(&site.scope.branch.task_branch(task))?;
         let last = log.iter().find(|entry| entry.task == *task);
-        let is_settled =
-            last.is_some_and(|last| Some(last.source) == source && SETTLED.contains(&last.outcome.as_str()));
+        let is_settled = last.is_some_and(|last| Some(last.source) == source && last.outcome.is_over());
         if source.is_some() && !is_settled {
             found.push(task.clone());
         }

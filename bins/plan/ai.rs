@@ -69,7 +69,7 @@ pub(super) fn plan(
     approval::require(repository, &brought, approval::consent(args.yes), ui)?;
     step_runner.require_program()?;
     // What the agent writes into the index is not believed afterwards.
-    repository.settle_index(HiddenMarks::Kept)?;
+    repository.make_index_known(HiddenMarks::Kept)?;
     let before = repository.snapshot()?;
     let saved = save_uncommitted(ui, repository);
     let config_guard = ConfigGuard::default();

@@ -82,10 +82,10 @@ fn waits(task: &Task, separator: &str) -> String {
 
 /// Ids with commas between them, a long list cut short.
 fn joined(ids: &[TaskId]) -> String {
-    const MOST: usize = 8;
-    let mut shown: Vec<String> = ids.iter().take(MOST).map(ToString::to_string).collect();
-    if ids.len() > MOST {
-        shown.push(format!("and {} more", ids.len() - MOST));
+    const MAX_IDS: usize = 8;
+    let mut shown: Vec<String> = ids.iter().take(MAX_IDS).map(ToString::to_string).collect();
+    if ids.len() > MAX_IDS {
+        shown.push(format!("and {} more", ids.len() - MAX_IDS));
     }
     shown.join(", ")
 }

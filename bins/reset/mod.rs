@@ -11,10 +11,9 @@ use arborist_core::{
     name::{Attempt, BranchName, Oid, TaskId},
     plan::{Plan, Task},
     process::FileLock,
-    queue::{LogEntry, OutcomeWritten, Store, TicketState},
+    queue::{LogEntry, LoggedOutcome, OutcomeWritten, Store, TicketState},
     record::{RunRecorder, TaskEvent, Unfinished},
-    run::refuse_in_step,
-    session::recover_from_crash,
+    run::{recover_branch, refuse_in_step},
     settings::Settings,
 };
 use clap::Parser;
@@ -86,8 +85,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         return Err(Failure::new(Exit::No, words).hint("see the branches with: git branch"));
     }
     let locked = FileLock::try_take(&repository.run_lock(&scope.branch), "git arborist reset");
-    let _lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
-    recover_from_crash(&repository, &scope.branch)?;
+    let lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
+    recover_branch(&repository, &lock, &scope.branch)?;
     // A run may have ended, or a turn may have been finished, since the branch was read.
     let unborn = || GardenerError::Unborn(scope.branch.clone());
     let head = repository.find_branch(&scope.branch)?.ok_or_else(unborn)?;
@@ -164,7 +163,7 @@ fn leave_queue(repository: &Repository, run: &BranchName, task: &TaskId) -> Resu
     let queued = store.load(Some(run))?.into_iter().find(|stored| stored.ticket.task == *task);
     match queued {
         Some(stored) if !matches!(stored.ticket.standing, TicketState::Parked { .. }) => {
-            let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
+            let entry = LogEntry::new(&stored.ticket, LoggedOutcome::Dropped, None, clock::now());
             let into = stored.ticket.into.clone();
             store.log(&into, &[entry], &[stored], OutcomeWritten::New)?;
             Ok(true)

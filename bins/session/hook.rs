@@ -13,6 +13,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
     name::{BranchName, Oid, SessionId, digest},
+    process::FileLock,
     run::refuse_here_in_step,
     safe_files,
     session::{
@@ -24,7 +25,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    keep::{Amid, SessionMark, TurnScope, keep, lock},
+    keep::{Amid, SessionMark, TurnScope, commit_turn, lock},
     plumbing::{append, name_of, place},
     turn::ReportedTurn,
 };
@@ -99,8 +100,8 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
         }
         "PostToolUse" | "Stop" if mark.find(repository)?.is_some() => {
             // An agent may call tools in parallel, and then its hooks run in parallel too.
-            let _lock = lock(repository)?;
-            take_turn(&Repository::discover_from(repository.top())?, event, &session)
+            let lock = lock(repository)?;
+            take_turn(&lock, &Repository::discover_from(repository.top())?, event, &session)
         }
         "SessionEnd" => {
             let Some(session_writer) = SessionWriter::find(repository, &session)? else {
@@ -116,7 +117,12 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
 
 /// Records what the agent has done since the last turn. A tool call without changes is not a turn, nor is an end
 /// without a message.
-fn take_turn(repository: &Repository, event: &Event, session: &SessionId) -> Result<(), Failure> {
+fn take_turn(
+    lock: &FileLock,
+    repository: &Repository,
+    event: &Event,
+    session: &SessionId,
+) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
     let is_stop = event.hook_event_name == "Stop";
     let told = told(event, is_stop);
@@ -127,7 +133,7 @@ fn take_turn(repository: &Repository, event: &Event, session: &SessionId) -> Res
         _ => return Ok(()),
     }
     let session_writer = session_writer(repository, session, (branch, head))?;
-    keep(repository, &session_writer, &told, (&TurnScope::Since, Amid::Recorded))
+    commit_turn(lock, repository, &session_writer, &told, (&TurnScope::Since, Amid::Recorded))
 }
 
 /// The writer of the session, which is started if it does not exist.

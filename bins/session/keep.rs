@@ -10,8 +10,9 @@ use arborist_core::{
     message::visible,
     name::{BranchName, Oid, SessionId},
     process::{Cancel, FileLock},
-    record::{RunRecorder, StagedCommit, Unfinished, settle},
-    session::{DraftRecord, RecordKind, SessionError, SessionWriter, Turn, TurnDraft, recover_from_crash},
+    record::{RunRecorder, StagedCommit, Unfinished, repair_index},
+    run::recover_branch,
+    session::{DraftRecord, RecordKind, SessionError, SessionWriter, Turn, TurnDraft},
 };
 
 use super::{
@@ -77,7 +78,7 @@ fn paths_between(repository: &Repository, before: Oid, after: Oid) -> Result<Has
 }
 
 /// How long to wait for another turn on the branch.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which changes belong to a turn.
 pub(super) enum TurnScope {
@@ -107,14 +108,15 @@ struct Choice {
 pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
     let (branch, _) = place(repository)?;
     let path = repository.run_lock(&branch);
-    let locked = FileLock::take_within(&path, "git arborist session turn", PATIENCE, &Cancel::new());
+    let locked = FileLock::take_within(&path, "git arborist session turn", LOCK_TIMEOUT, &Cancel::new());
     let lock = locked.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    recover_from_crash(repository, &branch)?;
+    recover_branch(repository, &lock, &branch)?;
     Ok(lock)
 }
 
-/// Commits and records a turn. The branch must be locked.
-pub(super) fn keep(
+/// Commits and records a turn, under the lock of the branch.
+pub(super) fn commit_turn(
+    _lock: &FileLock,
     repository: &Repository,
     session_writer: &SessionWriter,
     told: &ReportedTurn,
@@ -135,7 +137,7 @@ pub(super) fn keep(
         })?;
         return mark.set(repository, (repository.snapshot()?, head));
     }
-    settle(repository, &branch, head)?;
+    repair_index(repository, &branch, head)?;
     let mut recorder = RunRecorder::new(repository, branch, session_writer.session().clone(), head)?;
     let WorktreeSnapshot { tree: snapshot, index, .. } = repository.take_snapshot()?.require_readable()?;
     let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;

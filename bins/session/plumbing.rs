@@ -8,9 +8,10 @@ use arborist_core::{
     git::Repository,
     name::{BranchName, Oid, SessionId, TaskId},
     process::FileLock,
+    run::recover_branch,
     session::{
         Checkpoint, DraftRecord, Driver, RecordKind, RepositoryStart, SessionEnd, SessionError, SessionStart,
-        SessionVerdict, SessionWriter, StoredRecord, recover_from_crash,
+        SessionVerdict, SessionWriter, StoredRecord,
     },
 };
 use clap::{Args, ValueEnum};
@@ -199,8 +200,8 @@ pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
 fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mut Ui) -> Outcome {
     let (session, branch) = (&newest.record.session, &newest.record.context.branch);
     let lock = FileLock::try_take(&opened.repository.run_lock(branch), "git arborist session");
-    let _lock = lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    recover_from_crash(&opened.repository, branch)?;
+    let lock = lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
+    recover_branch(&opened.repository, &lock, branch)?;
     refuse_ended(newest)?;
     if args.result == Some(ResultWord::Complete) {
         let words =

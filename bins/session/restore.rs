@@ -16,7 +16,7 @@ use arborist_core::{
     message::{Body, Status, Wording},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
     process::{EndedProcesses, FileLock, OrphanLock},
-    record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, settle},
+    record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, repair_index},
     session::StoredRecord,
     settings::TRACKED_FILES,
     worktree::SessionWorktree,
@@ -118,7 +118,7 @@ pub(super) fn put_back<'h>(
         let words = format!("'{}' has uncommitted changes", session_worktree.path.display());
         return Err(Failure::new(Exit::Person, words).hint("commit them, or run: git stash -u"));
     }
-    settle(repository, branch, tip)?;
+    repair_index(repository, branch, tip)?;
     let changes = repository.changes(repository.tree_of(tip)?, tree)?;
     if !is_there {
         refuse_to_overwrite(repository.top(), &changes)?;

@@ -11,11 +11,11 @@ use arborist_core::{
     name::{BranchName, Oid},
     plan::Plan,
     process::FileLock,
-    run::{bring_file, replay_only_error},
+    run::{bring_file, recover_branch, replay_only_error},
     safe_files,
     session::{
         DamagedRecord, Driver, Record, RecordKind, Resumed, SessionEnd, SessionError, SessionState,
-        SessionVerdict, SessionWriter, StoredRecord, recover_from_crash,
+        SessionVerdict, SessionWriter, StoredRecord,
     },
     worktree::SessionWorktree,
 };
@@ -320,6 +320,6 @@ fn plan_has_changed(
 /// Takes the lock of a branch's run, so that none starts while we write on the branch.
 pub(super) fn lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {
     let lock = FileLock::try_take(&repository.run_lock(branch), "git arborist session")?;
-    recover_from_crash(repository, branch)?;
+    recover_branch(repository, &lock, branch)?;
     Ok(lock)
 }

@@ -16,7 +16,7 @@ use clap::Args;
 
 use super::{
     document::TurnDocument,
-    keep::{Amid, TurnScope, keep, lock},
+    keep::{Amid, TurnScope, commit_turn, lock},
     open::{JsonArgs, open},
     paths::named_paths,
     plumbing::{SessionArg, session_writer},
@@ -72,7 +72,7 @@ pub(super) struct ReportedTurn {
 }
 
 pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
-    let _lock = lock(&Repository::discover()?)?;
+    let lock = lock(&Repository::discover()?)?;
     let opened = open(ui)?;
     let session_writer = session_writer(&opened, &args.session)?;
     let paths = args.files_from.as_deref().map(|file| named_paths(&opened.repository, file)).transpose()?;
@@ -85,7 +85,7 @@ pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
         }
     }
     let meant = paths.map_or(TurnScope::Since, TurnScope::Paths);
-    keep(&opened.repository, &session_writer, &args.told, (&meant, Amid::Refused))?;
+    commit_turn(&lock, &opened.repository, &session_writer, &args.told, (&meant, Amid::Refused))?;
     let turn = session_writer.newest();
     if let (true, Some(told)) = (args.json.json, turn.record.turn()) {
         let (session, record) = (session_writer.session().to_string(), turn.commit.to_string());

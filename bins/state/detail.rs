@@ -127,7 +127,7 @@ fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'st
     if let Some(why) = view.find_ticket(standing).and_then(Ticket::reason) {
         return vec![("why", tree::one_line(&why))];
     }
-    let is_over = standing.state.is_settled() && standing.state != State::Failed;
+    let is_over = standing.state.is_done() && standing.state != State::Failed;
     if let Some(unfinished) = view.logs.unfinished.as_ref().filter(|_| !is_over && !view.work.has(standing)) {
         return vec![("why", plain_text(&unfinished.words()))];
     }

@@ -223,7 +223,7 @@ impl TaskDocument {
             attempt: standing.attempt().map(|attempt| attempt.0),
             commit: last.map(|event| event.commit.to_string()),
             time: last.map(|event| rfc3339(event.time)),
-            ready: standing.is_ready,
+            ready: standing.is_ready(),
             running: view.work.has(standing),
             doing: view.work.doing(standing).map(DoingDocument::from),
             landed: standing.is_landed() && !view.is_parked(standing),

@@ -23,7 +23,7 @@ use arborist_core::{
     plan::Plan,
     process::shell_word,
     progress::{NodeProgress, Progress, RunTotals, Share},
-    queue::{OtherBranches, OtherRun, ParkingObstacle, Store, Target, Ticket},
+    queue::{LoggedOutcome, OtherBranches, OtherRun, ParkingObstacle, Store, Target, Ticket},
     record::Unfinished,
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
@@ -224,7 +224,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     }
     let found = source::find(&repository, &settings, run, args.tree.as_deref())?;
     let mut progress = Progress::new(found.plan.as_ref(), run, found.boxes);
-    work.hold(&mut progress);
+    progress.hold(|node| work.has(node));
     let totals = RunTotals::of_run(run);
     let is_asked = args.scope.is_some();
     let tree = args.tree.as_ref().map(|tree| format!(" --tree {}", shell_word(&tree.to_string_lossy())));
@@ -344,7 +344,7 @@ impl LostWork {
             let mut known = HashSet::new();
             // Newest first: only the last entry of a task counts.
             for entry in Store::new(repository).load_logs(&run.scope.branch, LOG_ENTRIES)? {
-                if known.insert(entry.task.clone()) && entry.outcome == "dropped" {
+                if known.insert(entry.task.clone()) && entry.outcome == LoggedOutcome::Dropped {
                     dropped.insert(entry.task);
                 }
             }
@@ -362,9 +362,7 @@ fn hold_lost(
     let found = find_lost_branches(repository, &run.scope.branch)?;
     let lost: HashMap<TaskId, LostBranch> =
         found.into_iter().map(|found| (found.task.clone(), found)).collect();
-    for standing in &mut progress.standings {
-        standing.is_ready &= !lost.contains_key(standing.id);
-    }
+    progress.hold(|node| lost.contains_key(node.id));
     Ok(lost)
 }
 
@@ -417,10 +415,10 @@ impl StateView<'_> {
     fn asked(&self) -> impl Iterator<Item = &NodeProgress<'_>> {
         let StateOptions { tasks, only_ready, .. } = &self.options;
         self.progress
-            .standings
+            .nodes()
             .iter()
             .filter(move |standing| tasks.is_empty() || tasks.contains(standing.id))
-            .filter(move |standing| !only_ready || standing.is_ready)
+            .filter(move |standing| !only_ready || standing.is_ready())
     }
 
     /// Whether all selected tasks are done and on the run's branch. If nothing is known, nothing is done; and a parked
@@ -428,7 +426,7 @@ impl StateView<'_> {
     fn is_settled(&self) -> bool {
         let tasks = &self.options.tasks;
         let mut asked =
-            self.progress.standings.iter().filter(|s| tasks.is_empty() || tasks.contains(s.id)).peekable();
+            self.progress.nodes().iter().filter(|s| tasks.is_empty() || tasks.contains(s.id)).peekable();
         let is_there = |standing: &NodeProgress<'_>| {
             standing.state == State::Skipped || (standing.is_landed() && !self.is_parked(standing))
         };
@@ -491,7 +489,7 @@ impl StateView<'_> {
         let place = if plan.is_some() { "the plan or the history" } else { "the history" };
         let failure =
             Failure::new(Exit::No, format!("no task '{unknown}' in {place} of '{}'", self.run.scope.branch));
-        let known = self.progress.standings.iter().map(|standing| standing.id.as_str());
+        let known = self.progress.nodes().iter().map(|standing| standing.id.as_str());
         Err(match nearest(unknown.as_str(), known) {
             Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
             None => failure.hint(format!("see all tasks with: git arborist state{selection}")),

@@ -66,7 +66,7 @@ pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> (Stri
             list(&history.forks.iter().map(Oid::short).collect::<Vec<_>>(), " and ")
         ));
     }
-    if !standing.waits_for.is_empty() && !standing.state.is_settled() {
+    if !standing.waits_for.is_empty() && !standing.state.is_done() {
         parts.push(format!("waits for {}", list(&standing.waits_for, ", ")));
     }
     (parts.join(", "), last.filter(|_| standing.state == State::Failed).and_then(reason))

@@ -112,7 +112,7 @@ impl RemoteStateDocument {
         let is_claimed =
             |standing: &arborist_core::progress::NodeProgress<'_>| view.tasks.contains_key(standing.id);
         let leaves = || progress.leaves();
-        let left = leaves().filter(|standing| !standing.state.is_settled() && !is_claimed(standing)).count();
+        let left = leaves().filter(|standing| !standing.state.is_done() && !is_claimed(standing)).count();
         let lander = view.lander.iter().filter(|lander| !lander.is(ClaimState::Free));
         let claims = view.tasks.iter().map(|(task, claim)| ClaimDocument::new(Some(task.as_str()), claim));
         Self {
@@ -120,7 +120,7 @@ impl RemoteStateDocument {
             branch: shared.run().to_string(),
             head: view.target.map(|target| target.to_string()),
             tasks: leaves().count(),
-            done: leaves().filter(|standing| standing.state.is_settled()).count(),
+            done: leaves().filter(|standing| standing.state.is_done()).count(),
             working: count(ClaimState::Working),
             finished: count(ClaimState::Finished),
             failed: count(ClaimState::Failed),

@@ -137,7 +137,7 @@ fn warn_of_unproven(ui: &mut Ui, view: &StateView<'_>) {
         let names: Vec<&str> = landed.iter().map(|task| task.as_str()).collect();
         ui.warn(&format!("{} landed without an approved review, and {count} as not done", names.join(", ")));
         let landed: Vec<&TaskId> = landed.into_iter().collect();
-        view.continuation.settle_by_plan(&landed).iter().for_each(|hint| ui.hint(hint));
+        view.continuation.accept_by_plan(&landed).iter().for_each(|hint| ui.hint(hint));
     }
     for event in completions.iter().take(MOST_COMPLETIONS) {
         let task = event.task().map(ToString::to_string).unwrap_or_default();
@@ -299,7 +299,7 @@ fn has_work_below(view: &StateView<'_>, phase: &NodeProgress<'_>) -> bool {
 
 /// Whether a task of the phase is not done. If all are, the tests of the phase are left.
 fn has_left_below(view: &StateView<'_>, phase: &NodeProgress<'_>) -> bool {
-    tasks_below(view, phase).into_iter().any(|task| !task.state.is_settled())
+    tasks_below(view, phase).into_iter().any(|task| !task.state.is_done())
 }
 
 fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, columns: &Columns) {

@@ -29,7 +29,7 @@ pub(super) struct CheckArgs {
 }
 
 /// How many faults of one message are shown.
-const MOST: usize = 8;
+const MAX_FAULTS: usize = 8;
 
 /// The number of messages.
 #[derive(Default)]
@@ -93,13 +93,13 @@ impl Tally {
 fn show(ui: &mut Ui, label: &str, text: &[u8], faults: &[Fault]) {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.split('\n').collect();
-    for fault in faults.iter().take(MOST) {
+    for fault in faults.iter().take(MAX_FAULTS) {
         let line = lines.get(fault.line - 1).copied().unwrap_or_default();
         ui.line(&format!("{label}:{}: {}", fault.line, ui.paint(Tone::Bad, &fault.what)));
         ui.line(&format!("    | {}", short(line)));
         ui.line(&format!("    = {}", fault.fix));
     }
-    if let Some(rest) = more_than(MOST, faults) {
+    if let Some(rest) = more_than(MAX_FAULTS, faults) {
         ui.line(&format!("{label}: and {rest}"));
     }
 }

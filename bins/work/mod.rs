@@ -345,7 +345,7 @@ fn try_work(
     }
     let selection = opened.request.selection.clone();
     let mut reporter = Reporter::new(&args.common, ui);
-    let opened = opened.settle(&planned, &run, &mut reporter)?;
+    let opened = opened.enter_workplace(&planned, &run, &mut reporter)?;
     let lanes = jobs.map(|jobs| opened.lanes(jobs, &planned, &run)).transpose()?;
     let ended = opened.drive(&planned, lanes.as_ref(), &selection, &mut reporter)?;
     reporter.end(ended).map(Some)

@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use arborist_testkit::Run;
+use arborist_testkit::{Run, TaskCommit};
 
 use crate::queue_repo::QueueRepo;
 
@@ -36,13 +36,18 @@ fn merge(repo: &QueueRepo) -> Run {
 
 /// A task that adds, changes, deletes, links and makes executable, queued for a target that is checked out.
 fn repo() -> QueueRepo {
+    repo_with(|repo| drop(repo.run_start("main", "s1")))
+}
+
+/// The same in a run that is started by `start`.
+fn repo_with(start: impl FnOnce(&QueueRepo)) -> QueueRepo {
     let repo = QueueRepo::empty_queue_repo();
     repo.write("changed.txt", "old\n");
     repo.write("gone.txt", "gone\n");
     repo.write("tool.sh", "echo\n");
     repo.write("user.txt", "first\n");
     repo.commit("files\n");
-    repo.run_start("main", "s1");
+    start(&repo);
     repo.git(["branch", "arborist/task/main/T1"]).succeeds();
     repo.on_branch("T1", |repo| {
         repo.write("new/added.txt", "added by the task\n".repeat(100));
@@ -88,6 +93,59 @@ fn a_landing_that_was_killed_in_the_checkout_is_finished_by_the_next_one() {
         merge(&repo).exits(137);
         fs::remove_file(repo.bin().join("git")).unwrap();
         has_landed(&repo, what);
+    }
+}
+
+/// A landing that was killed when it had written some files of the checkout, and no index.
+fn killed(repo: &QueueRepo) {
+    plant(repo, KILLED, "GIT_ show $to:changed.txt > changed.txt");
+    merge(repo).exits(137);
+    fs::remove_file(repo.bin().join("git")).unwrap();
+    assert_eq!(repo.read("changed.txt"), "new\n");
+}
+
+/// The landing wrote nothing that is still there.
+fn is_undone(repo: &QueueRepo, what: &str) {
+    assert_eq!(repo.git(["status", "--porcelain"]).answer(), "MM user.txt", "{what}");
+    assert_eq!(repo.read("user.txt"), "first\nstaged\nnot staged\n", "{what}");
+    assert_eq!(repo.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "{what}");
+}
+
+/// Commands that are the first to find the dead driver, without the lock of its branch.
+const OTHERS: [(&[&str], i32); 2] = [(&["cleanup"], 0), (&["reset", "T1", "--scope", "other"], 1)];
+
+#[test]
+fn a_landing_that_was_killed_in_the_checkout_is_undone_before_a_reset_moves_the_branch() {
+    for first in [None, Some(OTHERS[0]), Some(OTHERS[1])] {
+        let repo = repo();
+        repo.git(["branch", "other"]).succeeds();
+        killed(&repo);
+        if let Some((first, code)) = first {
+            repo.arborist(first).exits(code);
+        }
+        repo.arborist(["reset", "T1"]).succeeds();
+        is_undone(&repo, &format!("{first:?}"));
+    }
+}
+
+#[test]
+fn a_landing_that_was_killed_in_the_checkout_is_undone_by_a_run_although_another_command_came_first() {
+    for (first, code) in OTHERS {
+        let repo = repo_with(|repo| {
+            let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b"}}, "root_ids": ["T1", "T2"]}"#;
+            repo.write("task-tree.json", plan);
+            let base = repo.commit("a plan\n");
+            let blob = repo.git(["rev-parse", "HEAD:task-tree.json"]).answer();
+            let start = TaskCommit::run_start("main", "s1", &base);
+            repo.commit(start.trailer("Plan", &format!("task-tree.json@{blob}")).to_string());
+        });
+        repo.git(["branch", "other"]).succeeds();
+        killed(&repo);
+        repo.arborist(first).exits(code);
+        repo.agent("echo two > two.txt");
+        repo.arborist(["garden", "T2", "--test-command", "true"]).succeeds();
+        is_undone(&repo, &format!("{first:?}"));
+        assert_eq!(repo.show("main", "two.txt"), "two");
     }
 }
 

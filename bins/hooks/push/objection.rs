@@ -17,7 +17,7 @@ use super::{
 };
 use crate::hooks::fault::shown;
 
-const MOST: usize = 5;
+const MAX_SHOWN: usize = 5;
 
 /// One reason to refuse a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Objection {
                     "commit {commit} looks like a task commit, but its message is not valid\n  line {line}: {}",
                     shown(text)
                 );
-                for fault in faults.iter().take(MOST) {
+                for fault in faults.iter().take(MAX_SHOWN) {
                     let _ = match fault.line == line {
                         true => write!(words, "\n    {}", fault.what),
                         false => write!(words, "\n  {fault}"),
@@ -89,10 +89,10 @@ impl Objection {
                     Receiver::Here => "",
                 };
                 let mut words = format!("reword it before you push (git rebase -i {commit}^){skip}");
-                for fault in faults.iter().take(MOST) {
+                for fault in faults.iter().take(MAX_SHOWN) {
                     let _ = write!(words, "\nin {commit}, line {}: {}", fault.line, fault.fix);
                 }
-                if faults.len() > MOST {
+                if faults.len() > MAX_SHOWN {
                     let _ = write!(words, "\nsee all faults with: git arborist trailers check {commit}");
                 }
                 words
@@ -120,15 +120,15 @@ fn keep_words(newest: &str, receiver: &Receiver) -> String {
 pub(super) fn refusal(objections: &[Objection], receiver: &Receiver) -> Option<Failure> {
     let (first, rest) = objections.split_first()?;
     let mut failure = Failure::new(Exit::No, first.message()).hint(first.hint(receiver));
-    for objection in rest.iter().take(MOST - 1) {
+    for objection in rest.iter().take(MAX_SHOWN - 1) {
         let _ = write!(failure.message, "\nerror: {}", objection.message());
         let hint = objection.hint(receiver);
         if !failure.hints.contains(&hint) {
             failure = failure.hint(hint);
         }
     }
-    if objections.len() > MOST {
-        let _ = write!(failure.message, "\nerror: and {} more", objections.len() - MOST);
+    if objections.len() > MAX_SHOWN {
+        let _ = write!(failure.message, "\nerror: and {} more", objections.len() - MAX_SHOWN);
     }
     Some(failure)
 }

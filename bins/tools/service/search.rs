@@ -17,7 +17,7 @@ const LINES: usize = 200;
 /// The longest part of a line that is shown, in characters.
 const LONGEST: usize = 300;
 /// The time limit of a search.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn search_code(root: &Root, args: &SearchArgs, stop: &Cancel) -> ToolOutput {
     let pattern = RegexBuilder::new(&args.pattern)
@@ -28,7 +28,7 @@ pub(super) fn search_code(root: &Root, args: &SearchArgs, stop: &Cancel) -> Tool
         .map_err(|error| format!("the pattern cannot be used: {error}"))?;
     let globs = args.glob.as_deref().map(globs_of).unwrap_or_default();
     let limit = args.limit.unwrap_or(LINES).clamp(1, LINES);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + SEARCH_TIMEOUT;
     let mut found = Found { lines: Vec::new(), limit };
     let mut note = None;
     for name in root.repository.list_files(&globs).map_err(|error| error.to_string())? {
@@ -39,7 +39,7 @@ pub(super) fn search_code(root: &Root, args: &SearchArgs, stop: &Cancel) -> Tool
         if Instant::now() > until {
             note = Some(format!(
                 "the search stopped after {} s, before it had seen all files",
-                PATIENCE.as_secs()
+                SEARCH_TIMEOUT.as_secs()
             ));
             break;
         }

@@ -82,8 +82,8 @@ const MAX_NAMES: usize = 1000;
 /// The programs and scripts in a state folder that exist when this is called first: installations of the program itself,
 /// scripts that the user's settings name, and everything else that the user may run.
 pub(super) fn programs_in(folder: &Path) -> Vec<PathBuf> {
-    static KNOWN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    static PROGRAMS: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
+    let mut known = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
     let found = known.entry(folder.to_owned()).or_insert_with(|| {
         let entries = safe_files::list_kinds(folder).unwrap_or_default().into_iter();
         let is_data =

@@ -21,7 +21,7 @@ pub(super) struct Open {
 }
 
 /// How many of the newest commits of a branch are searched.
-const MOST: usize = 10_000;
+const MAX_COMMITS: usize = 10_000;
 
 /// The commits reachable from a tip that are nowhere else, the tip first.
 pub(super) fn own_commits(loose: &Loose, tip: Oid) -> Vec<Oid> {
@@ -201,7 +201,7 @@ struct Known(HashMap<Vec<(Vec<u8>, bool)>, Vec<Oid>>);
 
 impl Known {
     fn read(repository: &Repository, target: Oid) -> Result<Self, GitError> {
-        let commits = repository.newest_commits(target, MOST)?;
+        let commits = repository.newest_commits(target, MAX_COMMITS)?;
         let commits: Vec<(Oid, Option<Oid>)> = commits.into_iter().map(|commit| (commit, None)).collect();
         let mut known: HashMap<Vec<(Vec<u8>, bool)>, Vec<Oid>> = HashMap::new();
         for (commit, changes) in repository.changes_of(&commits)? {

@@ -1,7 +1,7 @@
 //! Fetches the logs of workers from the machines on which they are.
 
 use super::{
-    Engine, EngineError, PATIENCE,
+    Engine, EngineError, COMMAND_TIMEOUT,
     manifest::fill,
     script::{is_plain_name, job_file},
 };
@@ -85,7 +85,7 @@ impl Engine {
             _ => None,
         });
         let text = text.map_err(|error| self.unknown_placeholder(key, error))?;
-        let limits = Limits { whole: Some(PATIENCE), ..Limits::default() };
+        let limits = Limits { whole: Some(COMMAND_TIMEOUT), ..Limits::default() };
         let program = Program::located("sh").args(["-c", &text]);
         let ended = Supervised::new(program).limits(limits).until(cancel).tail(LONGEST).run(|_| ());
         if ended.ending.is_success() {

@@ -7,9 +7,9 @@
 //! it ([`StartedBy`]), and names the engine and its job in its claims.
 
 mod error;
+mod hosts;
 mod logs;
 mod manifest;
-mod places;
 mod preset;
 mod script;
 
@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// How long a command of an engine may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// Where workers make their clones, unless the user names another folder.
 const FOLDER: &str = ".cache/git-arborist/workers";
 
@@ -185,7 +185,7 @@ impl Engine {
         let job = self.require_job(job)?;
         let text = script::fill_job(template, &job, !self.places.is_empty());
         let text = text.map_err(|error| self.unknown_placeholder("cancel", error))?;
-        run_command((&self.name, "cancel"), &text, (b"", PATIENCE), cancel).map(drop)
+        run_command((&self.name, "cancel"), &text, (b"", COMMAND_TIMEOUT), cancel).map(drop)
     }
 
     /// A job that can be used in a command, with its host.
@@ -247,7 +247,7 @@ impl Submission<'_> {
     pub fn submit(&self, cancel: &Cancel) -> Result<SubmittedWorkers, EngineError> {
         let jobs = if self.engine.places.is_empty() {
             let (text, input) = self.command()?;
-            let input = (input.as_bytes(), PATIENCE);
+            let input = (input.as_bytes(), COMMAND_TIMEOUT);
             let printed = run_command((&self.engine.name, "submit"), &text, input, cancel)?;
             // Slurm prints 'JOB;CLUSTER' for a cluster in a federation.
             let jobs = printed.lines().filter_map(|line| line.trim().split(';').next());
@@ -279,7 +279,7 @@ fn run_command(
     (input, patience): (&[u8], Duration),
     cancel: &Cancel,
 ) -> Result<String, EngineError> {
-    let program = Program::located("sh").args(["-c", text]).without_git_variables().harmless();
+    let program = Program::located("sh").args(["-c", text]).without_git_variables().writes_no_worktree();
     let failed = |why: String| EngineError::Failed { engine: engine.to_owned(), key, why: one_line(&why) };
     let ended = within(patience, cancel, || program.finish_with(input));
     let ended = ended.map_err(|error| failed(error.to_string()))?;

@@ -96,7 +96,7 @@ const ENGINE: &str = "ARBORIST_ENGINE";
 /// The variable with the name of the worker's job.
 pub(super) const JOB: &str = "ARBORIST_JOB";
 /// How long an engine may take to say whether a job is alive.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest name of a job or a place.
 const LONGEST: usize = 128;
 
@@ -168,7 +168,7 @@ impl StartedBy {
         let Some(template) = self.alive.as_ref().filter(|_| self.knows(other)) else { return false };
         let Ok(text) = fill_job(template, &other.job, !self.places.is_empty()) else { return false };
         let program = Program::located("sh").args(["-c", &text]);
-        let limits = Limits { whole: Some(PATIENCE), ..Limits::default() };
+        let limits = Limits { whole: Some(STATUS_TIMEOUT), ..Limits::default() };
         let ended = Supervised::new(program).limits(limits).until(cancel).run(|_| ());
         ended.ending.is_success() && ended.stdout.text.trim() == "gone"
     }

@@ -92,7 +92,7 @@ pub(super) fn next_task<'a>(
 ) -> Option<&'a Task> {
     let is_ready = |task: &&&Task| {
         let is_free = !ended.contains(&task.id) && running.iter().all(|other| other.id != task.id);
-        is_free && progress.find(&task.id).is_some_and(|standing| standing.is_ready)
+        is_free && progress.find(&task.id).is_some_and(NodeProgress::is_ready)
     };
     let is_apart = |task: &&&Task| running.iter().all(|other| !task.shares_files(other));
     let first = wanted.iter().filter(is_ready).filter(is_apart).copied();
@@ -123,8 +123,7 @@ pub fn left_over((plan, run): (&Plan, &Run), selection: &Selection, failed: &[Ta
 
 /// The tasks that are not done and have not failed in this call.
 pub(super) fn left(wanted: &[&Task], progress: &Progress<'_>, failed: &[TaskId]) -> Vec<TaskId> {
-    let is_left =
-        |standing: &&NodeProgress<'_>| !standing.state.is_settled() && !failed.contains(standing.id);
+    let is_left = |standing: &&NodeProgress<'_>| !standing.state.is_done() && !failed.contains(standing.id);
     let left = wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_left);
     left.map(|standing| standing.id.clone()).collect()
 }

@@ -24,9 +24,9 @@ use crate::{
 
 /// The first of the tasks, and how many more there are.
 fn name_some(tasks: &[TaskId]) -> String {
-    const MOST: usize = 5;
-    let named: Vec<&str> = tasks.iter().take(MOST).map(TaskId::as_str).collect();
-    match tasks.len().saturating_sub(MOST) {
+    const MAX_TASKS: usize = 5;
+    let named: Vec<&str> = tasks.iter().take(MAX_TASKS).map(TaskId::as_str).collect();
+    match tasks.len().saturating_sub(MAX_TASKS) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
     }

@@ -23,8 +23,8 @@ use crate::{
     plan::Task,
     progress::{Boxes, Progress},
     queue::{
-        self, Afterwards, FanIn, Landing, LandingCommand, OnConflict, OtherBranches, Queue, QueueError,
-        Store, StoredTicket, Target, Ticket, TicketOutcome, list_foreign,
+        self, Afterwards, FanIn, Landing, LandingCommand, LoggedOutcome, OnConflict, OtherBranches, Queue,
+        QueueError, Store, StoredTicket, Target, Ticket, TicketOutcome, list_foreign,
     },
     record::RecordError,
     worktree::Lease,
@@ -165,7 +165,7 @@ impl<'a> Gardener<'a> {
             let is_known =
                 known.iter().any(|stored| stored.ticket.task == task && stored.ticket.source == source);
             let last = log.iter().find(|entry| entry.task == task && entry.source == source);
-            let is_dropped = !is_known && last.is_some_and(|entry| entry.outcome == "dropped");
+            let is_dropped = !is_known && last.is_some_and(|entry| entry.outcome == LoggedOutcome::Dropped);
             let why = is_dropped.then(|| "it was taken out of the queue".to_owned());
             let is_queued = is_known || is_dropped;
             course.finished.push(CompletedTask {
@@ -234,7 +234,7 @@ impl<'a> Gardener<'a> {
     }
 
     /// If something landed while the tests of a phase ran, their result is not recorded, and they run again.
-    pub(super) fn settle_phase(
+    pub(super) fn apply_phase(
         &mut self,
         course: &mut RunProgress<'_, 'a, '_>,
         phase: TaskId,
@@ -248,7 +248,7 @@ impl<'a> Gardener<'a> {
     }
 
     /// Applies the report of a drain.
-    pub(super) fn settle_landings(&mut self, course: &mut RunProgress<'_, 'a, '_>, landed: Landed) {
+    pub(super) fn apply_landings(&mut self, course: &mut RunProgress<'_, 'a, '_>, landed: Landed) {
         course.lander = None;
         course.landed = Some(Instant::now());
         self.end_landing(course);
@@ -264,13 +264,13 @@ impl<'a> Gardener<'a> {
         }
         course.summary.parked = report.parking;
         for (ticket, outcome) in report.outcomes {
-            if let Err(error) = self.settle_landing(course, &ticket, outcome) {
+            if let Err(error) = self.apply_landing(course, &ticket, outcome) {
                 course.halt(Stop::Error(error));
             }
         }
     }
 
-    fn settle_landing(
+    fn apply_landing(
         &mut self,
         course: &mut RunProgress<'_, 'a, '_>,
         ticket: &Ticket,

@@ -15,7 +15,7 @@ use crate::{
     name::{Oid, SessionId, TaskId},
     process::{FileLock, OrphanLock},
     queue,
-    record::{RunIdentity, RunRecorder, Tip, Unfinished, settle_lane},
+    record::{RunIdentity, RunRecorder, Tip, Unfinished, repair_lane_index},
     worktree::{Lease, LeaseStart, Pool},
 };
 
@@ -41,8 +41,8 @@ pub struct Lanes<'a> {
     pub queue: queue::QueueOptions,
     /// The marks of unfinished attempts of an earlier run.
     pub left: LeftMarks,
-    /// The lanes that this run has used.
-    pub with_orphan_lock: VisitedLanes,
+    /// The lanes whose orphan lock this run has taken.
+    pub visited: VisitedLanes,
     /// What the test command has passed on.
     pub proofs: Proofs,
 }
@@ -139,11 +139,11 @@ impl Lanes<'_> {
     /// Takes the lane's orphan lock. The first time, processes of an earlier run in the lane are ended.
     fn take_orphan_lock(&self, lane: &Path) -> Result<OrphanLock, GardenerError> {
         let path = self.orphan_lock_path(lane);
-        let is_known = self.with_orphan_lock.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
+        let is_known = self.visited.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
         let take = if is_known { OrphanLock::take_again } else { OrphanLock::take_over };
         let (orphan_lock, _) = take(self.lock, &path, GRACE)
             .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
-        self.with_orphan_lock.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+        self.visited.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
         Ok(orphan_lock)
     }
 
@@ -166,7 +166,7 @@ pub(super) fn begin_lane(
 ) -> Result<(Tip, bool), GardenerError> {
     let head = tip_of(lease)?;
     if lease.begun == LeaseStart::Adopted {
-        settle_lane(&lease.repository, head)?;
+        repair_lane_index(&lease.repository, head)?;
     }
     let is_reset = (starts_over && head != start.base) || is_stale(lease, head, start)?;
     if is_reset {
@@ -263,7 +263,7 @@ pub(crate) fn events_before_reset(
 /// Saves a branch and the files of its worktree, and resets both.
 fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
     let repository = &lease.repository;
-    repository.settle_index(HiddenMarks::Cleared)?;
+    repository.make_index_known(HiddenMarks::Cleared)?;
     let tree = repository.snapshot()?;
     let saved = if tree == repository.tree_of(head)? {
         head

@@ -32,7 +32,7 @@ impl Gardener<'_> {
             let is_leaf = self.plan.find(&history.id).is_none_or(Task::is_leaf);
             history.id != task.id
                 && is_leaf
-                && !history.state.state.is_settled()
+                && !history.state.state.is_done()
                 && history.state.commit.is_some()
         };
         let found = self.run.tasks.iter().rfind(is_unfinished)?;

@@ -43,7 +43,7 @@ impl Gardener<'_> {
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         let is_open = |lost: &LostBranch| {
             wanted.iter().any(|wanted| wanted.id == lost.task)
-                && progress.find(&lost.task).is_none_or(|standing| !standing.state.is_settled())
+                && progress.find(&lost.task).is_none_or(|standing| !standing.state.is_done())
         };
         let lost = find_lost_branches(self.repository, &self.tools.context.identity.run)?;
         lost.into_iter().find(is_open).map_or(Ok(()), |lost| Err(GardenerError::Lost(lost)))

@@ -12,9 +12,9 @@ mod lost;
 mod other_lanes;
 mod outcome;
 mod phase;
-mod places;
 mod recover;
 mod refusals;
+mod review_worktrees;
 mod saving;
 mod share;
 pub mod start;
@@ -29,9 +29,9 @@ pub use lost::{LostBranch, find_lost_branches};
 pub use other_lanes::OtherLanes;
 pub use outcome::Summary;
 pub use phase::find_due_phase;
-pub use places::ReviewWorktrees;
 pub use recover::{Recovered, Remains, recover, save_own_branch, saved_branch_ref};
 pub use refusals::find_begun_apart;
+pub use review_worktrees::ReviewWorktrees;
 pub use start::{Drift, PlanFile};
 pub use worker::Tools;
 
@@ -143,9 +143,9 @@ impl<'a> Gardener<'a> {
                     Some(WorkerReport::Ended(ended)) => {
                         last = Some(ended.task.clone());
                         self.tell_left_out(&ended.task);
-                        self.settle(&mut course, *ended);
+                        self.apply_result(&mut course, *ended);
                     }
-                    Some(WorkerReport::Landed(landed)) => self.settle_landings(&mut course, *landed),
+                    Some(WorkerReport::Landed(landed)) => self.apply_landings(&mut course, *landed),
                 }
             }
             self.sweep_kept(last.as_ref());
@@ -370,7 +370,7 @@ impl<'a> Gardener<'a> {
     }
 
     /// Applies the result of a worker.
-    fn settle(&mut self, course: &mut RunProgress<'_, 'a, '_>, ended: EndedJob) {
+    fn apply_result(&mut self, course: &mut RunProgress<'_, 'a, '_>, ended: EndedJob) {
         let EndedJob { task, site, other_repos, events, result } = ended;
         self.other_repos.extend(other_repos);
         course.running.retain(|running| running.task.id != task);
@@ -386,7 +386,7 @@ impl<'a> Gardener<'a> {
             (Ok(TaskEnd::Complete), Some(site)) if is_task => {
                 self.publish(course, CompletedTask::new(task, site));
             }
-            (result, _) if !is_task => self.settle_phase(course, task, result),
+            (result, _) if !is_task => self.apply_phase(course, task, result),
             // Dropping the lease leaves the lane as it is, to be inspected or continued.
             (result, _) => {
                 let has_failed = matches!(result, Ok(TaskEnd::Failed));

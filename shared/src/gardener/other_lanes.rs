@@ -18,7 +18,7 @@ use crate::{
     plan::Task,
     process::FileLock,
     queue::Afterwards,
-    record::{RunIdentity, RunRecorder, Tip, Unfinished, settle_lane},
+    record::{RunIdentity, RunRecorder, Tip, Unfinished, repair_lane_index},
     session::finish_turn_elsewhere,
     worktree::{Lease, Pool, WorktreeError, WorktreeOptions},
 };
@@ -154,7 +154,7 @@ impl OtherLanes {
         )?;
         let unborn = || GardenerError::Unborn(branch.clone());
         let head = place.find_branch(branch)?.ok_or_else(unborn)?;
-        settle_lane(place, head)?;
+        repair_lane_index(place, head)?;
         let scope = RunScope { branch: self.branch().clone(), tip: Some(head) };
         let run = Run::scan(place, scope, CommitSource::Fresh)?;
         let events = |task: &TaskId| run.find(task).map_or(&[][..], |history| history.current());

@@ -55,7 +55,7 @@ pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
             vec![RunEvent { task: None, kind: EventKind::note(words) }]
         }
         queue::QueueEvent::Settled { ticket, outcome } => {
-            settled(&ticket, &outcome).into_iter().map(|kind| RunEvent::of(&ticket.task, kind)).collect()
+            events_of(&ticket, &outcome).into_iter().map(|kind| RunEvent::of(&ticket.task, kind)).collect()
         }
         queue::QueueEvent::Resolving { task, attempt } => {
             let words = format!("an agent is resolving the conflict of {task} (attempt {attempt})");
@@ -75,7 +75,7 @@ pub(super) fn foreign_event(found: queue::ForeignCommits) -> EventKind {
     EventKind::ForeignCommits { words: found.words, commits: found.commits.into_iter().map(commit).collect() }
 }
 
-fn settled(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {
+fn events_of(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {
     let (branch, target) = (ticket.scope.task_branch(&ticket.task), ticket.into.clone());
     match outcome {
         TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {

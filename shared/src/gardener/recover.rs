@@ -13,7 +13,7 @@ use crate::{
         quit_operations, restore_files,
     },
     plan::Plan,
-    record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, settle},
+    record::{RunRecorder, StagedCommit, TaskEvent, Unfinished, repair_index},
 };
 
 /// What recovery needs to know about tasks.
@@ -142,7 +142,7 @@ fn record_attempt(
     let repository = recorder.repository();
     let before = repository.tree_of(attempt.before)?;
     // The attempt's agent could have written the index, and it has not been checked since.
-    repository.settle_index(HiddenMarks::Kept)?;
+    repository.make_index_known(HiddenMarks::Kept)?;
     let WorktreeSnapshot { tree: after, unreadable, .. } = repository.take_snapshot()?;
     let branch = branch_before(recorder, &attempt)?;
     let staged_before = attempt.find_staged(repository)?;
@@ -319,7 +319,7 @@ impl Remains {
             return Err(GardenerError::Contested(task.clone(), self.contested.join(", ")));
         }
         if let Some(checkout) = checkout {
-            settle(checkout, &branch, tip)?;
+            repair_index(checkout, &branch, tip)?;
             self.refuse_overlap(checkout, recorder.tree())?;
         }
         let folder = format!("refs/arborist/saved/{}/{task}", branch.component());

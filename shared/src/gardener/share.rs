@@ -23,7 +23,7 @@ use crate::{
     history::{Run, RunScope, State},
     name::{Oid, TaskId},
     plan::Task,
-    progress::{Boxes, Progress},
+    progress::{Boxes, NodeProgress, Progress},
     queue::{QueueError, Target},
     worktree::Lease,
 };
@@ -31,9 +31,8 @@ use crate::{
 /// How often in a row the remote may be out of reach.
 const MAX_FAILURES: u32 = 20;
 /// How many looks a finished task waits for its own worker to land it, before another worker does.
-const PATIENCE: u32 = 4;
-/// The shortest time between two looks of a worker, for each of the others. All of them together then look at most ten
-/// times
+const LOOKS_BEFORE_LANDING: u32 = 4;
+/// The shortest time between two looks of a worker, for each of the others. All of them together then look at most ten times
 /// a second. GitHub recommends at most fifteen reads a second.
 const INTERVAL_FOR_EACH: Duration = Duration::from_millis(100);
 /// The shortest time between two looks of a worker that has nothing to do.
@@ -259,7 +258,7 @@ impl<'a> Gardener<'a> {
         // Another worker may have claimed and landed it since we last looked.
         let is_reached = self.look(course);
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
-        let is_ready = progress.find(&task.id).is_some_and(|standing| standing.is_ready);
+        let is_ready = progress.find(&task.id).is_some_and(NodeProgress::is_ready);
         if !is_reached || !is_ready || course.stop.is_some() {
             self.give_back(course, &task.id, Release::Free);
             course.shared.outlook.taken.insert(task.id.clone());
@@ -390,7 +389,7 @@ impl<'a> Gardener<'a> {
         let is_coming = |at: Option<Instant>| at.is_some_and(|at| at > Instant::now());
         let may_batch = is_coming(course.shared.batch_until) && !course.is_idle() && course.stop.is_none();
         let is_early = is_coming(course.shared.land_at) || may_batch;
-        let is_due = (is_own || course.shared.waited > PATIENCE || course.is_idle()) && !is_early;
+        let is_due = (is_own || course.shared.waited > LOOKS_BEFORE_LANDING || course.is_idle()) && !is_early;
         if !is_due || course.shared.outlook.is_landing || self.waiting_elsewhere(course).is_empty() && !is_own
         {
             return false;

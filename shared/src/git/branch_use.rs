@@ -155,7 +155,7 @@ impl Repository {
     /// Checks out `commit` in one of our worktrees with a detached `HEAD`, and discards everything that is in the way.
     pub fn check_out_commit(&self, commit: Oid) -> Result<(), GitError> {
         // git does not write files that the index calls unchanged, so the index has to be verified first.
-        self.settle_index(HiddenMarks::Cleared)?;
+        self.make_index_known(HiddenMarks::Cleared)?;
         self.write_in_open_folders(|| {
             let command = self.change("checkout").args(["--quiet", "--force", "--detach"]);
             let command = command.args([&commit.to_string(), "--"]);

@@ -89,7 +89,7 @@ const CHANGING_SETTINGS: [&str; 17] = [
 
 /// Commands that never change files of worktrees. After any other command, the scan of a worktree is not valid any
 /// more.
-const HARMLESS: [&str; 11] = [
+const WRITES_NO_WORKTREE: [&str; 11] = [
     "add",
     "commit-tree",
     "hash-object",
@@ -128,7 +128,7 @@ const REPOSITORY_VARIABLES: [&str; 12] = [
 
 /// Variables that change how our own arguments are read: where `git config` looks, and what pathspecs mean.
 /// `GIT_OBJECT_DIRECTORY` stays: a hook of a push finds the pushed objects there.
-const MISLEADING: [&str; 4] =
+const ARGUMENT_VARIABLES: [&str; 4] =
     ["GIT_CONFIG", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"];
 
 impl GitCommand {
@@ -139,7 +139,7 @@ impl GitCommand {
         let pins = READING_SETTINGS.iter().flat_map(|pin| ["-c", pin]);
         let program = Self::plain_program(dir)
             .shielded_if_watched(true)
-            .harmless()
+            .writes_no_worktree()
             .repeated_if(is_about_moved_file)
             .args(pins)
             .env("GIT_NO_REPLACE_OBJECTS", "1")
@@ -167,8 +167,8 @@ impl GitCommand {
             .arg(name)
             .args(comparison_options(name));
         let program = match name {
-            name if HARMLESS.contains(&name) => program.harmless(),
-            name if ONE_WORKTREE.contains(&name) => program.settled(),
+            name if WRITES_NO_WORKTREE.contains(&name) => program.writes_no_worktree(),
+            name if ONE_WORKTREE.contains(&name) => program.writes_one_worktree(),
             _ => program,
         };
         // `worktree add` creates a folder before it fails.
@@ -318,7 +318,7 @@ impl GitCommand {
     }
 
     fn plain_program(dir: &Path) -> Program {
-        let program = MISLEADING.iter().fold(Program::located("git").dir(dir), Program::env_remove);
+        let program = ARGUMENT_VARIABLES.iter().fold(Program::located("git").dir(dir), Program::env_remove);
         program
             .env("LC_ALL", "C")
             .env("LANGUAGE", "")

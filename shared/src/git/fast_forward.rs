@@ -161,7 +161,7 @@ impl Checkout<'_> {
     /// unchanged.
     fn prepare(&self, from: Oid) -> Result<(), GitError> {
         self.repository.undo_update(self.branch, self.place, from)?;
-        self.checkout_repository.settle_index(HiddenMarks::Kept)
+        self.checkout_repository.make_index_known(HiddenMarks::Kept)
     }
 
     /// git refuses to update files that were only touched, until their stat data in the index is refreshed.

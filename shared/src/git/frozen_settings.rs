@@ -187,7 +187,7 @@ impl Repository {
     pub(super) fn with_frozen(&self, command: GitCommand) -> GitCommand {
         let may_run = |known: Arc<FrozenSettings>| known.helpers.may_run_in(command.name());
         let is_cleared = self.find_recorded().is_some_and(may_run);
-        let command = if is_cleared { command.map_program(Program::cleared) } else { command };
+        let command = if is_cleared { command.map_program(Program::ends_descendants) } else { command };
         if !OBEYING_COMMANDS.contains(&command.name()) {
             return command;
         }

@@ -61,6 +61,7 @@ impl Repository {
     pub fn put_back_objects(&self, needed: impl Iterator<Item = Oid>) {
         let all = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(held) = all.get(&self.common_dir) else { return };
+        // Under the table of owned refs; git runs while this is held.
         let names: Vec<u8> = needed.flat_map(|id| format!("{id}\n").into_bytes()).collect();
         let asked = self.git("cat-file").arg("--batch-check").finish_with(&names);
         let is_missing = |line: &[u8]| line.ends_with(b" missing");

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     name::{BranchName, ObjectKind, Oid},
-    process::ProcessError,
+    process::{FileLock, ProcessError},
     safe_files,
 };
 
@@ -52,11 +52,19 @@ impl Repository {
     /// with its marks.
     pub(super) fn update_ref_of(&self, branch: &BranchName, place: &Path) -> String {
         let digest = Oid::of(ObjectKind::Blob, place.as_os_str().as_bytes(), self.format);
-        format!("refs/arborist/wip/{}/@checkout/{}", branch.component(), digest.short())
+        format!("{}{}", update_refs_of(branch), digest.short())
     }
 
-    /// Undoes interrupted updates in the checkouts of `branch`. Call this after a crash, with the lock of the branch.
-    pub fn undo_updates(&self, branch: &BranchName) -> Result<(), GitError> {
+    /// Whether an update of a checkout of `branch` has begun and not ended. It may still be in progress.
+    pub fn has_begun_update(&self, branch: &BranchName) -> Result<bool, GitError> {
+        Ok(!self.list_refs(&[&update_refs_of(branch)])?.is_empty())
+    }
+
+    /// Undoes interrupted updates in the checkouts of `branch`. `_lock` keeps other processes from updating them.
+    pub fn undo_updates(&self, _lock: &FileLock, branch: &BranchName) -> Result<(), GitError> {
+        if !self.has_begun_update(branch)? {
+            return Ok(());
+        }
         let Some(tip) = self.find_branch(branch)? else { return Ok(()) };
         for place in self.checkouts_of(branch)? {
             self.undo_update(branch, &place, tip)?;
@@ -75,7 +83,7 @@ impl Repository {
         if to != tip && self.is_ancestor(tip, to)? {
             Update { here: Self::open_at(place)?, branch, from: tip, to }.undo()?;
         }
-        self.move_refs_again(&[UpdateNote { name, to }.ended()])
+        self.move_refs_routinely(&[UpdateNote { name, to }.ended()])
     }
 
     /// Writes the note of an update.
@@ -85,7 +93,7 @@ impl Repository {
 
     /// Deletes the note of an update, even if a child process has changed it.
     pub(super) fn end_note(&self, note: &UpdateNote) -> Result<(), GitError> {
-        let Err(error) = self.move_refs_again(&[note.ended()]) else { return Ok(()) };
+        let Err(error) = self.move_refs_routinely(&[note.ended()]) else { return Ok(()) };
         match self.find_ref(&note.name)? {
             None => Ok(()),
             Some(planted) if planted != note.to => self.set_aside_note(&note.name, planted),
@@ -243,6 +251,11 @@ impl Update<'_> {
             }
         }
     }
+}
+
+/// The prefix of the refs for updates of checkouts of `branch`.
+fn update_refs_of(branch: &BranchName) -> String {
+    format!("refs/arborist/wip/{}/@checkout/", branch.component())
 }
 
 /// Mode and content of a file or a link, `None` if there is neither.

@@ -256,7 +256,7 @@ impl Repository {
     /// Makes the index of this worktree a known one: staged content is kept, and stat data is trusted only where the
     /// known index agrees. If another git holds the lock, the index stays as it is; [`Repository::private_index`] and
     /// everything that reads the worktree then apply the same rule to a copy.
-    pub fn settle_index(&self, marks: HiddenMarks) -> Result<(), GitError> {
+    pub fn make_index_known(&self, marks: HiddenMarks) -> Result<(), GitError> {
         let Some(file) = self.index_file() else { return Ok(()) };
         if self.is_index_known() {
             return Ok(());
@@ -382,7 +382,7 @@ impl Repository {
     }
 
     /// A private index that starts as a copy of the user's, so that unchanged files need not be read. If the user's is
-    /// not the known one, its stat data is trusted no more than by [`Repository::settle_index`].
+    /// not the known one, its stat data is trusted no more than by [`Repository::make_index_known`].
     pub fn private_index(&self, name: &str) -> Result<PrivateIndex<'_>, GitError> {
         let (own, path) = (self.git_dir.join("index"), self.name_index(name));
         let origin = Stamp::of(&own);

@@ -50,10 +50,13 @@ pub(super) fn report_removed(lock: PathBuf) {
 }
 
 impl Repository {
-    /// Removes the locks of a dead driver after its git processes have ended. Call this with a lock of ours, before
-    /// anything is written. It is done once in a process, and costs almost nothing if no driver died. Returns whether
-    /// one did.
-    pub fn recover_locks(&self) -> Result<bool, GitError> {
+    /// Removes the locks of a dead driver after its git processes have ended, before anything is written under `_lock`.
+    /// It is done once in a process, and costs almost nothing if no driver died. Returns whether one did; then what was
+    /// read before may be outdated.
+    ///
+    /// Afterwards the dead driver is forgotten in the whole repository, so `false` does not mean that nothing else is
+    /// left of it. What it left of its own branch is looked for each time, see `run::recover_branch`.
+    pub fn remove_stale_locks(&self, _lock: &FileLock) -> Result<bool, GitError> {
         static DONE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
         let place = Place { common_dir: self.common_dir.clone() };
         let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -95,7 +95,7 @@ impl Repository {
         let mut table = files.lock();
         if !table.is_begun {
             table.is_begun = true;
-            // First, because a new link changes the stamps of the files.
+            // First, because a new link changes the stamps of the files. It locks the held objects under this table.
             self.hold_objects();
             let objects = self.common_dir.join("objects");
             let listed = safe_files::list_stamps(&objects).unwrap_or_default();

@@ -248,7 +248,9 @@ impl Repository {
         Ok(true)
     }
 
-    /// Moves refs and records their new values, under the lock of the table so that no comparison happens in between.
+    /// Moves refs and records their new values, under the lock of the table so that no comparison happens in between. The
+    /// table is held while git runs: under it, only the mutexes of object files, reflog links, the updater and child
+    /// processes are taken.
     pub(super) fn move_and_record(
         &self,
         moves: &[RefMove<'_>],

@@ -71,7 +71,7 @@ impl Repository {
     /// Checks out `commit` in one of our worktrees with a detached `HEAD`. Returns false if git has to do it: if that
     /// takes more than a few plain files, or if there are other files than those of the commit.
     pub fn check_out_without_git(&self, commit: Oid) -> Result<bool, GitError> {
-        self.settle_index(HiddenMarks::Cleared)?;
+        self.make_index_known(HiddenMarks::Cleared)?;
         let tree = self.tree_of(commit)?;
         let Some(before) = self.find_staged_tree().filter(|_| self.is_idle()) else { return Ok(false) };
         let changes = self.changes(before, tree)?;

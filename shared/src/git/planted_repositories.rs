@@ -73,11 +73,11 @@ impl Repository {
     }
 
     fn folders_before(&self) -> Arc<FoldersBefore> {
-        static KNOWN: Mutex<BTreeMap<PathBuf, Arc<FoldersBefore>>> = Mutex::new(BTreeMap::new());
+        static FOLDERS_BEFORE: Mutex<BTreeMap<PathBuf, Arc<FoldersBefore>>> = Mutex::new(BTreeMap::new());
         let Some(top) = self.worktree.as_ref().filter(|_| !is_own_git_dir(&self.git_dir)) else {
             return Arc::default();
         };
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = FOLDERS_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.entry(top.clone()).or_insert_with(|| {
             // The scan of a large checkout is not complete.
             let scan = self.scan().filter(|scan| scan.is_complete());

@@ -58,6 +58,7 @@ impl Repository {
         why: &Reason,
     ) -> Result<Result<(), String>, GitError> {
         let updater = self.ref_updaters.find((self.git_dir.clone(), why.clone(), self.confines_refs()));
+        // Under the table of owned refs; held until the transaction has ended.
         let mut slot = updater.lock().unwrap_or_else(PoisonError::into_inner);
         self.git_dir_ids.iter().try_for_each(GitDirId::require)?;
         let mut running = match slot.take() {

@@ -28,10 +28,10 @@ struct LinkedReflogs {
 }
 
 /// By common git directory.
-static KNOWN: Mutex<BTreeMap<PathBuf, LinkedReflogs>> = Mutex::new(BTreeMap::new());
+static LINKED_REFLOGS: Mutex<BTreeMap<PathBuf, LinkedReflogs>> = Mutex::new(BTreeMap::new());
 
 fn known() -> MutexGuard<'static, BTreeMap<PathBuf, LinkedReflogs>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    LINKED_REFLOGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Repository {

@@ -68,12 +68,12 @@ impl Reflogs {
         };
         let lost = shortened.iter().flat_map(|log| &log.ids).copied();
         let lost: HashSet<Oid> = lost.filter(|id| !held.contains(id)).collect();
-        keep(repository, &lost)
+        save_lost(repository, &lost)
     }
 }
 
 /// Saves those of these commits that no ref holds, and returns a message about them.
-fn keep(repository: &Repository, lost: &HashSet<Oid>) -> Option<String> {
+fn save_lost(repository: &Repository, lost: &HashSet<Oid>) -> Option<String> {
     repository.put_back_objects(lost.iter().copied());
     let heads = find_unreachable(repository, lost);
     let saved = heads.iter().take(MAX_SAVED).filter(|head| save(repository, "reflog", **head).is_some());

@@ -212,6 +212,12 @@ impl Repository {
         self.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()))
     }
 
+    /// The lock file of a process that lands on `branch` and updates its checkout.
+    #[must_use]
+    pub fn landing_lock(&self, branch: &BranchName) -> PathBuf {
+        self.common_dir.join("arborist/locks").join(format!("landing-{}", branch.component()))
+    }
+
     /// Whether another process is driving a run in this repository.
     #[must_use]
     pub fn has_other_runs(&self) -> bool {

@@ -290,7 +290,7 @@ mod tests {
                       && git add -A && git -c user.name=A -c user.email=a@e.c commit -qm begin";
         run(&top, script);
         let repository = Repository::open_at(&top).unwrap();
-        repository.settle_index(HiddenMarks::Kept).unwrap();
+        repository.make_index_known(HiddenMarks::Kept).unwrap();
         assert!(repository.is_clean().unwrap());
         (folder, repository)
     }
@@ -349,7 +349,7 @@ mod tests {
                 repository.top(),
                 "touch -d 2020-01-01 .gitignore && sleep 0.03 && git update-index -q --refresh",
             );
-            repository.settle_index(HiddenMarks::Kept).unwrap();
+            repository.make_index_known(HiddenMarks::Kept).unwrap();
             assert!(repository.is_clean().unwrap());
             // A child that does nothing, to invalidate the scan that `is_clean` took before it knew any ignored folder.
             run(repository.top(), ":");

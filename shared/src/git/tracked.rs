@@ -215,13 +215,13 @@ impl Repository {
     /// Whether the file system gives each change of a file a different ctime, as newer kernels do.
     fn has_fine_clock(&self) -> bool {
         /// By device.
-        static KNOWN: LazyLock<Mutex<HashMap<u64, bool>>> = LazyLock::new(Mutex::default);
+        static FINE_CLOCKS: LazyLock<Mutex<HashMap<u64, bool>>> = LazyLock::new(Mutex::default);
         let device = |path: &Path| path.symlink_metadata().map(|found| found.dev()).ok();
         let (Some(here), there) = (device(self.top()), device(&self.common_dir)) else { return false };
         if there != Some(here) {
             return false;
         }
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = FINE_CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
         *known.entry(here).or_insert_with(|| self.measure_clock().unwrap_or(false))
     }
 

@@ -37,9 +37,9 @@ type LinkCache = HashMap<(PathBuf, Oid), TrackedLinks>;
 impl Repository {
     /// The links in a tree that lead to a path inside of it.
     pub fn list_links_of(&self, tree: Oid) -> Result<TrackedLinks, GitError> {
-        static KNOWN: Mutex<Option<LinkCache>> = Mutex::new(None);
+        static LINKS: Mutex<Option<LinkCache>> = Mutex::new(None);
         let key = (self.common_dir.clone(), tree);
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = LINKS.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         if let Some(links) = known.get(&key) {
             return Ok(links.clone());

@@ -67,7 +67,7 @@ impl Repository {
     }
 
     /// Moves refs for routine updates that need no particular reflog message.
-    pub fn move_refs_again(&self, moves: &[RefMove<'_>]) -> Result<(), GitError> {
+    pub fn move_refs_routinely(&self, moves: &[RefMove<'_>]) -> Result<(), GitError> {
         self.move_refs(moves, DEFAULT_REASON)
     }
 

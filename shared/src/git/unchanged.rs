@@ -392,7 +392,7 @@ mod tests {
         let top = folder.path().canonicalize().unwrap();
         run(&top, &format!("git init -q -b main --object-format={format} . && {BEGIN}"));
         let repository = Repository::open_at(&top).unwrap();
-        repository.settle_index(HiddenMarks::Kept).unwrap();
+        repository.make_index_known(HiddenMarks::Kept).unwrap();
         let tree = run(&top, "git rev-parse HEAD^{tree}").parse().unwrap();
         (folder, repository, tree)
     }
@@ -442,7 +442,7 @@ mod tests {
             run(repository.top(), &format!("echo > x.o && {change}"));
             fs::remove_file(repository.top().join("x.o")).unwrap();
             assert!(!repository.is_known_clean(tree), "{change}");
-            repository.settle_index(HiddenMarks::Kept).unwrap();
+            repository.make_index_known(HiddenMarks::Kept).unwrap();
             assert!(!repository.is_known_clean(tree), "{change}");
         }
     }
@@ -464,9 +464,9 @@ mod tests {
         run(&top, "echo /logs/ >> .git/info/exclude");
         assert!(repository.is_clean().unwrap() && repository.is_known_clean(tree));
         run(&top, "echo > .gitignore && git add -A && git commit -qm rules");
-        repository.settle_index(HiddenMarks::Kept).unwrap();
+        repository.make_index_known(HiddenMarks::Kept).unwrap();
         let tree = run(&top, "git rm -q --cached a/x.o && git write-tree").parse().unwrap();
-        repository.settle_index(HiddenMarks::Kept).unwrap();
+        repository.make_index_known(HiddenMarks::Kept).unwrap();
         assert!(!repository.is_known_clean(tree), "the file is not ignored any more");
     }
 

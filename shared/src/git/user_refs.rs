@@ -180,7 +180,7 @@ impl UserRefs {
                 || (is_of_worktree(name) && repository.is_reachable_from_refs(*old).unwrap_or(false));
             if !is_kept {
                 let verb = if new.is_some() { "moved" } else { "deleted" };
-                messages.push(keep(repository, (name, *old), &format!("{name} was {verb}")));
+                messages.push(save_lost(repository, (name, *old), &format!("{name} was {verb}")));
             }
         }
         let is_changed = |(name, target): &(&String, &Oid)| {
@@ -201,7 +201,7 @@ impl UserRefs {
             }
         }
         for stash in before.stashes.difference(&now.stashes) {
-            messages.push(keep(
+            messages.push(save_lost(
                 repository,
                 (STASH, *stash),
                 &format!("the stash {} was dropped", stash.short()),
@@ -382,7 +382,7 @@ fn is_forward(repository: &Repository, name: &str, (old, new): (Oid, Oid)) -> bo
         && repository.is_ancestor(old, new).unwrap_or(false)
 }
 
-fn keep(repository: &Repository, (name, target): (&str, Oid), messages: &str) -> String {
+fn save_lost(repository: &Repository, (name, target): (&str, Oid), messages: &str) -> String {
     match save(repository, name, target) {
         Some(saved_as) => format!("{messages} during the run; its old value is kept as {saved_as}"),
         None => {

@@ -8,7 +8,7 @@
 //! The file is written before the ref and removed after it, so a crash in between leaves a file without a ref, which
 //! means nothing.
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 use super::{RefMove, Repository};
 use crate::{
@@ -16,6 +16,8 @@ use crate::{
     safe_files,
 };
 
+/// The folder of the files, in the git directory that all worktrees share.
+const WRITTEN: &str = "arborist/written";
 const NOTES: &str = "refs/arborist/wip/";
 const SESSIONS: &str = "refs/arborist/sessions/";
 const BRANCHES: &str = "refs/heads/";
@@ -26,6 +28,15 @@ impl Repository {
     pub fn has_written(&self, name: &str, value: Oid) -> bool {
         let file = safe_files::read(&self.written_file(name));
         file.is_ok_and(|content| content == line(name, value).as_bytes())
+    }
+
+    /// The refs with this prefix that this clone began to write. The write may have failed, or be complete.
+    #[must_use]
+    pub fn list_written(&self, prefix: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.common_dir.join(WRITTEN)).into_iter().flatten().flatten();
+        let lines = entries.filter_map(|entry| safe_files::read_text(&entry.path()).ok());
+        let names = lines.filter_map(|line| Some(line.split_once(' ')?.0.to_owned()));
+        names.filter(|name| name.starts_with(prefix)).collect()
     }
 
     /// Call this before a transaction. A file that cannot be written is not an error: after a crash, the ref is then
@@ -49,7 +60,7 @@ impl Repository {
 
     fn written_file(&self, name: &str) -> PathBuf {
         let digest = Oid::of(ObjectKind::Blob, name.as_bytes(), self.format);
-        self.common_dir.join("arborist/written").join(digest.to_string())
+        self.common_dir.join(WRITTEN).join(digest.to_string())
     }
 }
 

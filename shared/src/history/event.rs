@@ -127,7 +127,7 @@ impl Event {
         self.trailers.session()
     }
 
-    /// The text of its subject for people. The fixed form of the subject of a failed task calls all its attempts retries.
+    /// The text of its subject for people. The subject of a failed task says 'retries' for attempts; this format is fixed.
     #[must_use]
     pub fn subject_for_people(&self) -> String {
         let text = plain_text(&self.subject.text);

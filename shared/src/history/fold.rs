@@ -63,7 +63,7 @@ impl State {
 
     /// Whether nothing is left to do.
     #[must_use]
-    pub fn is_settled(self) -> bool {
+    pub fn is_done(self) -> bool {
         matches!(self, Self::Complete | Self::Skipped)
     }
 
@@ -118,7 +118,7 @@ pub struct Interruptions {
 
 impl Interruptions {
     /// This many in a row need a person: a task that is interrupted every time would otherwise be repeated forever.
-    pub const MOST: usize = 3;
+    pub const MAX_IN_A_ROW: usize = 3;
 
     /// The interruptions at the end of these events. Turns end nothing, so they are ignored.
     #[must_use]

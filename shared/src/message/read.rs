@@ -16,7 +16,7 @@ pub enum MessageReading {
     /// It does not claim to be ours.
     Foreign,
     /// It claims to be ours and is not sound. There is at least one fault, in the order of lines. The reader stops at
-    /// [`Fault::MOST`] of them.
+    /// [`Fault::MAX_REPORTED`] of them.
     Unsound(Vec<Fault>),
     /// It is ours.
     Sound(Box<Message>),
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
 
     /// Whether so much is wrong that the rest need not be read.
     fn is_hopeless(&self) -> bool {
-        self.faults.len() >= Fault::MOST
+        self.faults.len() >= Fault::MAX_REPORTED
     }
 
     fn read(mut self) -> MessageReading {
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
             self.check_interruption(subject);
             self.check_count(subject);
         }
-        self.faults.truncate(Fault::MOST);
+        self.faults.truncate(Fault::MAX_REPORTED);
         self.faults.sort_by_key(|fault| fault.line);
         match subject {
             Some(subject) if self.faults.is_empty() => {
@@ -411,7 +411,7 @@ pub struct Fault {
 impl Fault {
     /// How many faults of one message are reported. A message may have as many as it has lines, and nobody fixes more
     /// at a time.
-    pub const MOST: usize = 50;
+    pub const MAX_REPORTED: usize = 50;
 
     pub(super) fn new(line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { line, what: what.into(), fix: fix.into() }

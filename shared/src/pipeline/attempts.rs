@@ -164,7 +164,7 @@ impl PipelineError {
     /// The error of a task that was interrupted too often in a row.
     fn interrupted_too_often(task: &TaskId, events: &[Event]) -> Option<Self> {
         let Interruptions { count, why } = Interruptions::of(events);
-        let why = why.filter(|_| count >= Interruptions::MOST)?;
+        let why = why.filter(|_| count >= Interruptions::MAX_IN_A_ROW)?;
         Some(Self::Interrupted { task: task.clone(), count, why })
     }
 }

@@ -27,6 +27,7 @@ pub use calls::{
     runners::{NamedRunner, RunnerFlags, RunnerRole, RunnerTable, StepRunner, require_programs},
 };
 pub use checkout::{
+    attempt,
     branch::quit_operations,
     changed_paths::{ChangedPaths, Sorted},
     file_secrets::FileSecrets,
@@ -35,7 +36,6 @@ pub use checkout::{
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
     leftovers::move_unreadable,
     other_repo::OtherRepo,
-    place,
     protected_files::{RestoredTrees, restore_files},
 };
 pub use context::{

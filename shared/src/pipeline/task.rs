@@ -147,7 +147,7 @@ impl TaskRun<'_, '_, '_> {
         commands: &[TestCommand],
         log: &str,
     ) -> Result<TestResult, PipelineError> {
-        self.recorder.unsettle();
+        self.recorder.forget_worktree();
         self.context.tidy_other_repos(&self.task.id, attempt)?;
         let tests = self.place_tests(commands)?;
         let concurrent_children = ConcurrentChildren::count(self.recorder.repository());

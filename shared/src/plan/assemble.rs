@@ -75,10 +75,10 @@ fn circles(
     (index, first): (&HashMap<TaskId, usize>, Vec<usize>),
 ) -> Vec<Problem> {
     /// Who has more of them sees the others with the next check; looking for each takes as long as reading the plan.
-    const MOST: usize = 20;
+    const MAX_CYCLES: usize = 20;
     let mut found = Vec::new();
     let mut next = Some(first);
-    while let Some(circle) = next.filter(|_| found.len() < MOST) {
+    while let Some(circle) = next.filter(|_| found.len() < MAX_CYCLES) {
         found.push(circular(files, &drafts, &circle));
         let ids: HashSet<TaskId> = circle.iter().map(|at| drafts[*at].task.id.clone()).collect();
         let before: usize = drafts.iter().map(|draft| draft.task.depends_on.len()).sum();

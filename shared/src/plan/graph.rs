@@ -138,13 +138,13 @@ fn find_circle(next: &Edges, waits: &[usize]) -> Vec<usize> {
 
 /// Adds the members of a sorted list to another, up to a few.
 fn join(all: &mut Vec<usize>, more: &[usize]) {
-    const MOST: usize = 16;
+    const MAX_MEMBERS: usize = 16;
     for node in more {
         if let Err(place) = all.binary_search(node) {
             all.insert(place, *node);
         }
     }
-    all.truncate(MOST);
+    all.truncate(MAX_MEMBERS);
 }
 
 impl Flow {

@@ -9,7 +9,6 @@ mod forecast;
 mod graph;
 mod json;
 mod markdown;
-mod places;
 mod precedence;
 mod problem;
 mod proposal;
@@ -19,6 +18,7 @@ mod reason;
 mod task;
 mod text;
 mod update;
+mod usual_paths;
 
 use std::collections::HashMap;
 
@@ -28,13 +28,13 @@ pub use edit::{Edit, apply_edits, tick_style};
 pub use forecast::SharedFile;
 pub use json::TreeDocument;
 pub use markdown::{Unread, Why, plan_ids};
-pub use places::{TASK_LIST, find_plans, find_usual_plan, usual_places};
 pub use problem::{PlanError, Problem};
 pub use proposal::{RedProposal, TestProposal, propose_test};
 pub use readiness::Readiness;
 pub use reason::{Basis, WaitReason, Waiting};
 pub use task::{Mark, Task, TaskSource, TestCommand, TestKind};
 pub use update::Changes;
+pub use usual_paths::{TASK_LIST, find_plans, find_usual_plan, usual_places};
 
 use self::graph::Flow;
 use crate::name::TaskId;

@@ -7,7 +7,7 @@
 use super::{Plan, Task};
 use crate::name::TaskId;
 
-/// What is done, and what this still leaves to wait for.
+/// Which tasks are done, and what the others still wait for.
 #[derive(Debug)]
 pub struct Readiness<'p> {
     plan: &'p Plan,
@@ -35,8 +35,8 @@ impl Plan {
 }
 
 impl Readiness<'_> {
-    /// What a task waits for: its own dependencies and those of its phases, as they are declared, so far as they are
-    /// not done. One that is done gives way to what it waits for itself.
+    /// The unfinished dependencies of a task and of its phases, as they are declared. A finished dependency is replaced
+    /// by its own unfinished ones.
     #[must_use]
     pub fn waits_for(&self, id: &TaskId) -> Vec<TaskId> {
         let mut waits: Vec<usize> = Vec::new();

@@ -62,7 +62,7 @@ pub(super) fn can_nest() -> bool {
             ["--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev"];
         let program =
             Program::new(bwrap).args(options(&Mounts::default(), Path::new("/"))).arg(bwrap).args(own);
-        let ended = program.args(["--", "/bin/sh", "-c", ":"]).harmless().finish().ok()?;
+        let ended = program.args(["--", "/bin/sh", "-c", ":"]).writes_no_worktree().finish().ok()?;
         Some(ended.status.success())
     };
     *FOUND.get_or_init(|| try_out().unwrap_or(false))
@@ -86,7 +86,7 @@ fn try_out(bwrap: &Path) -> io::Result<bool> {
     let real = safe_files::resolved(root.path());
     let mounts = Mounts::for_trial(&real)?;
     let program = Program::new(bwrap).args(options(&mounts, &real)).args(["/bin/sh", "-c", TRIAL]);
-    Ok(program.harmless().finish().is_ok_and(|ended| ended.status.success()))
+    Ok(program.writes_no_worktree().finish().is_ok_and(|ended| ended.status.success()))
 }
 
 /// The command that runs `command` with these mounts. Its streams and its process group must be set afterwards.

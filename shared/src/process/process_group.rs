@@ -65,6 +65,7 @@ impl ProcessGroup {
         if !group_lives && we_have_no_children() {
             return Vec::new();
         }
+        // The table of known children is locked under this.
         let _still = spawn::hold_spawns();
         if !group_lives && all_children_are_known() {
             return Vec::new();
@@ -215,7 +216,7 @@ pub(super) trait Terminable {
 }
 
 /// How long killed processes may take to vanish before they count as survivors.
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends TERM once (a second TERM means something else to some programs), KILL after `grace`, and waits until no
 /// process is left. Returns those that could not be ended.
@@ -227,7 +228,7 @@ pub(super) fn clear(processes: &mut impl Terminable, grace: Duration) -> Vec<u32
     loop {
         let living = processes.living();
         let now = Instant::now();
-        if living.is_empty() || now > kill_at + PATIENCE {
+        if living.is_empty() || now > kill_at + KILL_TIMEOUT {
             return living;
         }
         if now >= kill_at {

@@ -29,7 +29,7 @@ use super::{
 };
 
 /// How long a conversation waits for an answer. The program is git, whose answers take milliseconds.
-const PATIENCE: Duration = Duration::from_secs(300);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long to wait before a program is run again, in milliseconds.
 const REPEAT_PAUSES: [u64; 3] = [10, 40, 150];
@@ -41,13 +41,13 @@ pub struct Program {
     /// Whether it gets its own process group, out of reach of Ctrl-C, if we handle signals ourselves.
     is_shielded_if_watched: bool,
     /// Whether it is known to write no file in any worktree.
-    is_harmless: bool,
+    writes_no_worktree: bool,
     /// Whether it writes to no other worktree than its own.
-    is_settled: bool,
+    writes_one_worktree: bool,
     /// Where it may change files, if that is limited.
     confinement: Option<Confinement>,
     /// Whether everything that it starts must end with it.
-    is_cleared: bool,
+    ends_descendants: bool,
     /// Whether it has a process group of its own.
     has_group: bool,
     /// Whether it is run again after it failed with this message.
@@ -79,10 +79,10 @@ impl Program {
         Self {
             command: Command::new(name),
             is_shielded_if_watched: false,
-            is_harmless: false,
-            is_settled: false,
+            writes_no_worktree: false,
+            writes_one_worktree: false,
             confinement: None,
-            is_cleared: false,
+            ends_descendants: false,
             has_group: false,
             is_repeated: None,
         }
@@ -215,7 +215,7 @@ impl Program {
             pipes: Some(pipes),
             program: name,
             name: name_of(&program.command),
-            patience: Some(PATIENCE),
+            patience: Some(ANSWER_TIMEOUT),
             mark: None,
             has_group: true,
             _writer: writer,
@@ -296,29 +296,29 @@ impl Program {
 
     /// Declares that it writes no file in any worktree, so that scans of worktrees stay valid.
     #[must_use]
-    pub fn harmless(self) -> Self {
-        Self { is_harmless: true, ..self }
+    pub fn writes_no_worktree(self) -> Self {
+        Self { writes_no_worktree: true, ..self }
     }
 
     /// Declares that it writes to no worktree but the one that it runs in, or that `GIT_WORK_TREE` names.
     #[must_use]
-    pub fn settled(self) -> Self {
-        Self { is_settled: true, ..self }
+    pub fn writes_one_worktree(self) -> Self {
+        Self { writes_one_worktree: true, ..self }
     }
 
     /// Ends and waits for everything that it started, after it has ended. For programs that run programs of others, as
     /// git runs filters.
     #[must_use]
-    pub fn cleared(self) -> Self {
-        Self { is_cleared: true, ..self }
+    pub fn ends_descendants(self) -> Self {
+        Self { ends_descendants: true, ..self }
     }
 
     fn begin_writing(&self, reach: WriteReach) -> Option<Writer> {
         let named = self.command.get_envs().find(|(name, _)| *name == "GIT_WORK_TREE");
         let named = named.and_then(|(_, value)| value).map(Path::new);
         let folders: Vec<&Path> = self.command.get_current_dir().into_iter().chain(named).collect();
-        let folders = if self.is_settled { folders.as_slice() } else { &[] };
-        (!self.is_harmless).then(|| Writer::begin_child(folders, reach))
+        let folders = if self.writes_one_worktree { folders.as_slice() } else { &[] };
+        (!self.writes_no_worktree).then(|| Writer::begin_child(folders, reach))
     }
 
     /// Removes the variables by which git described this repository and this call; variables that were set explicitly
@@ -378,7 +378,7 @@ impl Program {
             self.command.process_group(0);
             self.has_group = true;
         }
-        let mark = self.is_cleared.then(RunMark::fresh);
+        let mark = self.ends_descendants.then(RunMark::fresh);
         if let Some(mark) = &mark {
             spawn::adopt_orphans();
             self.command.process_group(0).env(mark::VARIABLE, mark.as_str());

@@ -37,7 +37,7 @@ fn try_out() -> io::Result<bool> {
     let real = safe_files::resolved(root.path());
     let mounts = Mounts::for_trial(&real)?;
     let program = Program::new(SANDBOX_EXEC).args(options(&mounts)?).args(["/bin/sh", "-c", TRIAL]);
-    Ok(program.dir(&real).harmless().finish().is_ok_and(|ended| ended.status.success()))
+    Ok(program.dir(&real).writes_no_worktree().finish().is_ok_and(|ended| ended.status.success()))
 }
 
 /// The command that runs `command` with these limits. Its streams and its process group must be set afterwards.

@@ -23,13 +23,13 @@ use super::{
 };
 
 static SPAWN_LOCK: RwLock<()> = RwLock::new(());
-static KNOWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+static CHILDREN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 static GROUPS: Mutex<BTreeMap<u32, ProcessGroup>> = Mutex::new(BTreeMap::new());
 /// The children that this process had before it adopted any, by process id and start.
 static OLDER_CHILDREN: OnceLock<BTreeSet<(u32, String)>> = OnceLock::new();
 
 fn known() -> MutexGuard<'static, BTreeSet<u32>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn groups() -> MutexGuard<'static, BTreeMap<u32, ProcessGroup>> {
@@ -39,6 +39,7 @@ fn groups() -> MutexGuard<'static, BTreeMap<u32, ProcessGroup>> {
 /// Starts a child that its owner waits for. Even if it ends at once, [`is_known`] waits until it is registered.
 pub(super) fn spawn(command: &mut Command, confinement: Option<&Confinement>) -> io::Result<Child> {
     let _shared = hold_spawns();
+    // Under SPAWN_LOCK, and held while the child starts: it is registered before it can be reaped.
     let mut known = known();
     let child = start(command, confinement)?;
     known.insert(child.id());

@@ -23,7 +23,7 @@ use super::{
     supervised::SupervisedEnd,
 };
 
-/// How long an end may go unnoticed on systems that cannot wake us for it.
+/// How often we check for the end where there is no pidfd.
 const BLIND_TICK: Duration = Duration::from_millis(20);
 
 /// A running supervised program. Dropping it kills all of its processes.

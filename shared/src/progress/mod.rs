@@ -1,14 +1,13 @@
 //! Joins plan and history: the state of every task and phase, what waits for what, and what is ready. Pure.
 
 mod merged;
+mod totals;
 mod words;
 
 pub use merged::{MergedRun, tasks_done_by};
+pub use totals::RunTotals;
 
 use std::collections::HashMap;
-
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::{
     history::{Event, Run, State, TaskHistory, TaskState},
@@ -46,11 +45,16 @@ pub struct NodeProgress<'a> {
     pub depth: usize,
     /// The declared dependencies that are not on the run's branch yet: tasks and phases.
     pub waits_for: Vec<TaskId>,
-    /// Whether it can be started now: an unfinished leaf that waits for nothing.
-    pub is_ready: bool,
+    is_ready: bool,
 }
 
 impl NodeProgress<'_> {
+    /// Whether it can be started now: an unfinished leaf that waits for nothing and is not held.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
     /// Whether it has no tasks below it.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
@@ -97,8 +101,7 @@ impl Share {
 /// The state of everything, in the order of the plan; nodes that only history knows come last.
 #[derive(Debug)]
 pub struct Progress<'a> {
-    /// One for each node.
-    pub standings: Vec<NodeProgress<'a>>,
+    nodes: Vec<NodeProgress<'a>>,
     index: HashMap<&'a TaskId, usize>,
     /// Phases whose own tests failed when they last ran. A run begins with these tests and stops if they fail again, so
     /// nothing is ready before they pass.
@@ -112,7 +115,7 @@ impl<'a> Progress<'a> {
         let histories: HashMap<&TaskId, &TaskHistory> =
             run.tasks.iter().map(|history| (&history.id, history)).collect();
         let planned = plan.map(|plan| plan.tasks.as_slice()).unwrap_or_default();
-        let mut progress = Self { standings: Vec::new(), index: HashMap::new(), broken: Vec::new() };
+        let mut progress = Self { nodes: Vec::new(), index: HashMap::new(), broken: Vec::new() };
         for task in planned {
             let depth = task
                 .parent
@@ -130,21 +133,35 @@ impl<'a> Progress<'a> {
             }
         }
         if let Some(plan) = plan {
-            progress.settle_phases();
+            progress.find_phase_states();
             progress.find_ready(plan);
         }
         progress
     }
 
+    /// All nodes.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeProgress<'a>] {
+        &self.nodes
+    }
+
+    /// Makes nodes not ready, for a reason that is neither in the plan nor in the history: a run is working on them, or
+    /// would refuse to begin them.
+    pub fn hold(&mut self, is_held: impl Fn(&NodeProgress<'a>) -> bool) {
+        for node in self.nodes.iter_mut().filter(|node| is_held(node)) {
+            node.is_ready = false;
+        }
+    }
+
     /// The state of one node.
     #[must_use]
     pub fn find(&self, id: &TaskId) -> Option<&NodeProgress<'a>> {
-        self.index.get(id).map(|at| &self.standings[*at])
+        self.index.get(id).map(|at| &self.nodes[*at])
     }
 
     /// The leaves.
     pub fn leaves(&self) -> impl Iterator<Item = &NodeProgress<'a>> {
-        self.standings.iter().filter(|standing| standing.is_leaf())
+        self.nodes.iter().filter(|standing| standing.is_leaf())
     }
 
     /// The leaves that are the work: those of the plan, or all if there is none.
@@ -178,7 +195,7 @@ impl<'a> Progress<'a> {
     /// Whether a run has something to do for a task: work, or a landing.
     #[must_use]
     pub fn is_left(&self, id: &TaskId) -> bool {
-        self.find(id).is_some_and(|standing| !standing.state.is_settled() || standing.is_apart())
+        self.find(id).is_some_and(|standing| !standing.state.is_done() || standing.is_apart())
     }
 
     /// How many of the counted leaves are in `state`.
@@ -188,8 +205,8 @@ impl<'a> Progress<'a> {
     }
 
     fn push(&mut self, standing: NodeProgress<'a>) {
-        self.index.insert(standing.id, self.standings.len());
-        self.standings.push(standing);
+        self.index.insert(standing.id, self.nodes.len());
+        self.nodes.push(standing);
     }
 
     fn state_of(&self, id: &TaskId) -> State {
@@ -210,18 +227,18 @@ impl<'a> Progress<'a> {
             |standing: &&NodeProgress<'a>| standing.state == State::Complete && !standing.is_landed();
         let unlanded: Vec<&Task> =
             self.leaves().filter(is_unlanded).filter_map(|standing| standing.planned).collect();
-        for at in 0..self.standings.len() {
-            let Some(task) = self.standings[at].planned.filter(|task| task.is_leaf()) else { continue };
+        for at in 0..self.nodes.len() {
+            let Some(task) = self.nodes[at].planned.filter(|task| task.is_leaf()) else { continue };
             let mut waits_for = readiness.waits_for(&task.id);
             let is_shared = |other: &&&Task| other.shares_files(task) && !waits_for.contains(&other.id);
             let shared: Vec<TaskId> = unlanded.iter().filter(is_shared).map(|task| task.id.clone()).collect();
             waits_for.extend(shared);
-            if is_unfinished(self.standings[at].state) {
+            if is_unfinished(self.nodes[at].state) {
                 let more = self.broken.iter().filter(|phase| !waits_for.contains(phase));
                 let more: Vec<TaskId> = more.cloned().collect();
                 waits_for.extend(more);
             }
-            let standing = &mut self.standings[at];
+            let standing = &mut self.nodes[at];
             standing.is_ready = waits_for.is_empty() && is_unfinished(standing.state);
             standing.waits_for = waits_for;
         }
@@ -283,13 +300,13 @@ impl Progress<'_> {
             let last = standing.history.and_then(TaskHistory::last).map(Event::status);
             !standing.is_leaf() && standing.state == State::Testing && last == Some(Status::TestFail)
         };
-        self.standings.iter().filter(has_failed).map(|standing| standing.id.clone()).collect()
+        self.nodes.iter().filter(has_failed).map(|standing| standing.id.clone()).collect()
     }
 
     /// Children come after their parents, so that in reverse order every child is done before its parent.
-    fn settle_phases(&mut self) {
-        for at in (0..self.standings.len()).rev() {
-            let standing = &self.standings[at];
+    fn find_phase_states(&mut self) {
+        for at in (0..self.nodes.len()).rev() {
+            let standing = &self.nodes[at];
             let Some(phase) = standing.planned.filter(|task| !task.is_leaf()) else {
                 continue;
             };
@@ -298,7 +315,7 @@ impl Progress<'_> {
                 |child| self.find(child).is_some_and(|s| s.state == State::Skipped || s.is_landed());
             let are_there = phase.children.iter().all(is_there);
             let has_passed = || self.has_passed(phase, standing.history);
-            self.standings[at].state = phase_state(phase, (&below, are_there), has_passed);
+            self.nodes[at].state = phase_state(phase, (&below, are_there), has_passed);
         }
     }
 
@@ -367,61 +384,4 @@ fn phase_state(
         return State::Pending;
     }
     State::Implementing
-}
-
-/// What was spent, if agents reported it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct RunTotals {
-    /// Tokens read.
-    pub tokens_in: Option<u64>,
-    /// Tokens written.
-    pub tokens_out: Option<u64>,
-    /// US dollars.
-    pub cost: Option<f64>,
-}
-
-impl RunTotals {
-    /// Everything that the run has spent, including work that was reverted.
-    #[must_use]
-    pub fn of_run(run: &Run) -> Self {
-        run.tasks.iter().flat_map(|task| task.events.iter().chain(&task.cancelled)).collect()
-    }
-
-    /// The sum of both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        let count = |a: Option<u64>, b: Option<u64>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.saturating_add(b)),
-            (a, b) => a.or(b),
-        };
-        let cost = match (self.cost, other.cost) {
-            (Some(a), Some(b)) => Some(a + b),
-            (a, b) => a.or(b),
-        };
-        Self {
-            tokens_in: count(self.tokens_in, other.tokens_in),
-            tokens_out: count(self.tokens_out, other.tokens_out),
-            cost,
-        }
-    }
-
-    fn after(mut self, event: &Event) -> Self {
-        let sum = |total: Option<u64>, key| match (total, event.count(key)) {
-            (None, None) => None,
-            (total, count) => Some(total.unwrap_or(0).saturating_add(count.unwrap_or(0))),
-        };
-        self.tokens_in = sum(self.tokens_in, Key::TokensIn);
-        self.tokens_out = sum(self.tokens_out, Key::TokensOut);
-        if let Some(cost) = event.trailers.get(Key::Cost).and_then(|cost| cost.parse::<f64>().ok()) {
-            self.cost = Some(self.cost.unwrap_or(0.0) + cost);
-        }
-        self
-    }
-}
-
-impl<'a> FromIterator<&'a Event> for RunTotals {
-    fn from_iter<I: IntoIterator<Item = &'a Event>>(events: I) -> Self {
-        events.into_iter().fold(Self::default(), Self::after)
-    }
 }

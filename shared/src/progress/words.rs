@@ -62,7 +62,7 @@ impl NodeProgress<'_> {
     /// Whether it was interrupted so often in a row that only `--retry-failed` continues it.
     #[must_use]
     pub fn needs_retry(&self) -> bool {
-        self.history.is_some_and(|history| history.interruptions().count >= Interruptions::MOST)
+        self.history.is_some_and(|history| history.interruptions().count >= Interruptions::MAX_IN_A_ROW)
     }
 
     /// What happened last to a task that is paused.

@@ -90,7 +90,7 @@ impl QueueClaim {
             if claim.is_some_and(is_dead) {
                 // If another process takes the claim over at this moment, the compare-and-swap fails.
                 let gone = RefMove { name: &name, new: None, old: Some(found.target) };
-                let _ = repository.move_refs_again(&[gone]);
+                let _ = repository.move_refs_routinely(&[gone]);
             }
         }
         Ok(())
@@ -133,7 +133,7 @@ impl<'a> HeldClaim<'a> {
         let commit = write(repository, &claim)?;
         let mut old = None;
         for _ in 0..MAX_TRIES {
-            let taken = repository.move_refs_again(&[RefMove { name: &name, new: Some(commit), old }]);
+            let taken = repository.move_refs_routinely(&[RefMove { name: &name, new: Some(commit), old }]);
             if let Err(error) = taken {
                 // A lock file on the ref says nothing about who holds the claim.
                 if error.is_lock() {
@@ -149,7 +149,7 @@ impl<'a> HeldClaim<'a> {
     }
 
     /// Renews the claim until the sender is dropped.
-    pub(super) fn keep(&self, end: &Receiver<()>) {
+    pub(super) fn renew_until_dropped(&self, end: &Receiver<()>) {
         while end.recv_timeout(RENEWAL) == Err(RecvTimeoutError::Timeout) {
             if self.renew().is_err() {
                 self.is_lost.store(true, Ordering::Release);
@@ -161,9 +161,10 @@ impl<'a> HeldClaim<'a> {
     fn renew(&self) -> Result<(), QueueError> {
         let renewed =
             write(self.repository, &QueueClaim { until: (self.clock)() + LEASE, ..self.claim.clone() })?;
+        // Held during the transaction, which takes the table of owned refs.
         let mut commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         let moved = RefMove { name: &self.name, new: Some(renewed), old: Some(*commit) };
-        self.repository.move_refs_again(&[moved])?;
+        self.repository.move_refs_routinely(&[moved])?;
         *commit = renewed;
         Ok(())
     }
@@ -181,8 +182,11 @@ impl Drop for HeldClaim<'_> {
     /// Deletes the claim. After a crash this does not happen; then others see that its holder is dead.
     fn drop(&mut self) {
         let commit = *self.commit.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ =
-            self.repository.move_refs_again(&[RefMove { name: &self.name, new: None, old: Some(commit) }]);
+        let _ = self.repository.move_refs_routinely(&[RefMove {
+            name: &self.name,
+            new: None,
+            old: Some(commit),
+        }]);
     }
 }
 

@@ -8,6 +8,7 @@ mod backend;
 mod claim;
 mod drain;
 mod error;
+mod foreign_commits;
 mod gate;
 mod git_backend;
 mod options;
@@ -28,6 +29,7 @@ pub use backend::{
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
+pub use foreign_commits::{ForeignCommits, list_foreign};
 pub use gate::{Failing, Gate, GateVerdict, StoredGateResult, load_gate_results};
 pub use git_backend::{
     Afterwards, GATES, GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
@@ -39,11 +41,10 @@ pub use policy::{Batch, FanIn, NextLanding, QueueOrder, StackSetback, arrange};
 pub use report::{QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
-pub use store::{LOGS, LogEntry, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets};
-pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, advice_to_unpark, land_after_stash,
-    list_foreign,
+pub use store::{
+    LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
+pub use target::{GET_BACK, ParkingObstacle, Position, Target, advice_to_unpark, land_after_stash};
 pub use ticket::{Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};
@@ -78,12 +79,11 @@ impl<'a> Queue<'a> {
         into: BranchName,
         clock: fn() -> i64,
     ) -> Result<Self, QueueError> {
-        let path = repository.common_dir.join("arborist/locks").join(format!("landing-{}", into.component()));
-        let lock = FileLock::try_take(&path, &format!("git arborist merge into {into}"))
-            .map_err(|source| QueueError::Locked { into: into.clone(), source })?;
-        if repository.recover_locks()? {
-            repository.undo_updates(&into)?;
-        }
+        let lock =
+            FileLock::try_take(&repository.landing_lock(&into), &format!("git arborist merge into {into}"))
+                .map_err(|source| QueueError::Locked { into: into.clone(), source })?;
+        repository.remove_stale_locks(&lock)?;
+        repository.undo_updates(&lock, &into)?;
         let claim = HeldClaim::take(repository, &into, clock)?;
         Ok(Self { repository, scope, into, claim, _lock: lock })
     }
@@ -97,7 +97,7 @@ impl<'a> Queue<'a> {
         thread::scope(|scope| {
             // The claim is renewed until the other end of the channel is dropped, also after an error.
             let (_at_work, end) = channel();
-            scope.spawn(move || self.claim.keep(&end));
+            scope.spawn(move || self.claim.renew_until_dropped(&end));
             self.drain_claimed(options, on_event)
         })
     }
@@ -109,7 +109,7 @@ impl<'a> Queue<'a> {
     ) -> Result<QueueReport, QueueError> {
         // Gates and resolvers run code of the repository, even if no run is at work.
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
-        self.settle_files(options)?;
+        self.list_copied_files(options)?;
         let mut git_queue = self.git_queue(options, on_event)?;
         let parking = git_queue.bring_up()?;
         let rules = DrainRules {
@@ -129,7 +129,7 @@ impl<'a> Queue<'a> {
 
     /// Determines which untracked files worktrees get, in all repositories in which gates run, before the first gate
     /// runs. From then on these repositories are watched, unless a run watches them already.
-    fn settle_files(&self, options: &QueueOptions) -> Result<(), QueueError> {
+    fn list_copied_files(&self, options: &QueueOptions) -> Result<(), QueueError> {
         if options.files_settled.set(()).is_err() {
             return Ok(());
         }
@@ -179,7 +179,7 @@ impl<'a> Queue<'a> {
         on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<(), QueueError> {
         self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
-        self.settle_files(options)?;
+        self.list_copied_files(options)?;
         self.git_queue(options, on_event)?.check_parked()
     }
 

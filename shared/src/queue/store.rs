@@ -28,6 +28,61 @@ pub struct StoredTicket {
     pub commit: Oid,
 }
 
+/// What became of a ticket, as the log of outcomes says it. It is serialised into git as one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoggedOutcome {
+    /// It landed.
+    Landed,
+    /// Its changes were on the target already.
+    NoChange,
+    /// The change of another task was chosen.
+    NotChosen,
+    /// A gate failed.
+    Red,
+    /// It conflicts with the target, and an agent may resolve it.
+    Conflict,
+    /// It conflicts with the target, and a person has to resolve it.
+    Escalated,
+    /// Its task is done again.
+    Withdrawn,
+    /// A person took it out of the queue.
+    Dropped,
+    /// A newer version wrote another word.
+    #[serde(other)]
+    Unknown,
+}
+
+impl LoggedOutcome {
+    /// The word in the log.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Landed => "landed",
+            Self::NoChange => "no-change",
+            Self::NotChosen => "not-chosen",
+            Self::Red => "red",
+            Self::Conflict => "conflict",
+            Self::Escalated => "escalated",
+            Self::Withdrawn => "withdrawn",
+            Self::Dropped => "dropped",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether nothing is left to do for the ticket.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Landed | Self::NoChange | Self::NotChosen)
+    }
+
+    /// Whether the gates ran and decided.
+    #[must_use]
+    pub fn is_try(self) -> bool {
+        matches!(self, Self::Landed | Self::Red)
+    }
+}
+
 /// One entry of the log of outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
@@ -37,8 +92,8 @@ pub struct LogEntry {
     pub scope: BranchName,
     /// The commit that was to land.
     pub source: Oid,
-    /// `landed`, `no-change`, `not-chosen`, `red`, `conflict`, `escalated`, `withdrawn` or `dropped`.
-    pub outcome: String,
+    /// What became of the ticket.
+    pub outcome: LoggedOutcome,
     /// Its merge commit, or the commit that was tested.
     pub commit: Option<Oid>,
     /// When it was written: seconds since 1970.
@@ -51,12 +106,12 @@ pub struct LogEntry {
 impl LogEntry {
     /// An entry for a ticket.
     #[must_use]
-    pub fn new(ticket: &Ticket, outcome: &str, commit: Option<Oid>, time: i64) -> Self {
+    pub fn new(ticket: &Ticket, outcome: LoggedOutcome, commit: Option<Oid>, time: i64) -> Self {
         Self {
             task: ticket.task.clone(),
             scope: ticket.scope.clone(),
             source: ticket.source,
-            outcome: outcome.to_owned(),
+            outcome,
             commit,
             time,
             words: String::new(),
@@ -144,7 +199,7 @@ impl<'a> Store<'a> {
         if is_commit && repository.find_ref(&saved)?.is_none() {
             moves.push(RefMove { name: &saved, new: Some(found), old: None });
         }
-        repository.move_refs_again(&moves)?;
+        repository.move_refs_routinely(&moves)?;
         unreadable().retain(|(other, _)| *other != name);
         let kept = if is_commit { format!("it is kept as '{saved}'") } else { format!("it was {found}") };
         tell(format!("the queue entry '{name}' could not be read ({why}), and was replaced; {kept}"));
@@ -175,7 +230,7 @@ impl<'a> Store<'a> {
             })
             .collect();
         if !moves.is_empty() {
-            self.repository.move_refs_again(&moves)?;
+            self.repository.move_refs_routinely(&moves)?;
         }
         Ok(written)
     }
@@ -210,7 +265,7 @@ impl<'a> Store<'a> {
             let parents: Vec<Oid> =
                 old.into_iter().chain(closed.iter().map(|ticket| ticket.commit)).collect();
             let words = match entries.len() {
-                1 => format!("{} {}", first.task, first.outcome),
+                1 => format!("{} {}", first.task, first.outcome.as_str()),
                 more => format!("{more} tickets"),
             };
             let signing = self.repository.record_signing()?;
@@ -224,7 +279,7 @@ impl<'a> Store<'a> {
             old: Some(ticket.commit),
         }));
         if !moves.is_empty() {
-            self.repository.move_refs_again(&moves)?;
+            self.repository.move_refs_routinely(&moves)?;
         }
         Ok(())
     }
@@ -266,8 +321,8 @@ impl<'a> Store<'a> {
 /// Whether an entry is in the log already. That happens after a crash between logging and cleaning up.
 fn is_known(known: &[LogEntry], entry: &LogEntry) -> bool {
     known.iter().any(|other| {
-        (&other.task, other.source, &other.outcome, other.commit)
-            == (&entry.task, entry.source, &entry.outcome, entry.commit)
+        (&other.task, other.source, other.outcome, other.commit)
+            == (&entry.task, entry.source, entry.outcome, entry.commit)
     })
 }
 
@@ -328,4 +383,22 @@ fn read_ticket((found, body): (Ref, String)) -> Result<StoredTicket, QueueError>
         return Err(unreadable(format!("it is about '{}' of '{}'", ticket.task, ticket.scope)));
     }
     Ok(StoredTicket { ticket, name: found.name, commit: found.target })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LoggedOutcome;
+
+    #[test]
+    fn the_words_of_the_log_are_those_that_were_always_recorded() {
+        let words =
+            ["landed", "no-change", "not-chosen", "red", "conflict", "escalated", "withdrawn", "dropped"];
+        for word in words {
+            let outcome: LoggedOutcome = serde_json::from_value(word.into()).unwrap();
+            assert_eq!(outcome.as_str(), word);
+            assert_eq!(serde_json::to_value(outcome).unwrap(), word);
+        }
+        let newer: LoggedOutcome = serde_json::from_value("of a newer version".into()).unwrap();
+        assert_eq!(newer, LoggedOutcome::Unknown);
+    }
 }

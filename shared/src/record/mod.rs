@@ -5,7 +5,9 @@ mod step_log;
 mod step_status;
 mod unfinished;
 
-pub use staging::{IndexUpdate, StagedCommit, StepMoves, TurnMark, settle, settle_lane, staging_mark};
+pub use staging::{
+    IndexUpdate, StagedCommit, StepMoves, TurnMark, repair_index, repair_lane_index, staging_mark,
+};
 pub use step_log::{
     CallHeading, LogLink, StepHeading, StepLog, call_opening, command_heading, create_baseline_log,
     create_step_log, log_time,
@@ -87,7 +89,7 @@ pub struct TaskEvent<'a> {
 }
 
 impl<'a> TaskEvent<'a> {
-    /// An entry without a body.
+    /// An event without a body.
     #[must_use]
     pub fn new(task: TaskId, status: Status, wording: Wording<'_>) -> Self {
         Self {
@@ -167,7 +169,7 @@ pub struct RunRecorder<'a> {
     identity: RunIdentity,
     tip: Tip,
     /// The tree that worktree and index are known to have, as long as no child works there.
-    settled: Option<Oid>,
+    worktree_tree: Option<Oid>,
 }
 
 impl<'a> RunRecorder<'a> {
@@ -185,7 +187,7 @@ impl<'a> RunRecorder<'a> {
     /// For a run whose commits go on top of `tip`, on its own branch or on a task's.
     #[must_use]
     pub fn at(repository: &'a Repository, identity: RunIdentity, tip: Tip) -> Self {
-        Self { repository, identity, tip, settled: None }
+        Self { repository, identity, tip, worktree_tree: None }
     }
 
     /// The run that it records, and how.
@@ -232,13 +234,13 @@ impl<'a> RunRecorder<'a> {
 
     /// Whether worktree and index are known to be equal to the newest commit.
     #[must_use]
-    pub fn is_settled(&self) -> bool {
-        self.settled == Some(self.tip.tree)
+    pub fn worktree_is_at_tip(&self) -> bool {
+        self.worktree_tree == Some(self.tip.tree)
     }
 
-    /// A child begins to work in the worktree.
-    pub fn unsettle(&mut self) {
-        self.settled = None;
+    /// Forgets that worktree and index are equal to the newest commit. Call this before a child starts.
+    pub fn forget_worktree(&mut self) {
+        self.worktree_tree = None;
     }
 
     /// Records an event in a commit with `tree`.
@@ -311,12 +313,12 @@ impl<'a> RunRecorder<'a> {
         let name = self.tip.branch.to_ref();
         let mut moves = others.to_vec();
         moves.push(RefMove { name: &name, new: Some(commit), old: Some(tip) });
-        if let Err(error) = self.repository.move_refs_again(&moves) {
+        if let Err(error) = self.repository.move_refs_routinely(&moves) {
             // Between two steps nothing guards a task's branch. It belongs to the run, so another value of it is saved
             // and replaced.
             let is_own = self.tip.branch != self.identity.run && tip == self.tip.head;
             if is_own && self.repository.restore_ref(&name)? {
-                self.repository.move_refs_again(&moves)?;
+                self.repository.move_refs_routinely(&moves)?;
                 self.tip.head = commit;
                 return Ok(());
             }

@@ -185,7 +185,7 @@ impl RunRecorder<'_> {
     fn stage(&mut self, changes: &[TreeChange], index: Option<&IndexFile>) -> Result<(), GitError> {
         match index.filter(|_| !changes.is_empty()) {
             Some(index) if self.repository().install(index, changes)? => {
-                self.settled = Some(self.tree());
+                self.worktree_tree = Some(self.tree());
                 self.repository().note_staged_tree(self.tree());
             }
             Some(_) => {}
@@ -218,7 +218,7 @@ impl RunRecorder<'_> {
 }
 
 /// Updates the index to the newest commit of `branch` after a crash. What the user has staged since stays.
-pub fn settle(repository: &Repository, branch: &BranchName, head: Oid) -> Result<(), GitError> {
+pub fn repair_index(repository: &Repository, branch: &BranchName, head: Oid) -> Result<(), GitError> {
     for mark in repository.list_refs(&[&folder(branch)])? {
         let is_believed = repository.is_own_note(&mark.name, mark.target);
         if is_believed && mark.target != head && repository.is_ancestor(mark.target, head)? {
@@ -242,7 +242,7 @@ const LANE_COMMITS: usize = 20;
 /// Updates the index of a lane after a crash. A lane has no marks: they would cost two more transactions for each
 /// commit, and only its agent stages anything there. Without this, files of an earlier turn would look as if their
 /// removal was staged.
-pub fn settle_lane(repository: &Repository, head: Oid) -> Result<(), GitError> {
+pub fn repair_lane_index(repository: &Repository, head: Oid) -> Result<(), GitError> {
     let mut ahead: HashSet<Vec<u8>> = repository.staged_since(head)?.into_iter().collect();
     if ahead.is_empty() {
         return Ok(());
@@ -307,7 +307,7 @@ fn catch_up(
 }
 
 fn end(repository: &Repository, mark: &str, before: Oid) -> Result<(), GitError> {
-    repository.move_refs_again(&[RefMove { name: mark, new: None, old: Some(before) }])
+    repository.move_refs_routinely(&[RefMove { name: mark, new: None, old: Some(before) }])
 }
 
 /// The mark of a turn whose commit follows `before`, until the index contains it.

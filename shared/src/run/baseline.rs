@@ -176,7 +176,7 @@ impl OpenRun {
         let is_tested_here = |task: &&Task| {
             let is_here = task.repos.first().is_none_or(|repo| repo == main);
             let is_left = self.request.new_run
-                || progress.find(&task.id).is_some_and(|standing| !standing.state.is_settled());
+                || progress.find(&task.id).is_some_and(|standing| !standing.state.is_done());
             task.test_commands.is_empty() && is_here && is_left
         };
         planned.plan.leaves().any(|task| is_tested_here(&task))

@@ -6,16 +6,17 @@
 //!
 //! | phase | what it does | where |
 //! |---|---|---|
-//! | [`OpenRun::open`] | choose the branch, take its lock, repair what a crash left | `opening`, `place` |
+//! | [`OpenRun::open`] | choose the branch, take its lock, repair what a crash left | `opening`, `branch_choice` |
 //! | [`OpenRun::plan`] | the frozen plan, or the file, or the user's own words | `planned` |
 //! | [`OpenRun::inherit_options`] | test command and budgets of the session that continues | `inherited` |
 //! | [`OpenRun::require_runnable`] | programs that are there; what the user has to approve | `approval` |
-//! | [`OpenRun::settle`] | other repositories and remotes; leave the user's checkout | `place`, `repositories`, `elsewhere` |
+//! | [`OpenRun::enter_workplace`] | other repositories and remotes; move to the session's worktree, if the run has one | `branch_choice`, `repositories`, `elsewhere` |
 //! | [`OpenRun::drive`] | record interrupted attempts, test the baseline, freeze the plan, then run and close | `opening`, `baseline`, `closing` |
 
 mod account;
 mod approval;
 mod baseline;
+mod branch_choice;
 mod caveats;
 mod closing;
 mod elsewhere;
@@ -24,10 +25,10 @@ mod listener;
 mod nested;
 mod next;
 mod opening;
-mod place;
 mod planned;
 mod preview;
 mod pushes;
+mod recovery;
 mod repositories;
 mod request;
 mod run_log;
@@ -36,6 +37,7 @@ mod shared_work;
 mod submission;
 mod workplaces;
 
+pub use branch_choice::bring_file;
 pub use caveats::CLEAN_UP;
 pub use closing::EndedRun;
 pub use inherited::InheritedOptions;
@@ -43,9 +45,9 @@ pub use listener::RunListener;
 pub use nested::{refuse_here_in_step, refuse_in_step};
 pub use next::Continuation;
 pub use opening::{OpenRun, RunHost};
-pub use place::bring_file;
 pub use planned::{Planned, find_plan};
 pub use preview::PromptPreview;
+pub use recovery::recover_branch;
 pub use request::{
     CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, SingleTask, TEST, dollars, find_recorded,
     option_approvals, require_given, test_approval,

@@ -63,7 +63,7 @@ impl<'a> Continuation<'a> {
                 Some(command.text(task, &scope))
             }
             State::Failed => Some(self.run_again(standing)),
-            state if standing.is_ready || (is_of_words && !state.is_settled()) => {
+            state if standing.is_ready() || (is_of_words && !state.is_done()) => {
                 Some(self.run_again(standing))
             }
             _ => None,
@@ -123,7 +123,7 @@ impl<'a> Continuation<'a> {
     /// counts for a task without history: a task that failed or was reset after its box was ticked has to be done
     /// again. It can be left out.
     #[must_use]
-    pub fn settle_by_plan(&self, tasks: &[&TaskId]) -> Vec<String> {
+    pub fn accept_by_plan(&self, tasks: &[&TaskId]) -> Vec<String> {
         let has_history =
             |task: &&TaskId| self.run.find(task).is_some_and(|history| history.state.commit.is_some());
         let (begun, untouched): (Vec<&TaskId>, Vec<&TaskId>) = tasks.iter().copied().partition(has_history);

@@ -11,9 +11,10 @@ use anyhow::Context;
 
 use super::{
     CallSource, InheritedOptions, Planned, RunRequest,
+    branch_choice::{PendingMove, RunPlace},
     closing::RunMonitor,
     nested::refuse_in_step,
-    place::{PendingMove, RunPlace},
+    recovery::recover_branch,
     repositories::FetchedRepo,
     request::{secrets, typed, typed_again},
 };
@@ -34,9 +35,9 @@ use crate::{
     },
     process::{Cancel, FileLock, OrphanLock, is_executable},
     progress::{Boxes, Progress, RunTotals},
-    queue::{QueueClaim, Target},
-    record::{RunIdentity, RunRecorder, settle},
-    session::{ResumeContext, SessionWriter, finish_turns, forget_unrecorded},
+    queue::Target,
+    record::{RunIdentity, RunRecorder, repair_index},
+    session::{ResumeContext, SessionWriter, forget_unrecorded},
     settings::Settings,
     workspace::{SyncOutcome, Workspace, compare_elsewhere},
 };
@@ -128,7 +129,7 @@ impl OpenRun {
         options.sandbox =
             options.sandbox.closing(workspace.paths(), &[&repository.git_dir, &repository.common_dir]);
         let lock = take_lock(&repository, &place.branch)?;
-        let repository = recover_repository(repository, &mut place)?;
+        let repository = recover_repository(repository, &lock, &mut place)?;
         let hook = pre_commit(&repository, &config)?;
         let RunPlace { branch, head, session, pending_move } = place;
         let home = match (&session, &pending_move) {
@@ -180,7 +181,7 @@ impl OpenRun {
         let reviewers = self.options.runners.reviewers()?;
         let programs = reviewers.iter().filter_map(StepRunner::program);
         self.config_guard.watch_reviewers(programs, self.options.reviews_in);
-        self.settle_files()?;
+        self.list_copied_files()?;
         let run = self.scan()?;
         self.refuse_played(self.session(&run))?;
         if lanes.is_none() {
@@ -231,7 +232,7 @@ impl OpenRun {
             // Recording a crash moves the branch. Wait for a git that holds the index: the user may be committing.
             self.repository.await_index()?;
         }
-        settle(&self.repository, &self.branch, self.head)?;
+        repair_index(&self.repository, &self.branch, self.head)?;
         for recovered in recover(&mut recorder, run, &planned.plan, (&self.options, &self.config_guard))? {
             monitor.listener().warn(&recovered.words());
         }
@@ -491,21 +492,19 @@ fn take_lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, F
     Ok(lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?)
 }
 
-/// Repairs what a killed driver left: lock files of git, an unfinished landing, turns without a number. We hold the
-/// lock of the branch, which proves that the driver is dead.
-fn recover_repository(repository: Repository, place: &mut RunPlace) -> Result<Repository, Failure> {
-    let has_crashed = repository.recover_locks()?;
-    if has_crashed {
-        repository.undo_updates(&place.branch)?;
-        QueueClaim::release_dead(&repository, &place.branch)?;
-    }
-    // Another command may have repaired the rest of the crash already, so always check for unfinished turns.
-    let is_moved = !finish_turns(&repository, &place.branch)?.is_empty();
-    if !has_crashed && !is_moved {
+/// Repairs what a killed driver left of the branch, and reads again what it may have changed meanwhile.
+fn recover_repository(
+    repository: Repository,
+    lock: &FileLock,
+    place: &mut RunPlace,
+) -> Result<Repository, Failure> {
+    let has_crashed = recover_branch(&repository, lock, &place.branch)?;
+    // A git command of the dead driver may have moved the branch after we read it, also if another command has repaired
+    // the crash since.
+    let now = repository.find_branch(&place.branch)?.unwrap_or(place.head);
+    if !has_crashed && now == place.head {
         return Ok(repository);
     }
-    // A git command of the dead driver may have moved the branch after we read it.
-    let now = repository.find_branch(&place.branch)?.unwrap_or(place.head);
     if let Some(pending_move) = &mut place.pending_move {
         pending_move.is_written_on |= now != place.head;
     }

@@ -12,7 +12,7 @@ use crate::{
     pipeline::{IgnoredFiles, OtherRepo, PipelineError},
     process::FileLock,
     queue::finish_landings,
-    record::{RunRecorder, Unfinished, settle},
+    record::{RunRecorder, Unfinished, repair_index},
     session::{RecordKind, SessionReader, SessionStart, finish_turn_elsewhere, owned_elsewhere},
     settings::{PushPolicy, Settings},
     workspace::{
@@ -169,7 +169,7 @@ impl OpenRun {
         self.config_guard.add_place(section.name.as_str(), &place);
         remember_plan_repository(&place, &self.repository)?;
         // What a crash has left of a landing.
-        place.undo_updates(&branch)?;
+        place.undo_updates(&lock, &branch)?;
         finish_landings(&self.repository, &self.branch, (&section.name, &place, &branch))?;
         // A turn is interrupted only within an attempt, and then the attempt's mark still exists.
         if !Unfinished::find_all(&place, &branch)?.is_empty() {
@@ -178,7 +178,7 @@ impl OpenRun {
         }
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         let mut recorder = RunRecorder::new(&place, branch.clone(), session.clone(), head)?;
-        settle(&place, &branch, head)?;
+        repair_index(&place, &branch, head)?;
         if is_begun(&place, &branch, head)? {
             let run = Run::scan(&place, RunScope { branch, tip: Some(head) }, CommitSource::Fresh)?;
             let options = (&self.options, &self.config_guard);

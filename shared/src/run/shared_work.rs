@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long a run that works alone waits for a remote that is asked about workers.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REMOTE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The remote through which a plan is shared, if the user names no other.
 pub const DEFAULT_REMOTE: &str = "origin";
 
@@ -131,7 +131,7 @@ impl SharedWork {
     /// The tasks that workers have. A remote without claims is asked one question, and every remote gets only a short
     /// time to answer.
     fn list_in_work(&self, plan: &Plan, cancel: &Cancel) -> Result<Vec<TaskId>, CoordinationError> {
-        let silence = self.network.silence.min(PATIENCE);
+        let silence = self.network.silence.min(REMOTE_TIMEOUT);
         let network = Network { silence, cancel: cancel.clone() };
         if !RemoteView::has_claims(&self.repository, &self.options, &network)? {
             return Ok(Vec::new());

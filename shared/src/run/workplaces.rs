@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    CallSource, OpenRun, Planned, RunListener, closing::RunMonitor, place::tell_of_uncommitted,
+    CallSource, OpenRun, Planned, RunListener, branch_choice::tell_of_uncommitted, closing::RunMonitor,
     request::secrets,
 };
 use crate::{
@@ -40,7 +40,7 @@ impl OpenRun {
             lock: &self.lock,
             queue,
             left: LeftMarks::default(),
-            with_orphan_lock: VisitedLanes::default(),
+            visited: VisitedLanes::default(),
             proofs: Proofs::default(),
         })
     }
@@ -74,7 +74,7 @@ impl OpenRun {
     }
 
     /// Determines which untracked files worktrees get, before the first child process can write to a checkout.
-    pub(super) fn settle_files(&self) -> Result<(), Failure> {
+    pub(super) fn list_copied_files(&self) -> Result<(), Failure> {
         Pool::open(&self.repository, &self.branch, self.worktree_options())?;
         for other in &self.others {
             let options = WorktreeOptions::new(&Settings::default(), &self.cancel);

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How many paths are named.
-const MOST: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// How many ends of a path are tried.
 const MOST_ENDS: usize = 50;
@@ -210,7 +210,7 @@ fn find_denied(output: &str, confinement: &Confinement) -> Vec<RefusedPath> {
             let is_new = !found.iter().any(|known| known.path == path);
             let is_allowed = confinement.allows(&path) || confinement.allows(&safe_files::resolved(&path));
             let is_denied = !is_allowed && confinement.find_hidden(&path).is_none();
-            if found.len() < MOST && is_new && is_denied {
+            if found.len() < MAX_NAMED && is_new && is_denied {
                 let is_folder = if path.exists() { path.is_dir() } else { makes_folder };
                 found.push(RefusedPath { path, is_folder });
             }
@@ -227,7 +227,7 @@ fn find_hidden(output: &str, confinement: &Confinement) -> Vec<PathBuf> {
         for path in find_paths(without_speaker(line), confinement) {
             // What does not exist was not hidden, unless it was to be written.
             let is_there = path.symlink_metadata().is_ok() || has_any(line, &REFUSALS);
-            let is_new = found.len() < MOST && !found.contains(&path);
+            let is_new = found.len() < MAX_NAMED && !found.contains(&path);
             if is_new && is_there && confinement.find_hidden(&path).is_some() {
                 found.push(path);
             }

@@ -33,7 +33,7 @@ pub use record::{
 pub use recording::{RecordedCall, RecordedTurn, Recording};
 pub use recovery::{
     find_lost_tasks, find_turn_elsewhere, find_unrecorded, finish_turn_elsewhere, finish_turns,
-    forget_unrecorded, recover_from_crash,
+    forget_unrecorded,
 };
 pub use trail::{Trail, TrailStep, turn_of};
 pub use transcript::{ReadableStream, Speaker, Transcript, Utterance};

@@ -3,12 +3,13 @@
 
 use std::collections::HashSet;
 
-use super::{Driver, SessionError, SessionReader, StoredRecord, Turn, reader::message_of, ref_of};
+use super::{Driver, SESSIONS, SessionError, SessionReader, StoredRecord, Turn, reader::message_of, ref_of};
 use crate::{
     git::{GitError, RefMove, Repository},
     history::{CommitSource, Event, Run, RunScope, State, TaskHistory},
     message::{Key, Status},
     name::{BranchName, Oid, SessionId, TaskId},
+    process::FileLock,
     record::staging_mark,
 };
 
@@ -21,29 +22,28 @@ use crate::{
 /// tasks, which work elsewhere or at the same time.
 const RECORDS_READ: usize = 1000;
 
-/// Moves the branch of a turn to its commit if only the record was written. The caller must hold the lock of the run
-/// `branch`, and read the position of the branch only afterwards. Returns the commits that branches were moved to.
-pub fn finish_turns(repository: &Repository, branch: &BranchName) -> Result<Vec<Oid>, SessionError> {
+/// Moves the branch of a turn to its commit if only the record was written. `_lock` is the lock of the run `branch`: no
+/// other process is writing a turn of it. Read the position of the branch only afterwards. Returns the commits that
+/// branches were moved to.
+pub fn finish_turns(
+    repository: &Repository,
+    _lock: &FileLock,
+    branch: &BranchName,
+) -> Result<Vec<Oid>, SessionError> {
     let mut finished = Vec::new();
-    for newest in SessionReader::new(repository).list()?.sessions {
-        if newest.record.context.branch == *branch
+    let session_reader = SessionReader::new(repository);
+    // Other records were written completely, or elsewhere. There may be thousands of them.
+    for name in repository.list_written(SESSIONS) {
+        let session = name.strip_prefix(SESSIONS).and_then(|session| session.parse().ok());
+        let newest = session.map(|session| session_reader.newest(&session)).transpose()?.flatten();
+        if let Some(newest) = newest
+            && newest.record.context.branch == *branch
             && let Some(commit) = finish(repository, branch, &newest)?
         {
             finished.push(commit);
         }
     }
     Ok(finished)
-}
-
-/// Repairs a repository after a driver died: removes the lock files that it left, and finishes the turn that it was
-/// writing. The caller must hold the lock of `branch`. Returns whether a driver died; then what was read before may be
-/// outdated.
-pub fn recover_from_crash(repository: &Repository, branch: &BranchName) -> Result<bool, SessionError> {
-    let has_crashed = repository.recover_locks()?;
-    if has_crashed {
-        finish_turns(repository, branch)?;
-    }
-    Ok(has_crashed)
 }
 
 fn finish(

@@ -107,7 +107,7 @@ impl SessionWriter {
             moves.push(RefMove { name: saved, new: Some(old), old: None });
         }
         moves.extend_from_slice(others);
-        if let Err(error) = repository.move_refs_again(&moves) {
+        if let Err(error) = repository.move_refs_routinely(&moves) {
             let is_there = repository.find_ref(&name)?.is_some();
             return Err(if is_there { SessionError::Exists(session) } else { error.into() });
         }
@@ -163,6 +163,7 @@ impl SessionWriter {
         time: i64,
         mut draft: impl FnMut(u32) -> Result<DraftRecord<'a>, E>,
     ) -> Result<Oid, E> {
+        // Held during the transaction, which takes the table of owned refs.
         let mut tips = self.tips.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..TRIES {
             let drafted = draft(tips.newest.record.totals.turns.saturating_add(1))?;
@@ -211,7 +212,7 @@ impl SessionWriter {
         let mut moves: Vec<RefMove<'_>> = transcript_move.into_iter().collect();
         moves.push(RefMove { name: &name, new: Some(commit), old: Some(before.commit) });
         moves.extend(others);
-        if let Err(error) = self.repository.move_refs_again(&moves) {
+        if let Err(error) = self.repository.move_refs_routinely(&moves) {
             // If the run owns its records, no other process writes them: what is there now was forged, and is saved and
             // undone.
             if self.repository.restore_ref(&name)? | self.repository.restore_ref(&transcript_ref)? {

@@ -314,9 +314,9 @@ fn branches_of(events: &[Event]) -> Vec<BranchName> {
 
 /// The names of a few paths, and how many more there are.
 fn list_paths(paths: &[String]) -> String {
-    const MOST: usize = 3;
-    let shown = paths.iter().take(MOST).map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
-    match paths.len().saturating_sub(MOST) {
+    const MAX_PATHS: usize = 3;
+    let shown = paths.iter().take(MAX_PATHS).map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(MAX_PATHS) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

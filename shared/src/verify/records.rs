@@ -8,7 +8,7 @@ use crate::{
     history::{Event, Run},
     message::{Key, Status},
     name::{Oid, SessionId, TaskId},
-    queue::{LOGS, Store},
+    queue::{LOGS, LoggedOutcome, Store},
     session::{RecordKind, SESSIONS, SessionReader, StoredRecord, ref_of},
 };
 
@@ -203,7 +203,7 @@ impl Verifier<'_> {
                 None => self.result.missing(VerifyCheck::Records, LOGS, why),
             }
         }
-        for entry in log.iter().filter(|entry| entry.outcome == "landed") {
+        for entry in log.iter().filter(|entry| entry.outcome == LoggedOutcome::Landed) {
             let Some(commit) = entry.commit else { continue };
             let mut events = run.tasks.iter().flat_map(|task| &task.events);
             let Some(landing) = events.find(|event| event.commit == commit) else { continue };

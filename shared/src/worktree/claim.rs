@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     LeaseStart, Pool, WorktreeError, clear, is_ours,
-    places::{Places, lane_number},
+    paths::{Places, lane_number},
     session_worktree::is_of_session,
     set_up, survey,
 };
@@ -77,14 +77,14 @@ enum PlaceCandidate {
 impl Pool {
     /// Claims a worktree. Other processes that create or remove worktrees wait meanwhile.
     pub(super) fn claim(&self, request: &PlaceRequest<'_>) -> Result<PlaceClaim, WorktreeError> {
-        let _gate = self.gate()?;
+        let gate = self.gate()?;
         let task_lock = self.lock_task(request)?;
         let mut worktrees = self.repository.list_worktrees()?;
         self.forget_replaced(&mut worktrees)?;
         if let Some(found) = worktrees.iter().position(|found| found.branch.as_ref() == Some(&request.branch))
         {
             if worktrees[found].path.is_dir() || request.place == WantedKind::Own {
-                return self.adopt(request, (&worktrees[found], &worktrees), task_lock);
+                return self.adopt(&gate, request, (&worktrees[found], &worktrees), task_lock);
             }
             self.forget(&worktrees.remove(found))?;
         }
@@ -100,7 +100,7 @@ impl Pool {
             }
         };
         let lane = self.linked(&worktree)?;
-        let port = set_up::allot_port(&lane, &worktrees)?;
+        let port = set_up::allot_port(&gate, &lane, &worktrees)?;
         Ok(PlaceClaim {
             lane,
             path: worktree.path,
@@ -114,6 +114,7 @@ impl Pool {
 
     fn adopt(
         &self,
+        gate: &FileLock,
         request: &PlaceRequest<'_>,
         (found, all): (&Worktree, &[Worktree]),
         task_lock: FileLock,
@@ -134,7 +135,7 @@ impl Pool {
         if request.place == WantedKind::Lane {
             self.follow(&lane, &request.branch, request.base)?;
         }
-        let port = set_up::allot_port(&lane, all)?;
+        let port = set_up::allot_port(gate, &lane, all)?;
         Ok(PlaceClaim {
             lane,
             path: found.path.clone(),

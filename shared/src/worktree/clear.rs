@@ -188,9 +188,13 @@ impl Pool {
         Some(view)
     }
 
-    /// Renames a directory, which is fast, and unregisters it. Returns the new path, which is to be deleted. The caller
-    /// must hold the lock of [`Pool::close`].
-    pub fn throw_away(&self, place: &WorktreeRemains) -> Result<Option<PathBuf>, WorktreeError> {
+    /// Renames a directory, which is fast, and unregisters it. Returns the new path, which is to be deleted. `_gate`
+    /// is the lock of [`Pool::close`].
+    pub fn throw_away(
+        &self,
+        _gate: &FileLock,
+        place: &WorktreeRemains,
+    ) -> Result<Option<PathBuf>, WorktreeError> {
         let trash = match place.is_missing {
             true => None,
             false => Some(self.rename_to_trash(&place.path)?),

@@ -120,7 +120,7 @@ struct LeftOut {
 
 impl CopiedFiles {
     /// The list of a checkout: made now, unless this process has made it before.
-    pub(super) fn settle(
+    pub(super) fn list(
         repository: &Repository,
         main: &Path,
         copy: &[String],
@@ -279,7 +279,7 @@ fn kept() -> MutexGuard<'static, KeptFiles> {
 
 impl Pool {
     /// Trusts the files that earlier processes left in worktrees of gates, as they are when this process first looks.
-    pub(super) fn settle_kept(&self) -> Result<(), WorktreeError> {
+    pub(super) fn trust_kept_files(&self) -> Result<(), WorktreeError> {
         if self.options.merge_keep.is_empty() || !kept().known.insert(self.repository.common_dir.clone()) {
             return Ok(());
         }

@@ -37,7 +37,7 @@ impl Pool {
             stale::clear(&lane.git_dir.join(name));
         }
         // The last agent there could write the index.
-        lane.settle_index(HiddenMarks::Cleared)?;
+        lane.make_index_known(HiddenMarks::Cleared)?;
         // A lane that was never filled completely has no index, and no work of anyone.
         let is_used = origin == PlaceOrigin::Recycled && lane.git_dir.join("index").exists();
         let head = lane.head.commit.filter(|_| origin == PlaceOrigin::Recycled);

@@ -9,7 +9,7 @@ use std::{
 use super::{
     Pool, WorktreeError, WorktreeKind, WorktreeNote,
     claim::{PlaceClaim, PlaceOrigin, PlaceRequest, WantedKind},
-    places, survey,
+    paths, survey,
 };
 use crate::{
     git::{Repository, stale},
@@ -155,7 +155,7 @@ impl Pool {
 impl Lease {
     /// Frees the lane of a task that has landed, with its caches. A worktree that was created by hand stays as it is.
     pub fn recycle(self) -> Result<(), WorktreeError> {
-        if !places::is_lane(&survey::name_of(&self.path)) {
+        if !paths::is_lane(&survey::name_of(&self.path)) {
             return Ok(());
         }
         match self.repository.find_commit("HEAD")? {

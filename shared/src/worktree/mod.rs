@@ -12,7 +12,7 @@ mod error;
 mod fill;
 mod lease;
 mod options;
-mod places;
+mod paths;
 mod remove;
 mod repair;
 mod saver;
@@ -41,7 +41,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use copied_files::CopiedFiles;
 use lease::Freed;
-use places::Places;
+use paths::Places;
 
 use crate::{
     git::{Repository, Worktree},
@@ -75,9 +75,9 @@ impl Pool {
     ) -> Result<Self, WorktreeError> {
         let places = Places::new(repository, &find_main(repository)?, &options);
         let freed = Freed::default();
-        let copied = CopiedFiles::settle(repository, &places.main, &options.copy)?;
+        let copied = CopiedFiles::list(repository, &places.main, &options.copy)?;
         let pool = Self { repository: repository.clone(), run: run.clone(), options, places, freed, copied };
-        pool.settle_kept()?;
+        pool.trust_kept_files()?;
         Ok(pool)
     }
 
@@ -98,7 +98,7 @@ impl Pool {
         let path = self.places.locks().join("worktrees");
         let gate = FileLock::take_within(&path, "git arborist worktree", LOCK_TIMEOUT, &Cancel::new());
         let gate = gate.map_err(WorktreeError::Gate)?;
-        self.repository.recover_locks()?;
+        self.repository.remove_stale_locks(&gate)?;
         self.repair_half_made()?;
         Ok(gate)
     }

@@ -267,7 +267,7 @@ pub fn delete_in_background(repository: &Repository, folders: &[PathBuf]) {
         let beside = part.iter().filter_map(|folder| folder.parent()).map(Path::to_owned);
         // What it deletes is no longer a worktree, so it need not be guarded.
         let confinement = Confinement::new(beside.chain([notes.clone()]));
-        let _ = program.harmless().confined(confinement).release();
+        let _ = program.writes_no_worktree().confined(confinement).release();
     }
 }
 

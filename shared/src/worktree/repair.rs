@@ -124,7 +124,7 @@ impl Pool {
                 continue;
             }
             let kind = match &name {
-                name if super::places::is_lane(name) => WorktreeKind::Lane,
+                name if super::paths::is_lane(name) => WorktreeKind::Lane,
                 name if name.starts_with(SESSION_PREFIX) => WorktreeKind::Session,
                 _ => WorktreeKind::Named,
             };

@@ -136,7 +136,7 @@ impl Pool {
     /// The path for a worktree of this name.
     #[must_use]
     pub fn path_for(&self, name: &str) -> PathBuf {
-        let name = if super::places::is_lane(name) { format!("restored-{name}") } else { name.to_owned() };
+        let name = if super::paths::is_lane(name) { format!("restored-{name}") } else { name.to_owned() };
         self.places.base.join(name)
     }
 

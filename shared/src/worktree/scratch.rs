@@ -16,7 +16,7 @@ pub(super) const REASON: &str = "arborist scratch";
 /// How long processes that a killed test left may take to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// How many may be in use at the same time.
-const MOST: usize = 100;
+const MAX_IN_USE: usize = 100;
 
 /// A scratch worktree that no other process can take while this exists. It stays when this is dropped, so that caches
 /// stay valid.
@@ -54,7 +54,7 @@ impl Pool {
     pub fn scratch(&self, kind: &str, commit: Oid) -> Result<Scratch, WorktreeError> {
         let gate = self.gate()?;
         let worktrees = self.list_registered()?;
-        let mut names = (1..=MOST).map(|number| format!("{kind}-{number}"));
+        let mut names = (1..=MAX_IN_USE).map(|number| format!("{kind}-{number}"));
         let claim = names.find_map(|name| self.claim_scratch(&name, commit, &worktrees).transpose());
         // Other processes need not wait until it is filled.
         drop(gate);

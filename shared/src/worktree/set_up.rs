@@ -7,7 +7,7 @@ use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceClaim};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, RepoName, SessionId, TaskId, digest},
-    process::{Limits, Program, Supervised},
+    process::{FileLock, Limits, Program, Supervised},
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
 };
@@ -116,9 +116,13 @@ const BLOCK: u16 = 10;
 const BLOCKS: u16 = 1_000;
 const FILE: &str = "arborist/port";
 
-/// The first of a worktree's own ports. It stays the same and is unique. The caller must hold the lock of
-/// [`Pool::gate`].
-pub(super) fn allot_port(lane: &Repository, others: &[Worktree]) -> Result<u16, WorktreeError> {
+/// The first of a worktree's own ports. It stays the same and is unique, because `_gate` keeps other processes
+/// from choosing one meanwhile.
+pub(super) fn allot_port(
+    _gate: &FileLock,
+    lane: &Repository,
+    others: &[Worktree],
+) -> Result<u16, WorktreeError> {
     if let Some(port) = read(&lane.git_dir) {
         return Ok(port);
     }

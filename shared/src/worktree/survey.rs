@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Pool, REASON, WorktreeError, fill, is_ours, places, repair::Orphan, session_worktree::is_of_session,
+    Pool, REASON, WorktreeError, fill, is_ours, paths, repair::Orphan, session_worktree::is_of_session,
 };
 use crate::{
     git::{Repository, Worktree},
@@ -111,7 +111,7 @@ impl Pool {
     fn row(&self, worktree: Worktree) -> Option<WorktreeStatusRow> {
         let task = worktree.branch.as_ref().and_then(task_of);
         let kind = match (is_ours(&worktree), &task) {
-            (true, _) if places::is_lane(&name_of(&worktree.path)) => WorktreeKind::Lane,
+            (true, _) if paths::is_lane(&name_of(&worktree.path)) => WorktreeKind::Lane,
             (true, _) => WorktreeKind::Named,
             _ if is_of_session(&worktree) => WorktreeKind::Session,
             (false, Some(_)) => WorktreeKind::Foreign,

@@ -138,14 +138,14 @@ fn char_start(bytes: &[u8], at: usize) -> usize {
 // memory than it has bytes.
 
 /// How many values of one line are kept.
-const MOST: usize = 20_000;
+const MAX_VALUES: usize = 20_000;
 
 /// The longest string that is kept.
 const LONGEST_STRING: usize = 1024 * 1024;
 
 /// The JSON object on a line, if there is one.
 pub(super) fn skim(line: &[u8]) -> Option<Value> {
-    let room = Cell::new(MOST);
+    let room = Cell::new(MAX_VALUES);
     let mut reader = serde_json::Deserializer::from_slice(line);
     let value = Skim(&room).deserialize(&mut reader).ok()?;
     reader.end().ok()?;
@@ -239,8 +239,8 @@ mod tests {
     fn what_fits_is_read_as_it_is_and_the_rest_is_let_go() {
         let whole = r#"{"a":[1,-2,2.5,"ü",null,true,{"b":{}}]}"#;
         assert_eq!(skim(whole.as_bytes()).unwrap(), serde_json::from_str::<Value>(whole).unwrap());
-        let long = format!("{{\"a\":[{}1],\"type\":\"x\"}}", "1,".repeat(MOST * 2));
-        assert_eq!(skim(long.as_bytes()).unwrap()["a"].as_array().unwrap().len(), MOST - 1);
+        let long = format!("{{\"a\":[{}1],\"type\":\"x\"}}", "1,".repeat(MAX_VALUES * 2));
+        assert_eq!(skim(long.as_bytes()).unwrap()["a"].as_array().unwrap().len(), MAX_VALUES - 1);
         let long = format!("{{\"a\":\"{}\",\"type\":\"x\"}}", "ü".repeat(LONGEST_STRING));
         let read = skim(long.as_bytes()).unwrap();
         assert_eq!((read["a"].as_str().unwrap().len(), read["type"].as_str()), (LONGEST_STRING, Some("x")));

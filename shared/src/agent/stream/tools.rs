@@ -115,7 +115,7 @@ pub(super) fn money(value: &Value, field: &str) -> Option<f64> {
 // last tool that it called has answered. At that moment the files do not change, because the model is working.
 
 /// The number of tool calls that are tracked at once, to bound memory if a stream never answers them.
-const MOST: usize = 1024;
+const MAX_TRACKED_CALLS: usize = 1024;
 
 /// How a tool ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Turns {
 
     /// A tool was called, which writes `file`, if any.
     pub(super) fn call(&mut self, id: &str, file: Option<String>) {
-        if self.waiting.len() < MOST {
+        if self.waiting.len() < MAX_TRACKED_CALLS {
             self.waiting.insert(id.to_owned(), file);
         }
     }

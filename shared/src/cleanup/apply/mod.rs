@@ -1,9 +1,9 @@
 //! Does what the plan says, and nothing else. Each fact is checked again at the moment of deletion: refs are deleted by
 //! compare-and-swap, worktrees under their locks. What has changed meanwhile stays, and is reported.
 
-mod places;
 mod refs;
 mod remotes;
+mod worktrees;
 
 pub(super) use refs::{message_of, staged_message};
 
@@ -65,8 +65,8 @@ impl Sweep<'_> {
             LOCK_TIMEOUT,
             &Cancel::new(),
         );
-        let _lock = lock.map_err(CleanupError::Locked)?;
-        self.repository.recover_locks()?;
+        let lock = lock.map_err(CleanupError::Locked)?;
+        self.repository.remove_stale_locks(&lock)?;
         let gate = self.pool.as_ref().map(crate::worktree::Pool::close).transpose()?;
         let mut execution = Execution {
             sweep: self,
@@ -78,7 +78,7 @@ impl Sweep<'_> {
         };
         execution.take_runs();
         execution.record_kept();
-        execution.remove_places()?;
+        execution.remove_places(gate.as_ref())?;
         execution.remove_refs()?;
         execution.remove_files();
         delete_in_background(self.repository, &execution.trash);
@@ -145,7 +145,7 @@ impl Execution<'_> {
                         _ => CleanupOutcome::Trashed { saved: Vec::new() },
                     }
                 }
-                _ => places::remove(candidate, path),
+                _ => worktrees::remove(candidate, path),
             });
         }
     }

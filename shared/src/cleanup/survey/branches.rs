@@ -25,7 +25,7 @@ pub(super) struct TaskBranch<'a> {
 /// How many bytes of the start of a reflog are read.
 const HEAD: u64 = 16 * 1024;
 /// How many of the newest landings are searched.
-const MOST: usize = 10_000;
+const MAX_LANDINGS: usize = 10_000;
 /// The prefix of our reflog messages.
 pub(super) const OUR_PREFIX: &str = "arborist: ";
 
@@ -61,7 +61,7 @@ impl CleanupFacts<'_> {
         let landings = if open.is_empty() {
             HashMap::new()
         } else {
-            repository.merged_into(&self.targets_of(&open), MOST)?
+            repository.merged_into(&self.targets_of(&open), MAX_LANDINGS)?
         };
         let has_log_files = repository.has_files_backend;
         for named in open {

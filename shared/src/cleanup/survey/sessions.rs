@@ -178,7 +178,7 @@ pub(super) fn find_branched(
 /// How many bytes of the start of a reflog are read.
 const HEAD: u64 = 4096;
 /// How many starts of runs are examined.
-const MOST: usize = 10;
+const MAX_STARTS: usize = 10;
 
 /// Tells which branches were created for sessions.
 #[derive(Clone, Copy)]
@@ -201,8 +201,11 @@ impl SessionBranchProof<'_> {
         session: &SessionId,
     ) -> Result<bool, CleanupError> {
         let Some(tip) = found.commit else { return Ok(false) };
-        let starts =
-            self.repository.find_commits_by_message(tip, &format!("task({branch}@@run-start): "), MOST)?;
+        let starts = self.repository.find_commits_by_message(
+            tip,
+            &format!("task({branch}@@run-start): "),
+            MAX_STARTS,
+        )?;
         let commits = self.repository.load_commits(&starts)?;
         let is_start = |event: Event| {
             event.status() == Status::RunStart

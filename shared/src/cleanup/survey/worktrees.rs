@@ -18,7 +18,7 @@ use crate::{
 /// How many worktrees are examined in parallel.
 const THREADS: usize = 6;
 /// How many paths of an unknown directory are listed.
-const MOST: usize = 100;
+const MAX_PATHS: usize = 100;
 
 /// Operations in progress in any worktree, by its top.
 pub(in crate::cleanup) fn find_going_on(worktrees: &[Worktree]) -> Vec<(PathBuf, OperationInProgress)> {
@@ -264,6 +264,6 @@ fn files_of(folder: &Path) -> UncommittedContent {
         paths.push(crate::message::visible(&name.to_string_lossy()));
     }
     paths.sort();
-    paths.truncate(MOST);
+    paths.truncate(MAX_PATHS);
     if paths.is_empty() { UncommittedContent::Nothing } else { UncommittedContent::Unsaved(paths) }
 }

@@ -125,7 +125,7 @@ impl RemoteWork {
             exchange: Mutex::default(),
         });
         let (weak, tick) = (Arc::downgrade(&work), work.options.ttl / 10);
-        thread::spawn(move || keep(&weak, tick));
+        thread::spawn(move || renew_until_dropped(&weak, tick));
         Ok(work)
     }
 
@@ -218,6 +218,7 @@ impl RemoteWork {
         }
     }
 
+    /// Taken after the queue's `other_checkouts`; held while git talks to the remote.
     fn known(&self) -> MutexGuard<'_, Known> {
         self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -477,7 +478,7 @@ impl Known {
 }
 
 /// Renews claims until the worker is gone.
-fn keep(work: &Weak<RemoteWork>, tick: Duration) {
+fn renew_until_dropped(work: &Weak<RemoteWork>, tick: Duration) {
     loop {
         thread::sleep(tick);
         let Some(work) = work.upgrade() else { return };

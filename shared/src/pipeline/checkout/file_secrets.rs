@@ -8,8 +8,8 @@ use crate::{
     git::{GitError, Repository, TreeChange},
     name::Oid,
     pipeline::checkout::{
+        attempt::{AttemptCheckout, AttemptWork},
         guard::joined,
-        place::{AttemptCheckout, AttemptWork},
     },
     record::RunRecorder,
     settings::SecretFiles,

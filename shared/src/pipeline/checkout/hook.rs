@@ -7,9 +7,9 @@ use crate::{
     pipeline::{
         PipelineError, PreCommit, RunContext,
         checkout::{
+            attempt::{AttemptCheckout, AttemptWork},
             branch,
             guard::joined,
-            place::{AttemptCheckout, AttemptWork},
         },
     },
     record::RunRecorder,

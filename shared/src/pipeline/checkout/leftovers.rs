@@ -14,7 +14,7 @@ use crate::{
     git::{GitError, PrivateCommits, PrivateGit, Repository, TreeChange, Unreadable},
     message::visible,
     name::Oid,
-    pipeline::checkout::{branch::save, place::AttemptWork},
+    pipeline::checkout::{attempt::AttemptWork, branch::save},
     safe_files,
 };
 

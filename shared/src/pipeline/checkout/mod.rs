@@ -4,6 +4,7 @@
 //! An attempt begins and ends with a snapshot through a private index ([`place`]). Around every child process the
 //! `guard` compares refs, hooks and configuration, and restores whatever the child changed there.
 
+pub mod attempt;
 pub(super) mod branch;
 pub(super) mod changed_paths;
 pub(super) mod file_secrets;
@@ -13,7 +14,6 @@ pub(super) mod hook;
 pub(super) mod ignored;
 pub(super) mod leftovers;
 pub(super) mod other_repo;
-pub mod place;
 pub(super) mod protected_files;
 pub(super) mod reading;
 mod submodules;

@@ -16,14 +16,17 @@ use crate::{
         IgnoredFiles, NamedCommand, PipelineError, PreCommit, ProtectedChanges, Protection, RunContext,
         SessionRepo, TaskContext,
         checkout::{
+            attempt::{
+                AttemptCheckout, AttemptWork, TurnSnapshots, WatchedFrom, begin_attempt, changes_of_turn,
+                end_attempt,
+            },
             branch,
             guarded::FilesBeforeTest,
             hook, leftovers,
-            place::{self, AttemptCheckout, AttemptWork, TurnSnapshots, WatchedFrom},
             protected_files::TaskProtection,
         },
         steps::prompt::{RepoDiff, diff_command},
-        turns::{keeper::CommittedTurns, message::TurnMessage},
+        turns::{committer::CommittedTurns, message::TurnMessage},
     },
     plan::Task,
     process::FileLock,
@@ -108,7 +111,7 @@ impl OtherRepo {
         }
         let removed = repository.remove_special(&[])?;
         found.extend(removed.iter().map(|path| format!("{} was not a regular file", path.display())));
-        repository.settle_index(HiddenMarks::Kept)?;
+        repository.make_index_known(HiddenMarks::Kept)?;
         if !repository.is_known_clean(recorder.tree()) && !repository.is_clean()? {
             found.extend(self.put_back_all(&recorder, &mark)?);
         }
@@ -142,7 +145,7 @@ impl OtherRepo {
         home: &AttemptCheckout,
     ) -> Result<RepoAttempt<'_>, GitError> {
         let recorder = self.recorder();
-        let begun = place::begin(&recorder, WatchedFrom::Home(home), &task.id, attempt)?;
+        let begun = begin_attempt(&recorder, WatchedFrom::Home(home), &task.id, attempt)?;
         let begun = begun.searched_for(home.file_secrets.clone());
         let begun = begun.protected_by(TaskProtection::new(protection, task, self.base.tree));
         Ok(RepoAttempt { name: &self.name, hook: self.hook, recorder, begun, base: self.base })
@@ -210,7 +213,7 @@ impl<'a> RepoAttempt<'a> {
 
     /// Ends the attempt here, and returns what the agent left.
     pub(in crate::pipeline) fn end(&mut self, kept: CommittedTurns) -> Result<AttemptWork, PipelineError> {
-        let mut work = place::end(&self.recorder, &self.begun, kept.noticed, self.base.tree)?;
+        let mut work = end_attempt(&self.recorder, &self.begun, kept.noticed, self.base.tree)?;
         work.folded.splice(..0, kept.folded);
         if kept.index == IndexUpdate::Behind {
             self.recorder.catch_up(self.begun.tree)?;
@@ -267,7 +270,7 @@ impl<'a> RepoAttempt<'a> {
 
     /// Commits what the attempt left, if there is an entry for it. Returns the tip of the branch, and the commit if it
     /// changes a file.
-    pub(in crate::pipeline) fn keep(
+    pub(in crate::pipeline) fn commit(
         mut self,
         entry: Option<TaskEvent<'_>>,
         work: &AttemptWork,
@@ -407,11 +410,11 @@ impl<'k, 'a> TurnsElsewhere<'k, 'a> {
 
     /// Returns what is to be committed here if the worktree had the tree `after` when the turn ended.
     pub(in crate::pipeline) fn find_work(&self, after: Oid) -> Result<Option<AttemptWork>, RecordError> {
-        Ok(place::turn(self.recorder, self.begun, after)?)
+        Ok(changes_of_turn(self.recorder, self.begun, after)?)
     }
 
     /// Moves the branch to the commit of this turn.
-    pub(in crate::pipeline) fn keep(
+    pub(in crate::pipeline) fn commit(
         &mut self,
         pending: Pending,
         number: u32,

@@ -6,8 +6,8 @@ use crate::{
     pipeline::{
         ProtectedChanges, Protection,
         checkout::{
+            attempt::{AttemptCheckout, AttemptWork},
             branch::save_tree,
-            place::{AttemptCheckout, AttemptWork},
         },
     },
     plan::Task,

@@ -38,7 +38,7 @@ pub(in crate::pipeline) fn begin(
     let repository = recorder.repository();
     // If no child ran since the last commit, the checkout is known to be clean. Asked first, because the guard uses the
     // same scan.
-    let is_known = recorder.is_settled() || repository.is_known_clean(recorder.tree());
+    let is_known = recorder.worktree_is_at_tip() || repository.is_known_clean(recorder.tree());
     let watch = config_guard.watch(repository);
     let status = if is_known { None } else { Some(repository.status()?) };
     let is_clean = status.as_deref().is_none_or(is_clean_status);

@@ -16,16 +16,16 @@ use crate::{
         attempts::{describe_interruption, mark_interrupted},
         calls::call::open_log,
         checkout::{
+            attempt::{AttemptCheckout, AttemptWork, WatchedFrom, begin_attempt, end_attempt},
             guard::joined,
             hook, leftovers,
             other_repo::{self, RepoAttempt},
-            place::{self, AttemptCheckout, AttemptWork, WatchedFrom},
             protected_files::TaskProtection,
         },
         steps::{background::PromptFiles, prompt::PromptParts, test::last},
         task::{StepOutcome, explain_failure, last_line},
         turns::{
-            keeper::{CommittedTurns, TurnKeeper},
+            committer::{CommittedTurns, TurnCommitter},
             messenger::Messenger,
             note::TurnContext,
             whole_call::{CallChanges, WholeCallTurn},
@@ -56,8 +56,30 @@ struct UnchangedAttempt {
     said: Option<String>,
     /// Whether this attempt changed no file.
     is_untouched: bool,
-    /// Whether the result of the call decides alone.
+    /// Whether the result of the call decides alone: a shell command that succeeds without a change is no failure.
     is_conclusive: bool,
+}
+
+/// An attempt whose call has ended.
+struct EndedAttempt<'o> {
+    /// The checkout as it was when the attempt began.
+    begun: AttemptCheckout,
+    /// What was done in it.
+    work: AttemptWork,
+    /// The attempt in the other repositories, and what was done there.
+    beside: Vec<(RepoAttempt<'o>, AttemptWork)>,
+    called: FinishedCall,
+    /// The only turn of an agent that reports none.
+    plain: Option<WholeCallTurn>,
+}
+
+/// What is committed of an attempt beside its files.
+struct AttemptVerdict<'o> {
+    judgement: Judgement,
+    changes: StepChanges,
+    plain: Option<WholeCallTurn>,
+    /// The commits in other repositories.
+    others: &'o [(OtherCommit, Vec<TreeChange>)],
 }
 
 impl TaskRun<'_, '_, '_> {
@@ -77,6 +99,7 @@ impl TaskRun<'_, '_, '_> {
         attempt: Attempt,
         other_repos: &[OtherRepo],
     ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
+        // Before the call: the log, the prompt, snapshots of this repository and of the others.
         let chain = self.context.run.options.runners.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
         let by = self.context.next_runner_name(&chain);
@@ -89,13 +112,13 @@ impl TaskRun<'_, '_, '_> {
         for denial in &self.context.set_up_denials {
             open_log(&log, &format!("=== {denial} ===\n"))?;
         }
-        self.recorder.unsettle();
+        self.recorder.forget_worktree();
         for words in other_repo::tidy(other_repos.iter(), &self.task.id, attempt)? {
             let words = format!("  {}: {words}", self.task.id);
             self.context.emit(&self.task.id, EventKind::note(words));
         }
         let watched_from = WatchedFrom::Here(&self.context.run.config_guard);
-        let begun = place::begin(self.recorder, watched_from, &self.task.id, attempt)?;
+        let begun = begin_attempt(self.recorder, watched_from, &self.task.id, attempt)?;
         let ignored = self.context.ignored.as_ref().map(IgnoredFiles::users_files);
         let search = FileSecrets::new(self.context.run.options.secret_files, &self.context.run.secrets);
         let begun = begun.without(ignored.unwrap_or_default()).searched_for(search);
@@ -118,17 +141,19 @@ impl TaskRun<'_, '_, '_> {
             prompt,
             log,
         };
+        // The call. Each turn is committed when it ends.
         let messenger = Messenger::of(self.context, &place.git_dir, &message_log);
         let of = TurnContext::of(self.context, self.task, (StepKind::Implement, attempt)).asking(messenger);
         let others = repo_attempts.iter_mut().map(RepoAttempt::beside).collect();
-        let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
+        let mut turns = TurnCommitter::new(self.recorder, Some(&begun), of).beside(others);
         let mut called = self.context.call(agent_call, Some(&mut turns));
         let (CommittedTurns { events, noticed, folded, index, expense, told }, others, plain) =
             turns.finish();
+        // After the call: what it has changed, here and in the other repositories.
         called.expense.add(expense.usage, expense.time);
         self.context.checkpoints.add_unreported(&called.expense, told);
         self.events.extend(events);
-        let mut work = place::end(self.recorder, &begun, noticed, self.base.tree)?;
+        let mut work = end_attempt(self.recorder, &begun, noticed, self.base.tree)?;
         work.folded.splice(..0, folded);
         if let Some(private_git) = private_git {
             leftovers::keep_private(place, (&private_git, begun.head), (&begun.unfinished.name, &mut work))?;
@@ -142,7 +167,7 @@ impl TaskRun<'_, '_, '_> {
             beside.push((repo_attempt, work));
         }
         let called = self.cut_short(called);
-        self.conclude(attempt, (begun, &mut work), beside, (called, plain))
+        self.conclude(attempt, EndedAttempt { begun, work, beside, called, plain })
     }
 
     /// A private git directory, if a runner of the chain gets one.
@@ -165,27 +190,26 @@ impl TaskRun<'_, '_, '_> {
     fn conclude(
         &mut self,
         attempt: Attempt,
-        (begun, work): (AttemptCheckout, &mut AttemptWork),
-        mut beside: Vec<(RepoAttempt<'_>, AttemptWork)>,
-        (called, plain): (FinishedCall, Option<WholeCallTurn>),
+        ended: EndedAttempt<'_>,
     ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
+        let EndedAttempt { begun, mut work, mut beside, called, plain } = ended;
         let is_untouched = work.changes.is_empty()
             && work.tip == begun.head
             && beside.iter().all(|(repo_attempt, work)| repo_attempt.is_untouched(work));
-        let has_nothing = self.has_changed_nothing(work, &beside);
+        let has_nothing = self.has_changed_nothing(&work, &beside);
         let trespasses =
             work.trespass.iter().chain(beside.iter().filter_map(|(_, work)| work.trespass.as_ref()));
         let trespass = joined(&trespasses.cloned().collect::<Vec<String>>());
         let judgement = match &called.result {
             Ok(reply) => {
-                let refusal = self.ask_hooks((&begun, work), &mut beside)?;
+                let refusal = self.ask_hooks((&begun, &mut work), &mut beside)?;
                 let idle = UnchangedAttempt {
-                    why: self.find_unchanged_reason((&begun, work), &beside)?,
+                    why: self.find_unchanged_reason((&begun, &work), &beside)?,
                     said: reason(reply),
                     is_untouched,
                     is_conclusive: called.is_conclusive,
                 };
-                Some(refused(judge(reply, work), refusal).fail_if_unchanged(idle))
+                Some(refused(judge(reply, &work), refusal).fail_if_unchanged(idle))
             }
             Err(error)
                 if is_untouched
@@ -200,7 +224,7 @@ impl TaskRun<'_, '_, '_> {
         let judgement = match judgement {
             // After the hooks, which may change files, too.
             Some(judgement) => {
-                let protected = self.put_back_protected((&begun, work), &mut beside)?;
+                let protected = self.put_back_protected((&begun, &mut work), &mut beside)?;
                 Some(judgement.fail_if_protected(&protected))
             }
             None => None,
@@ -237,7 +261,7 @@ impl TaskRun<'_, '_, '_> {
                 }
                 entry
             });
-            let (tip, commit) = repo_attempt.keep(entry, &work)?;
+            let (tip, commit) = repo_attempt.commit(entry, &work)?;
             tips.push(tip);
             others.extend(commit.map(|commit| (commit, work.changes)));
         }
@@ -247,7 +271,8 @@ impl TaskRun<'_, '_, '_> {
                 let is_all = work.tip == begun.head && others.is_empty();
                 let files = is_all.then_some(work.changes.len()).filter(|files| *files > 0);
                 let changes = StepChanges { files, has_nothing };
-                self.keep(attempt, (begun, work), (judgement, &called, changes), (plain, &others))?;
+                let verdict = AttemptVerdict { judgement, changes, plain, others: &others };
+                self.commit(attempt, (&begun, &work), &called, verdict)?;
             }
             None => {
                 let repository = self.recorder.repository();
@@ -289,13 +314,14 @@ impl TaskRun<'_, '_, '_> {
     }
 
     /// Commits the changes of an attempt, with its cost.
-    fn keep(
+    fn commit(
         &mut self,
         attempt: Attempt,
-        (begun, work): (AttemptCheckout, &AttemptWork),
-        (judgement, called, changes): (Judgement, &FinishedCall, StepChanges),
-        (plain, others): (Option<WholeCallTurn>, &[(OtherCommit, Vec<TreeChange>)]),
+        (begun, work): (&AttemptCheckout, &AttemptWork),
+        called: &FinishedCall,
+        verdict: AttemptVerdict<'_>,
     ) -> Result<(), PipelineError> {
+        let AttemptVerdict { judgement, changes, plain, others } = verdict;
         let Judgement { status, body, why, interruption } = judgement;
         let mut entry = self.entry(status, attempt);
         entry.remark =

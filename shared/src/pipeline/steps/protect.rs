@@ -15,8 +15,8 @@ use crate::{
     pipeline::{
         PipelineError, TaskRun,
         checkout::{
+            attempt::{AttemptCheckout, AttemptWork},
             other_repo::{OtherRepo, RepoAttempt},
-            place::{AttemptCheckout, AttemptWork},
         },
     },
     plan::Task,

@@ -22,7 +22,7 @@ use crate::{
             prompt::{self, PromptParts, RepoDiff},
         },
         task::{RejectedWork, StepOutcome, last_line},
-        turns::{keeper::TurnKeeper, note::TurnContext, whole_call::CallChanges},
+        turns::{committer::TurnCommitter, note::TurnContext, whole_call::CallChanges},
     },
     record::Unfinished,
 };
@@ -180,7 +180,7 @@ impl TaskRun<'_, '_, '_> {
         let beside: Vec<PlaceWatch> =
             other_repos.map(|other_repo| reviewed_checkout.watch_place(&other_repo.repository)).collect();
         let of = TurnContext::of(self.context, self.task, (StepKind::Review, attempt));
-        let mut turns = TurnKeeper::new(self.recorder, None, of);
+        let mut turns = TurnCommitter::new(self.recorder, None, of);
         let called = self.context.call(agent_call, Some(&mut turns));
         let (kept, _, plain) = turns.finish();
         self.context.checkpoints.add_unreported(&called.expense, kept.told);
@@ -197,7 +197,7 @@ impl TaskRun<'_, '_, '_> {
             trespasses.retain(|known| !more.contains(known));
             trespasses.push(more);
         }
-        self.recorder.unsettle();
+        self.recorder.forget_worktree();
         Ok((called, joined(&trespasses)))
     }
 

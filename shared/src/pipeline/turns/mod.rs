@@ -4,7 +4,7 @@
 //! them or none.
 
 pub(super) mod checkpoint;
-pub(super) mod keeper;
+pub(super) mod committer;
 pub(super) mod message;
 pub(super) mod messenger;
 pub(super) mod note;

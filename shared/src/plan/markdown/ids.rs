@@ -68,10 +68,10 @@ fn is_last_letter(bytes: &[u8], at: usize) -> bool {
 
 /// The length of the letters and the joint in `TASK-Q.1`.
 fn group_at(bytes: &[u8]) -> usize {
-    const MOST: usize = 4;
+    const MAX_LETTERS: usize = 4;
     let letters = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
     let joint = usize::from(matches!(bytes.get(letters), Some(b'.' | b'-')));
-    if (1..=MOST).contains(&letters) { letters + joint } else { 0 }
+    if (1..=MAX_LETTERS).contains(&letters) { letters + joint } else { 0 }
 }
 
 /// An id of capital letters only: `T-NEW-A`.

@@ -65,8 +65,9 @@ impl<'a> List<'a> {
 
     /// The groups of a list that has some of more than one member.
     pub(super) fn grouped(&self) -> Option<Vec<Vec<PlacedName<'a>>>> {
-        const MOST: usize = 16;
-        let is_grouped = (1..MOST).contains(&self.groups.len()) && self.members.len() > self.groups.len() + 1;
+        const MAX_GROUPS: usize = 16;
+        let is_grouped =
+            (1..MAX_GROUPS).contains(&self.groups.len()) && self.members.len() > self.groups.len() + 1;
         let starts = std::iter::once(0).chain(self.groups.iter().copied());
         let ends = self.groups.iter().copied().chain([self.members.len()]);
         is_grouped.then(|| starts.zip(ends).map(|(start, end)| self.members[start..end].to_vec()).collect())

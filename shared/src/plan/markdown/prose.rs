@@ -224,12 +224,13 @@ fn find_series(lines: &[PlanLine<'_>]) -> HashSet<usize> {
 
 /// The letters before the number that a title begins with: `E` of "E0 — Install", `M` of "M1: Skeleton".
 fn series_letters(title: &str) -> Option<&str> {
-    const MOST: usize = 3;
+    const MAX_CHARACTERS: usize = 3;
     let letters = title.bytes().take_while(u8::is_ascii_uppercase).count();
     let digits = title[letters..].bytes().take_while(u8::is_ascii_digit).count();
     let behind = title[letters + digits..].trim_start_matches([' ', '*']);
     let is_apart = behind.starts_with(['—', '–', '-', ':', '：', '.', ')', '(']);
-    let is_label = (1..=MOST).contains(&letters) && (1..=MOST).contains(&digits) && is_apart;
+    let is_label =
+        (1..=MAX_CHARACTERS).contains(&letters) && (1..=MAX_CHARACTERS).contains(&digits) && is_apart;
     is_label.then(|| &title[..letters])
 }
 

@@ -7,7 +7,7 @@ use super::{node_parents::NodeParents, stated::Stated};
 use crate::{name::TaskId, plan::assemble::DraftNode};
 
 /// More edges than this are not made; waiting is the safe answer.
-const MOST: usize = 50_000;
+const MAX_EDGES: usize = 50_000;
 
 /// Lets these tasks leave their phases: what such a phase waits for, its other parts wait for instead. A task beside a phase waits for what
 /// that phase waits for.
@@ -37,7 +37,7 @@ pub(super) fn release(
     // Parents come before their children, so what is handed down is handed on.
     for (phase, released) in phases {
         made += family.children[phase].len().max(released.len()) * drafts[phase].needs.len();
-        if made > MOST {
+        if made > MAX_EDGES {
             return;
         }
         let is_left = |on: Option<usize>| released.iter().any(|who| is_free(*who, on));
@@ -59,7 +59,7 @@ pub(super) fn release(
                     let Some(first) = position(&need.on).filter(|first| seen.insert(*first)) else {
                         continue;
                     };
-                    if is_free(*part, Some(first)) && made <= MOST {
+                    if is_free(*part, Some(first)) && made <= MAX_EDGES {
                         open.push(first);
                     } else {
                         drafts[*part].needs.push(need);

@@ -287,10 +287,10 @@ fn story_at(rest: &str) -> Option<(&str, usize)> {
 
 /// `A1` or `CSV1`, as in "User Story CSV1" and `US-A1`.
 fn is_story_name(word: &str) -> bool {
-    const MOST: usize = 12;
+    const MAX_LENGTH: usize = 12;
     let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number && digits.len() < word.len() && word.len() <= MOST
+    is_number && digits.len() < word.len() && word.len() <= MAX_LENGTH
 }
 
 /// `5B`, as in "Phases 5A, 5B".

@@ -1,7 +1,7 @@
 //! Finds out which ticket a failed gate is due to: none if the gate failed before, and two if each passes without the
 //! other.
 
-use super::{Drain, RedTarget};
+use super::{Drain, RedTarget, RedTicket};
 use crate::{
     name::{Oid, TaskId},
     queue::{
@@ -24,7 +24,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         {
             with = landed;
         }
-        self.batch.reds.push((ticket.clone(), failing, with));
+        self.batch.reds.push(RedTicket { ticket: ticket.clone(), failing, with });
         self.aside.insert(ticket.task.clone());
         Ok(())
     }
@@ -32,7 +32,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Settles the failed tickets of the batch. A ticket is not blamed for a gate that failed before.
     pub(super) fn conclude(&mut self) -> Result<(), QueueError> {
         let reds = std::mem::take(&mut self.batch.reds);
-        for (ticket, failing, mut with) in reds {
+        for RedTicket { ticket, failing, mut with } in reds {
             if !self.was_red_before(&failing)? {
                 if with.is_empty() {
                     with = self.find_interaction(&ticket)?;
@@ -87,7 +87,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Keeps in the ticket why it could not be judged, so that people see it after this process has ended.
     pub(super) fn hold(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
         let ticket = Ticket { held: Some(why), ..ticket.clone() };
-        self.backend.note(&ticket, TicketState::Waiting)
+        self.backend.set_state(&ticket, TicketState::Waiting)
     }
 
     /// Whether the gate fails on the target too. It need not run there if something of the batch has just passed it, or
@@ -131,7 +131,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         if ticket.resolved.is_some() {
             return self.forget_resolution(ticket, &failing);
         }
-        self.backend.note(&Ticket { held: None, ..ticket.clone() }, red(&failing, &with))?;
+        self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, red(&failing, &with))?;
         self.set_aside(ticket, TicketOutcome::Red { failing, with });
         Ok(())
     }
@@ -191,7 +191,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             Some(last) => *last = why,
             None => ticket.tries.push(why),
         }
-        self.backend.note(&ticket, TicketState::Waiting)?;
+        self.backend.set_state(&ticket, TicketState::Waiting)?;
         self.aside.remove(&ticket.task);
         Ok(())
     }

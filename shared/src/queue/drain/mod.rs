@@ -68,7 +68,15 @@ struct BatchState {
     landed: Vec<TaskId>,
     /// The gates that the landed tickets have passed.
     passed: Vec<Gate>,
-    reds: Vec<(Ticket, Failing, Vec<TaskId>)>,
+    reds: Vec<RedTicket>,
+}
+
+/// A ticket that failed a gate.
+struct RedTicket {
+    ticket: Ticket,
+    failing: Failing,
+    /// The landed tasks that it does not work together with. Nothing if that is not known.
+    with: Vec<TaskId>,
 }
 
 /// Whether a stack is a whole batch, or a part of one that failed.
@@ -97,7 +105,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     pub fn run(mut self) -> Result<QueueReport, QueueError> {
         loop {
             while let Some(batch) = self.next_batch()? {
-                self.settle(&batch)?;
+                self.land_batch(&batch)?;
             }
             if self.is_over || !self.resolve_next()? {
                 break;
@@ -139,14 +147,14 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok((!batch.is_empty()).then_some(batch))
     }
 
-    fn settle(&mut self, batch: &[Ticket]) -> Result<(), QueueError> {
+    fn land_batch(&mut self, batch: &[Ticket]) -> Result<(), QueueError> {
         self.batch = BatchState { base: Some(self.backend.tip()?), ..BatchState::default() };
-        self.settle_part(batch, Part::Whole)?;
+        self.land_or_halve(batch, Part::Whole)?;
         self.conclude()
     }
 
     /// Stacks these tickets on the target and lands them, or halves the stack until bad tickets are alone.
-    fn settle_part(&mut self, tickets: &[Ticket], part: Part) -> Result<(), QueueError> {
+    fn land_or_halve(&mut self, tickets: &[Ticket], part: Part) -> Result<(), QueueError> {
         for _ in 0..MAX_TRIES {
             if self.is_over || self.backend.is_cancelled() {
                 return Ok(());
@@ -163,11 +171,12 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             match self.judge(top.commit, &stack, part)? {
                 GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
                 GateVerdict::Green => match self.publish(base, &stack)? {
+                    // The target has moved: merge and test again.
                     Published::Moved => {}
                     Published::Refused(why) if self.rules.fan_in.setback() == StackSetback::Refuse => {
                         return self.refuse(tickets, &why);
                     }
-                    Published::Refused(_) if stack.len() > 1 => return self.settle_halves(stack),
+                    Published::Refused(_) if stack.len() > 1 => return self.land_halves(stack),
                     Published::Refused(why) => return self.block(&stack[0].ticket, why),
                     Published::Landed | Published::Parked(_) => return Ok(()),
                 },
@@ -187,7 +196,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                     return self.refuse(tickets, &why);
                 }
                 GateVerdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),
-                GateVerdict::Red(_) => return self.settle_halves(stack),
+                GateVerdict::Red(_) => return self.land_halves(stack),
                 GateVerdict::Broken(failing) => return self.stop_broken(&stack, &failing),
             }
         }
@@ -197,11 +206,11 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok(())
     }
 
-    fn settle_halves(&mut self, stack: Vec<LandingStep>) -> Result<(), QueueError> {
+    fn land_halves(&mut self, stack: Vec<LandingStep>) -> Result<(), QueueError> {
         let tickets: Vec<Ticket> = stack.into_iter().map(|step| step.ticket).collect();
         let (first, second) = tickets.split_at(tickets.len() / 2);
-        self.settle_part(first, Part::Half)?;
-        self.settle_part(second, Part::Half)
+        self.land_or_halve(first, Part::Half)?;
+        self.land_or_halve(second, Part::Half)
     }
 
     /// Sets a ticket aside that cannot land in another repository.
@@ -255,7 +264,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         conflicts: Vec<MergeConflict>,
     ) -> Result<(), QueueError> {
         let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
-        self.backend.note(&Ticket { held: None, ..ticket.clone() }, standing)?;
+        self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, standing)?;
         self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: false });
         Ok(())
     }

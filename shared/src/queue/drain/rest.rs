@@ -39,7 +39,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             return Ok(());
         };
         let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: true };
-        self.backend.note(ticket, standing)?;
+        self.backend.set_state(ticket, standing)?;
         self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: true });
         Ok(())
     }

@@ -26,7 +26,7 @@ use crate::{
 /// The prefix of the refs of results.
 pub const GATES: &str = "refs/arborist/gates/";
 /// How many results are kept in refs.
-const MOST: usize = 500;
+const MAX_RESULTS: usize = 500;
 /// For how many seconds a failure on the target is assumed to persist.
 const BELIEVED: i64 = 3600;
 /// How many characters of each stream are kept in a record.
@@ -309,7 +309,7 @@ impl GitQueue<'_> {
         let refs = self.repository.list_refs_by_age(GATES)?;
         let old: Vec<RefMove<'_>> = refs
             .iter()
-            .skip(MOST)
+            .skip(MAX_RESULTS)
             .map(|found| RefMove { name: &found.name, new: None, old: Some(found.target) })
             .collect();
         if old.is_empty() {

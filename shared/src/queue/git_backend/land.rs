@@ -14,22 +14,30 @@ use super::{
 use crate::{
     coordination::{PublishedLanding, SharedLanding},
     git::{RefMove, note_landing},
-    history::{Run, State},
     message::{Body, Key, Message, Status, Subject, Wording},
     name::{Attempt, Oid, TaskId},
-    pipeline::{KnownRed, TO_BE_MENDED},
+    pipeline::KnownRed,
     queue::{
-        Gate, LandingStep, Position, Published, QueueBackend, QueueError, Ticket, TicketState,
+        Gate, LandingStep, LoggedOutcome, Position, Published, QueueBackend, QueueError, Ticket, TicketState,
         store::OutcomeWritten, target::MoveResult,
     },
 };
+
+/// The result of a merge that is not committed yet.
+#[derive(Clone, Copy)]
+pub(super) struct MergedTree {
+    /// The commit that was merged into.
+    pub(super) onto: Oid,
+    /// The tree of the result.
+    pub(super) tree: Oid,
+}
 
 impl GitQueue<'_> {
     /// Writes the commit that joins `onto` with a ticket's source. Its message names the gates that it has to pass, and
     /// those that failed before.
     pub(super) fn write_merge(
         &mut self,
-        (onto, tree): (Oid, Oid),
+        MergedTree { onto, tree }: MergedTree,
         (ticket, landings): (&Ticket, Vec<OtherLanding>),
         gates: &[Gate],
         red: &[Gate],
@@ -162,7 +170,8 @@ impl GitQueue<'_> {
             return Ok(Published::Moved);
         }
         let merges: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
-        // No test may run in the session's worktrees of other repositories while these are updated.
+        // No test may run in the session's worktrees of other repositories while these are updated. Taken before they are
+        // checked: after the push below, the landing must not be refused there. Taken before all other mutexes.
         let _checkouts = self.options.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
         let moves = match self.plan_moves(&merges)? {
             OtherMoves::Ready(moves) => moves,
@@ -190,7 +199,7 @@ impl GitQueue<'_> {
                 for step in steps {
                     note_landing(step.commit);
                     let standing = TicketState::Parked { commit: step.commit };
-                    self.note(&step.ticket, standing)?;
+                    self.set_state(&step.ticket, standing)?;
                 }
                 Ok(Published::Parked(parking))
             }
@@ -199,7 +208,7 @@ impl GitQueue<'_> {
                 let position = self.prove(base, steps)?;
                 let landed: Vec<(Ticket, Oid)> =
                     steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
-                self.close_all(&landed, "landed", OutcomeWritten::New)?;
+                self.close_all(&landed, LoggedOutcome::Landed, OutcomeWritten::New)?;
                 self.target().clear_stale(&position)?;
                 if self.options.afterwards == Afterwards::Delete {
                     self.delete_branches(steps)?;
@@ -274,45 +283,4 @@ impl GitQueue<'_> {
         }
         Ok(())
     }
-}
-
-// Which tests may fail in a landing: those that failed before the run, and those that a task which has landed, or
-// lands with it, wrote to fail until later tasks make them pass.
-
-impl GitQueue<'_> {
-    /// The tests that are known to fail once a ticket is merged onto this commit.
-    pub(super) fn known_red(&self, ticket: &Ticket, onto: Oid) -> Result<KnownRed, QueueError> {
-        let Some(run) = self.history() else { return Ok(KnownRed::default()) };
-        let mut known = KnownRed::before_run(self.repository, run)?;
-        let mut there = self.stacked_below(onto);
-        there.insert(&ticket.task);
-        let is_there = |task: &TaskId| there.contains(task) || has_landed(run, task);
-        for (red, menders) in &self.options.tests_first {
-            let is_open = menders.is_empty() || !menders.iter().all(is_there);
-            let own = to_be_mended(run, red).filter(|_| is_there(red) && is_open);
-            known = own.map_or(known.clone(), |own| known.join(&own));
-        }
-        Ok(known)
-    }
-
-    /// The tasks of the merges below a commit that have not landed yet.
-    fn stacked_below(&self, onto: Oid) -> HashSet<&TaskId> {
-        let mut tasks = HashSet::new();
-        let mut next = onto;
-        while let Some((below, task)) = self.stacked.get(&next) {
-            tasks.insert(task);
-            next = *below;
-        }
-        tasks
-    }
-}
-
-fn has_landed(run: &Run, task: &TaskId) -> bool {
-    run.find(task).is_some_and(|history| history.is_landed && history.state.state == State::Complete)
-}
-
-/// The tests that a task wrote to fail, as recorded in its test commit.
-fn to_be_mended(run: &Run, red: &TaskId) -> Option<KnownRed> {
-    let passed = run.find(red)?.events.iter().rfind(|event| event.status() == Status::TestPass)?;
-    KnownRed::read(&passed.body(), TO_BE_MENDED)
 }

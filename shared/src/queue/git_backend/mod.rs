@@ -3,6 +3,7 @@
 mod fewer_tests;
 mod gating;
 mod handover;
+mod known_red;
 mod land;
 mod other_repos;
 mod parked;
@@ -20,13 +21,14 @@ pub use resolutions::Resolutions;
 use std::{collections::HashMap, path::Path};
 
 use gating::GateRecord;
+use land::MergedTree;
 use other_repos::{OtherLanding, words_of_absent};
 use recover::{KnownRun, Seen};
 
 use super::{
-    Asking, Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, Merged, Published,
-    QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, Resolution, Store, StoredTicket, Target,
-    Ticket, TicketState, claim::HeldClaim, store::OutcomeWritten,
+    Asking, Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged,
+    Published, QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, Resolution, Store,
+    StoredTicket, Target, Ticket, TicketState, claim::HeldClaim, store::OutcomeWritten,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -114,7 +116,7 @@ impl<'a> GitQueue<'a> {
     }
 
     /// Stores a ticket if it has changed.
-    fn settle(&mut self, before: &Ticket, after: Ticket) -> Result<Ticket, QueueError> {
+    fn store_if_changed(&mut self, before: &Ticket, after: Ticket) -> Result<Ticket, QueueError> {
         if *before != after {
             self.write(&after)?;
         }
@@ -125,7 +127,7 @@ impl<'a> GitQueue<'a> {
     fn close_all(
         &mut self,
         landed: &[(Ticket, Oid)],
-        outcome: &str,
+        outcome: LoggedOutcome,
         written: OutcomeWritten,
     ) -> Result<(), QueueError> {
         if landed.is_empty() {
@@ -137,7 +139,7 @@ impl<'a> GitQueue<'a> {
             .iter()
             .map(|(ticket, commit)| {
                 let words = ticket.resolution().unwrap_or_default();
-                let commit = (outcome == "landed").then_some(*commit);
+                let commit = (outcome == LoggedOutcome::Landed).then_some(*commit);
                 LogEntry { words, ..LogEntry::new(ticket, outcome, commit, time) }
             })
             .collect();
@@ -148,7 +150,7 @@ impl<'a> GitQueue<'a> {
             closed.extend(is_same.then(|| self.stored.remove(&ticket.task)).flatten());
         }
         self.store.log(self.into, &entries, &closed, written)?;
-        let gone = landed.iter().filter(|_| outcome == "landed");
+        let gone = landed.iter().filter(|_| outcome == LoggedOutcome::Landed);
         gone.clone().try_for_each(|(ticket, commit)| self.close_place(ticket, *commit))
     }
 }
@@ -185,7 +187,7 @@ impl QueueBackend for GitQueue<'_> {
             return Ok(Merged::NoChange);
         }
         let gates = self.gates_for(ticket, (onto, tree), &landings)?;
-        let step = self.write_merge((onto, tree), (ticket, landings), &gates, &[])?;
+        let step = self.write_merge(MergedTree { onto, tree }, (ticket, landings), &gates, &[])?;
         Ok(Merged::Clean(Box::new(step)))
     }
 
@@ -203,7 +205,7 @@ impl QueueBackend for GitQueue<'_> {
         (self.on_event)(QueueEvent::Note { words });
         let tree = self.tree_of(step.commit)?;
         let landings = self.landings.get(&step.commit).cloned().unwrap_or_default();
-        self.write_merge((onto, tree), (&step.ticket, landings), &step.gates, red)
+        self.write_merge(MergedTree { onto, tree }, (&step.ticket, landings), &step.gates, red)
     }
 
     fn ask(
@@ -231,32 +233,32 @@ impl QueueBackend for GitQueue<'_> {
         self.land(base, steps)
     }
 
-    fn note(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
+    fn set_state(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
         let ticket = Ticket { standing, ..ticket.clone() };
         self.write(&ticket)?;
-        let time = (self.options.clock)();
-        let mut entry = LogEntry::new(&ticket, ticket.standing.as_str(), None, time);
-        match &ticket.standing {
+        let new = |outcome, commit| LogEntry::new(&ticket, outcome, commit, (self.options.clock)());
+        let entry = match &ticket.standing {
             TicketState::Red { gate, commit, log, .. } => {
-                entry.commit = Some(*commit);
-                entry.words = format!("gate '{gate}' (log: {log})");
+                let words = format!("gate '{gate}' (log: {log})");
+                LogEntry { words, ..new(LoggedOutcome::Red, Some(*commit)) }
             }
-            TicketState::Conflict { conflicts, .. } => {
+            TicketState::Conflict { conflicts, escalated, .. } => {
                 let paths: Vec<&str> =
                     conflicts.iter().flat_map(|conflict| &conflict.paths).map(String::as_str).collect();
-                entry.words = paths.join(", ");
+                let outcome = if *escalated { LoggedOutcome::Escalated } else { LoggedOutcome::Conflict };
+                LogEntry { words: paths.join(", "), ..new(outcome, None) }
             }
             _ => return Ok(()),
-        }
+        };
         self.store.log(self.into, &[entry], &[], OutcomeWritten::New)
     }
 
     fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError> {
-        let word = match why {
-            Closing::NoChange => "no-change",
-            Closing::NotChosen => "not-chosen",
+        let outcome = match why {
+            Closing::NoChange => LoggedOutcome::NoChange,
+            Closing::NotChosen => LoggedOutcome::NotChosen,
         };
-        self.close_all(&[(ticket.clone(), ticket.source)], word, OutcomeWritten::New)
+        self.close_all(&[(ticket.clone(), ticket.source)], outcome, OutcomeWritten::New)
     }
 
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {

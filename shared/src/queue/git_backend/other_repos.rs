@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{GitQueue, gating::GateRecord, recover::landing_of};
+use super::{GitQueue, gating::GateRecord, land::MergedTree, recover::landing_of};
 use crate::{
     git::{Merge, MergeConflict, Repository},
     history::{CommitSource, Event, Run, RunScope},
@@ -174,7 +174,12 @@ impl OtherTarget {
     }
 
     /// Writes the commit that joins `onto` with the work of a task.
-    fn write_merge(&self, (onto, tree): (Oid, Oid), source: Oid, what: &str) -> Result<Oid, QueueError> {
+    fn write_merge(
+        &self,
+        MergedTree { onto, tree }: MergedTree,
+        source: Oid,
+        what: &str,
+    ) -> Result<Oid, QueueError> {
         let message = format!("Merge {what} into '{}'\n", self.branch);
         let signing = self.repository.signing()?;
         Ok(self.repository.write_commit_with_parents(tree, &[onto, source], &message, signing)?)
@@ -199,9 +204,11 @@ impl OtherTarget {
                 landed
             } else {
                 match self.repository.merge(head, landed)? {
-                    Merge::Clean(tree) => {
-                        self.write_merge((head, tree), landed, &landed.short().to_string())?
-                    }
+                    Merge::Clean(tree) => self.write_merge(
+                        MergedTree { onto: head, tree },
+                        landed,
+                        &landed.short().to_string(),
+                    )?,
                     Merge::Conflicted(..) => {
                         return Err(unfinished("it has other commits, which conflict".into()));
                     }
@@ -251,7 +258,7 @@ impl GitQueue<'_> {
             match target.repository.merge(head, *source)? {
                 Merge::Clean(tree) => {
                     let what = format!("'{}'", target.branch.task_branch(&ticket.task));
-                    let commit = target.write_merge((head, tree), *source, &what)?;
+                    let commit = target.write_merge(MergedTree { onto: head, tree }, *source, &what)?;
                     landings.push(OtherLanding { name: name.clone(), onto: head, commit });
                 }
                 Merge::Conflicted(_, found) => {

@@ -15,16 +15,16 @@ use crate::{
 };
 
 /// The landings that this process has parked or checked.
-static KNOWN: LazyLock<Mutex<HashSet<Oid>>> = LazyLock::new(Mutex::default);
+static PARKED_OR_CHECKED: LazyLock<Mutex<HashSet<Oid>>> = LazyLock::new(Mutex::default);
 
 /// Whether this process has parked or checked this landing.
 pub(in crate::queue) fn is_known(parked: Oid) -> bool {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).contains(&parked)
+    PARKED_OR_CHECKED.lock().unwrap_or_else(PoisonError::into_inner).contains(&parked)
 }
 
 /// Remembers a landing as checked.
 pub(in crate::queue) fn note(parked: Oid) {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(parked);
+    PARKED_OR_CHECKED.lock().unwrap_or_else(PoisonError::into_inner).insert(parked);
 }
 
 /// One of the parked landings.

@@ -9,7 +9,7 @@ use crate::{
     message::Status,
     name::{Oid, RepoName, TaskId},
     queue::{
-        EarlierLanding, LogEntry, Parking, Position, QueueBackend, QueueError, QueueEvent, QueueView,
+        EarlierLanding, LoggedOutcome, Parking, Position, QueueBackend, QueueError, QueueEvent, QueueView,
         StoredTicket, Ticket, TicketState, list_foreign,
         other_run::REWRITTEN,
         store::{OutcomeWritten, folder_of, read_tickets},
@@ -70,7 +70,7 @@ impl GitQueue<'_> {
             match landing {
                 Some(commit) if self.is_parked(commit, &position)? => {
                     let parked = Ticket { standing: TicketState::Parked { commit }, ..ticket.clone() };
-                    view.tickets.push(self.settle(&ticket, parked)?);
+                    view.tickets.push(self.store_if_changed(&ticket, parked)?);
                 }
                 Some(commit) => view.done.push((ticket, commit)),
                 None => {
@@ -80,13 +80,13 @@ impl GitQueue<'_> {
                         TicketState::Withheld { .. } | TicketState::Lost | TicketState::Reverted(_) => fresh,
                         _ => self.refreshed_elsewhere(fresh)?,
                     };
-                    view.tickets.push(self.settle(&ticket, fresh)?);
+                    view.tickets.push(self.store_if_changed(&ticket, fresh)?);
                 }
             }
         }
         self.run = Some(known);
         view.tickets.sort_by(|a, b| a.task.cmp(&b.task));
-        self.close_all(&view.done, "landed", OutcomeWritten::Perhaps)?;
+        self.close_all(&view.done, LoggedOutcome::Landed, OutcomeWritten::Perhaps)?;
         // Report landed tickets once only.
         self.seen = Some(Seen { view: QueueView { done: Vec::new(), ..view.clone() }, position });
         Ok(view)
@@ -283,9 +283,9 @@ impl GitQueue<'_> {
             return Ok((0, 0));
         }
         let log = self.store.load_log(self.into, RECENT)?;
-        let is_try = |entry: &&LogEntry| matches!(entry.outcome.as_str(), "landed" | "red");
-        let tries: Vec<&LogEntry> = log.iter().filter(is_try).take(RECENT).collect();
-        Ok((tries.len(), tries.iter().filter(|entry| entry.outcome == "red").count()))
+        let tries = log.iter().filter(|entry| entry.outcome.is_try()).take(RECENT);
+        let reds = tries.clone().filter(|entry| entry.outcome == LoggedOutcome::Red);
+        Ok((tries.count(), reds.count()))
     }
 }
 

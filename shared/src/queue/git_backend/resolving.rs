@@ -16,8 +16,8 @@ use crate::{
     name::{Attempt, Oid, TaskId},
     pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError, StepRunner},
     queue::{
-        LogEntry, OnConflict, QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy, Resolver, Ticket,
-        TicketState, resolver::Case, store::OutcomeWritten,
+        LogEntry, LoggedOutcome, OnConflict, QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy,
+        Resolver, Ticket, TicketState, resolver::Case, store::OutcomeWritten,
     },
     worktree::{Pool, Scratch},
 };
@@ -119,7 +119,7 @@ impl GitQueue<'_> {
             },
             Merge::Conflicted(_, conflicts) => TicketState::Conflict { onto, conflicts, escalated: false },
         };
-        self.settle(ticket, Ticket { standing, ..ticket.clone() })
+        self.store_if_changed(ticket, Ticket { standing, ..ticket.clone() })
     }
 
     /// The commit of the resolution, or why there is none.
@@ -385,7 +385,7 @@ impl GitQueue<'_> {
         self.save(&ticket, tip)?;
         let delete = RefMove { name: &name, new: None, old: Some(tip) };
         self.repository.move_refs(&[delete], "arborist: to be done again")?;
-        let entry = LogEntry::new(&ticket, "withdrawn", None, (self.options.clock)());
+        let entry = LogEntry::new(&ticket, LoggedOutcome::Withdrawn, None, (self.options.clock)());
         let closed = self.stored.remove(&ticket.task);
         self.store.log(self.into, &[entry], closed.as_slice(), OutcomeWritten::New)?;
         self.forget();
@@ -395,7 +395,7 @@ impl GitQueue<'_> {
     fn times_withdrawn(&self, ticket: &Ticket) -> Result<usize, QueueError> {
         let log = self.store.load_log(self.into, MAX_LOG_ENTRIES)?;
         let own = log.iter().filter(|entry| (&entry.scope, &entry.task) == (&ticket.scope, &ticket.task));
-        let since = own.take_while(|entry| entry.outcome != "landed");
-        Ok(since.filter(|entry| entry.outcome == "withdrawn").count())
+        let since = own.take_while(|entry| entry.outcome != LoggedOutcome::Landed);
+        Ok(since.filter(|entry| entry.outcome == LoggedOutcome::Withdrawn).count())
     }
 }

@@ -1,6 +1,6 @@
 //! Finds out from a program's output which host it could not reach.
 
-use super::{MOST, has_any};
+use super::{MAX_NAMED, has_any};
 use crate::process::Confinement;
 
 /// What programs print if they have no network, in lower case.
@@ -43,7 +43,7 @@ pub(super) fn describe(output: &str, confinement: &Confinement) -> Option<String
     lines.peek()?;
     let mut hosts: Vec<String> = Vec::new();
     for host in lines.filter_map(find_host) {
-        if hosts.len() < MOST && !hosts.contains(&host) {
+        if hosts.len() < MAX_NAMED && !hosts.contains(&host) {
             hosts.push(host);
         }
     }

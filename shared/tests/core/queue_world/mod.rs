@@ -335,7 +335,7 @@ impl QueueBackend for World {
             self.parked = Some(last);
             self.effect()?;
             for step in steps {
-                self.note(&step.ticket, TicketState::Parked { commit: step.commit })?;
+                self.set_state(&step.ticket, TicketState::Parked { commit: step.commit })?;
             }
             return Ok(Published::Parked(Parking {
                 why: String::new(),
@@ -353,7 +353,7 @@ impl QueueBackend for World {
         Ok(Published::Landed)
     }
 
-    fn note(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
+    fn set_state(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
         self.effect()?;
         self.tickets.insert(ticket.task.clone(), Ticket { standing, ..ticket.clone() });
         Ok(())
@@ -367,14 +367,14 @@ impl QueueBackend for World {
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
         let mut tried = ticket.clone();
         tried.tries.push("tried".into());
-        self.note(&tried, tried.standing.clone())?;
+        self.set_state(&tried, tried.standing.clone())?;
         self.effect()?;
         if !self.natures[number(&ticket.task)].is_resolvable {
             return Ok(Resolution::Failed(Box::new(tried)));
         }
         tried.resolved = Some(ticket.source);
         tried.standing = TicketState::Waiting;
-        self.note(&tried, TicketState::Waiting)?;
+        self.set_state(&tried, TicketState::Waiting)?;
         Ok(Resolution::Resolved(Box::new(tried)))
     }
 

@@ -223,7 +223,7 @@ impl ConfigGuard {
     #[must_use]
     pub fn watch(&self, repository: &Repository) -> ConfigWatch {
         // Held until every repository was read: the first watch accepts the current state, so no other child may begin
-        // between that decision and the reading.
+        // between that decision and the reading. The state of each repository is locked under this, never the other way.
         let mut repos = self.repos();
         WATCHES_BEGUN.fetch_add(1, Ordering::SeqCst);
         let running_children = match ACTIVE_WATCHES.fetch_add(1, Ordering::SeqCst) {
@@ -368,7 +368,7 @@ impl ConfigWatch {
         self.other_repos.iter().for_each(|(_, watch)| watch.leave());
         self.repo.leave();
         let found = self.restore();
-        settle(&self.place.repository);
+        trust_index_again(&self.place.repository);
         found
     }
 
@@ -471,7 +471,7 @@ impl PlaceWatch {
     ) -> Self {
         // Listed first, because the same scan tells whether the index can be trusted.
         let special = repository.list_special();
-        settle(repository);
+        trust_index_again(repository);
         let work_place = Mutex::new(repository.worktree.as_deref().map(WorkPlace::begin));
         Self {
             running_children,
@@ -501,7 +501,7 @@ impl PlaceWatch {
     pub fn end(&self) -> Vec<String> {
         self.leave();
         let found = self.restore();
-        settle(&self.repository);
+        trust_index_again(&self.repository);
         found
     }
 
@@ -544,8 +544,8 @@ impl PlaceWatch {
 
 /// Makes the index trusted again. A failure (another git holds the index, or it is damaged) is ignored: later code then
 /// reads all files, or reports the same error.
-fn settle(repository: &Repository) {
-    let _ = repository.settle_index(HiddenMarks::Kept);
+fn trust_index_again(repository: &Repository) {
+    let _ = repository.make_index_known(HiddenMarks::Kept);
 }
 
 /// From now on our git commands use only the current settings. If these cannot be read, git itself refuses to work.

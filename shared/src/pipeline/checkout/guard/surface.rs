@@ -311,8 +311,8 @@ fn programs(common: &Path) -> Vec<PathBuf> {
 
 /// Files that the configuration of a submodule, or of another repository, names. Determined once; submodules that a child adds are moved away.
 pub(super) fn named_by_module(repository: &Repository, module: &Path) -> Vec<PathBuf> {
-    static KNOWN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    static NAMED_FILES: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
+    let mut known = NAMED_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let found = known.entry(module.to_owned()).or_insert_with(|| {
         let config = Config::load_file(repository, &module.join("config"));
         let (mut files, in_worktrees) =
@@ -529,8 +529,8 @@ fn connections(top: &Path, gitlinks: BTreeSet<Vec<u8>>) -> Vec<WatchedItem> {
 /// The paths of submodules: those of the commit when the first child began, and all that an index contained since. A
 /// path that a child removes from the index stays known.
 pub(super) fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
-    static KNOWN: Mutex<BTreeMap<PathBuf, BTreeSet<Vec<u8>>>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    static GITLINKS: Mutex<BTreeMap<PathBuf, BTreeSet<Vec<u8>>>> = Mutex::new(BTreeMap::new());
+    let mut known = GITLINKS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.entry(repository.common_dir.clone()).or_insert_with(|| {
         let tree = repository.head.commit.and_then(|commit| repository.tree_of(commit).ok());
         let found = tree.and_then(|tree| repository.list_gitlinks_of(tree).ok());

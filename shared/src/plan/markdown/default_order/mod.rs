@@ -445,11 +445,12 @@ impl Order<'_> {
     /// story of a thousand phases costs no edge for each pair; one that need not wait for them does not.
     fn same_story(&self, at: usize, front: &Front) -> Vec<usize> {
         /// How many phases without implied order are gone through.
-        const MOST: usize = 64;
+        const MAX_PHASES: usize = 64;
         let mut before = Vec::new();
         for phases in self.roles[at].stories.iter().filter_map(|story| front.by_story.get(story)) {
             let is_last = |phase: &usize| !self.stated.replaced[*phase] && !self.has_unrelated[*phase];
-            let end = phases.iter().rev().take(MOST).position(is_last).map_or(MOST, |last| last + 1);
+            let end =
+                phases.iter().rev().take(MAX_PHASES).position(is_last).map_or(MAX_PHASES, |last| last + 1);
             before.extend(phases.iter().rev().take(end));
         }
         before.sort_unstable();

@@ -202,10 +202,11 @@ impl NodeIndex {
     /// The one phase whose title has all these words: "Isolation/Parity" means "Isolation & Contract Parity".
     pub(super) fn phase_with_words(&self, words: &[String]) -> Option<usize> {
         /// A word in more titles than this tells nothing, and going through them would take time.
-        const MOST: usize = 32;
+        const MAX_TITLES: usize = 32;
         let with: Option<Vec<&Vec<usize>>> = words.iter().map(|word| self.by_word.get(word)).collect();
         let with = with?;
-        let rarest = with.iter().min_by_key(|phases| phases.len()).filter(|phases| phases.len() <= MOST)?;
+        let rarest =
+            with.iter().min_by_key(|phases| phases.len()).filter(|phases| phases.len() <= MAX_TITLES)?;
         let has_all = |at: &&usize| with.iter().all(|phases| phases.binary_search(at).is_ok());
         let mut found = rarest.iter().filter(has_all);
         found.next().copied().filter(|_| found.next().is_none())

@@ -213,7 +213,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Server (T010-T016) ∥ client (T017)": what is on one side of the bars runs beside what is on the other. Where
     /// an arrow leads to a side or away from it, only what is next to the bars is meant.
     pub(super) fn note_bars(&mut self) {
-        const MOST: usize = 16;
+        const MAX_SIDES: usize = 16;
         let is_bars = |token: &Token<'_>| token.what == Piece::Bars;
         if self.voice != ClauseVoice::Section || !self.clause.iter().any(is_bars) {
             return;
@@ -232,7 +232,7 @@ impl<'a> ClauseReader<'_, 'a> {
             (!(0..list.last).any(is_keyword) && !is_keyword(list.end)).then_some(list.members)
         });
         let sides: Vec<_> = sides.collect();
-        if sides.len() > MOST {
+        if sides.len() > MAX_SIDES {
             // A claim for each pair of sides would take too long.
             self.said.abreast.push(sides.concat());
         } else {

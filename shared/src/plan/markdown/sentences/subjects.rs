@@ -80,7 +80,7 @@ impl<'a> ClauseReader<'_, 'a> {
             Sense::Unrelated => list.end <= at && is_permission(&self.clause[list.end..at]),
             // "T004 and T005 both depend on T003"; behind "US3: shares files, so" also "T004 should wait for T003".
             _ => {
-                const MOST: usize = 3;
+                const MAX_WORDS_BETWEEN: usize = 3;
                 let between = self.clause.get(list.end..at).unwrap_or_default();
                 let is_of_tasks = list.members.iter().all(is_of_tasks);
                 // The bracket of "services (T002) before endpoints".
@@ -88,7 +88,7 @@ impl<'a> ClauseReader<'_, 'a> {
                     matches!(token.what, Piece::Word("both" | "all" | "each") | Piece::Close)
                         || is_of_tasks && has_any(std::slice::from_ref(token), &AUXILIARIES)
                 };
-                list.end <= at && between.len() <= MOST && between.iter().all(is_between)
+                list.end <= at && between.len() <= MAX_WORDS_BETWEEN && between.iter().all(is_between)
             }
         };
         let last = self.last.as_ref().filter(|list| is_near(list));

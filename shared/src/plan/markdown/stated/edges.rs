@@ -99,9 +99,9 @@ impl Reader<'_, '_, '_> {
 
     /// Each of them need not wait for the others. Who lists more than a few means a whole phase.
     pub(super) fn abreast(&mut self, names: &[PlacedName<'_>]) {
-        const MOST: usize = 64;
+        const MAX_NAMES: usize = 64;
         let mut nodes = self.known.nodes(names);
-        if nodes.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
+        if nodes.len() <= MAX_NAMES && self.statements.unrelated.len() < MOST_UNRELATED {
             nodes.extend(self.whole_parts(&nodes));
             let pairs = nodes.iter().flat_map(|one| nodes.iter().map(move |other| (*one, *other)));
             let pairs: Vec<(usize, usize)> = pairs.filter(|(one, other)| one != other).collect();
@@ -156,8 +156,8 @@ impl Reader<'_, '_, '_> {
     }
 
     fn pairs_beside(&mut self, tasks: &[usize]) {
-        const MOST: usize = 64;
-        if tasks.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
+        const MAX_TASKS: usize = 64;
+        if tasks.len() <= MAX_TASKS && self.statements.unrelated.len() < MOST_UNRELATED {
             let pairs = tasks.iter().flat_map(|one| tasks.iter().map(move |other| (*one, *other)));
             self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
         }
@@ -361,11 +361,11 @@ impl Reader<'_, '_, '_> {
 
 /// "two tasks, in lines 3 and 5": the first lines of tasks that have the same id.
 fn in_lines(tasks: &[(usize, usize)]) -> String {
-    const MOST: usize = 3;
+    const MAX_LINES: usize = 3;
     let count = if tasks.len() == 2 { "two".to_owned() } else { tasks.len().to_string() };
-    let mut lines: Vec<String> = tasks.iter().take(MOST).map(|(_, line)| line.to_string()).collect();
-    if tasks.len() > MOST {
-        lines.push(format!("{} more", tasks.len() - MOST));
+    let mut lines: Vec<String> = tasks.iter().take(MAX_LINES).map(|(_, line)| line.to_string()).collect();
+    if tasks.len() > MAX_LINES {
+        lines.push(format!("{} more", tasks.len() - MAX_LINES));
     }
     format!("{count} tasks, in lines {}", lines.join(" and "))
 }

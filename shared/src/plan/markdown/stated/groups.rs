@@ -24,7 +24,7 @@ use super::{
 /// Notes the names of groups in the lines that speak of order.
 pub(super) fn name_groups(pages: &[Page<'_, '_>], known: &mut NodeIndex) {
     /// More names than this are not kept.
-    const MOST: usize = 1000;
+    const MAX_NAMES: usize = 1000;
     let mut named = Vec::new();
     for page in pages {
         let is_id = |id: &str| known.find(id).is_some();
@@ -34,7 +34,7 @@ pub(super) fn name_groups(pages: &[Page<'_, '_>], known: &mut NodeIndex) {
         let lines = blocks.chain(&page.outline.parallel_lines).filter(|line| line.kind != LineKind::Code);
         for line in lines.filter(|line| line.text.contains(['(', '（'])) {
             groups_of(line, &tokenizer, &mentions, &mut named);
-            if named.len() > MOST {
+            if named.len() > MAX_NAMES {
                 break;
             }
         }
@@ -331,13 +331,13 @@ impl<'a> Reader<'_, '_, 'a> {
 
     fn close_batch(&mut self, batch: Option<Batch<'a>>) {
         /// Who lists more than this means a whole phase.
-        const MOST: usize = 40;
+        const MAX_BATCH: usize = 40;
         let Batch { groups, has_sequence } = batch.unwrap_or_default();
         // "Parallel:" and one line "T016 + T017" below it.
         let is_alone = groups.len() == 1;
         let batch: Vec<Group<'a>> = groups.into_iter().filter(|group| !group.is_empty()).collect();
         let tasks: Vec<usize> = batch.iter().flat_map(|group| self.known.nodes(group)).collect();
-        if batch.len() > MOST || self.mixes_tests(&tasks) {
+        if batch.len() > MAX_BATCH || self.mixes_tests(&tasks) {
             return;
         }
         // Of "T011-T012 (views)" and "T013-T018 (logic)" each is worked through in its order.
@@ -351,8 +351,8 @@ impl<'a> Reader<'_, '_, 'a> {
 
     /// Groups of which none waits for a member of another. More than a few mean a whole phase.
     fn beside_each_other(&mut self, groups: &[Group<'a>]) {
-        const MOST: usize = 40;
-        for (at, group) in groups.iter().enumerate().filter(|_| groups.len() <= MOST) {
+        const MAX_GROUPS: usize = 40;
+        for (at, group) in groups.iter().enumerate().filter(|_| groups.len() <= MAX_GROUPS) {
             for other in &groups[at + 1..] {
                 self.unrelated(group, other, None);
                 self.unrelated(other, group, None);

@@ -332,7 +332,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     /// is below it then also waits for what is above it.
     fn without_worded(&self, mut tree: Vec<ArrowClaim<'a>>, said: &SaidOrder<'a>) -> Vec<ArrowClaim<'a>> {
         /// How many names are passed on, so that a long drawing of such lines takes linear time.
-        const MOST: usize = 16;
+        const MAX_PASSED_NAMES: usize = 16;
         let mut worded: HashMap<usize, Vec<PlacedName<'a>>> = HashMap::new();
         let free = self.known.nodes(&said.free).into_iter().filter(|at| !self.known.is_task(*at));
         worded.extend(free.map(|at| (at, Vec::new())));
@@ -355,12 +355,17 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 let nodes = self.known.nodes(std::slice::from_ref(*name));
                 nodes.iter().all(|at| below.iter().all(|below| at < below))
             };
-            let passed = above.iter().filter_map(|at| worded.get(at)).flatten().filter(is_before).take(MOST);
+            let passed = above
+                .iter()
+                .filter_map(|at| worded.get(at))
+                .flatten()
+                .filter(is_before)
+                .take(MAX_PASSED_NAMES);
             claim.left.extend(passed.cloned().collect::<Vec<_>>());
             claim.right.retain(|name| {
                 let [at] = self.known.nodes(std::slice::from_ref(name))[..] else { return true };
                 let Some(passed) = worded.get_mut(&at) else { return true };
-                passed.extend(claim.left.iter().take(MOST).cloned());
+                passed.extend(claim.left.iter().take(MAX_PASSED_NAMES).cloned());
                 false
             });
             drawn.push(claim);

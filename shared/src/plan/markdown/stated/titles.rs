@@ -57,12 +57,12 @@ impl Titles {
     /// The one title that is these words, else the one that has them: "Intro Module" means "Write the Intro Module".
     fn find(&self, words: &[String], own: usize) -> Option<usize> {
         /// A word in more titles than this tells nothing, and going through them would take time.
-        const MOST: usize = 64;
+        const MAX_TITLES: usize = 64;
         let rarest = words
             .iter()
             .map(|word| self.by_word.get(word).map_or(&[][..], Vec::as_slice))
             .min_by_key(|nodes| nodes.len())?;
-        let others = || rarest.iter().take(MOST).filter(|node| **node != own);
+        let others = || rarest.iter().take(MAX_TITLES).filter(|node| **node != own);
         let only = |found: Vec<&usize>| match found[..] {
             [node] => Some(*node),
             _ => None,

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use super::{EngineError, PATIENCE, Submission, run_command};
+use super::{COMMAND_TIMEOUT, EngineError, Submission, run_command};
 use crate::{
     message::one_line,
     process::{Cancel, shell_word},
@@ -63,7 +63,7 @@ impl Submission<'_> {
         cancel: &Cancel,
     ) -> Result<String, EngineError> {
         let text = self.fill_submit(Some((place, command)))?;
-        run_command((&self.engine.name, "submit"), &text, (input, PATIENCE), cancel)
+        run_command((&self.engine.name, "submit"), &text, (input, COMMAND_TIMEOUT), cancel)
             .map_err(|error| at_place(place, error))
     }
 
@@ -88,7 +88,7 @@ impl Submission<'_> {
         if rest.contains(&VERSION) {
             return Ok(path);
         }
-        let own = run_command((&self.engine.name, "submit"), "uname -sm", (b"", PATIENCE), cancel)?;
+        let own = run_command((&self.engine.name, "submit"), "uname -sm", (b"", COMMAND_TIMEOUT), cancel)?;
         if own.trim() != platform {
             let why = format!("{VERSION} is not installed there, and its platform ({platform}) is not ours");
             return Err(unusable(why));
@@ -134,7 +134,8 @@ impl Submission<'_> {
         cancel: &Cancel,
     ) -> Result<Vec<String>, EngineError> {
         let (text, script) = self.start_command(place, count, path)?;
-        let said = run_command((&self.engine.name, "submit"), &text, (script.as_bytes(), PATIENCE), cancel);
+        let said =
+            run_command((&self.engine.name, "submit"), &text, (script.as_bytes(), COMMAND_TIMEOUT), cancel);
         let said = said.map_err(|error| match error {
             EngineError::Failed { why, .. } => {
                 EngineError::NotStarted { place: place.to_owned(), why, started: Vec::new() }

@@ -17,9 +17,9 @@ use crate::{
     pipeline::{
         ActiveRunner, CallObserver, Expense, MessageOrigin,
         checkout::{
+            attempt::{AttemptCheckout, TurnSnapshots, changes_of_turn},
             leftovers::Folded,
             other_repo::{Pending, Trees, TurnsElsewhere, diff},
-            place::{self, AttemptCheckout, TurnSnapshots},
         },
         turns::{
             message::TurnMessage,
@@ -36,7 +36,7 @@ use crate::{
 const MAX_ENDED_AT_ONCE: usize = 4;
 
 /// Commits the turns of one attempt.
-pub(in crate::pipeline) struct TurnKeeper<'k, 'r, 'a> {
+pub(in crate::pipeline) struct TurnCommitter<'k, 'r, 'a> {
     recorder: &'k mut RunRecorder<'r>,
     /// The checkout that the agent may write to; `None` for a reviewer.
     begun: Option<&'k AttemptCheckout>,
@@ -73,7 +73,7 @@ struct EndedTurn {
     answer: Option<Receiver<MessageReply>>,
 }
 
-impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
+impl<'k, 'r, 'a> TurnCommitter<'k, 'r, 'a> {
     pub(in crate::pipeline) fn new(
         recorder: &'k mut RunRecorder<'r>,
         begun: Option<&'k AttemptCheckout>,
@@ -210,7 +210,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     }
 
     /// Reports the first error. Changes that could not be committed become part of the next commit.
-    fn told(&mut self, kept: Result<Option<EventKind>, SessionError>) -> Option<EventKind> {
+    fn report_once(&mut self, kept: Result<Option<EventKind>, SessionError>) -> Option<EventKind> {
         match kept {
             Ok(committed) => committed,
             Err(error) if !self.has_warned => {
@@ -237,17 +237,17 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
                     let message = self.of.message(told.clone(), &noted.words, &work.changes);
                     Pending { at, work, message, prepared: None }
                 })),
-                Err(error) => event.extend(self.told(Err(error.into()))),
+                Err(error) => event.extend(self.report_once(Err(error.into()))),
             }
         }
-        let (number, committed) = match self.keep(after, &noted, told, &mut elsewhere) {
+        let (number, committed) = match self.commit(after, &noted, told, &mut elsewhere) {
             Ok(kept) => kept,
-            Err(error) => return event.into_iter().chain(self.told(Err(error))).collect(),
+            Err(error) => return event.into_iter().chain(self.report_once(Err(error))).collect(),
         };
         event.extend(committed);
         for pending in elsewhere {
-            let kept = self.others[pending.at].keep(pending, number);
-            event.extend(self.told(kept.map_err(SessionError::from)));
+            let kept = self.others[pending.at].commit(pending, number);
+            event.extend(self.report_once(kept.map_err(SessionError::from)));
         }
         event
     }
@@ -258,7 +258,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         self.active_runner.message.clone().filter(|_| is_model)
     }
 
-    fn keep(
+    fn commit(
         &mut self,
         after: Option<Oid>,
         noted: &TurnNotes,
@@ -266,7 +266,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         elsewhere: &mut [Pending],
     ) -> Result<(u32, Option<EventKind>), SessionError> {
         let work = match (self.begun, after) {
-            (Some(begun), Some(after)) => place::turn(self.recorder, begun, after)?,
+            (Some(begun), Some(after)) => changes_of_turn(self.recorder, begun, after)?,
             _ => None,
         };
         let (tree, tip) = (self.recorder.tree(), self.recorder.head());
@@ -311,7 +311,7 @@ enum WaitForMessages {
     No,
 }
 
-impl CallObserver for TurnKeeper<'_, '_, '_> {
+impl CallObserver for TurnCommitter<'_, '_, '_> {
     fn on_begin(&mut self, active_runner: ActiveRunner, prompt: &str) {
         self.active_runner = active_runner;
         self.draft = self.next_draft();
@@ -347,7 +347,7 @@ impl CallObserver for TurnKeeper<'_, '_, '_> {
         for (at, draft) in std::mem::take(&mut self.ended).into_iter().enumerate() {
             let seen = if at == doer { self.look_everywhere() } else { Ok((None, Vec::new())) };
             let ended = seen.and_then(|seen| self.end_turn(draft, seen, tally));
-            event.extend(self.told(ended.map(|()| None)));
+            event.extend(self.report_once(ended.map(|()| None)));
         }
         event.extend(self.flush(WaitForMessages::No));
         event

@@ -285,7 +285,7 @@ impl AttemptWork {
 }
 
 /// Records the state of the worktree, and marks that an attempt begins.
-pub fn begin(
+pub fn begin_attempt(
     recorder: &RunRecorder<'_>,
     watched_from: WatchedFrom<'_>,
     task: &TaskId,
@@ -304,12 +304,12 @@ pub fn begin(
     let (before, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
         (recorder.tree(), None, ChangedPaths::default(), Vec::new())
     } else {
-        let stock = repository.take_snapshot()?;
+        let snapshot = repository.take_snapshot()?;
         // Files that git cannot add are the user's, because those of an earlier attempt were moved away. The error comes
         // before any agent is paid.
-        let stock = if attempt.0 == 0 { stock.require_readable()? } else { stock };
-        unreadable.extend(stock.unreadable.into_iter().map(|found| found.path));
-        let WorktreeSnapshot { tree: before, left_out, .. } = stock;
+        let snapshot = if attempt.0 == 0 { snapshot.require_readable()? } else { snapshot };
+        unreadable.extend(snapshot.unreadable.into_iter().map(|found| found.path));
+        let WorktreeSnapshot { tree: before, left_out, .. } = snapshot;
         let staged = repository.staged()?;
         let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), (before, staged))?;
         (before, Some(staged), changed_paths, left_out)
@@ -385,10 +385,10 @@ impl<'a> TurnSnapshots<'a> {
     }
 }
 
-/// Returns the changes up to the tree `after` since our last commit, while the agent is still running. Nothing is
-/// undone yet: if the branch was moved, the changes wait for the end. They also wait while another git holds the index
-/// of the user's checkout: it may be the user's own commit with an editor open, which would fail if the branch moved.
-pub fn turn(
+/// Returns the changes up to the tree `after` since our last commit, while the agent is still running. Nothing is undone
+/// yet. If the branch was moved, or another git holds the index of the user's checkout, the changes are committed when
+/// the attempt ends: that git may be the user's own commit with an editor open, which would fail if the branch moved.
+pub fn changes_of_turn(
     recorder: &RunRecorder<'_>,
     begun: &AttemptCheckout,
     after: Oid,
@@ -413,7 +413,7 @@ pub fn turn(
     }
     let all = repository.changes(recorder.tree(), after)?;
     let (tree, changes) = begun.select_committable(recorder, after, all)?;
-    // If a file is to be put back, the changes wait for the end.
+    // If a file is to be put back, the changes are committed when the attempt ends.
     if begun.refuses(repository, &changes)? || begun.changes_protected(repository, tree)? {
         return Ok(None);
     }
@@ -432,7 +432,7 @@ pub fn turn(
 /// Returns the changes of the attempt, after undoing everything that an agent may not do. `noticed` are messages about
 /// what was undone before. All objects that are not in `base`, the tree that the task started from, are proven: an
 /// agent could replace an object of an earlier attempt, and the reviewer is shown all of them.
-pub fn end(
+pub fn end_attempt(
     recorder: &RunRecorder<'_>,
     begun: &AttemptCheckout,
     noticed: Vec<String>,
@@ -452,11 +452,11 @@ pub fn end(
         let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
         (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
     });
-    let ((stock, untrue), (tip, saved, moved)) = (after?, moved?);
-    let WorktreeSnapshot { tree: after, index, left_out, unreadable } = stock;
+    let ((snapshot, forged), (tip, saved, moved)) = (after?, moved?);
+    let WorktreeSnapshot { tree: after, index, left_out, unreadable } = snapshot;
     trespasses.extend(moved);
     let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
-    trespasses.extend(untrue.iter().map(words));
+    trespasses.extend(forged.iter().map(words));
     let mut folded = Vec::new();
     if let Some(name) = saved {
         folded.push(Folded::find(repository, (recorder.head(), tip), name)?);

@@ -153,7 +153,7 @@ impl OpenRun {
     /// Fetches the other repositories. Then moves to the session's worktree, if the run has one. The branch and the
     /// first record are created in one transaction, and the worktree after them, so the same command can continue after
     /// a kill.
-    pub fn settle(
+    pub fn enter_workplace(
         mut self,
         planned: &Planned,
         run: &Run,

@@ -15,14 +15,15 @@ use crate::{
         survey::{content_of, find_going_on},
     },
     git::Worktree,
-    process::Occupants,
+    process::{FileLock, Occupants},
     safe_files,
     worktree::{PlaceKind, Pool, WorktreeRemains},
 };
 
 impl Execution<'_> {
-    pub(super) fn remove_places(&mut self) -> Result<(), CleanupError> {
-        let Some(pool) = &self.sweep.pool else { return Ok(()) };
+    /// Deletes worktrees. `gate` is the lock of the pool, if there is one.
+    pub(super) fn remove_places(&mut self, gate: Option<&FileLock>) -> Result<(), CleanupError> {
+        let (Some(pool), Some(gate)) = (&self.sweep.pool, gate) else { return Ok(()) };
         let open = self.open(|item| matches!(item.candidate.what, What::Worktree | What::Folder));
         if open.is_empty() {
             return Ok(());
@@ -36,7 +37,7 @@ impl Execution<'_> {
             let outcome = match (place, self.refuse_run(item)) {
                 (_, Some(why)) => CleanupOutcome::Kept(why),
                 (None, _) => CleanupOutcome::Removed { saved: Vec::new() },
-                (Some(place), None) => match self.remove_place(pool, item, place, &worktrees) {
+                (Some(place), None) => match self.remove_place(pool, gate, item, place, &worktrees) {
                     Ok((saved, None)) => CleanupOutcome::Removed { saved },
                     Ok((saved, Some(trash))) => {
                         self.trash.push(trash);
@@ -54,6 +55,7 @@ impl Execution<'_> {
     fn remove_place(
         &self,
         pool: &Pool,
+        gate: &FileLock,
         item: &JudgedCandidate,
         place: &WorktreeRemains,
         worktrees: &[Worktree],
@@ -80,7 +82,7 @@ impl Execution<'_> {
             }
             saved.extend(self.save_head(item, save)?);
         }
-        let trash = pool.throw_away(place).map_err(|error| failed(&error))?;
+        let trash = pool.throw_away(gate, place).map_err(|error| failed(&error))?;
         Ok((saved, trash))
     }
 
