@@ -16,8 +16,7 @@ use crate::numbers::positive;
 #[derive(Debug, Args)]
 pub(super) struct RunnerArgs {
     /// The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command
-    /// that
-    /// the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which
+    /// that the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which
     /// overrides the configuration
     #[arg(long, value_name = "NAME")]
     runner: Option<String>,

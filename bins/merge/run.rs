@@ -52,8 +52,7 @@ pub(crate) struct LandingArgs {
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number
-    /// (at
-    /// most that many)
+    /// (at most that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
     /// Print only the result

@@ -118,8 +118,7 @@ fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> 
 }
 
 /// Refuses a link in the repository that leads out of it: whoever committed it, or an agent that was just called, must
-/// not
-/// choose which file is written.
+/// not choose which file is written.
 fn refuse_link_out(sources: &PlanSources, file: &Path) -> Result<(), Failure> {
     let place = sources.repository.as_ref().and_then(|found| Some((&found.dir, found.worktree.as_deref()?)));
     let Some((dir, top)) = place else { return Ok(()) };

@@ -156,8 +156,7 @@ fn tell_reset(ui: &mut Ui, task: &TaskId, commit: Oid) {
 }
 
 /// Takes a reset task out of the merge queue: its old work will not land, and its conflict needs no one. Returns
-/// whether
-/// it was there. A parked landing stays, because the task has landed.
+/// whether it was there. A parked landing stays, because the task has landed.
 fn leave_queue(repository: &Repository, run: &BranchName, task: &TaskId) -> Result<bool, Failure> {
     let store = Store::new(repository);
     let queued = store.load(Some(run))?.into_iter().find(|stored| stored.ticket.task == *task);

@@ -181,8 +181,7 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
 }
 
 /// The error for a session whose record cannot be read and whose id begins with this, if there is one. Call this after
-/// the
-/// sessions were listed.
+/// the sessions were listed.
 fn find_damaged(prefix: &str) -> Option<Failure> {
     let mut damaged = DamagedRecord::list().into_iter();
     let found = damaged.find(|damaged| damaged.session.as_str().starts_with(prefix))?;

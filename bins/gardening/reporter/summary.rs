@@ -40,8 +40,7 @@ struct SummaryEntry {
 
 impl SummaryEntry {
     /// Its lines. A command stays whole: it gets its own line, and if that is too long, the terminal breaks it, because
-    /// then it
-    /// can still be copied.
+    /// then it can still be copied.
     fn lines(&self, labels: usize, width: Option<usize>) -> Vec<String> {
         let before = format!("  {:<labels$}", self.label);
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(before.len()).max(NARROWEST_TEXT));

@@ -1,7 +1,7 @@
 //! Fetches the logs of workers from the machines on which they are.
 
 use super::{
-    Engine, EngineError, COMMAND_TIMEOUT,
+    COMMAND_TIMEOUT, Engine, EngineError,
     manifest::fill,
     script::{is_plain_name, job_file},
 };

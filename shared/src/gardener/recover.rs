@@ -177,8 +177,7 @@ fn record_attempt(
 }
 
 /// Restores files that a task must not change: protected ones, and scripts that git or a reviewer runs. Returns
-/// messages
-/// about them.
+/// messages about them.
 fn restore_judges(
     recorder: &RunRecorder<'_>,
     (attempt, known): (&Unfinished, &TaskFacts<'_>),

@@ -37,8 +37,7 @@ impl Reflogs {
     }
 
     /// Records the present reflogs, of which only those are read whose files have changed. Saves commits that a reflog
-    /// has
-    /// lost since the last call and that no ref holds, and returns a message about them.
+    /// has lost since the last call and that no ref holds, and returns a message about them.
     pub(super) fn compare(&mut self, repository: &Repository, source: RefSource) -> Option<String> {
         if source == RefSource::Files && self.0.len() > MAX_LOGS {
             return None;

@@ -120,8 +120,7 @@ impl Repository {
     }
 
     /// Saves the uncommitted work of this checkout, or of the submodule at this path; `None` if there is none that git
-    /// can
-    /// store.
+    /// can store.
     fn save_checkout(&self, place: &str, submodule: Option<&str>) -> Result<Option<SavedCheckout>, GitError> {
         let index = self.index_stamp();
         let WorktreeSnapshot { tree: files, left_out, .. } = self.take_snapshot()?;
@@ -300,8 +299,7 @@ impl SavedCheckout {
     }
 
     /// The paths that were changed in the tree `saved`, and that are different in `now`. Versions that are committed by
-    /// now
-    /// are not among them. Those that are missing or as in one of `commits` count as undone.
+    /// now are not among them. Those that are missing or as in one of `commits` count as undone.
     fn compare_trees(
         &self,
         (saved, now): (Oid, Oid),

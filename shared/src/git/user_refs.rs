@@ -82,8 +82,7 @@ impl Repository {
     }
 
     /// The names of the user's branches, without `refs/heads/`. The list is empty if only git can list them, or if
-    /// there
-    /// are too many.
+    /// there are too many.
     #[must_use]
     pub fn list_user_branches(&self) -> Vec<String> {
         let owned = OwnedRefs::of(self);

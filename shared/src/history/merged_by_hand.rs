@@ -127,8 +127,7 @@ pub(super) struct HandMerges {
 
 impl HandMerges {
     /// Finds them in the history of `tip`, without looking at any file. `has_branches` says whether tasks have their
-    /// own
-    /// branches, which may have been merged as one commit.
+    /// own branches, which may have been merged as one commit.
     pub(super) fn find(graph: &Graph, tip: Oid, has_branches: bool) -> Self {
         let mut found = Self { line: Vec::new(), merged: HashMap::new() };
         // In a chain, everything is on the line.
@@ -302,8 +301,7 @@ impl TaskHistory {
 }
 
 /// The first-parent line of a commit in another repository of the workspace, read as far as the tasks need it, and once
-/// for all
-/// of them.
+/// for all of them.
 #[derive(Debug)]
 pub struct FirstParentLine<'a> {
     repository: &'a Repository,
@@ -319,8 +317,7 @@ impl<'a> FirstParentLine<'a> {
     }
 
     /// The part down to the commit that brought `tip`. If the branch was moved to `tip` without a merge, that commit is
-    /// `tip`, on top
-    /// of what the task began from. Empty if the line does not contain `tip`.
+    /// `tip`, on top of what the task began from. Empty if the line does not contain `tip`.
     fn down_to(&mut self, tip: Oid, task: &TaskId) -> Result<Vec<LineCommit>, GitError> {
         let mut count = 0;
         while let Some(commit) = self.get(count)? {

@@ -374,8 +374,7 @@ fn other_runs(entries: &[HistoryEntry]) -> Vec<BranchName> {
 }
 
 /// The branch of a run in this history that could be this branch under another name. The branch of a merged session is
-/// not: its start came here
-/// with everything else. It is if this branch itself was at that start.
+/// not: its start came here with everything else. It is if this branch itself was at that start.
 fn renamed_run<'a>(
     repository: &Repository,
     scope: &RunScope,

@@ -317,9 +317,8 @@ impl QueueOptions {
     }
 
     /// The gates that run in a repository if a task changes it; `None` means the plan's. A gate that names a tool of
-    /// another
-    /// repository runs only there. If no gates are configured, it is the run's test command, except where the task is
-    /// tested anyway.
+    /// another repository runs only there. If no gates are configured, it is the run's test command, except where the
+    /// task is tested anyway.
     pub(super) fn gates_in<'a>(
         &'a self,
         repo: Option<&'a RepoName>,

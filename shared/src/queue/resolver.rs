@@ -30,11 +30,9 @@ pub struct Resolver {
 
 impl Resolver {
     /// The agents that resolve and review conflicts, and why nothing is resolved, if that is not what the user
-    /// configured.
-    /// There are none if the reviewer cannot be called. With `merge.assist = false`, or if only the resolver cannot be
-    /// called, nothing is resolved; but resolutions that are known only from a ticket are still reviewed, because a
-    /// ticket
-    /// is a ref and any process of the user can write it.
+    /// configured. There are none if the reviewer cannot be called. With `merge.assist = false`, or if only the
+    /// resolver cannot be called, nothing is resolved; but resolutions that are known only from a ticket are still
+    /// reviewed, because a ticket is a ref and any process of the user can write it.
     pub fn find(runners: &RunnerTable) -> Result<(Option<Self>, Option<String>), AgentError> {
         let settings = runners.settings();
         let is_wanted = settings.merge.assist;

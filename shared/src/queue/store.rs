@@ -342,8 +342,7 @@ fn log_of(into: &BranchName) -> String {
 }
 
 /// The names of unreadable tickets, and what is wrong with them. One of them must not block the others, so they are
-/// left
-/// out of every list, and the command says so when it ends.
+/// left out of every list, and the command says so when it ends.
 static UNREADABLE: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 fn unreadable() -> std::sync::MutexGuard<'static, Vec<(String, String)>> {

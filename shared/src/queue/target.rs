@@ -262,10 +262,8 @@ pub const GET_BACK: &str =
     "then get your changes back, with conflicts in lines that the landing changed too: git stash pop";
 
 /// The command that lands a parked landing in a checkout with changed files. Untracked files can be in the way too.
-/// They are
-/// added before they are stashed: `git stash pop` merges an added file with the landed one, but refuses an untracked
-/// one.
-/// `at` is git's option for the folder. The changes are in a stash then; see [`GET_BACK`].
+/// They are added before they are stashed: `git stash pop` merges an added file with the landed one, but refuses an
+/// untracked one. `at` is git's option for the folder. The changes are in a stash then; see [`GET_BACK`].
 #[must_use]
 pub fn land_after_stash(at: &str, branch: &BranchName) -> String {
     let landing = branch.landing_ref();

@@ -35,8 +35,7 @@ pub const CLEAN_UP: &str = "see what can be removed with: git arborist cleanup -
 
 impl OpenRun {
     /// Names hooks and settings that changed since a run was killed, because that run could not undo them. They stay,
-    /// because
-    /// the user may have changed them.
+    /// because the user may have changed them.
     pub(super) fn warn_of_changes_since_kill(&self, listener: &mut dyn RunListener) {
         let others = self.others.iter().map(|other| &other.repository);
         let changed = std::iter::once(&self.repository).chain(others).flat_map(find_changed_since_kill);
@@ -131,8 +130,7 @@ impl OpenRun {
     }
 
     /// Whether a worktree has uncommitted files, or commits that the run does not have. Commits that 'reset' has saved
-    /// do
-    /// not count.
+    /// do not count.
     fn has_own_work(&self, worktree: &Worktree) -> Result<bool, Failure> {
         if let (Some(head), Some(branch)) = (worktree.head, &worktree.branch)
             && !self.repository.is_ancestor(head, self.head)?
@@ -205,8 +203,7 @@ impl OpenRun {
     }
 
     /// Warns about what is doubtful in the plan, and about lines that its author may take for tasks and that are not
-    /// read as
-    /// such.
+    /// read as such.
     pub(super) fn tell_of_unread_lines(&self, planned: &Planned, listener: &mut dyn RunListener) {
         if let [first, more @ ..] = planned.plan.warnings.as_slice() {
             listener.warn(&first.to_string());

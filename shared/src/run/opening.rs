@@ -467,8 +467,7 @@ impl OpenRun {
 }
 
 /// Whether a run begins in a shallow clone. If nothing here belongs to an earlier run of the branch, there is nothing
-/// to
-/// continue.
+/// to continue.
 fn is_first_in_shallow(
     repository: &Repository,
     request: &RunRequest,

@@ -168,8 +168,7 @@ impl OpenRun {
     }
 
     /// The tasks of a first run that are done in this history already, by the runs of other branches. The branch of a
-    /// new
-    /// session does not exist yet, so its run was not read: history is read from where the branch will start.
+    /// new session does not exist yet, so its run was not read: history is read from where the branch will start.
     fn find_merged(&self, run: &Run, plan: &Plan) -> Result<Vec<MergedRun>, Failure> {
         let scope = RunScope { branch: self.branch.clone(), tip: Some(self.head) };
         let others = match run.scope.tip {

@@ -313,9 +313,9 @@ impl RunRequest {
     }
 
     /// Remembers that the user gave these options here, so that a continued run does not ask for approval. If that
-    /// cannot
-    /// be stored, the next run asks. Options that were only trusted for this call were never shown to the user, so they
-    /// are not remembered; neither are those that were not recorded, nor a test command that comes from a record.
+    /// cannot be stored, the next run asks. Options that were only trusted for this call were never shown to the user,
+    /// so they are not remembered; neither are those that were not recorded, nor a test command that comes from a
+    /// record.
     pub(super) fn remember_options(
         &self,
         repository: &Repository,

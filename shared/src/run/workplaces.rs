@@ -125,8 +125,7 @@ impl OpenRun {
     }
 
     /// Saves uncommitted work of a checkout, which messages call `place`. The run does not depend on it, so an error is
-    /// a
-    /// warning.
+    /// a warning.
     pub(super) fn save_checkout(&self, user: &Repository, place: &str, listener: &mut dyn RunListener) {
         let mut saved_checkouts = self.saved_checkouts();
         // Submodules whose repositories are in the worktree count as clean.
@@ -162,8 +161,7 @@ impl OpenRun {
     }
 
     /// Creates the folder of logs, and refuses a folder of logs or reports that would replace a file. This is found
-    /// before
-    /// the run starts, not by its first task.
+    /// before the run starts, not by its first task.
     fn prepare_folders(&self) -> Result<(), Failure> {
         if self.is_idle {
             return Ok(());

@@ -336,8 +336,7 @@ fn find_path(part: &str, is_quoted: bool, confinement: &Confinement) -> Option<P
 }
 
 /// The path at the beginning of a text. It may contain spaces, so the longest one whose folder exists is taken. The
-/// folder of
-/// a path may be missing, too, if a folder above it exists.
+/// folder of a path may be missing, too, if a folder above it exists.
 fn choose_end(part: &str, is_quoted: bool) -> Option<PathBuf> {
     let ends = part.match_indices(' ').map(|(end, _)| end).chain([part.len()]).take(MOST_ENDS);
     let paths: Vec<&Path> = ends.map(|end| Path::new(&part[..end])).collect();

@@ -125,8 +125,7 @@ impl Sandbox {
     }
 
     /// Refuses to take the network away where nothing can enforce that. The settings of a runner and of a step may
-    /// contradict
-    /// each other only if that runner is used for that step.
+    /// contradict each other only if that runner is used for that step.
     pub fn require_network_control(
         &self,
         step: Option<&str>,

@@ -277,8 +277,7 @@ fn require_admitted(reply: CallReply, step_runner: &StepRunner) -> Result<CallRe
 }
 
 /// The private home directory of a program that reads its tools there. Each step has its own, because a reviewer must
-/// not
-/// obey what the implementer put there.
+/// not obey what the implementer put there.
 fn tools_home(request: AgentCall<'_>) -> PathBuf {
     let homes = request.place.common_dir.join("arborist/homes");
     homes.join(request.task.id.as_str()).join(request.step.as_str())

@@ -191,8 +191,7 @@ impl AttemptCheckout {
 
 impl AttemptCheckout {
     /// Moves files that git cannot add away, and returns messages about them. Uncommitted files of the user are
-    /// restored
-    /// later, and files that git could not add before the attempt stay.
+    /// restored later, and files that git could not add before the attempt stay.
     fn move_unreadable(
         &self,
         repository: &Repository,

@@ -87,10 +87,8 @@ impl FilesBeforeTest {
     }
 
     /// Restores files that changed during the test, and describes them: a test that passed with other files says
-    /// nothing
-    /// about the commit, and a failed one would leave them for the next attempt. New files stay, and changes in
-    /// submodules are only
-    /// described. What is replaced is saved under the name of the mark `attempt`.
+    /// nothing about the commit, and a failed one would leave them for the next attempt. New files stay, and changes in
+    /// submodules are only described. What is replaced is saved under the name of the mark `attempt`.
     pub fn put_back(
         &self,
         recorder: &RunRecorder<'_>,
@@ -110,8 +108,7 @@ impl FilesBeforeTest {
     }
 
     /// If other processes were running, files that were only rewritten count as well, because they may have been
-    /// different
-    /// for a while. In the user's checkout the change may be the user's, so it is saved first.
+    /// different for a while. In the user's checkout the change may be the user's, so it is saved first.
     fn put_back_tracked(
         &self,
         recorder: &RunRecorder<'_>,

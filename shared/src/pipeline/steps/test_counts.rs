@@ -21,8 +21,7 @@ const TESTS_THAT_RAN: &str = "Tests that ran, by command:";
 /// The heading over the reasons why a test step would have failed without permission.
 const ALLOWED: &str = "Fewer tests ran, with permission:";
 /// How many commits are searched for the counts before a run. A review, the end of a task and starts of runs may come
-/// after
-/// a test.
+/// after a test.
 const MAX_COMMITS: usize = 16;
 /// A command that contains this variable may test something else in each task.
 const TASK_VARIABLE: &str = "ARBORIST_TASK";
@@ -193,8 +192,7 @@ impl CommandCounts {
     }
 
     /// The counts of the newest baseline, and its commit. A run has no baseline if it starts at a commit whose tests
-    /// have
-    /// passed in another run; then that run has counted them.
+    /// have passed in another run; then that run has counted them.
     fn of_baseline(repository: &Repository, run: &Run) -> Result<(Option<Oid>, Self), GitError> {
         let Some(start) = &run.start else { return Ok((None, Self::default())) };
         let mut open = vec![start.commit, start.accepted];

@@ -219,8 +219,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A value that means nothing to us, as it is. A key that is nearly one of ours, or that others have for one of
-    /// ours, is a
-    /// mistake: what it says would be lost.
+    /// ours, is a mistake: what it says would be lost.
     pub(super) fn keep(
         &mut self,
         extra: &mut Map<String, serde_json::Value>,

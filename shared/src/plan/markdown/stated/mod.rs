@@ -127,8 +127,7 @@ struct Statements {
     /// Tasks that name their dependencies, also if these are none.
     declared: HashSet<usize>,
     /// Tasks with a field for dependencies that names none that can be read, as "Dependencies: all pages". They keep
-    /// the implied
-    /// order.
+    /// the implied order.
     vague: HashSet<usize>,
     /// Phases that are said to wait for nothing.
     free: Vec<usize>,
@@ -147,8 +146,7 @@ struct Statements {
     /// Drawings whose lines lead with the order of the file and against it: where each is, and its edges.
     tangled: Vec<(SourcePlace, Range<usize>)>,
     /// What some nodes are said to wait for and for nothing else. Neither a line that is drawn near them nor "blocks
-    /// all
-    /// stories" changes that.
+    /// all stories" changes that.
     only: HashMap<usize, HashSet<usize>>,
     /// What some nodes are said not to wait for, or to be independent of: a line that is drawn between them does not
     /// change that.
@@ -321,8 +319,7 @@ fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut
 }
 
 /// "US2 depends on US1" and elsewhere "US2 can start after T011": the second says more exactly which part of the story
-/// is waited
-/// for, and takes the place of the first. Of other phases, such as a foundation, all is waited for.
+/// is waited for, and takes the place of the first. Of other phases, such as a foundation, all is waited for.
 fn narrow_stories(edges: &mut Vec<Edge>, (roles, family): (&[Role], &NodeParents)) {
     let is_exact = |edge: &&Edge| {
         roles[edge.who].kind == NodeKind::Story
@@ -367,8 +364,7 @@ fn contradiction(
 }
 
 /// What is said to wait for nothing does so, and so does a phase all of whose tasks do. A story still waits for the
-/// foundation,
-/// unless its title only mentions it, as "Phase 5: Branch protection (US4)" does.
+/// foundation, unless its title only mentions it, as "Phase 5: Branch protection (US4)" does.
 fn replace_free(free: &[usize], (roles, family): (&[Role], &NodeParents), stated: &mut Stated) {
     let is_free: HashSet<usize> = free.iter().copied().collect();
     let phases: HashSet<usize> = free.iter().filter_map(|at| family.parents[*at]).collect();
