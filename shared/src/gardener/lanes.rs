@@ -130,7 +130,7 @@ impl Lanes<'_> {
                 ended.extend(pids.0);
                 // Nothing is left of the earlier run there, so its processes are not searched again when a task takes
                 // the lane: that reads the environment and the open files of every process of the machine.
-                self.with_orphan_lock.0.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.path());
+                self.visited.0.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.path());
             }
         }
         Ok(ended)
