@@ -143,7 +143,7 @@ fn a_landing_that_was_killed_in_the_checkout_is_undone_by_a_run_although_another
         killed(&repo);
         repo.arborist(first).exits(code);
         repo.agent("echo two > two.txt");
-        repo.arborist(["garden", "T2", "--test-command", "true"]).succeeds();
+        repo.arborist(["garden", "T2", "--allow-dirty", "--test-command", "true"]).succeeds();
         is_undone(&repo, &format!("{first:?}"));
         assert_eq!(repo.show("main", "two.txt"), "two");
     }

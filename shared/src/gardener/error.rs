@@ -409,11 +409,9 @@ impl Explain for GardenerError {
             Self::RedLeftovers { other, .. } => {
                 format!("to remove its changes, run: git arborist reset --drop {other}")
             }
-            Self::MeddlingTests { log, .. } => {
-                format!(
-                    "the change was undone, and no agent was called; see the output of the test command with: cat {log}"
-                )
-            }
+            Self::MeddlingTests { log, .. } => format!(
+                "the change was undone, and no agent was called; see the output of the test command with: cat {log}"
+            ),
             Self::RedWithoutTest(_) => {
                 "name one with --test-command, or as test-command in .arborist/config.toml".into()
             }

@@ -114,8 +114,7 @@ impl TaskRun<'_, '_, '_> {
         }
         self.recorder.forget_worktree();
         for words in other_repo::tidy(other_repos.iter(), &self.task.id, attempt)? {
-            let words = format!("  {}: {words}", self.task.id);
-            self.context.emit(&self.task.id, EventKind::note(words));
+            self.context.emit(&self.task.id, EventKind::note(format!("  {}: {words}", self.task.id)));
         }
         let watched_from = WatchedFrom::Here(&self.context.run.config_guard);
         let begun = begin_attempt(self.recorder, watched_from, &self.task.id, attempt)?;
@@ -190,9 +189,8 @@ impl TaskRun<'_, '_, '_> {
     fn conclude(
         &mut self,
         attempt: Attempt,
-        ended: EndedAttempt<'_>,
+        EndedAttempt { begun, mut work, mut beside, called, plain }: EndedAttempt<'_>,
     ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
-        let EndedAttempt { begun, mut work, mut beside, called, plain } = ended;
         let is_untouched = work.changes.is_empty()
             && work.tip == begun.head
             && beside.iter().all(|(repo_attempt, work)| repo_attempt.is_untouched(work));
@@ -233,19 +231,16 @@ impl TaskRun<'_, '_, '_> {
             .into_iter()
             .chain(beside.iter().filter_map(|(repo_attempt, work)| repo_attempt.folded_message(work)))
             .collect();
-        let judgement = judgement.map(|judgement| judgement.folding(&folded));
         let denials = std::mem::take(&mut self.context.set_up_denials);
-        let judgement = judgement.map(|judgement| judgement.with_denials(&denials));
+        let judgement = judgement.map(|judgement| judgement.folding(&folded).with_denials(&denials));
         let notes = std::mem::take(&mut work.notes);
         for words in folded.into_iter().chain(notes) {
-            let words = format!("  {}: {words}", self.task.id);
-            self.context.emit(&self.task.id, EventKind::note(words));
+            self.context.emit(&self.task.id, EventKind::note(format!("  {}: {words}", self.task.id)));
         }
         let mut warnings = std::mem::take(&mut work.warnings);
         warnings.extend(beside.iter_mut().flat_map(|(repo_attempt, work)| repo_attempt.take_warnings(work)));
         for words in warnings {
-            let words = format!("{}: {words}", self.task.id);
-            self.context.emit(&self.task.id, EventKind::failure(words));
+            self.context.emit(&self.task.id, EventKind::failure(format!("{}: {words}", self.task.id)));
         }
         let (mut tips, mut others) = (Vec::new(), Vec::new());
         for (repo_attempt, work) in beside {
@@ -319,9 +314,8 @@ impl TaskRun<'_, '_, '_> {
         attempt: Attempt,
         (begun, work): (&AttemptCheckout, &AttemptWork),
         called: &FinishedCall,
-        verdict: AttemptVerdict<'_>,
+        AttemptVerdict { judgement, changes, plain, others }: AttemptVerdict<'_>,
     ) -> Result<(), PipelineError> {
-        let AttemptVerdict { judgement, changes, plain, others } = verdict;
         let Judgement { status, body, why, interruption } = judgement;
         let mut entry = self.entry(status, attempt);
         entry.remark =
