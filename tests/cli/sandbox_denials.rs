@@ -66,7 +66,10 @@ fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
             match proposed {
                 Some(folder) => assert!(state.contains(&advice(&repo, folder)), "{mode} {command}: {state}"),
                 None => {
-                    assert!(state.contains("let the program use another folder"), "{mode} {command}: {state}")
+                    assert!(
+                        state.contains("let the program use another folder"),
+                        "{mode} {command}: {state}"
+                    );
                 }
             }
         }
