@@ -164,7 +164,7 @@ fn red_is_proposed_where_tests_must_fail_first() {
         "## Phase 3: User Story 1\n### Tests for User Story 1\n\n> Write these tests FIRST, ensure they FAIL before implementation\n\n\
          - [ ] T001 [P] Contract test\n- [ ] T002 [red] Other test\n### Implementation for User Story 1\n- [ ] T003 do it\n",
     );
-    repo.arborist(["plan"]).succeeds().out("[red] for T001:").never("[red] for T001 T002");
+    repo.arborist(["plan"]).succeeds().out("[red] for T001, because").never("[red] for T001 T002");
     assert_eq!(json(repo.arborist(["plan", "--format", "json"]))["nodes"]["T001"]["red"], Value::Null);
 }
 

@@ -71,7 +71,7 @@ fn what_no_commit_holds_stays_there_and_is_saved_when_the_place_is_used_again() 
     // The task itself works in a lane.
     repo.agent(&format!("echo left > '{}/left.txt'\n{WORKER}", place.display()));
     let said = repo.arborist(["session", "resume", "--", "--isolate", "-q"]).succeeds();
-    said.err("without 'main': it has uncommitted files")
+    said.err("no longer has 'main' checked out: it has uncommitted files")
         .err(&format!("git arborist worktree remove session-{id}"));
     repo.git(["switch", "-q", "main"]).succeeds();
     assert_eq!(repo.read("T002.txt"), "done\n");

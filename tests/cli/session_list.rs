@@ -14,7 +14,7 @@ fn columns_have_headings_and_fit_on_a_terminal() {
     let words: Vec<&str> = lines[0].split_whitespace().collect();
     assert_eq!(
         words,
-        ["session", "state", "turns", "active", "branch", "plan"],
+        ["session", "state", "turns", "last", "active", "branch", "plan"],
         "tokens nobody told are left out"
     );
     assert!(lines[1].contains(plan) && lines[1].contains("complete  2 "), "{listed}");

@@ -120,7 +120,7 @@ fn new_commits_on_branches_of_the_user_are_named() {
         let summary = summary(&repo, args, 0);
         let moved = words(&summary["moved_refs"]);
         assert_eq!(moved.len(), 1, "{moved:?}");
-        let start = format!("meanwhile refs/heads/{branch} got 1 other commit");
+        let start = format!("during the run, refs/heads/{branch} got 1 commit that the run did not make");
         assert!(moved[0].starts_with(&start), "{moved:?}");
     }
 }
@@ -147,7 +147,7 @@ fn remote_tracking_refs_that_change_meanwhile_are_named() {
     let summary = summary(&repo, &[], 0);
     let moved = words(&summary["moved_refs"]);
     let start = "remote-tracking refs were changed during the run, perhaps by 'git fetch': \
-                 refs/remotes/origin/main, refs/remotes/origin/new (";
+                 refs/remotes/origin/main, refs/remotes/origin/new";
     assert_eq!(moved.len(), 1, "{moved:?}");
     assert!(moved[0].starts_with(start), "{moved:?}");
 }

@@ -56,7 +56,7 @@ fn uncommitted_files_in_the_users_checkout_of_another_repository_are_kept_and_na
         fs::write(backend.join("mine.txt"), "untracked").unwrap();
         gardener(&workspace, args).succeeds().out(
             "uncommitted changes in your checkout of 'backend' were undone (kept.txt) and other uncommitted files \
-             changed since it began (mine.txt); the versions from its start are kept in refs/arborist/saved/",
+             changed (mine.txt); the versions from its start are kept in refs/arborist/saved/",
         );
         let listed = ["for-each-ref", "--format=%(refname)", "refs/arborist/saved/checkout"];
         let name = workspace.git_in(&backend, listed).answer();

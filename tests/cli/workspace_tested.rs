@@ -66,5 +66,5 @@ fn a_task_is_tested_in_every_repository_that_it_names_and_changes() {
 fn of_two_tasks_that_are_red_together_in_their_second_repository_one_lands() {
     let workspace = workspace(&plan(&["T001", "T002"]), &agent("web", "bad-$ARBORIST_TASK"));
     let said = workspace.arborist(["gardener", "--session-branch", "--jobs", "2"]).exits(1);
-    said.out("1 completed").err("did not land, because the gate");
+    said.out("1 completed").err("did not land: the gate");
 }

@@ -93,7 +93,7 @@ fn every_contradiction_names_file_line_and_ids() {
         ("{\"nodes\": {\"a\": {\"id\": \"b\"}}}", "1:24: the node 'a' says that its id is 'b'"),
         ("{\"nodes\": {\"a b\": {}}}", "1:12: 'a b' is not a valid task id"),
         ("{\"nodes\": {\"a\": {\"name\": 1}}}", "1:26: 'name' of a must be a string"),
-        ("{\"nodes\": {\"a\": {\"name\": \"x\", \"name\": \"y\"}}}", "the key 'name' is already in line 1"),
+        ("{\"nodes\": {\"a\": {\"name\": \"x\", \"name\": \"y\"}}}", "the key 'name' is already on line 1"),
         ("{}", "1:1: the plan has no 'nodes'"),
         ("[]", "1:1: the plan must be a JSON object"),
         ("{\"nodes\": {},}", "1:13: this is not valid JSON: trailing commas are not allowed"),
