@@ -56,7 +56,7 @@ ready when everything that it waits for is complete and, with --jobs or
 With one job, the agent works in this checkout. With --jobs or --isolate, each
 task has its own worktree and its own branch. A complete task lands through the
 merge queue: its branch is merged into the branch of the run and tested again,
-in a scratch worktree. Then the next task may use the worktree of the task. If a
+in a scratch worktree. Its own worktree is then reused for another task. If a
 landing would overwrite files that you have changed in the checkout, it is
 parked: later tasks build on it, but your branch does not move until you run the
 command that the summary prints.

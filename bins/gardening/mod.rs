@@ -49,7 +49,7 @@ pub(crate) struct GardeningArgs {
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
     /// Start although tests fail before the first task. A task then fails only if it breaks a test that passed before.
-    /// This needs test output that names the failed tests; without it, a task fails unless the test command succeeds
+    /// If the output of the tests does not name the failed ones, the test command must succeed
     #[arg(long)]
     allow_red: bool,
     /// Let tasks change this path although the setting 'protect' names it. --allow fewer-tests lets tests of a task be

@@ -100,7 +100,7 @@ pub(super) fn uninstall(options: &HookOptions, ui: &mut Ui) -> Outcome {
     match left.as_slice() {
         [] => Ok(Exit::Done),
         left => Err(Failure::new(Exit::Person, format!("not removed: {}", left.join("; ")))
-            .hint("look at it, and remove it by hand")),
+            .hint("look at it and delete it, then run the same command again; it restores the hook that was there before")),
     }
 }
 

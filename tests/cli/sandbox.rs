@@ -189,7 +189,8 @@ until [ -e "$ROOT/prompts/go" ]; do sleep 0.02; done
 #[test]
 fn what_outlives_a_killed_driver_is_killed_too_or_cannot_write_the_git_directory() {
     for mode in working_modes() {
-        let repo = repo(LEAVE);
+        // With one task only: a bubblewrap that has just been started does not notice the end of the driver.
+        let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &agent(LEAVE));
         let tries = || std::fs::read(repo.path("../prompts/tries")).map_or(0, |tries| tries.len());
         let daemon = repo.root().join("daemon").display().to_string();
         let until = |what: &str, is_so: &dyn Fn() -> bool| {

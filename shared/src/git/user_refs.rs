@@ -290,7 +290,7 @@ fn describe_new_commits(
     }
     let Some(old) = old else {
         return Some(format!(
-            "{name} was created during the run, but not by the run, and has {commits} new {noun}"
+            "{name} was created during the run by you or another program, and has {commits} new {noun}"
         ));
     };
     let range = format!("{}..{}", old.short(), new.short());

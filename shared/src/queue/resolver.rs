@@ -41,7 +41,7 @@ impl Resolver {
             Ok(reviewer) => reviewer,
             Err(why) => {
                 let why = format!(
-                    "no agent can review a resolution: {why} (to choose another reviewer, set steps.review.runner)"
+                    "no agent can review a resolution: {why} (choose another reviewer with: git config arborist.steps.review.runner NAME)"
                 );
                 return Ok((None, is_wanted.then_some(why)));
             }

@@ -166,7 +166,7 @@ settings! {
         key: "runners.*.command",
         variable: None,
         kind: ValueKind::Words,
-        expected: "a list of words in quotes",
+        expected: "a list of words, such as [\"robot\", \"{prompt}\"]",
         default: DefaultValue::InWords("that of the built-in runner of this name"),
         about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them. If it takes MCP servers: {tools} for the list as JSON, {tools-file} for a file with that list, {tools-toml} for one server as TOML. If no argument has {prompt} or {prompt-file}, the prompt is passed on standard input.",
     }
@@ -174,7 +174,7 @@ settings! {
         key: "runners.*.resume",
         variable: None,
         kind: ValueKind::Words,
-        expected: "a list of words in quotes",
+        expected: "a list of words, such as [\"robot\", \"{prompt}\"]",
         default: DefaultValue::InWords("runners.*.command, with {session} filled in"),
         about: "How a runner is called to continue a session, if that needs another command.",
     }
