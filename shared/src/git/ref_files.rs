@@ -1,20 +1,10 @@
 //! Reads loose and packed refs from their files, which is faster than asking git. The answer is `None` wherever only
 //! git can tell. libgit2 could read refs too, but it follows links and blocks on named pipes that an agent could plant.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fs::{self, Metadata},
-    io::{ErrorKind, Read},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 
 use super::{GitError, Ref, Repository, misplaced_files::unused_path, refs::TEMPORARY};
-use crate::{
-    name::Oid,
-    safe_files::{self, ChangeStamp},
-};
+use crate::{name::Oid, safe_files};
 
 /// The folders of refs that all worktrees share and that we use.
 const SHARED: [&str; 2] = ["refs/heads/", "refs/arborist/"];
@@ -145,21 +135,6 @@ pub(super) enum RefValue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PackedStamp([u64; 3], [i64; 4]);
 
-/// Values of larger files are not remembered.
-const LARGEST_REMEMBERED: u64 = 1024;
-
-/// How many values are remembered.
-const MAX_REMEMBERED: usize = 65_536;
-
-/// The values in files of refs, with the stamps of these files, by path.
-static REF_VALUES: LazyLock<Mutex<RefValues>> = LazyLock::new(Mutex::default);
-
-type RefValues = HashMap<PathBuf, (ChangeStamp, RefValue)>;
-
-fn ref_values() -> MutexGuard<'static, RefValues> {
-    REF_VALUES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Folders of refs that belong to us. Refs above these folders may be the user's.
 const OURS: [&str; 2] = ["refs/heads/arborist/", "refs/arborist/"];
 
@@ -172,74 +147,31 @@ impl Repository {
 
     /// The loose ref of this name, or all loose refs below it. Links are not followed.
     pub(super) fn read_loose(&self, name: &str) -> Vec<(String, RefValue)> {
-        self.read_loose_beside(name, None)
-    }
-
-    /// The same, without the refs in the folder `left_out`.
-    pub(super) fn read_loose_beside(&self, name: &str, left_out: Option<&str>) -> Vec<(String, RefValue)> {
         let mut found = Vec::new();
-        self.add_loose(name, left_out, &mut found);
+        self.add_loose(name, &mut found);
         found
     }
 
-    fn add_loose(&self, name: &str, left_out: Option<&str>, found: &mut Vec<(String, RefValue)>) {
+    fn add_loose(&self, name: &str, found: &mut Vec<(String, RefValue)>) {
         let path = self.common_dir.join(name);
         let Ok(metadata) = path.symlink_metadata() else { return };
         if !metadata.is_dir() {
             let is_lock = path.extension().is_some_and(|extension| extension == "lock");
             if !is_lock {
-                found.push((name.to_owned(), self.recall_ref_file(&path, &metadata)));
+                found.push((name.to_owned(), self.read_ref_file(&path, metadata.is_file())));
             }
-            return;
-        }
-        if left_out == Some(name) {
             return;
         }
         for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
             // Ref names of ours are UTF-8, and a name that is not cannot replace one of them.
             if let Some(last) = entry.file_name().to_str() {
-                self.add_loose(&format!("{name}/{last}"), left_out, found);
+                self.add_loose(&format!("{name}/{last}"), found);
             }
         }
     }
 
-    /// The value in the file of a ref with this metadata. Around each child all refs of a run are compared, and hardly any has
-    /// changed, so a file is read again only if its stamp is another one. Only the kernel sets a ctime.
-    fn recall_ref_file(&self, path: &Path, metadata: &Metadata) -> RefValue {
-        if !metadata.is_file() {
-            return RefValue::Other;
-        }
-        let known = ref_values().get(path).copied();
-        if let Some((stamp, value)) = known
-            && stamp == ChangeStamp::of(metadata)
-        {
-            return value;
-        }
-        // The stamp is that of the opened file: the path may lead to another one by now.
-        let Ok(opened) = safe_files::open(path) else { return RefValue::Other };
-        let stamp = opened.metadata().ok().map(|found| ChangeStamp::of(&found));
-        // Checked before it is read, so that later changes get another ctime.
-        let stamp = stamp.filter(|stamp| !stamp.is_fresh() && stamp.size <= LARGEST_REMEMBERED);
-        let Some(stamp) = stamp else { return self.read_ref_file(path) };
-        let mut content = Vec::new();
-        let read = opened.take(LARGEST_REMEMBERED + 1).read_to_end(&mut content);
-        if read.map_or(true, |size| size as u64 != stamp.size) {
-            return self.read_ref_file(path);
-        }
-        let value = self.parse_ref_file(&content);
-        let mut known = ref_values();
-        if known.len() >= MAX_REMEMBERED {
-            known.clear();
-        }
-        known.insert(path.to_owned(), (stamp, value));
-        value
-    }
-
-    fn read_ref_file(&self, path: &Path) -> RefValue {
-        self.parse_ref_file(&safe_files::read(path).unwrap_or_default())
-    }
-
-    fn parse_ref_file(&self, content: &[u8]) -> RefValue {
+    fn read_ref_file(&self, path: &Path, is_file: bool) -> RefValue {
+        let content = if is_file { safe_files::read(path).unwrap_or_default() } else { Vec::new() };
         let id = content.trim_ascii_end();
         let is_complete = id.len() == self.format.hex_len();
         is_complete.then(|| Oid::from_hex(id)).flatten().map_or(RefValue::Other, RefValue::Id)
@@ -328,57 +260,4 @@ pub(super) fn folder_of(prefix: &str) -> &str {
 /// Whether a ref is below a folder.
 pub(super) fn is_inside(name: &str, folder: &str) -> bool {
     name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::process::Program;
-
-    /// Waits until a change of the file gets another ctime.
-    fn wait_until_settled(file: &Path) {
-        while ChangeStamp::of(&file.symlink_metadata().unwrap()).is_fresh() {
-            std::thread::yield_now();
-        }
-    }
-
-    #[test]
-    fn a_changed_ref_is_read_again_however_it_was_changed() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().canonicalize().unwrap();
-        let made = Program::new("git").args(["init", "-q", "."]).dir(&top).env("HOME", &top).finish();
-        assert!(made.unwrap().status.success());
-        let repository = Repository::open_at(&top).unwrap();
-        let file = repository.common_dir.join("refs/heads/a/b");
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let id = |digit: &str| digit.repeat(repository.format.hex_len());
-        let read = || repository.read_loose("refs/heads/a");
-        let expect = |value: RefValue| {
-            // Twice, because the second answer may be a remembered one.
-            let expected = vec![("refs/heads/a/b".to_owned(), value)];
-            assert_eq!((read(), read()), (expected.clone(), expected));
-        };
-        for (digit, other) in [("1", "2"), ("3", "4"), ("5", "6")] {
-            fs::write(&file, format!("{}\n", id(digit))).unwrap();
-            expect(RefValue::Id(id(digit).parse().unwrap()));
-            wait_until_settled(&file);
-            expect(RefValue::Id(id(digit).parse().unwrap()));
-            // As git does it, with the old mtime.
-            let (lock, written) = (file.with_extension("new"), file.metadata().unwrap().modified().unwrap());
-            fs::write(&lock, format!("{}\n", id(other))).unwrap();
-            fs::File::options().write(true).open(&lock).unwrap().set_modified(written).unwrap();
-            fs::rename(&lock, &file).unwrap();
-            expect(RefValue::Id(id(other).parse().unwrap()));
-            wait_until_settled(&file);
-            expect(RefValue::Id(id(other).parse().unwrap()));
-        }
-        fs::write(&file, "ref: refs/heads/main\n").unwrap();
-        expect(RefValue::Other);
-        fs::remove_file(&file).unwrap();
-        std::os::unix::fs::symlink("../main", &file).unwrap();
-        expect(RefValue::Other);
-        fs::remove_file(&file).unwrap();
-        assert!(read().is_empty());
-        assert!(repository.read_loose_beside("refs/heads", Some("refs/heads/a")).is_empty());
-    }
 }

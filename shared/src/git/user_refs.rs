@@ -249,8 +249,7 @@ impl UserRefs {
             return None;
         }
         let mut found = BTreeMap::new();
-        let tasks = Some(TASKS.trim_end_matches('/'));
-        for (name, loose) in FOLDERS.iter().flat_map(|folder| repository.read_loose_beside(folder, tasks)) {
+        for (name, loose) in FOLDERS.iter().flat_map(|folder| repository.read_loose(folder)) {
             if let (RefValue::Id(target), false) = (loose, name.starts_with(TASKS)) {
                 found.insert(name, target);
             }
