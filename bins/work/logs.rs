@@ -30,7 +30,10 @@ pub(super) fn logs(args: &LogsArgs, ui: &mut Ui) -> Outcome {
         [] => find_claiming_jobs(&repository, (&settings, &engine), &args.remote)?,
         jobs => jobs.to_vec(),
     };
-    approval::require(&repository, engine.foreign_commands(), approval::consent(args.yes), ui)?;
+    // A folder outside of the repository needs approval if a file of the repository names it.
+    let mut foreign = engine.foreign_commands().clone();
+    foreign.extend(settings.tracked_lines_of(&["log-dir"]));
+    approval::require(&repository, &foreign, approval::consent(args.yes), ui)?;
     let folder = WorkerLogFolder::prepare(&repository, &settings, &engine)?;
     let listed = map_parallel(&named, |job| engine.list_jobs(job, &cancel));
     let jobs: Vec<String> =

@@ -53,8 +53,12 @@ impl Engine {
         }
         let Some(template) = &self.jobs else { return Ok(vec![job]) };
         let printed = self.ask_about(("jobs", template), &job, cancel)?;
-        let parts = printed.text.lines().map(str::trim).filter(|part| is_plain_name(part));
-        let parts: Vec<String> = parts.take(MOST_JOBS).map(str::to_owned).collect();
+        // The parts are at the place of the job. A part that names another one would choose the host that is called.
+        let place = job.rsplit_once('/').filter(|_| !self.places.is_empty()).map(|(place, _)| place);
+        let is_part = |part: &&str| is_plain_name(part) && (self.places.is_empty() || !part.contains('/'));
+        let parts = printed.text.lines().map(str::trim).filter(is_part).take(MOST_JOBS);
+        let placed = |part: &str| place.map_or_else(|| part.to_owned(), |place| format!("{place}/{part}"));
+        let parts: Vec<String> = parts.map(placed).collect();
         Ok(if parts.is_empty() { vec![job] } else { parts })
     }
 

@@ -162,13 +162,13 @@ fn freeze(
     let frozen = match plan {
         FrozenPlan::File(PlanFile { path, bytes }) => {
             let blob = repository.write_blob(bytes)?;
-            add_if_new(repository, recorder.head(), (path, blob), &mut added)?;
+            add_plan_if_new(repository, recorder.head(), (path, blob), &mut added)?;
             PlanRef { path: path.clone(), blob }.to_string()
         }
         // Git deletes a blob that no tree names, so put the plan into the tree if it is not there.
         FrozenPlan::Kept(PlanRef { path, blob }) => {
             if repository.find_path(recorder.head(), path)?.is_none() {
-                add_if_new(repository, recorder.head(), (path, *blob), &mut added)?;
+                add_plan_if_new(repository, recorder.head(), (path, *blob), &mut added)?;
             }
             PlanRef { path: path.clone(), blob: *blob }.to_string()
         }
@@ -186,7 +186,8 @@ fn freeze(
     Ok((trailers, tree, added))
 }
 
-fn add_if_new(
+/// The plan can be a link, which stays one.
+fn add_plan_if_new(
     repository: &Repository,
     head: Oid,
     file: (&str, Oid),
@@ -196,6 +197,15 @@ fn add_if_new(
     if let Some(link) = repository.worktree.as_ref().and_then(|top| fs::read_link(top.join(path)).ok()) {
         return require_committed_link(repository, head, (path, &link), blob);
     }
+    add_if_new(repository, head, file, added)
+}
+
+fn add_if_new(
+    repository: &Repository,
+    head: Oid,
+    (path, blob): (&str, Oid),
+    added: &mut Vec<TreeChange>,
+) -> Result<(), GardenerError> {
     if repository.find_path(head, path)? != Some(blob) {
         added.push(TreeChange {
             path: path.as_bytes().to_vec(),

@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use super::QueueError;
 use crate::{
     coordination::{CLAIMS, WORK_CLAIMS},
-    git::{GitError, RefMove, Repository, Signing},
+    git::{GitError, Ref, RefMove, Repository, Signing},
     name::{BranchName, Oid},
-    process::ProcessId,
+    process::{FileLock, ProcessId},
 };
 
 /// How many seconds a claim is valid without renewal.
@@ -82,18 +82,27 @@ impl QueueClaim {
 
     /// Deletes the claim of a target if its holder was a process of this machine and is dead. A driver that is killed
     /// after its last landing leaves one, and no other process would take it over before something else lands.
-    pub fn release_dead(repository: &Repository, into: &BranchName) -> Result<(), QueueError> {
-        let name = format!("{CLAIMS}{}", into.component());
-        if let Some((found, body)) = repository.find_note(&name)? {
-            let claim: Option<Self> = serde_json::from_str(&body).ok();
-            let is_dead = |claim: Self| claim.holder.is_of_this_machine() && !claim.holder.is_here();
-            if claim.is_some_and(is_dead) {
-                // If another process takes the claim over at this moment, the compare-and-swap fails.
-                let gone = RefMove { name: &name, new: None, old: Some(found.target) };
-                let _ = repository.move_refs_routinely(&[gone]);
-            }
+    /// `_landing` is the lock of the target, which the holder would have if it were alive in another container.
+    pub fn release_dead(
+        repository: &Repository,
+        _landing: &FileLock,
+        into: &BranchName,
+    ) -> Result<(), QueueError> {
+        if let Some(dead) = Self::find_dead(repository, into)? {
+            // If another process takes the claim over at this moment, the compare-and-swap fails.
+            let gone = RefMove { name: &dead.name, new: None, old: Some(dead.target) };
+            let _ = repository.move_refs_routinely(&[gone]);
         }
         Ok(())
+    }
+
+    /// The claim of a target, if its holder was a process of this machine and seems to be dead.
+    pub fn find_dead(repository: &Repository, into: &BranchName) -> Result<Option<Ref>, QueueError> {
+        let name = format!("{CLAIMS}{}", into.component());
+        let Some((found, body)) = repository.find_note(&name)? else { return Ok(None) };
+        let claim: Option<Self> = serde_json::from_str(&body).ok();
+        let is_dead = |claim: Self| claim.holder.is_of_this_machine() && !claim.holder.is_here();
+        Ok(claim.is_some_and(is_dead).then_some(found))
     }
 
     /// Whether the holder may be at work. For a process of this machine the process is checked; of another machine only

@@ -82,8 +82,10 @@ impl<'a> Queue<'a> {
         let lock =
             FileLock::try_take(&repository.landing_lock(&into), &format!("git arborist merge into {into}"))
                 .map_err(|source| QueueError::Locked { into: into.clone(), source })?;
-        repository.remove_stale_locks(&lock)?;
-        repository.undo_updates(&lock, &into)?;
+        // Without a dead process, an update may be in progress: a run that follows its branch holds only its own lock.
+        if repository.remove_stale_locks(&lock)? {
+            repository.undo_updates(&lock, &into)?;
+        }
         let claim = HeldClaim::take(repository, &into, clock)?;
         Ok(Self { repository, scope, into, claim, _lock: lock })
     }

@@ -22,24 +22,27 @@ pub fn recover_branch(
     branch: &BranchName,
 ) -> Result<bool, Failure> {
     let has_crashed = repository.remove_stale_locks(lock)?;
-    let has_undone = undo_updates(repository, branch)?;
-    QueueClaim::release_dead(repository, branch)?;
+    let has_undone = recover_landing(repository, branch)?;
     // After the updates: it moves the branch.
     let finished = finish_turns(repository, lock, branch)?;
     Ok(has_crashed || has_undone || !finished.is_empty())
 }
 
-/// Undoes interrupted updates, unless another process lands on the branch: its own update may be in progress, and it
-/// undoes others first. The lock of the branch's run does not exclude that, because tasks of a run on another branch can
-/// land here too.
-fn undo_updates(repository: &Repository, branch: &BranchName) -> Result<bool, Failure> {
-    if !repository.has_begun_update(branch)? {
+/// Undoes interrupted updates and releases the claim of a dead process, unless another process lands on the branch: its own
+/// update may be in progress, and in another container it looks dead from here. The lock of the branch's run does not
+/// exclude that, because tasks of a run on another branch can land here too.
+fn recover_landing(repository: &Repository, branch: &BranchName) -> Result<bool, Failure> {
+    let has_update = repository.has_begun_update(branch)?;
+    if !has_update && QueueClaim::find_dead(repository, branch)?.is_none() {
         return Ok(false);
     }
     match FileLock::try_take(&repository.landing_lock(branch), &format!("git arborist on {branch}")) {
-        Ok(landing) => repository.undo_updates(&landing, branch)?,
-        Err(LockError::Held { .. }) => return Ok(false),
-        Err(error) => return Err(error.into()),
+        Ok(landing) => {
+            repository.undo_updates(&landing, branch)?;
+            QueueClaim::release_dead(repository, &landing, branch)?;
+            Ok(has_update)
+        }
+        Err(LockError::Held { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
     }
-    Ok(true)
 }

@@ -14,7 +14,6 @@ use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupError, What},
     git::RefFacts,
     process::{FileLock, OrphanLock},
-    safe_files::{self, FileKind},
     workspace::PLAN_HINTS,
 };
 
@@ -30,17 +29,7 @@ impl CleanupFacts<'_> {
         if let Some(main) = self.worktrees.first().filter(|main| !main.is_bare) {
             let folders = [(What::Log, &options.log_dir), (What::Report, &options.report_dir)];
             for (what, folder) in folders {
-                let is_ours = |name: &str| is_named_by_us(what, name);
-                found.extend(self.files_of_checkout(&main.path, (what, folder), is_ours)?);
-            }
-            // Logs that were fetched from workers, in a folder for each engine.
-            let workers = format!("{}/workers", options.log_dir.trim_end_matches('/'));
-            let engines = safe_files::list_kinds(&main.path.join(&workers)).unwrap_or_default();
-            for engine in engines.iter().filter(|entry| entry.kind == FileKind::Folder) {
-                let Some(name) = engine.path.file_name() else { continue };
-                let folder = format!("{workers}/{}", name.to_string_lossy());
-                let is_log = |name: &str| name.ends_with(".log");
-                found.extend(self.files_of_checkout(&main.path, (What::Log, &folder), is_log)?);
+                found.extend(self.files_of_checkout(&main.path, what, folder)?);
             }
         }
         match self.find_writer() {
@@ -53,13 +42,13 @@ impl CleanupFacts<'_> {
         Ok(found)
     }
 
-    /// Untracked files with such names. A directory that leads outside of the checkout is skipped. A directory may have
+    /// Untracked files with our names. A directory that leads outside of the checkout is skipped. A directory may have
     /// many names, so the canonical one is used for git and for listing.
     fn files_of_checkout(
         &self,
         top: &Path,
-        (what, folder): (What, &str),
-        is_ours: impl Fn(&str) -> bool,
+        what: What,
+        folder: &str,
     ) -> Result<Vec<Candidate>, CleanupError> {
         let (Ok(path), Ok(top)) = (top.join(folder.trim_matches('/')).canonicalize(), top.canonicalize())
         else {
@@ -71,7 +60,7 @@ impl CleanupFacts<'_> {
         // If git cannot tell, as inside of its own directory, everything may be tracked.
         let Ok(tracked) = self.sweep.repository.list_tracked(&path) else { return Ok(Vec::new()) };
         let tracked: HashSet<PathBuf> = tracked.into_iter().map(|name| path.join(name)).collect();
-        let mut found = files_in(&path, what, is_ours);
+        let mut found = files_in(&path, what, |name| is_named_by_us(what, name));
         found.retain(|candidate| candidate.path().is_some_and(|path| !tracked.contains(path)));
         Ok(found)
     }

@@ -189,6 +189,9 @@ mod tests {
     fn an_unknown_placeholder_is_refused() {
         let error = PromptTemplate::parse("x.md", "a {tsk}").unwrap_err();
         assert_eq!(error.to_string(), "'x.md' uses the unknown placeholder '{tsk}'");
-        assert_eq!(error.hint(), "did you mean '{task}'? to write '{tsk}' itself, double its braces: '{{tsk}}'");
+        assert_eq!(
+            error.hint(),
+            "did you mean '{task}'? to write '{tsk}' itself, double its braces: '{{tsk}}'"
+        );
     }
 }

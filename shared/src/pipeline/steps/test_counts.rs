@@ -352,8 +352,8 @@ fn find_fall(command: &str, before: TestTally, now: TestTally) -> Option<String>
     (!falls.is_empty()).then(|| format!("'{command}' {}", falls.join(" and ")))
 }
 
-/// How the tests of single programs of a command are worse than before. If one program has replaced the only other one, just
-/// the sums can be compared.
+/// How the tests of single programs of a command are worse than before. If one program has replaced the only other one, or
+/// the output names no program any more, just the sums can be compared.
 fn find_program_falls(before: ProgramCounts, now: ProgramCounts) -> Vec<String> {
     let is_replaced = before.iter().count() <= 1 && now.iter().count() <= 1;
     if is_replaced || now == ProgramCounts::default() {
