@@ -104,10 +104,11 @@ PROTECTED TESTS
    A task fails if it changes or deletes a file that the setting 'protect'
    names. It also fails if a test command runs fewer tests than before the
    task, skips more, or no longer prints how many tests ran. If a gate (a check
-   before landing) finds this, the task does not land. In the plan, '- [ ] T007 [allow:tests/old.rs]
-   [allow:fewer-tests] text' allows T007 to change that file and to run fewer
-   tests; --allow does the same for every task that the command runs. See
-   'protect' and 'test.allow-fewer' in git-arborist(1).
+   before landing) finds this, the task does not land. In the plan,
+   '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests] text' allows T007 to
+   change that file and to run fewer tests; --allow does the same for every
+   task, until the session ends. See 'protect' and 'test.allow-fewer' in
+   git-arborist(1).
 
 EXIT STATUS
    1           A task failed, or the run could not start or had to stop.

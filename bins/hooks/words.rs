@@ -119,10 +119,10 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
         let place = hook.place.as_ref().map(|place| format!(": {}", visible(place))).unwrap_or_default();
         let manager = hook.manager.map(|manager| format!(" (this repository uses {})", manager.as_str()));
         let (name, word) = (hook.event.as_str(), ui.paint(tone, word));
-        ui.line(&format!("  {name:<12}  {word}{place}{}", manager.unwrap_or_default()));
+        ui.line(&format!("  {name:<11}  {word}{place}{}", manager.unwrap_or_default()));
         let chained = hook.chained.as_ref().map(|path| format!("calls '{path}' first"));
         for line in chained.iter().chain(&hook.note) {
-            ui.line(&format!("{:16}{}", "", visible(line)));
+            ui.line(&format!("{:15}{}", "", visible(line)));
         }
     }
     for AgentStatus { agent, state, place, note } in &status.agents {
@@ -132,9 +132,9 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
             HookState::Missing => format!(": git arborist hooks install --agent {agent}"),
             _ => String::new(),
         };
-        let name = format!("{agent} hooks");
-        ui.line(&format!("  {name:<12}  {}{place}{how}", ui.paint(tone, word)));
-        note.iter().for_each(|note| ui.line(&format!("{:16}{}", "", shown(note))));
+        let word = format!("hooks {word}");
+        ui.line(&format!("  {agent:<11}  {}{place}{how}", ui.paint(tone, &word)));
+        note.iter().for_each(|note| ui.line(&format!("{:15}{}", "", shown(note))));
     }
 }
 

@@ -53,6 +53,18 @@ fn a_suite_that_is_red_before_stops_the_run_before_an_agent_is_paid() {
 }
 
 #[test]
+fn a_new_run_does_not_rely_on_what_another_test_command_has_passed() {
+    let repo = repo();
+    repo.write(".arborist/config.toml", "test-command = \"true\"\n");
+    repo.commit("a configuration\n");
+    repo.arborist(["gardener", "--yes", "--until", "T001"]).succeeds();
+    let calls = repo.calls();
+    repo.write(".arborist/config.toml", "test-command = \"false\"\n");
+    repo.arborist(["gardener", "--yes", "--new-run", "--allow-dirty"]).exits(1).err("'false'");
+    assert_eq!(repo.calls(), calls, "no agent is called");
+}
+
+#[test]
 fn one_task_alone_has_a_baseline_too() {
     for args in [&["garden", "T001"][..], &["garden", "-m", "do it"]] {
         let repo = repo();

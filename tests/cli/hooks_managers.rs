@@ -38,7 +38,7 @@ fn huskys_files_get_a_block_that_goes_without_a_trace() {
     commit(&repo, FORGED).exits(1).err("is not valid");
     commit(&repo, "fine").succeeds().err("mine");
     repo.arborist(["hooks", "test"]).succeeds().out("commit-msg: git runs it").out("pre-push: git runs it");
-    repo.arborist(["hooks", "status"]).succeeds().out("(husky is here)");
+    repo.arborist(["hooks", "status"]).succeeds().out("(this repository uses husky)");
 
     repo.arborist(["hooks", "uninstall"]).succeeds();
     assert_eq!(repo.read(".husky/commit-msg"), "echo mine >&2");
@@ -132,7 +132,7 @@ fn pre_commit_is_chained_and_may_chain_us_in_turn() {
     repo.arborist(["hooks", "status"])
         .succeeds()
         .out("installed: ")
-        .out("commit-msg.legacy (pre-commit is here)");
+        .out("commit-msg.legacy (this repository uses pre-commit)");
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds().out("nothing to do");
 
     repo.arborist(["hooks", "uninstall"]).succeeds();

@@ -198,7 +198,7 @@ impl Explain for PipelineError {
             }
             Self::Survivors(_) => Some("stop them, then run the same command again".into()),
             Self::NoCommand { .. } => {
-                Some("give the task a \"command\" in the plan, or choose another runner".into())
+                Some("give the task a \"command\" in a JSON plan (convert the plan with: git arborist plan -o task-tree.json), or choose another runner".into())
             }
             Self::ReviewPlace(_) => Some(
                 "see the worktrees with: git worktree list\nor let reviewers work in the checkout: git config arborist.steps.review.place checkout".into(),

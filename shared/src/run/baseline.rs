@@ -153,8 +153,8 @@ impl OpenRun {
         Ok(Some(command).filter(|_| !is_known))
     }
 
-    /// Whether the latest run of this branch did not use this test command. Results of another one say nothing about
-    /// it.
+    /// Whether the latest run of this branch may not have used this test command. Results of another one say nothing about
+    /// it. A command from the configuration is recorded nowhere; it is the same as long as the run is continued.
     fn is_other_command(&self, run: &Run, command: &str) -> Result<bool, Failure> {
         let Some(start) = &run.start else { return Ok(true) };
         let session_reader = SessionReader::new(&self.repository);
@@ -162,10 +162,9 @@ impl OpenRun {
         let before = session_reader.asked_of(&newest)?;
         // A command that holds a secret was not recorded, so it counts as different.
         let is_withheld = before.withheld.iter().any(|name| name == TEST);
-        let named =
-            before.options.get(TEST).map(String::as_str).or_else(|| {
-                self.settings.general.test_command.as_ref().map(|command| command.value.as_str())
-            });
+        let configured = self.settings.general.test_command.as_ref().filter(|_| !self.request.new_run);
+        let named = before.options.get(TEST).map(String::as_str);
+        let named = named.or_else(|| configured.map(|command| command.value.as_str()));
         Ok(is_withheld || named != Some(command))
     }
 

@@ -38,7 +38,7 @@ pub enum SandboxError {
         key: String,
     },
     /// A whole git directory would be writable.
-    #[error("{key} names '{folder}', which git itself uses, so that it stays closed")]
+    #[error("{key} names '{folder}', which is a git directory and stays closed as a whole")]
     GitDir {
         /// The key.
         key: String,
@@ -68,9 +68,7 @@ impl Explain for SandboxError {
                 "install bubblewrap, and set sandbox.mode to auto or bwrap"
             }
             Self::GitDir { folder, .. } => {
-                return Some(format!(
-                    "remove '{folder}' from it; only folders of other programs can be named, such as .git/lfs"
-                ));
+                return Some(format!("name the folder in it that is needed, such as {folder}/lfs"));
             }
             Self::NetworkByLandlock { mode_key, .. } => {
                 return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));
@@ -117,7 +115,7 @@ impl Sandbox {
             self.settings.all().filter_map(|(.., settings)| settings.write.as_ref())
         {
             let is_closed = |word: &&String| {
-                in_home(word).is_some_and(|path| is_part_of_git(&safe_files::resolved(&path), &closed))
+                in_home(word).is_some_and(|path| closed.contains(&safe_files::resolved(&path)))
             };
             if let Some(folder) = value.iter().find(is_closed) {
                 return Err(SandboxError::GitDir { key: key.clone(), folder: folder.clone() });
@@ -160,16 +158,4 @@ impl Sandbox {
         let mut gits = self.settings.of(None, runner).filter_map(|settings| settings.git.as_ref());
         gits.next().filter(|git| git.value == SandboxGit::Private).map(|git| git.key.clone())
     }
-}
-
-/// The folders of a git directory that git itself reads. Who can write there decides what git runs or takes for history.
-const FOLDERS_OF_GIT: [&str; 8] =
-    ["hooks", "info", "logs", "modules", "objects", "refs", "worktrees", "arborist"];
-
-/// Whether this is one of these git directories, or a folder in it that git itself reads.
-fn is_part_of_git(path: &Path, git_dirs: &[PathBuf]) -> bool {
-    git_dirs.iter().filter_map(|git_dir| path.strip_prefix(git_dir).ok()).any(|inner| {
-        let first = inner.iter().next().map(|first| first.to_string_lossy().to_lowercase());
-        first.is_none_or(|first| FOLDERS_OF_GIT.contains(&first.as_str()))
-    })
 }
