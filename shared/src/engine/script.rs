@@ -76,7 +76,7 @@ impl Submission<'_> {
         if let Some(url) = &self.order.coordination {
             lines.push(format!("export ARBORIST_WORK_COORDINATION={}", shell_word(url)));
         }
-        // Nobody reads the output of workers at places.
+        // Otherwise the output of workers at places would be lost.
         if engine.preset.map_or(!place.is_empty(), |preset| preset.writes_log) {
             lines.push("exec >>\"$folder.log\" 2>&1".to_owned());
         }
