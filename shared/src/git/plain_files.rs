@@ -17,8 +17,8 @@ use crate::{
     safe_files,
 };
 
-/// More files are left to git.
-const MAX_FILES: usize = 100;
+/// More files are left to git. Up to here they take less time than git, which compares all files of the worktree first.
+const MAX_FILES: usize = 1000;
 /// Larger files are left to git.
 const LARGEST: usize = 1024 * 1024;
 /// The only mode that is written here. The effect of others depends on the system.

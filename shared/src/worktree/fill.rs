@@ -17,8 +17,8 @@ use crate::{
 
 /// State of interrupted operations that a killed git or an agent may have left in a worktree.
 const HALF_DONE: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
-/// Up to this many paths are written individually. Git matches each of them against every file, so more would cost as
-/// much as a complete checkout.
+/// Up to this many paths are given to git individually. It matches each of them against every file, so more would cost
+/// as much as a complete checkout.
 const FEW: usize = 50;
 /// Settings that make git use the sparse-checkout file.
 pub(super) const SPARSE: [&str; 2] = ["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
@@ -81,13 +81,12 @@ impl Pool {
         // them individually. A checkout is still needed to end a merge or the like, and if attributes change.
         let is_light = is_last
             && is_used
-            && changes.len() <= FEW
             && changes.iter().all(|change| !change.concerns_gitlink() && !change.is_called(".gitattributes"))
             && OperationInProgress::find_operation(&lane.git_dir).is_none()
             && !self.leaves_out(lane);
         let is_brought = is_light
             && (is_clean && lane.update_without_git(tip, &changes)?
-                || lane.bring_paths(tip, &changes, self.smudging()).is_ok());
+                || changes.len() <= FEW && lane.bring_paths(tip, &changes, self.smudging()).is_ok());
         if !is_brought {
             self.write_files(lane, checkout)?;
         }
