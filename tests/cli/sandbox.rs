@@ -189,33 +189,77 @@ until [ -e "$ROOT/prompts/go" ]; do sleep 0.02; done
 #[test]
 fn what_outlives_a_killed_driver_is_killed_too_or_cannot_write_the_git_directory() {
     for mode in working_modes() {
-        // With one task only: with two, a process once survived in bubblewrap. The cause is not known; a second bubblewrap
-        // may have been starting when the driver was killed.
+        // With one task only: that of another one might just be starting, see below.
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &agent(LEAVE));
         let tries = || std::fs::read(repo.path("../prompts/tries")).map_or(0, |tries| tries.len());
         let daemon = repo.root().join("daemon").display().to_string();
-        let until = |what: &str, is_so: &dyn Fn() -> bool| {
-            let begun = std::time::Instant::now();
-            while !is_so() {
-                assert!(begun.elapsed() < std::time::Duration::from_secs(120), "{mode}: {what}");
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-        };
         let mut command = repo.command("git-arborist-gardener", &repo.path(""));
         command.args(["--jobs", "2", "--sandbox", mode]).stdin(std::process::Stdio::null());
         let mut driver = command.stderr(std::process::Stdio::null()).spawn().unwrap();
-        until("the process begins", &|| tries() > 0);
+        until("the process begins", || tries() > 0);
         driver.kill().unwrap();
         driver.wait().unwrap();
         if mode == "bwrap" {
-            until("the process is killed", &|| find_processes(&daemon) == 0);
+            until("the process is killed", || find_processes(&daemon) == 0);
         } else {
             let before = tries();
-            until("the process continues", &|| tries() > before + 4);
+            until("the process continues", || tries() > before + 4);
         }
         assert!(!repo.path(".git/planted").exists(), "{mode}");
         std::fs::write(repo.path("../prompts/go"), "").unwrap();
-        until("the process ends", &|| find_processes(&daemon) == 0);
+        until("the process ends", || find_processes(&daemon) == 0);
+    }
+}
+
+/// Tries to write the git directory until it is ended, if it is the first agent.
+const NEVER_END: &str = r#"
+[ -e "$ROOT/prompts/second" ] || while :; do
+  echo x >> "$ROOT/prompts/tries"
+  echo x > "$ROOT/repo/.git/planted"
+  sleep 0.02
+done 2>/dev/null
+"#;
+
+/// Lets the agent begin only when the driver was killed. bubblewrap itself is only killed with its parent after it has set
+/// everything up.
+const SLOW_BWRAP: &str = r#"#!/bin/sh
+case "$*" in
+  *agent.sh*) : > "$ROOT/prompts/starting"; until [ -e "$ROOT/prompts/killed" ]; do sleep 0.02; done ;;
+esac
+PATH=${PATH#*:} exec bwrap "$@"
+"#;
+
+#[test]
+fn what_was_just_starting_when_the_driver_was_killed_cannot_write_the_git_directory_and_the_next_run_ends_it()
+{
+    if !has_bwrap() {
+        return;
+    }
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &agent(NEVER_END));
+    repo.plant("bwrap", &SLOW_BWRAP.replace("$ROOT", &repo.root().display().to_string()));
+    let file = |name: &str| repo.path("../prompts").join(name);
+    let mut command = repo.command("git-arborist-gardener", &repo.path(""));
+    command.args(["--sandbox", "bwrap"]).stdin(std::process::Stdio::null());
+    let mut driver = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    until("the agent is being started", || file("starting").exists());
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    std::fs::write(file("killed"), "").unwrap();
+    until("the agent works", || std::fs::read(file("tries")).is_ok_and(|tries| tries.len() > 4));
+    let script = repo.root().join("agent.sh").display().to_string();
+    assert_ne!(find_processes(&script), 0);
+    std::fs::write(file("second"), "").unwrap();
+    repo.arborist(["gardener", "--sandbox", "bwrap"]).succeeds();
+    assert_eq!(find_processes(&script), 0);
+    assert!(!repo.path(".git/planted").exists());
+}
+
+/// Waits until something is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(120), "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
 
