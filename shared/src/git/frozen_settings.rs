@@ -166,7 +166,7 @@ impl Repository {
             .map(|(key, known)| (key.clone(), known.settings.clone()))
             .collect();
         for (key, mut settings) in known {
-            settings.add_excluded(line);
+            settings.add_excluded(line, &self.common_dir.join("info/exclude"));
             self.replace_frozen(key, settings)?;
         }
         Ok(())
@@ -175,6 +175,11 @@ impl Repository {
     /// Whether no setting converts files that are written to a worktree, and there are no attributes outside of it.
     pub(super) fn has_plain_settings(&self) -> bool {
         self.find_recorded().is_some_and(|known| known.failure.is_none() && known.settings.are_plain())
+    }
+
+    /// Whether settings are frozen, and none of these keys is among them.
+    pub(super) fn lacks_frozen_settings(&self, keys: &[&str]) -> bool {
+        self.find_recorded().is_some_and(|known| known.failure.is_none() && !known.settings.has_any(keys))
     }
 
     /// Whether all worktrees are known to have the same settings: none is included for some of them only, and none has settings
@@ -337,6 +342,11 @@ impl Settings {
         Helpers::of(self.outer.iter().chain(&self.inner).chain(&self.from_command_line))
     }
 
+    fn has_any(&self, keys: &[&str]) -> bool {
+        let mut all = self.outer.iter().chain(&self.inner).chain(&self.from_command_line);
+        all.any(|entry| keys.iter().any(|key| key.as_bytes() == entry.key))
+    }
+
     fn are_plain(&self) -> bool {
         let mut all = self.outer.iter().chain(&self.inner).chain(&self.from_command_line);
         let is_plain = |entry: &SettingEntry| {
@@ -354,12 +364,20 @@ impl Settings {
             && self.named.iter().any(|(key, text)| *key == FILE_SETTINGS[0] && !has_rules(text))
     }
 
-    fn add_excluded(&mut self, line: &str) {
+    fn add_excluded(&mut self, line: &str, exclude_file: &Path) {
         for (_, text) in self.info.iter_mut().filter(|(name, _)| *name == "exclude") {
             if text.last().is_some_and(|last| *last != b'\n') {
                 text.push(b'\n');
             }
             text.extend([line.as_bytes(), b"\n"].concat());
+        }
+        let wanted = self.info.iter().find(|(name, _)| *name == "exclude").map(|(_, text)| text);
+        for (file, stamp) in self.stamps.iter_mut().filter(|(file, _)| *file == exclude_file) {
+            // Taken first: a file that is written meanwhile is read again.
+            let now = stamp_of(file);
+            if safe_files::read_users(file).ok().as_ref() == wanted {
+                *stamp = now;
+            }
         }
     }
 

@@ -71,10 +71,14 @@ impl Repository {
     /// The folder of hooks for this worktree.
     pub fn hooks_dir(&self, config: &Config) -> Result<HooksDir, GitError> {
         let setting = config.find("core.hookspath").cloned();
-        let printed =
-            self.act("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).stdout()?;
-        let line = printed.strip_suffix(b"\n").unwrap_or(&printed);
-        let path = PathBuf::from(OsStr::from_bytes(line));
+        let path = match &setting {
+            Some(_) => {
+                let command = self.act("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]);
+                let printed = command.stdout()?;
+                PathBuf::from(OsStr::from_bytes(printed.strip_suffix(b"\n").unwrap_or(&printed)))
+            }
+            None => self.default_hooks_dir(),
+        };
         Ok(HooksDir { reach: self.reach(&path), path, setting })
     }
 

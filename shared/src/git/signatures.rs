@@ -37,8 +37,13 @@ impl Repository {
         if let Some(known) = self.signing.0.get() {
             return Ok(*known);
         }
-        let keys = r"^(commit\.gpgsign|arborist\.sign)$";
-        let printed = self.git("config").args(["--type=bool", "--get-regexp", keys]).answer()?;
+        let printed = match self.lacks_frozen_settings(&["commit.gpgsign", "arborist.sign"]) {
+            true => None,
+            false => {
+                let keys = r"^(commit\.gpgsign|arborist\.sign)$";
+                self.git("config").args(["--type=bool", "--get-regexp", keys]).answer()?
+            }
+        };
         let text = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();
         // The last value of a key has the highest precedence.
         let is_on = |key: &str| {

@@ -131,6 +131,9 @@ impl Repository {
 
     /// The paths of submodules in a tree.
     pub fn list_gitlinks_of(&self, tree: Oid) -> Result<Vec<Vec<u8>>, GitError> {
+        if self.find_entries_of(tree).is_some_and(|entries| entries.plain().is_some()) {
+            return Ok(Vec::new());
+        }
         let command = self.git("ls-tree").args(["-r", "-z", "--full-tree", &tree.to_string()]);
         Ok(gitlinks_in(&command.stdout()?))
     }

@@ -119,9 +119,12 @@ impl Repository {
     pub(super) fn ask_status(&self) -> Result<WorktreeStatus, GitError> {
         self.refuse_special()?;
         let view = self.find_trusted_view()?;
+        // What is ignored is remembered together with the index.
+        let is_remembered = view.is_none() && self.find_known_entries().is_some();
         let sources = match self.known_ignored() {
-            Some(known) if are_unchanged(&known.sources) => known.sources.clone(),
-            _ => self.list_rule_sources()?,
+            _ if !is_remembered => None,
+            Some(known) if are_unchanged(&known.sources) => Some(known.sources.clone()),
+            _ => Some(self.list_rule_sources()?),
         };
         let status = with_index(view.as_ref(), self.git("status"));
         let status = status.args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
@@ -140,7 +143,7 @@ impl Repository {
             let closed = self.list_closed()?.into_iter();
             files.others.extend(closed.map(|path| [&path[..], b"/"].concat()));
         }
-        if view.is_none() && !has_other_rules && are_unchanged(&sources) {
+        if let Some(sources) = sources.filter(|sources| !has_other_rules && are_unchanged(sources)) {
             self.remember_ignored(&files.ignored, sources);
         }
         Ok(WorktreeStatus { is_clean: files.others.is_empty(), files })
@@ -169,7 +172,10 @@ impl Repository {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let users = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
         let users = users.or_else(|| home.as_ref().map(|home| home.join(".config")));
-        let asked = self.git("config").args(["--type=path", "-z", "--get", "core.excludesFile"]).answer()?;
+        let asked = match self.lacks_frozen_settings(&["core.excludesfile"]) {
+            true => None,
+            false => self.git("config").args(["--type=path", "-z", "--get", "core.excludesFile"]).answer()?,
+        };
         let named =
             asked.map(|path| PathBuf::from(OsStr::from_bytes(path.strip_suffix(&[0]).unwrap_or(&path))));
         let ours = [self.common_dir.join("config"), self.common_dir.join("info/exclude")].into_iter();

@@ -9,7 +9,7 @@ use std::{
 use super::{
     HistoryError,
     event::HistoryEntry,
-    walk::{CommitSource, RunCommits, Walker, read_verified, select_run},
+    walk::{CommitSource, LONGEST_CACHE, RunCommits, Walker, read_verified, select_run},
 };
 use crate::{
     git::RawCommit,
@@ -127,6 +127,8 @@ pub struct CommitCache(Arc<Mutex<Option<Remembered>>>);
 struct Remembered {
     branch: BranchName,
     tip: Oid,
+    /// Whether the entries go back to the start of a run. Otherwise they are the whole history.
+    has_start: bool,
     entries: Vec<HistoryEntry>,
 }
 
@@ -140,33 +142,38 @@ impl CommitCache {
     pub(super) fn walk(&self, walker: &Walker<'_>) -> Result<RunCommits, HistoryError> {
         let mut remembered = self.lock();
         let known = remembered.take().filter(|known| known.branch == *walker.branch);
-        let walk = match known.and_then(|known| walker.read_since(known.tip, known.entries)) {
+        let walk = match known.and_then(|known| walker.read_since(known)) {
             Some(walk) => walk,
             None => walker.walk(CommitSource::Cached)?,
         };
-        // Without a run, the whole history was read, and remembering it has no use.
-        *remembered = walk.start.map(|_| {
-            let entries = walk.graph.entries.clone();
-            Remembered { branch: walker.branch.clone(), tip: walker.tip, entries }
+        // Without a run, the whole history was read, which may be large.
+        let is_kept = walk.start.is_some() || walk.graph.entries.len() <= LONGEST_CACHE;
+        *remembered = is_kept.then(|| Remembered {
+            branch: walker.branch.clone(),
+            tip: walker.tip,
+            has_start: walk.start.is_some(),
+            entries: walk.graph.entries.clone(),
         });
         Ok(walk)
     }
 }
 
 impl Walker<'_> {
-    /// The remembered commits up to `old`, and from git only those that are newer. `None` if the memory cannot be used.
-    fn read_since(&self, old: Oid, known: Vec<HistoryEntry>) -> Option<RunCommits> {
+    /// The remembered commits, and from git only those that are newer. `None` if the memory cannot be used.
+    fn read_since(&self, known: Remembered) -> Option<RunCommits> {
         if self.repository.is_shallow {
             return None;
         }
         let mut entries = Vec::new();
-        if old != self.tip {
-            entries = self.read_all(&[self.tip.to_string(), format!("^{old}")]).ok()?.entries;
+        if known.tip != self.tip {
+            entries = self.read_all(&[self.tip.to_string(), format!("^{}", known.tip)]).ok()?.entries;
         }
-        entries.extend(known);
+        entries.extend(known.entries);
         let walk = select_run(entries, self.tip).ok()?;
-        walk.start?;
-        self.has_complete_edges(&walk)?;
+        if known.has_start {
+            walk.start?;
+            self.has_complete_edges(&walk)?;
+        }
         Some(walk)
     }
 }

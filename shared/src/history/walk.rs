@@ -89,7 +89,7 @@ pub(super) struct RunCommits {
 
 /// Runs with more bytes or commits are not cached.
 const LARGEST_CACHE: usize = 64 << 20;
-const LONGEST_CACHE: usize = 50_000;
+pub(super) const LONGEST_CACHE: usize = 50_000;
 
 /// Reads the commits of one run.
 #[derive(Debug, Clone, Copy)]

@@ -96,6 +96,8 @@ pub struct OpenRun {
     /// Whether the plan is copied from the user's checkout to the session's worktree.
     pub(super) brings_plan: bool,
     hook: PreCommit,
+    /// Whether git's configuration names a remote, or the upstream of a branch.
+    pub(super) has_remotes: bool,
     /// Watches all repositories of the run around every child process.
     pub(super) config_guard: ConfigGuard,
     /// Commits of the run that were read before.
@@ -157,6 +159,7 @@ impl OpenRun {
             session_writer: OnceLock::new(),
             lock,
             hook,
+            has_remotes: ["remote.", "branch."].iter().any(|prefix| config.section(prefix).next().is_some()),
             config_guard: ConfigGuard::default(),
             memory: CommitCache::default(),
             coordinator: Arc::new(Alone),

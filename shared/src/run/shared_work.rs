@@ -207,6 +207,7 @@ impl OpenRun {
             return Ok(());
         }
         let remotes = match run.is_shared() {
+            false if !self.has_remotes => Vec::new(),
             true => self.repository.list_remotes()?,
             false => self.repository.find_remotes_of(&self.branch, DEFAULT_REMOTE)?,
         };

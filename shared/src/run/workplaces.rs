@@ -96,10 +96,21 @@ impl OpenRun {
         self.hide_logs()?;
         match lanes {
             None => {
-                self.refuse_uncommitted(recorder, planned, run)?;
-                if !self.is_idle && self.home == self.repository.top() {
-                    self.save_checkout(&self.repository, "your checkout", monitor.listener());
-                    self.refuse_untracked_repository()?;
+                if let Some(operation) = OperationInProgress::find_operation(&self.repository.git_dir) {
+                    return Err(GardenerError::OperationInProgress(operation.what).into());
+                }
+                // If nothing is left to do, no agent can touch uncommitted changes.
+                if !self.is_idle {
+                    let is_clean = is_clean(&self.repository);
+                    if !is_clean {
+                        self.refuse_uncommitted(recorder, planned, run)?;
+                    }
+                    if self.home == self.repository.top() {
+                        if !is_clean {
+                            self.save_checkout(&self.repository, "your checkout", monitor.listener());
+                        }
+                        self.refuse_untracked_repository()?;
+                    }
                 }
             }
             Some(lanes) => self.prepare_lanes(lanes, planned, monitor.listener())?,
@@ -116,11 +127,17 @@ impl OpenRun {
         if self.home != self.repository.top()
             && let Ok(user) = Repository::open_at(&self.home)
         {
-            self.save_checkout(&user, "your checkout", listener);
+            self.save_unless_clean(&user, "your checkout", listener);
         }
         for other in self.others.iter().filter(|other| other.repository.worktree.is_some()) {
             let place = format!("your checkout of '{}'", other.section.name);
-            self.save_checkout(&other.repository, &place, listener);
+            self.save_unless_clean(&other.repository, &place, listener);
+        }
+    }
+
+    fn save_unless_clean(&self, user: &Repository, place: &str, listener: &mut dyn RunListener) {
+        if !is_clean(user) {
+            self.save_checkout(user, place, listener);
         }
     }
 
@@ -128,9 +145,7 @@ impl OpenRun {
     /// a warning.
     pub(super) fn save_checkout(&self, user: &Repository, place: &str, listener: &mut dyn RunListener) {
         let mut saved_checkouts = self.saved_checkouts();
-        // Submodules whose repositories are in the worktree count as clean.
-        let is_clean = || user.is_clean().unwrap_or(false) && !user.has_folder_submodule();
-        if saved_checkouts.iter().any(|saved| saved.is_of(user)) || is_clean() {
+        if saved_checkouts.iter().any(|saved| saved.is_of(user)) {
             return;
         }
         let SavedCheckouts { checkouts, failures } = user.save_uncommitted(place);
@@ -214,11 +229,7 @@ impl OpenRun {
         planned: &Planned,
         run: &Run,
     ) -> Result<(), Failure> {
-        if let Some(going_on) = OperationInProgress::find_operation(&self.repository.git_dir) {
-            return Err(GardenerError::OperationInProgress(going_on.what).into());
-        }
-        // If nothing is left to do, no agent can touch the changes.
-        if self.request.allow_dirty || self.is_idle || self.settings.general.allow_dirty {
+        if self.request.allow_dirty || self.settings.general.allow_dirty {
             return Ok(());
         }
         let changes = self.repository.changes(recorder.tree(), self.repository.snapshot()?)?;
@@ -290,4 +301,10 @@ impl OpenRun {
             }
         })?)
     }
+}
+
+/// Whether a checkout has no uncommitted work that should be saved. Submodules whose repositories are in the worktree count
+/// as clean for git.
+fn is_clean(checkout: &Repository) -> bool {
+    checkout.is_clean().unwrap_or(false) && !checkout.has_folder_submodule()
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    git::{GitError, Repository, UncommittedFiles},
+    git::{GitError, HiddenMarks, Repository, UncommittedFiles},
     name::Oid,
     safe_files::{self, ChangeStamp, FileKind, OpenedFolder},
 };
@@ -126,6 +126,9 @@ impl IgnoredFiles {
         state.before = match state.last.take() {
             Some(last) => last,
             None => {
+                // What git reports as ignored is remembered only beside a known index. If another git holds its lock, git is
+                // asked again later.
+                let _ = repository.make_index_known(HiddenMarks::Kept);
                 let files = repository.list_uncommitted(tree)?;
                 let top = repository.top();
                 let others = stamped(top, &files.others);
