@@ -456,3 +456,23 @@ fn a_finished_claim_whose_branch_cannot_land_is_named_and_taken_over_when_it_exp
         assert_eq!(shared.left(), "", "{case}");
     }
 }
+
+#[test]
+fn claims_that_a_killed_server_left_after_a_landing_are_removed() {
+    let shared = SharedPlan::new(1, 2, WORKER);
+    let log = shared.repo.root().join("updates").display().to_string();
+    let hook = format!("#!/bin/sh\necho \"$1 $2 $3\" >> '{log}'\n");
+    shared.repo.write_script("../origin.git/hooks/update", &hook);
+    shared.work(0, &[]).succeeds();
+    assert_eq!(shared.left(), "");
+    // A server deletes one ref after the other.
+    let updates = fs::read_to_string(log).unwrap();
+    let deleted = updates.lines().filter_map(|line| line.strip_suffix(&format!(" {}", "0".repeat(40))));
+    let deleted: Vec<_> = deleted.filter_map(|line| line.rsplit_once(' ')).collect();
+    assert!(deleted.iter().any(|(name, _)| name.ends_with("/tasks/T001")), "{updates}");
+    for (name, value) in deleted.iter().filter(|(name, _)| name.ends_with("T001")) {
+        shared.at_origin(["update-ref", name, value]);
+    }
+    shared.work(1, &[]).succeeds();
+    assert_eq!(shared.left(), "");
+}

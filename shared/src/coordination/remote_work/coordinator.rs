@@ -322,9 +322,10 @@ impl RemoteWork {
         Ok(refused)
     }
 
-    /// Removes the claims of tasks that have landed. With one remote, the landing does that.
+    /// Removes the claims of tasks that have landed. With one remote, the landing does that, unless the server is killed while
+    /// it moves one ref after the other.
     fn forget_landed(&self, known: &mut Known) -> Result<(), CoordinationError> {
-        let (Some(_), Some(target)) = (&self.options.coordination, known.view.target) else { return Ok(()) };
+        let Some(target) = known.view.target else { return Ok(()) };
         let mut landed = Vec::new();
         for (task, found) in &known.view.tasks {
             let source = found.claim.as_ref().and_then(|claim| claim.source);
