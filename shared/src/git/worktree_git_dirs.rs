@@ -306,8 +306,7 @@ impl GitDirStates {
         };
         for git_dir in now.into_iter().filter(is_ours_to_know) {
             let is_same = |recorded: &GitDirState| {
-                recorded.is_unchanged(&git_dir)
-                    && GitDirState::read_filling(&git_dir) == recorded.filling_parts()
+                recorded.is_unchanged(&git_dir) && recorded.is_filling_unchanged(&git_dir)
             };
             let recorded =
                 before.remove(&git_dir).filter(is_same).unwrap_or_else(|| GitDirState::read(&git_dir));
@@ -323,8 +322,7 @@ impl GitDirStates {
         for git_dir in now {
             let is_filled = !self.exempt.contains_key(&git_dir);
             let is_changed = |recorded: &&GitDirState| {
-                !recorded.is_unchanged(&git_dir)
-                    || (is_filled && GitDirState::read_filling(&git_dir) != recorded.filling_parts())
+                !recorded.is_unchanged(&git_dir) || (is_filled && !recorded.is_filling_unchanged(&git_dir))
             };
             match self.recorded.get(&git_dir).filter(is_changed).cloned() {
                 // Another run has claimed a free lane.
@@ -367,7 +365,7 @@ impl GitDirStates {
         for module in find_module_dirs(git_dir).difference(&recorded.modules) {
             self.changes.push(move_away(repository, module));
         }
-        let now = GitDirState::read_filling(git_dir).0;
+        let now = GitDirState::read_filling(git_dir, is_own_git_dir(git_dir)).0;
         let paths: BTreeSet<&PathBuf> = recorded.fill_files.keys().chain(now.keys()).collect();
         for path in paths {
             let before = recorded.fill_files.get(path).unwrap_or(&Content::Nothing);
@@ -431,13 +429,12 @@ impl GitDirState {
             let stamp = stamp_of(&path).filter(is_settled);
             Watched { name, content: Content::of(&path), stamp }
         };
-        let (fill_files, modules) = Self::read_filling(git_dir);
+        let (fill_files, modules) = Self::read_filling(git_dir, is_own_git_dir(git_dir));
         let (head, link) = (Content::of(&git_dir.join(HEAD)), WorktreeLink::read(git_dir));
         Self { files: WATCHED.map(file), head, link, fill_files, modules }
     }
 
-    fn read_filling(git_dir: &Path) -> (BTreeMap<PathBuf, Content>, BTreeSet<PathBuf>) {
-        let is_ours = is_own_git_dir(git_dir);
+    fn read_filling(git_dir: &Path, is_ours: bool) -> (BTreeMap<PathBuf, Content>, BTreeSet<PathBuf>) {
         if !is_ours {
             return (BTreeMap::new(), BTreeSet::new());
         }
@@ -447,8 +444,11 @@ impl GitDirState {
         (contents.filter(|(_, content)| *content != Content::Nothing).collect(), modules)
     }
 
-    fn filling_parts(&self) -> (BTreeMap<PathBuf, Content>, BTreeSet<PathBuf>) {
-        (self.fill_files.clone(), self.modules.clone())
+    /// Whether the files that git changes while a worktree is filled are unchanged. The others must have been compared.
+    fn is_filling_unchanged(&self, git_dir: &Path) -> bool {
+        let is_ours = self.files.iter().any(|file| file.name == LOCKED && file.content.is_lock_of_ours());
+        let (fill_files, modules) = Self::read_filling(git_dir, is_ours);
+        fill_files == self.fill_files && modules == self.modules
     }
 
     fn is_unchanged(&self, git_dir: &Path) -> bool {

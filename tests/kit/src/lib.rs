@@ -202,7 +202,7 @@ impl TestRepo {
         let file = self.path(path);
         fs::create_dir_all(file.parent().expect("a parent")).expect("a folder");
         let mut writer = Command::new("sh")
-            .args(["-c", r#"cat >"$1" && chmod 755 "$1""#, "sh"])
+            .args(["-c", r#"rm -f "$1" && cat >"$1" && chmod 755 "$1""#, "sh"])
             .arg(&file)
             .stdin(Stdio::piped())
             .spawn()
@@ -222,16 +222,21 @@ impl TestRepo {
         self.write_script(&format!("../bin/{name}"), text);
     }
 
-    /// Copies the commands of this build to `dir`, as if they were installed there.
+    /// Installs the commands of this build in `dir`. Only those that look where they are installed are copied: all of them
+    /// together have two gigabytes.
     pub fn install(&self, dir: &Path) {
         fs::create_dir_all(dir).expect("a folder");
         for entry in fs::read_dir(binaries()).expect("a folder").flatten() {
             let name = entry.file_name();
-            let is_ours =
-                name.to_str().is_some_and(|name| name.starts_with("git-arborist") && !name.contains('.'));
-            if is_ours {
-                let copy = Command::new("cp").arg(entry.path()).arg(dir.join(name)).status();
-                assert!(copy.expect("cp").success());
+            match name.to_str().filter(|name| !name.contains('.')) {
+                Some("git-arborist" | "git-arborist-install-assets") => {
+                    let copy = Command::new("cp").arg(entry.path()).arg(dir.join(name)).status();
+                    assert!(copy.expect("cp").success());
+                }
+                Some(name) if name.starts_with("git-arborist") => {
+                    std::os::unix::fs::symlink(entry.path(), dir.join(name)).expect("a link");
+                }
+                _ => {}
             }
         }
     }
@@ -320,7 +325,7 @@ impl TestRepo {
     /// with `trap - EXIT`.
     pub fn agent(&self, script: &str) {
         let file = self.root().join("agent.sh");
-        let keep = "prompt=$(cat)\nmkdir -p \"$ROOT/prompts\"\nn=0\nset -C\nuntil { printf '%s\\n' \"$prompt\" > \"$ROOT/prompts/$n\"; } 2>/dev/null; do n=$((n+1)); done\nset +C\n";
+        let keep = "prompt=$(cat)\n[ -d \"$ROOT/prompts\" ] || mkdir -p \"$ROOT/prompts\"\nn=0\nset -C\nuntil { printf '%s\\n' \"$prompt\" > \"$ROOT/prompts/$n\"; } 2>/dev/null; do n=$((n+1)); done\nset +C\n";
         // It looks with a git that no test has planted.
         let idle = "trap 'code=$?; case \"$code$prompt\" in 0Implement*) [ -n \"$(PATH=${PATH#*:} git --no-optional-locks status --porcelain 2>/dev/null)\" ] || echo \"NOTHING TO DO: the script changes nothing\" ;; esac; exit $code' EXIT\n";
         let root = self.root().display();
@@ -349,7 +354,7 @@ impl TestRepo {
     pub fn commit(&self, message: impl AsRef<[u8]>) -> String {
         self.git(["add", "-A"]).succeeds();
         if self.commit_at_once(message.as_ref()) {
-            return self.git(["rev-parse", "HEAD"]).answer();
+            return self.read_head().unwrap_or_else(|| self.git(["rev-parse", "HEAD"]).answer());
         }
         let tree = self.git(["write-tree"]).answer();
         let parent = self.git(["rev-parse", "-q", "--verify", "HEAD"]);
@@ -357,6 +362,14 @@ impl TestRepo {
         let commit = self.commit_object(&tree, &parents, message);
         self.git(["reset", "-q", "--soft", &commit]).succeeds();
         commit
+    }
+
+    /// The commit of `HEAD`, if its ref is a file.
+    fn read_head(&self) -> Option<String> {
+        let head = fs::read_to_string(self.path(".git/HEAD")).ok()?;
+        let name = head.trim_end().strip_prefix("ref: ")?;
+        let id = fs::read_to_string(self.path(".git").join(name)).ok()?;
+        Some(id.trim_end().to_owned()).filter(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit()))
     }
 
     /// Commits the index with one call of git, which runs no hook. Not while a merge or the like is in progress, which it would

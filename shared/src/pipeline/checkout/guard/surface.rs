@@ -2,6 +2,7 @@
 //! hide a file or a commit.
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsStr,
     os::unix::{ffi::OsStrExt, fs::PermissionsExt},
@@ -416,10 +417,11 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
         items.extend(scripts.into_iter().map(|path| WatchedItem { path, watch_mode }));
     }
     // A landing brings them to the checkout in which git reads them.
-    let files = named.files.iter().filter_map(|file| counterpart(repository, file));
+    let checkouts = UsersCheckouts::of(repository);
+    let files = named.files.iter().filter_map(|file| checkouts.counterpart(file));
     items.extend(files.map(|path| WatchedItem { path, watch_mode: WatchMode::Whole }));
     let hooks = named.hooks.iter().filter(|path| path.is_absolute());
-    let hooks = hooks.filter_map(|hooks| counterpart(repository, &safe_files::resolved(hooks)));
+    let hooks = hooks.filter_map(|hooks| checkouts.counterpart(&safe_files::resolved(hooks)));
     items.extend(hooks.flat_map(|hooks| hook_items(top, hooks)));
     let of_others = NamedFiles::find_of_others(repository);
     // Files that only the configuration of another repository includes are in no other guard's list.
@@ -428,7 +430,7 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
         let inner = file.strip_prefix(&real_top).ok().filter(|inner| !inner.starts_with(".git"));
         inner.map(|inner| top.join(inner))
     };
-    for path in of_others.iter().filter_map(|file| here(file).or_else(|| counterpart(repository, file))) {
+    for path in of_others.iter().filter_map(|file| here(file).or_else(|| checkouts.counterpart(file))) {
         let mut found = if path.is_dir() {
             hook_items(top, path)
         } else {
@@ -439,15 +441,28 @@ pub(super) fn own(repository: &Repository, reviewers: &CommandWords) -> Vec<Watc
     items
 }
 
-/// The path in this worktree of something in a checkout of the user; `None` in that checkout itself.
-fn counterpart(repository: &Repository, path: &Path) -> Option<PathBuf> {
-    let top = repository.worktree.as_ref()?;
-    let checkouts = repository.users_checkouts();
-    // A worktree may be inside of another checkout.
-    let inner = checkouts.iter().filter_map(|checkout| path.strip_prefix(&checkout.top).ok());
-    let inner = inner.min_by_key(|inner| inner.components().count())?;
-    let is_tracked = !path.starts_with(top) && !inner.starts_with(".git");
-    is_tracked.then(|| top.join(inner))
+/// The user's other checkouts. They are listed when they are needed for the first time, because that reads a file of each
+/// worktree.
+struct UsersCheckouts<'a> {
+    repository: &'a Repository,
+    listed: OnceCell<Vec<UsersCheckout>>,
+}
+
+impl<'a> UsersCheckouts<'a> {
+    fn of(repository: &'a Repository) -> Self {
+        Self { repository, listed: OnceCell::new() }
+    }
+
+    /// The path in this worktree of something in a checkout of the user; `None` in that checkout itself.
+    fn counterpart(&self, path: &Path) -> Option<PathBuf> {
+        let top = self.repository.worktree.as_ref()?;
+        let checkouts = self.listed.get_or_init(|| self.repository.users_checkouts());
+        // A worktree may be inside of another checkout.
+        let inner = checkouts.iter().filter_map(|checkout| path.strip_prefix(&checkout.top).ok());
+        let inner = inner.min_by_key(|inner| inner.components().count())?;
+        let is_tracked = !path.starts_with(top) && !inner.starts_with(".git");
+        is_tracked.then(|| top.join(inner))
+    }
 }
 
 /// The scripts in a worktree that git runs, and those that reviewers run.
@@ -457,7 +472,8 @@ pub(super) fn scripts_in(
 ) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
     let Some(top) = &repository.worktree else { return Default::default() };
     let mut of_git = NamedFiles::find(repository).programs.files_in(top);
-    let linked = linked_hooks(repository).into_iter().filter_map(|hook| counterpart(repository, &hook));
+    let checkouts = UsersCheckouts::of(repository);
+    let linked = linked_hooks(repository).into_iter().filter_map(|hook| checkouts.counterpart(&hook));
     of_git.extend(linked.flat_map(|hook| scripts::trail_of(top, &hook)));
     (of_git, reviewers.files_in(top))
 }
