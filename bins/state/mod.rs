@@ -186,8 +186,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         return remote::run(remote, args.json, ui);
     }
     let here = Repository::current_dir()?;
-    let config = Config::start(&here)?;
+    // Its answer is needed first.
     let search = Repository::start_search(&here)?;
+    let config = Config::start(&here)?;
     let ahead = if args.scope.is_none() { ReadAhead::guess(&here) } else { None };
     let repository = search.finish()?;
     let refs = repository.start_listing_refs(&[TASK_REFS, LANDINGS, Unfinished::REFS])?;

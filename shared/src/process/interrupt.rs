@@ -58,7 +58,7 @@ pub(super) fn is_watched() -> bool {
 /// The second signal kills all supervised programs; then `on_second_signal` is called with its number to end the process.
 pub fn watch(on_second_signal: impl FnOnce(i32) + Send + 'static) -> io::Result<Cancel> {
     let mut wanted = vec![SIGINT, SIGTERM];
-    if !ignores(SIGHUP) {
+    if !ignored_signals().contains(&SIGHUP) {
         wanted.push(SIGHUP);
     }
     let signals = Signals::new(wanted)?;
@@ -73,7 +73,8 @@ pub fn watch(on_second_signal: impl FnOnce(i32) + Send + 'static) -> io::Result<
 /// Ends this process with its first signal, as without a handler, but ends the programs that it runs before: a git that
 /// hangs would outlive it. Once [`watch`] was called, that decides.
 pub fn end_with_programs() -> io::Result<()> {
-    let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignores(*signal)).collect();
+    let ignored = ignored_signals();
+    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignored.contains(signal));
     let mut signals = Signals::new(wanted)?;
     WATCHED.store(true, Ordering::SeqCst);
     let end = move || {
@@ -116,10 +117,10 @@ fn listen(mut signals: Signals, told: &Cancel, on_second_signal: impl FnOnce(i32
     }
 }
 
-/// Whether we were started with this signal ignored. If that is unknown: no.
-fn ignores(signal: i32) -> bool {
+/// The signals that we were started with as ignored; none if that is unknown.
+fn ignored_signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    (1..=64).filter(|signal| mask & (1 << (signal - 1)) != 0).collect()
 }
