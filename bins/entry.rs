@@ -298,16 +298,22 @@ fn with_nearest(text: &str) -> String {
     let command = words_of_command(usage).join(" ");
     let quoted = |line: &str| line.split('\'').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
     let typed = text.lines().next().and_then(|error| quoted(error).into_iter().next()).unwrap_or_default();
-    let lines = text.lines().map(|line| {
+    // Two options are not similar because both begin with dashes.
+    let bare = |name: &str| name.trim_start_matches('-').to_owned();
+    let lines = text.lines().filter_map(|line| {
         let is_list = line.starts_with("hint: some similar ") || line.starts_with("hint: a similar ");
         let names = if is_list { quoted(line) } else { Vec::new() };
         if !is_list {
-            return line.to_owned();
+            return Some(line.to_owned());
         }
         let kind = if typed.starts_with('-') { "options" } else { "commands" };
-        match nearest(&typed, names.iter().map(String::as_str)) {
-            Some(meant) => format!("hint: did you mean '{meant}'?"),
-            None => format!("hint: see the {kind} with: {command} -h"),
+        let bare_names: Vec<String> = names.iter().map(|name| bare(name)).collect();
+        let meant = nearest(&bare(&typed), bare_names.iter().map(String::as_str));
+        match meant.and_then(|meant| names.iter().find(|name| bare(name) == meant)) {
+            Some(meant) => Some(format!("hint: did you mean '{meant}'?")),
+            // An error about a value has no usage, and lists the values.
+            None if command.is_empty() => None,
+            None => Some(format!("hint: see the {kind} with: {command} -h")),
         }
     });
     lines.map(|line| format!("{line}\n")).collect()

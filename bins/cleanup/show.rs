@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
-    cleanup::{Active, Candidate, CleanupOutcome, CleanupVerdict, JudgedCandidate, KeepReason, What},
+    cleanup::{
+        Active, Candidate, CandidatePlace, CleanupOutcome, CleanupVerdict, JudgedCandidate, KeepReason, What,
+    },
     message::visible,
     session::SessionState,
 };
@@ -100,6 +102,18 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
     if let Some(session) = resting(&items).filter(|_| is_forced || is_named) {
         ui.hint(&format!(
             "branches and worktrees of an unfinished session are kept; if you do not want to continue it, run: git arborist session end --session {session}"
+        ));
+    }
+    let queued = items.iter().find(|item| {
+        let is_queued = matches!(item.verdict, CleanupVerdict::Keep(KeepReason::Active(Active::Queued)));
+        is_queued && item.candidate.what == What::Branch
+    });
+    if let Some((branch, task)) = queued.and_then(|item| item.candidate.name.rsplit_once('/'))
+        && (is_forced || is_named)
+    {
+        let branch = visible(branch);
+        ui.hint(&format!(
+            "a queued branch is kept; if it is not to land, run: git arborist merge drop {task} --scope {branch}"
         ));
     }
     let mut gone = all.iter().flat_map(|outcomes| outcomes.fates.iter().flatten().zip(&outcomes.plan.items));
@@ -246,8 +260,19 @@ fn shown_name(candidate: &Candidate) -> String {
             visible(&parts.join("/"))
         }
         What::Cache => visible(&candidate.name.replace("%2F", "/").replace("%25", "%")),
+        // `main/T001` is the name of its task, not one that git knows.
+        What::Branch | What::RemoteBranch => visible(&match &candidate.spot {
+            CandidatePlace::Ref { name, .. } => short_ref(name).to_owned(),
+            CandidatePlace::Remote { remote, name, .. } => format!("{remote}/{}", short_ref(name)),
+            _ => candidate.name.clone(),
+        }),
+        What::Record => visible(&candidate.name.replace(" (records)", " (session)")),
         _ => visible(&candidate.name),
     }
+}
+
+fn short_ref(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
 }
 
 /// The beginning of a digest, and any other word as it is.

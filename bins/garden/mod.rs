@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{Failed, GardenerError, Selection, refuse_reverted},
+    gardener::{Failed, GardenerError, Selection, TypedOptions, refuse_reverted},
     history::State,
     name::TaskId,
     plan::Task,
@@ -99,7 +99,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         if share.done != share.total
             && let Some(failed) = progress.counted().find(|standing| standing.state == State::Failed)
         {
-            return Err(blocked(failed, &progress));
+            return Err(blocked(failed, &progress, &opened.request.typed_options()));
         }
         let answer = if share.done == share.total { "all tasks are done" } else { "no task is ready" };
         Reporter::new(&args.common, ui).answer(answer);
@@ -163,13 +163,15 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// The error if no task can be run because one failed.
-fn blocked(failed: &NodeProgress<'_>, progress: &Progress<'_>) -> Failure {
+fn blocked(failed: &NodeProgress<'_>, progress: &Progress<'_>, options: &TypedOptions) -> Failure {
     let is_other = |other: &&NodeProgress<'_>| progress.is_left(other.id) && other.id != failed.id;
     let others = match progress.counted().filter(is_other).count() {
         0 => String::new(),
         1 => ", and 1 other task is not ready".to_owned(),
         count => format!(", and {count} other tasks are not ready"),
     };
-    Failure::new(Exit::No, format!("no task is ready: '{}' failed{others}", failed.id))
-        .hint(format!("try it again with: git arborist garden {} --retry-failed", failed.id))
+    Failure::new(Exit::No, format!("no task is ready: '{}' failed{others}", failed.id)).hint(format!(
+        "try it again with: git arborist garden {} --retry-failed{}",
+        failed.id, options.common
+    ))
 }

@@ -1,5 +1,7 @@
 //! `git arborist gardener`: runs all tasks of the plan, in order.
 
+use std::collections::HashSet;
+
 use arborist_core::{
     failure::Exit,
     gardener::{
@@ -8,7 +10,7 @@ use arborist_core::{
     },
     history::State,
     name::TaskId,
-    plan::Task,
+    plan::{Plan, Task},
     progress::{Boxes, NodeProgress, Progress},
     queue::FanIn,
     run::{CallSource, LaneRequest, Planned, RunRequest},
@@ -94,24 +96,27 @@ WHAT AGENTS ARE TOLD
    {prompt} (as an argument) or {prompt-file} (the path of a file). A prompt of
    more than 100 KiB is always passed in a file. Agents need not use git. An
    agent that finds nothing to change ends its reply with 'NOTHING TO DO:
-   <reason>'; otherwise an attempt without changes fails. The last line of a
-   review must be 'APPROVED' or 'REJECTED: <reasons>'. Anything else is a
-   rejection. If the reviewer itself fails three times, the run stops; run the
-   same command to repeat the review. To let your own runner report a rate
-   limit, see runners.*.events in git-arborist(1).
+   <reason>'. Without this line, an attempt fails if the task has changed no
+   file at all, or none since its tests failed or its review was rejected. The
+   last line of a review must be 'APPROVED' or 'REJECTED: <reasons>'. Anything
+   else is a rejection. If the reviewer itself fails three times, the run
+   stops; run the same command to repeat the review. To let your own runner
+   report a rate limit, see runners.*.events in git-arborist(1).
 
 PROTECTED TESTS
-   A task fails if it changes or deletes a file that the setting 'protect'
-   names. It also fails if a test command runs fewer tests than before the
-   task, skips more, or no longer prints how many tests ran. If a gate (a check
-   before landing) finds this, the task does not land. In the plan,
+   An attempt fails if it changes or deletes a file that the setting 'protect'
+   names; the file is restored. New files are allowed. An attempt also fails if
+   a test command runs fewer tests than before the task, skips more, or no
+   longer prints how many tests ran. If a gate (a check before landing) finds
+   this, the task does not land. In the plan,
    '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests] text' allows T007 to
    change that file and to run fewer tests; --allow does the same for every
    task, until the session ends. See 'protect' and 'test.allow-fewer' in
    git-arborist(1).
 
 EXIT STATUS
-   1           A task failed, or the run could not start or had to stop.
+   1           A task failed or did not land, or the run could not start or had
+               to stop.
    2           You must act: for example, there is a conflict, a parked
                landing, a task that was started both in your checkout and in
                its own worktree, a reviewer that fails, a task that was
@@ -150,10 +155,10 @@ pub struct GardenerArgs {
     /// Run only this task, or the tasks of this phase. Can be repeated
     #[arg(long, value_name = "TASK")]
     only: Vec<TaskId>,
-    /// Run the plan up to and including this task or phase
+    /// Run the plan up to and including this task or phase. 'git arborist plan' shows the ids
     #[arg(long, value_name = "TASK")]
     until: Option<TaskId>,
-    /// How many tasks to run at once, each in its own worktree: a number, or auto
+    /// How many tasks to run at once, each in its own worktree: a number, or auto (one per core)
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<String>,
     /// Use worktrees even for one task at a time; your checkout changes only when a finished task lands
@@ -204,6 +209,48 @@ impl GardenerArgs {
     }
 }
 
+/// Tasks that a run does not start, because they have failed or wait for one that has; and their phases.
+struct Stuck(HashSet<TaskId>);
+
+impl Stuck {
+    /// The tasks that have failed and are not tried again.
+    fn find(plan: &Plan, progress: &Progress<'_>, selection: &Selection) -> Self {
+        let mut stuck = Self(HashSet::new());
+        if selection.failed == Failed::Stay {
+            let has_failed = |task: &&Task| {
+                progress.find(&task.id).is_some_and(|standing| standing.state == State::Failed)
+            };
+            plan.leaves().filter(has_failed).for_each(|task| stuck.add(plan, task));
+        }
+        stuck
+    }
+
+    fn has(&self, task: &TaskId) -> bool {
+        self.0.contains(task)
+    }
+
+    fn add(&mut self, plan: &Plan, task: &Task) {
+        let mut next = Some(task);
+        while let Some(task) = next.filter(|task| self.0.insert(task.id.clone())) {
+            next = task.parent.as_ref().and_then(|parent| plan.find(parent));
+        }
+    }
+
+    /// Adds tasks that wait for these, directly or not.
+    fn add_waiting(&mut self, plan: &Plan, due: &[&Task], progress: &Progress<'_>) {
+        let mut before = 0;
+        while before < self.0.len() {
+            before = self.0.len();
+            for task in due {
+                let waits_for = progress.find(&task.id).map(|standing| standing.waits_for.as_slice());
+                if waits_for.unwrap_or_default().iter().any(|need| self.has(need)) {
+                    self.add(plan, task);
+                }
+            }
+        }
+    }
+}
+
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
@@ -244,12 +291,21 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     }
     if args.common.is_dry_run() {
         opened.require_repositories(&planned)?;
-        if due.is_empty() {
+        let mut stuck = Stuck::find(&planned.plan, &progress, &selection);
+        for failed in wanted(&planned.plan, &selection).iter().filter(|task| stuck.has(&task.id)) {
+            ui.line(&format!("{} failed earlier; to try it again, add --retry-failed", failed.id));
+        }
+        stuck.add_waiting(&planned.plan, &due, &progress);
+        if due.is_empty() && stuck.0.is_empty() {
             ui.line("nothing is left to do");
         } else if let Some(phase) = find_due_phase(&planned.plan, &progress) {
             foretell_phase(ui, phase);
         }
         for task in due {
+            if stuck.has(&task.id) {
+                ui.line(&format!("{} would not run, because it waits for a task that failed", task.id));
+                continue;
+            }
             let is_apart = progress.find(&task.id).is_some_and(NodeProgress::is_apart);
             match (is_apart, jobs) {
                 // In the checkout, the run would fail with this error.

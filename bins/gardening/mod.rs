@@ -49,7 +49,7 @@ pub(crate) struct GardeningArgs {
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
     /// Start although tests fail before the first task. A task then fails only if it breaks a test that passed before.
-    /// If the output of the tests does not name the failed ones, the test command must succeed
+    /// If the output does not name the failed tests, each task fails until the test command succeeds
     #[arg(long)]
     allow_red: bool,
     /// Let tasks change this path although the setting 'protect' names it. --allow fewer-tests lets tests of a task be
@@ -68,11 +68,12 @@ pub(crate) struct GardeningArgs {
     /// The folder in the repository in which reports are committed [default: spec/reports]
     #[arg(long, value_name = "DIR")]
     report_dir: Option<String>,
-    /// The folder in the repository for the logs of steps, which are not committed [default: spec/logs]
+    /// The folder for the logs of steps, which are not committed. A relative path starts at the top of the repository
+    /// [default: spec/logs]
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,
     /// Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the
-    /// configuration
+    /// configuration. Not needed with 'gardener --jobs' or '--isolate'
     #[arg(long)]
     allow_dirty: bool,
     /// Start a new run instead of continuing the last one
@@ -97,7 +98,7 @@ pub(crate) struct GardeningArgs {
     #[arg(short, long)]
     quiet: bool,
     /// Print events as JSON, one object per line
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with_all = ["dry_run", "quiet"])]
     json: bool,
 }
 

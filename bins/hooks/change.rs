@@ -86,7 +86,9 @@ pub(super) fn uninstall(options: &HookOptions, ui: &mut Ui) -> Outcome {
     let plan = |event| Ok(plan_uninstall(&HookSite::load(event, &repository, &config)?));
     let is_named = |event: &HookEvent| options.names.is_empty() || options.names.contains(event);
     let names = HookEvent::ALL.into_iter().filter(is_named);
-    let plans = names.map(plan).collect::<Result<Vec<_>, Failure>>()?;
+    let mut plans = names.map(plan).collect::<Result<Vec<_>, Failure>>()?;
+    // Only an earlier version installed it.
+    plans.retain(|plan| plan.event != HookEvent::Update || !plan.steps.is_empty() || !plan.left.is_empty());
     carry_out(&plans, options, &repository, ui)?;
     if options.names.is_empty() && repository.worktree.is_some() {
         let binary = Quoted::path(&own_path(agent::BINARY)?);

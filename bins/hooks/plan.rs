@@ -182,20 +182,31 @@ pub(super) fn refuse_outside(sites: &[HookSite]) -> Result<(), Failure> {
         Exit::Person,
         format!("git reads hooks from '{path}'{from}, outside this repository; nothing was written there"),
     );
+    let is_missing = !dir.path.exists();
+    if is_missing {
+        let folder = shell_word(&path.to_string());
+        failure = failure.hint(format!("this folder does not exist; to create it: mkdir -p {folder}"));
+    }
     for site in sites {
         let name = site.event.as_str();
         let file = shell_word(&site.script.path.display().to_string());
         let line = format!("git-arborist-hooks run {name} \"$@\" || exit");
-        failure = match site.script.bytes {
-            Some(_) => failure.hint(format!("add this line to {file}: {line}")),
-            None if !dir.path.exists() => failure.hint(format!(
-                "this folder does not exist; create it with the hook: mkdir -p {} && printf '#!/bin/sh\\n%s\\n' '{line}' >{file} && chmod +x {file}\nor use the hooks of this repository: git config --unset core.hooksPath && git arborist hooks install",
-                shell_word(&path.to_string())
-            )),
-            None => failure.hint(format!(
-                "create the hook: printf '#!/bin/sh\\n%s\\n' '{line}' >{file} && chmod +x {file}"
-            )),
+        failure = failure.hint(match site.script.bytes {
+            Some(_) => format!("add this line to {file}: {line}"),
+            None => format!(
+                "to create the {name} hook: printf '#!/bin/sh\\n%s\\n' '{line}' >{file} && chmod +x {file}"
+            ),
+        });
+    }
+    if is_missing {
+        let use_own = match setting.is_some_and(|setting| setting.scope == "local") {
+            true => "git config --unset core.hooksPath",
+            false => {
+                "git config core.hooksPath \"$(git rev-parse --path-format=absolute --git-common-dir)/hooks\""
+            }
         };
+        failure = failure
+            .hint(format!("or use the hooks of this repository: {use_own} && git arborist hooks install"));
     }
     Err(failure)
 }

@@ -305,11 +305,11 @@ fn without_logs(folders: &LogFolders, task: &TaskId, run: Option<&Run>) -> Resul
         return Ok(Failure::new(Exit::No, words)
             .hint(format!("see its state with: git arborist state {task}{option}")));
     }
-    if known.is_empty() && logs.is_empty() {
+    if known.is_empty() {
         if let Some(failure) = scope::not_in_plan(&folders.repository, &folders.settings, task) {
             return Ok(failure);
         }
-        let words = format!("there is no log of '{task}', because no task has run yet");
+        let words = format!("there is no log of '{task}', because it has not run yet");
         let hint = match run {
             Some(run) => {
                 let again = "git arborist state";

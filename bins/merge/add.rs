@@ -32,7 +32,7 @@ pub(crate) struct QueueAddArgs {
     /// Priority from 0 (first) to 9 (last) [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::digit)]
     priority: Option<u8>,
-    /// Accept tasks that are not complete
+    /// Accept tasks that are not complete, if they have a branch
     #[arg(long)]
     pub(super) force: bool,
 }
@@ -229,8 +229,9 @@ impl TicketMaker<'_> {
             let has_failed = self.run.find(task).is_some_and(|history| history.state.state == State::Failed);
             let retry = if has_failed { " --retry-failed" } else { "" };
             let words = format!("'{task}' has not run in its own worktree, so there is nothing to land");
-            let (words, hint) =
-                self.find_waiting(task).unwrap_or_else(|| (words, self.run_first(task, retry)));
+            let (why, hint) =
+                self.find_waiting(task).unwrap_or_else(|| (words.clone(), self.run_first(task, retry)));
+            let words = if self.args.force { words } else { why };
             return Failure::new(Exit::No, words).hint(hint);
         }
         if self.run.start.is_none() {

@@ -111,7 +111,8 @@ EXAMPLES
    Land finished tasks, and check for more every minute
        git arborist merge run --watch 60
 
-   Only queue finished tasks, and land them after you have looked at them
+   Only queue finished tasks (gardener then exits with 1, because they have not
+   landed), and land them after you have looked at them
        git -c arborist.merge.auto=false arborist gardener --jobs 4
        git arborist merge run";
 

@@ -34,7 +34,10 @@ pub(super) fn tick(ui: &mut Ui, sources: &PlanSources) -> Outcome {
     }
     tell_boxless(ui, &plan, &done);
     if count == 0 {
-        ui.line("the boxes of all complete tasks are already ticked");
+        ui.line(match plan.leaves().any(is_done) {
+            true => "the boxes of all complete tasks are already ticked",
+            false => "no task is complete, so no box was ticked",
+        });
     }
     Ok(Exit::Done)
 }

@@ -191,6 +191,7 @@ pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
             output::print(ui, (plan, proposal), &sources, format)
         }
         Action::Write(file, format) => {
+            output::require_folder(&file)?;
             let (plan, proposal) = read(ui)?;
             output::write(ui, (plan, proposal), &sources, (&file, format))
         }

@@ -7,6 +7,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     message::escape_json,
     plan::{Changes, Plan, PlanError, Problem, TestProposal, TreeDocument},
+    process::shell_word,
     safe_files,
 };
 
@@ -43,6 +44,15 @@ pub(super) fn print(
     ui.out(&rendered(&mut plan, proposal.as_ref(), sources, format)?);
     summary.iter().for_each(|line| ui.err(&format!("{line}\n")));
     Ok(Exit::Done)
+}
+
+/// Refuses a file in a folder that does not exist, before an agent is paid.
+pub(super) fn require_folder(file: &Path) -> Result<(), Failure> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    let Some(folder) = folder else { return Ok(()) };
+    let folder = folder.display().to_string();
+    let words = format!("could not write '{}': there is no folder '{folder}'", file.display());
+    Err(Failure::new(Exit::Fatal, words).hint(format!("create it with: mkdir -p {}", shell_word(&folder))))
 }
 
 /// Writes the plan to a file, all or nothing.

@@ -8,7 +8,7 @@ use arborist_core::{
     git::{Config, Repository},
     pipeline::{NamedRunner, RunnerFlags, RunnerTable, StepRunner},
     process::{ConfinementBackend, InnerSandbox},
-    sandbox::{Sandbox, SandboxedChild},
+    sandbox::{CheckedRule, RuleOutcome, Sandbox, SandboxedChild},
     settings::{SandboxMode, Settings},
 };
 use clap::{Args, Parser, Subcommand};
@@ -127,15 +127,19 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         print(ui, &document)?;
         return Ok(exit);
     }
-    let rows: Vec<[String; 2]> =
-        rules.iter().map(|rule| [rule.rule.clone(), rule.outcome.to_string()]).collect();
+    let shown = |rule: &CheckedRule| match rule.outcome {
+        RuleOutcome::Blocked => "blocked, but should be allowed".to_owned(),
+        outcome => outcome.to_string(),
+    };
+    let rows: Vec<[String; 2]> = rules.iter().map(|rule| [rule.rule.clone(), shown(rule)]).collect();
     let tone = |row: usize, column: usize| {
         let is_off = column == 1 && !rules[row].outcome.is_as_configured();
         is_off.then_some(Tone::Bad)
     };
     table(ui, ["rule", "result"], &rows, tone);
     let has_bwrap = ConfinementBackend::Bwrap.works();
-    if !is_enforced && cfg!(target_os = "linux") && !has_bwrap && mode == SandboxMode::Auto {
+    let is_unenforced = rules.iter().any(|rule| rule.outcome == RuleOutcome::NotEnforced);
+    if is_unenforced && cfg!(target_os = "linux") && !has_bwrap && mode == SandboxMode::Auto {
         ui.hint("install bubblewrap (bwrap), which enforces more than Landlock");
     }
     Ok(exit)
@@ -171,8 +175,12 @@ fn describe_backends(
         None if sandbox.is_left_alone(child) => "leaves it to its own sandbox".to_owned(),
         None => "sets no limits".to_owned(),
     };
-    let words =
-        if git == "private" { "agents get a copy that is thrown away" } else { "agents can only read it" };
-    ui.line(&format!("git directory {git}: {words}"));
+    let can_take_away = used_backend(sandbox, child).is_some_and(ConfinementBackend::can_take_away);
+    let words = match (git, can_take_away) {
+        ("private", _) => "agents get a copy that is thrown away",
+        (_, true) => "agents can only read it",
+        (_, false) => "agents can write to it if they work in your checkout",
+    };
+    ui.line(&format!("git directory: {words}"));
     ui.line(&format!("mode {}: {used}\n", mode.as_str()));
 }

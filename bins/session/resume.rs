@@ -72,6 +72,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let record = &newest.record;
     let standing = opened.standing(newest);
     refuse(&opened.repository, (newest, standing), args.turn)?;
+    let moment = args.turn.map(|number| Moment::of(&opened, newest, number)).transpose()?;
     let had_failed = had_failed(&opened, newest)?;
     let mut wishes = args.onward.recorded(&opened, newest)?;
     let branch = &record.context.branch;
@@ -81,9 +82,8 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     if let Some(start) = &history.start {
         brought::require(&opened, &wishes, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
     }
-    if let Some(number) = args.turn {
+    if let Some(moment) = moment {
         // The plan and the configuration of that turn are in force again.
-        let moment = Moment::of(&opened, newest, number)?;
         let plan = then::frozen_plan(&opened, newest, &moment)?;
         brought::require(&opened, &wishes, (moment.commit, plan.as_ref()), Some(branch), ui)?;
     }
@@ -253,6 +253,11 @@ fn refuse(
                 .hint(holder.unwrap_or_default().advice_to_stop()))
         }
         SessionState::Complete if turn.is_none() => {
+            // Then it could not be continued from a turn either.
+            if let Ok(history) = Follow::find(repository, &newest.record).and_then(|follow| follow.history())
+            {
+                refuse_other(&newest.record, &history, None)?;
+            }
             let words = format!("session '{session}' is complete, so there is nothing to continue");
             Err(Failure::new(Exit::No, words).hint(format!(
                 "see its turns with: git arborist session turns {session}\nthen go back to one, for example: git arborist session resume {session} --turn 1"
@@ -270,7 +275,7 @@ fn refuse_other(record: &Record, history: &Run, turn: Option<u32>) -> Result<(),
         Some(start) => {
             let words = format!("session '{}' is newer and uses '{branch}' now", start.session);
             Err(Failure::new(Exit::Person, words).hint(format!(
-                "start a new session from that turn: git arborist session replay {session} --turn {}",
+                "start a new session from a turn of it, for example: git arborist session replay {session} --turn {}",
                 turn.unwrap_or(1)
             )))
         }

@@ -97,7 +97,7 @@ fn show(ui: &mut Ui, label: &str, text: &[u8], faults: &[Fault]) {
         let line = lines.get(fault.line - 1).copied().unwrap_or_default();
         ui.line(&format!("{label}:{}: {}", fault.line, ui.paint(Tone::Bad, &fault.what)));
         ui.line(&format!("    | {}", short(line)));
-        ui.line(&format!("    = {}", fault.fix));
+        ui.line(&format!("    = {}", fault.fix.replace('\n', "\n    ")));
     }
     if let Some(rest) = more_than(MAX_FAULTS, faults) {
         ui.line(&format!("{label}: and {rest}"));

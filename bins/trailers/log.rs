@@ -38,7 +38,7 @@ pub(super) struct LogArgs {
     #[arg(long, value_name = "RESULT", value_parser = ["pass", "fail", "approved", "rejected"])]
     result: Option<String>,
     /// Only commits after this date, as git understands dates
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = date)]
     since: Option<String>,
     /// Only this session
     #[arg(long, value_name = "SESSION")]
@@ -77,6 +77,22 @@ pub(super) fn run(args: &LogArgs, ui: &mut Ui) -> Outcome {
     }
     show(ui, &events);
     Ok(Exit::Done)
+}
+
+/// Words of dates, as git's `date.c` knows them. git takes any other word for now, and 'never' for 1970.
+const WORDS_OF_DATES: &str = "january february march april may june july august september october november december \
+    sunday monday tuesday wednesday thursday friday saturday yesterday today noon midnight tea now last \
+    seconds minutes hours days weeks months years";
+
+/// Refuses a text that git would not read as a date.
+fn date(text: &str) -> Result<String, String> {
+    let lower = text.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphabetic()).filter(|word| word.len() >= 3);
+    let is_known = |word: &str| WORDS_OF_DATES.split_whitespace().any(|known| known.starts_with(word));
+    match text.contains(|c: char| c.is_ascii_digit()) || words.any(is_known) {
+        true => Ok(text.to_owned()),
+        false => Err("it must be a date, such as 2026-01-31, yesterday or '2 weeks ago'".to_owned()),
+    }
 }
 
 fn find(args: &LogArgs, repository: &Repository) -> Result<Vec<Event>, Failure> {

@@ -37,8 +37,8 @@ impl MessageSource {
     /// `named` is a revision, a range or a file; `-` or nothing is standard input.
     pub(super) fn resolve(named: Option<&str>, file: Option<&Path>) -> Result<Self, Failure> {
         match (named, file) {
-            (_, Some(file)) => read_file(file),
-            (None | Some("-"), None) => read_stdin(),
+            (_, Some(file)) if file != Path::new("-") => read_file(file),
+            (_, Some(_)) | (None | Some("-"), None) => read_stdin(),
             (Some(named), None) => find(named),
         }
     }

@@ -97,7 +97,7 @@ fn cells((status, error): &(RepoStatus<'_>, Option<String>)) -> [String; COLUMNS
 fn pushed(status: &RepoStatus<'_>) -> String {
     let present = status.present.as_ref();
     match present.and_then(|present| Some((present.unpushed?, present.unpushed_refs?))) {
-        None => "no remote".into(),
+        None => "not configured".into(),
         Some((_, 0)) => ahead(status).unwrap_or_else(|| "pushed".into()),
         Some((0, 1)) => "unpushed: 1 ref".into(),
         Some((0, refs)) => format!("unpushed: {refs} refs"),

@@ -58,7 +58,9 @@ fn sync(opened: &OpenWorkspace, section: &RepoSection) -> Result<(SyncOutcome, V
 fn words(section: &RepoSection, supply: &SyncOutcome) -> String {
     let name = &section.name;
     match supply {
-        SyncOutcome::Local => format!("{name}: no remote"),
+        SyncOutcome::Local => {
+            format!("{name}: not fetched, because the workspace configures no remote for it")
+        }
         SyncOutcome::Cloned { remote } => format!("{name}: cloned from {}", shown_url(remote)),
         SyncOutcome::Fetched { remote } => format!("{name}: fetched from {}", shown_url(remote)),
         SyncOutcome::Offline { .. } => format!("{name}: offline"),

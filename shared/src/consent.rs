@@ -125,6 +125,11 @@ pub fn was_approved_before(commands: &[&String]) -> bool {
 #[must_use]
 pub fn shown(commands: &[&String]) -> String {
     let shown = |command: &&String| {
+        // The last line break of a quoted text is not shown.
+        let command = match command.strip_suffix("\n\"") {
+            Some(text) => format!("{text}\""),
+            None => (*command).clone(),
+        };
         let lines: Vec<String> = command.split('\n').map(visible).collect();
         format!("  {}", lines.join("\n      "))
     };

@@ -197,3 +197,12 @@ fn folders_that_the_environment_names_are_used() {
     assert!(at("data/zsh/site-functions/_git-arborist").is_file());
     assert!(has(&repo, FISH));
 }
+
+#[test]
+fn an_unknown_option_or_value_gets_no_far_fetched_hint() {
+    let repo = TestRepo::init();
+    let said = repo.arborist(["install-assets", "--shell", "tcsh"]).exits(129);
+    said.err("hint: see the options with: git arborist install-assets -h").never("did you mean");
+    repo.arborist(["hooks", "install", "--agent", "codex"]).exits(129).never("hint:");
+    repo.arborist(["hooks", "install", "--agent", "claud"]).exits(129).err("hint: did you mean 'claude'?");
+}

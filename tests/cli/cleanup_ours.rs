@@ -65,6 +65,7 @@ fn a_log_a_worktree_a_ticket_or_a_mark_proves_a_branch_too() {
     repo.git(["update-ref", "refs/arborist/queue/tickets/main/T3", "main"]).succeeds();
     assert_eq!(repo.verdict(NOW, "branch", "main/T2").0, "remove");
     assert_eq!(repo.verdict(NOW, "branch", "main/T3").1, "it is queued and has not landed yet");
+    repo.cleanup(&["--dry-run", "--force"]).succeeds().err("git arborist merge drop T3 --scope main");
 }
 
 #[test]
@@ -161,4 +162,14 @@ fn a_branch_that_is_called_like_a_lane_is_protected_by_its_own_agent() {
     let why = "processes of a run of 'x.lane-2' are still alive";
     assert_eq!(repo.verdict(ALL, "branch", "x.lane-2/T1").1, why);
     orphan.end();
+}
+
+#[test]
+fn a_branch_is_named_as_git_names_it() {
+    let repo = CleanupRepo::new();
+    repo.branch("T1", "t1.txt", "1");
+    repo.land("T1");
+    repo.cleanup(&["--dry-run", "--older-than", "0"]).succeeds().out("branch  arborist/task/main/T1 ");
+    repo.cleanup(&["--older-than", "0", "arborist/task/main/T1"]).succeeds();
+    assert!(!repo.has("T1"));
 }

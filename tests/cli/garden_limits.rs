@@ -74,10 +74,11 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
     let limit = "echo 'Claude AI usage limit reached|1'; exit 1";
     let rate = r#"echo 'API Error: 429 {"type":"error","error":{"type":"rate_limit_error"}}' >&2; exit 1"#;
     let load = r#"echo '529 {"type":"error","error":{"type":"overloaded_error"}}'; exit 1"#;
-    for words in [limit, rate, load] {
+    let (is_limited, is_loaded) = ("has refused calls because of a usage limit", "has been overloaded");
+    for (words, what) in [(limit, is_limited), (rate, is_limited), (load, is_loaded)] {
         let repo = TestRepo::planned("task-tree.json", PLAN, words);
         let said = repo.git(["-c", "arborist.timeouts.limit=0", "arborist", "garden"]).exits(1);
-        said.err("error: the provider of 'robot' has been overloaded");
+        said.err(&format!("error: the provider of 'robot' {what}")).never("reached|");
         assert_eq!((repo.calls(), statuses(&repo, "T1")), (1, vec!["implement-fail".to_owned()]), "{words}");
     }
     let repo =
@@ -151,7 +152,7 @@ fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
     ] {
         let repo = repo("work", "say APPROVED", "");
         repo.arborist(["gardener", flag, low]).exits(1).err(&format!("error: {sentence}")).err(&format!(
-            "hint: continue with a higher limit, which uses up no attempt: git arborist gardener {flag} "
+            "hint: to continue, raise the limit (this uses up no attempt): git arborist gardener {flag} "
         ));
         assert_eq!(repo.calls(), 2, "T1 is done, and T2 not begun");
         assert_eq!(statuses(&repo, "T1"), DONE);
@@ -203,7 +204,7 @@ fn is_ended_after(seconds: u32, flag: &str, sentence: &str) {
     repo.arborist(["gardener", flag, &time, "--max-retries", "1"])
         .exits(1)
         .err(&format!("error: {sentence} of {seconds} s ({flag})"))
-        .err("hint: continue with a higher limit, which uses up no attempt: git arborist gardener")
+        .err("hint: to continue, raise the limit (this uses up no attempt): git arborist gardener")
         .err(&format!(" {flag} "));
     assert!(begun.elapsed() < Duration::from_secs(300));
     assert_eq!(repo.git(["show", "HEAD:half.txt"]).answer(), "half", "what was there is kept");
@@ -314,4 +315,12 @@ fn the_command_for_a_long_change_shows_files_that_attributes_would_hide() {
     let command = prompt.lines().find(|line| line.starts_with("git diff ")).unwrap();
     let shown = repo.git(command.split(' ').skip(1)).answer();
     assert!(shown.contains("+evil()") && shown.contains("+5000"), "{command}");
+}
+
+#[test]
+fn an_attempt_that_a_provider_refused_is_not_counted() {
+    let implement = "case \"$prompt\" in *\"task T2:\"*) refuse 401 'bad key' ;; *) work ;; esac";
+    let repo = repo(implement, "say APPROVED", "");
+    let said = repo.arborist(["gardener"]).exits(2);
+    said.out("1 completed (T1)").out("ready, its attempt did not count").out("1 of 2 done, 1 attempt in");
 }

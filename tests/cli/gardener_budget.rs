@@ -33,7 +33,7 @@ fn nobody_is_called_any_more_when_the_budget_of_the_run_is_used_up() {
         repo.arborist(["gardener", "--jobs", "2", flag, low])
             .exits(1)
             .err(&format!("error: {sentence}"))
-            .err("hint: continue with a higher limit, which uses up no attempt: git arborist gardener --jobs 2")
+            .err("hint: to continue, raise the limit (this uses up no attempt): git arborist gardener --jobs 2")
             .err(&format!(" {flag} "));
         assert_eq!(repo.calls(), 3, "T001 twice, T002 once, T003 never");
         let log = repo.git(["log", "--format=%s", "--all"]).answer();

@@ -274,3 +274,26 @@ fn hints_for_a_detached_head_name_a_branch_and_only_options_that_exist() {
     let state = repo.arborist(["state"]).exits(128).err("git switch main");
     state.err("or name it: --scope main");
 }
+
+#[test]
+fn a_dry_run_names_the_failed_task_and_those_that_wait_for_it() {
+    let repo = repo();
+    std::fs::write(repo.root().join("broken"), "T002").unwrap();
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    repo.arborist(["gardener", "--dry-run"]).succeeds().shows();
+    repo.arborist(["gardener", "--dry-run", "--retry-failed"]).succeeds().out("T002 fence it in").out("T004");
+}
+
+#[test]
+fn a_retry_of_the_failed_task_keeps_the_runner() {
+    let repo = repo();
+    std::fs::write(repo.root().join("broken"), "T001").unwrap();
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    let said = repo.arborist(["garden", "--runner", "robot"]).exits(1);
+    said.err("hint: try it again with: git arborist garden T001 --retry-failed --runner robot");
+}
+
+#[test]
+fn events_are_either_printed_or_not() {
+    repo().arborist(["gardener", "--json", "--quiet"]).exits(129).err("cannot be used with '--quiet'");
+}

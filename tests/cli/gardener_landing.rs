@@ -285,7 +285,10 @@ fn the_runner_that_is_configured_for_conflicts_resolves_them_whoever_does_the_ta
 fn a_run_says_why_no_agent_resolves_a_conflict() {
     let why = "the runner 'demo' is not an agent program";
     for (option, words) in [
-        (&["--review-runner", "demo"][..], "no agent can review a resolution: "),
+        (
+            &["--review-runner", "demo"][..],
+            "an agent's resolution must be reviewed, and the reviewer cannot be called: ",
+        ),
         (&["--runner", "robot"], "no agent can resolve it: "),
     ] {
         let repo = repo(TWO);

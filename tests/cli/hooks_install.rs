@@ -137,7 +137,7 @@ fn a_hooks_path_outside_of_the_repository_is_never_written_to() {
     repo.arborist(["hooks", "install"])
         .exits(2)
         .err("(core.hooksPath, global configuration), outside this repository")
-        .err("hint: create the hook: printf")
+        .err("hint: to create the commit-msg hook: printf")
         .err("'git-arborist-hooks run commit-msg \"$@\" || exit'");
     assert_eq!(snapshot(&shared).len(), 0);
     repo.arborist(["hooks", "status"])

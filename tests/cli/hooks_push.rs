@@ -97,10 +97,12 @@ fn a_commit_that_has_everything_which_the_hints_name_is_pushed() {
         let subject = "task(main@T1@complete): complete \"do it\"";
         repo.commit(format!("{subject}\n"));
         let said = push(repo, &["main"]).exits(1).stderr();
-        let lines = said.lines().filter_map(|line| line.split_once("add after an empty line: "));
+        let lines = said.lines().filter_map(|line| line.split_once("hint:   "));
         // The name of the report is for the user to choose.
-        let trailers: Vec<String> =
-            lines.map(|(_, line)| line.trim_end().replace('…', "report.json")).collect();
+        let trailers: Vec<String> = lines
+            .map(|(_, line)| line.split('<').next().unwrap_or_default().trim_end().to_owned())
+            .map(|line| if line.ends_with(':') { line + " report.json" } else { line })
+            .collect();
         assert!(trailers.len() > 1, "{said}");
         repo.git(["reset", "-q", "--soft", "HEAD~1"]).succeeds();
         repo.commit(format!("{subject}\n\n{}\n", trailers.join("\n")));

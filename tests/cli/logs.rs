@@ -279,5 +279,22 @@ fn a_task_that_the_plan_does_not_have_is_unknown_before_the_first_run() {
     for command in ["logs", "reset", "merge"] {
         repo.arborist([command, "X7"]).exits(1).err("the plan has no task or phase 'X7'");
     }
-    repo.arborist(["logs", "T001"]).exits(1).err("because no task has run yet");
+    repo.arborist(["logs", "T001"]).exits(1).err("because it has not run yet");
+}
+
+#[test]
+fn the_newest_of_two_logs_of_one_second_is_shown() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 the work\n", WORKER);
+    repo.arborist(["gardener", "--test-command", "echo AAA; false"]).exits(1);
+    repo.arborist(["gardener", "--test-command", "echo BBB; false"]).exits(1);
+    repo.arborist(["logs"]).succeeds().out("BBB").never("AAA");
+}
+
+#[test]
+fn a_task_of_the_plan_that_has_not_run_is_not_called_unknown() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 the work\n", WORKER);
+    repo.arborist(["gardener", "--test-command", "false"]).exits(1);
+    repo.arborist(["logs", "T001"])
+        .exits(1)
+        .err("error: there is no log of 'T001', because it has not run yet");
 }

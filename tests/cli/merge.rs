@@ -469,3 +469,11 @@ fn a_ticket_that_cannot_be_read_is_named_and_blocks_no_other() {
     let again = repo.merge(&["T2"]).succeeds().out("1 landed (T2)").never("update-ref -d");
     again.err("'refs/arborist/queue/tickets/main/T2' could not be read").err(&blob);
 }
+
+#[test]
+fn a_task_that_waits_and_has_no_branch_cannot_be_forced() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n", WORKER);
+    repo.arborist(["gardener", "--until", "T001"]).succeeds();
+    let said = repo.arborist(["merge", "add", "T002", "--force"]).exits(1);
+    said.err("error: 'T002' has not run in its own worktree, so there is nothing to land");
+}

@@ -172,7 +172,7 @@ fn workers_without_a_remote_are_told_how_to_add_one() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.arborist(["work"]).exits(1).err("there is no remote 'origin'").err("git remote add origin <url>");
     repo.git(["remote", "add", "there", "/nowhere"]).succeeds();
-    repo.arborist(["work"]).exits(1).err("name one with --remote: there");
+    repo.arborist(["work"]).exits(1).err("hint: known remotes: there");
 }
 
 #[test]

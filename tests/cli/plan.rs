@@ -446,3 +446,28 @@ fn a_word_that_looks_like_an_id_beside_other_ids_is_named() {
         repo.arborist(["plan", "--check"]).succeeds().never("is not read as an id");
     }
 }
+
+#[test]
+fn a_json_plan_without_tasks_is_an_error() {
+    let repo = TestRepo::init();
+    for plan in [r#"{"tasks": []}"#, r#"{"nodes": {}}"#] {
+        repo.write("empty.json", plan);
+        repo.arborist(["plan", "empty.json"]).exits(1).err("empty.json:1:1: no tasks were found");
+    }
+}
+
+#[test]
+fn a_plan_is_not_written_to_a_folder_that_does_not_exist() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 a\n");
+    let said = repo.arborist(["plan", "-o", "nowhere/tree.json"]).exits(128);
+    said.err("could not write 'nowhere/tree.json': there is no folder 'nowhere'").err("mkdir -p nowhere");
+    assert!(!repo.path("nowhere").exists());
+}
+
+#[test]
+fn without_a_complete_task_no_box_is_called_ticked() {
+    let repo = TestRepo::init();
+    repo.write("tasks.md", "- [ ] T001 a\n");
+    repo.arborist(["plan", "--tick"]).succeeds().out("no task is complete, so no box was ticked");
+}

@@ -65,7 +65,7 @@ fn an_untracked_file_comes_back_after_a_parked_landing() {
     repo.write("other.txt", "untracked\n");
     let said = repo.merge(&["T1"]).exits(2).stderr();
     paste(&repo, &hinted(&said, "to land it, run: ")).succeeds();
-    paste(&repo, &hinted(&said, "changed too: ")).exits(1);
+    paste(&repo, &hinted(&said, "the same lines): ")).exits(1);
     assert!(repo.read("T1.txt").contains("the user's own"), "it is merged with what landed");
     assert_eq!(repo.read("other.txt"), "untracked\n");
 }

@@ -285,3 +285,15 @@ fn what_a_killed_run_left_running_is_ended_before_a_turn_comes_back() {
     assert!(!repo.path("late").exists());
     assert_eq!(repo.git(["log", "--format=%s", "--", "late"]).answer(), "");
 }
+
+#[test]
+fn a_complete_session_under_a_newer_one_is_only_replayed() {
+    let repo = repo("claude", WORK);
+    repo.arborist(["gardener"]).succeeds();
+    let (_, id) = session(&repo);
+    repo.wait(1);
+    repo.arborist(["gardener", "--new-run"]).succeeds();
+    let said = repo.arborist(["session", "resume", &id]).exits(2);
+    said.err("is newer and uses 'main' now").err(&format!("git arborist session replay {id} --turn 1"));
+    repo.arborist(["session", "resume", &id, "--turn", "99"]).exits(1).err("has no turn 99");
+}

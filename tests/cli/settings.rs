@@ -127,3 +127,36 @@ fn a_folder_of_reports_outside_of_the_worktree_is_refused_before_an_agent_is_cal
     }
     assert_eq!(repo.calls(), 0);
 }
+
+#[test]
+fn a_gate_without_a_command_is_refused() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
+    for (text, what) in [
+        (
+            "[[merge.gates]]\nname = \"t\"\n",
+            "config.toml:1: a table of 'merge.gates' sets nothing but a name",
+        ),
+        ("[merge.gates.t]\ntimeout = 3\n", "config.toml:2: the gate 't' has no command"),
+    ] {
+        repo.write(".arborist/config.toml", text);
+        repo.arborist(["gardener", "--jobs", "2", "--yes"]).exits(1).err(what);
+    }
+}
+
+#[test]
+fn quotes_are_only_proposed_where_they_are_missing() {
+    let repo = TestRepo::init();
+    for text in ["[merge\n", "jobs = 1\njobs = 2\n"] {
+        repo.write(".arborist/config.toml", text);
+        repo.arborist(["state"]).exits(1).never("text is in quotes");
+    }
+    repo.write(".arborist/config.toml", "runner = claude\n");
+    repo.arborist(["state"]).exits(1).err("text is in quotes");
+}
+
+#[test]
+fn a_template_for_approval_ends_with_its_quote() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
+    repo.write(".arborist/prompts/implement.md", "do it\n");
+    repo.arborist(["gardener"]).exits(2).err("prompts.implement = \"do it\"\n");
+}

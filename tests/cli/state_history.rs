@@ -1,6 +1,6 @@
 //! State is ancestry: what merges, pulls, forks, renames and reverts do to it.
 
-use arborist_testkit::{Run, TaskCommit, TestRepo};
+use arborist_testkit::{Run, TaskCommit, TestRepo, WORKER};
 use serde_json::Value;
 
 fn task(repo: &TestRepo, id: &str) -> Value {
@@ -351,4 +351,14 @@ fn a_trailer_that_is_not_known_is_ignored_here_and_reported_by_the_check() {
     // git reads this key as ours, so it contradicts the other one.
     repo.commit(TaskCommit::new("T2", "failed").to_string() + "arborist-result: pass\n");
     assert!(repo.arborist(["state", "--json", "T2"]).code() != 0);
+}
+
+#[test]
+fn a_renamed_branch_can_begin_a_new_run() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 the work\n", WORKER);
+    repo.arborist(["gardener"]).succeeds();
+    repo.git(["branch", "-m", "main", "trunk"]).succeeds();
+    repo.arborist(["gardener"]).exits(2).err("git arborist gardener --new-run");
+    repo.arborist(["gardener", "--new-run"]).succeeds();
+    repo.arborist(["state"]).succeeds().out("trunk: 1 of 1 done");
 }

@@ -231,3 +231,33 @@ fn help_and_errors_spell_usage_as_git_does_and_no_command_has_a_version_of_its_o
     repo.arborist(["hooks"]).exits(129).shows().never("Usage:");
     repo.arborist(["hooks", "uninstall", "-h"]).succeeds().shows().never("commit-msg and");
 }
+
+#[test]
+fn a_dash_is_standard_input_for_the_option_too() {
+    let message = sound().to_string();
+    let repo = TestRepo::init();
+    repo.arborist_with(["trailers", "check", "--file", "-"], message.as_bytes()).succeeds();
+}
+
+#[test]
+fn a_time_that_git_does_not_understand_is_an_error() {
+    let repo = TestRepo::init();
+    for date in ["never", "yesturday", ""] {
+        repo.arborist(["trailers", "log", "--since", date]).exits(129).err("it must be a date");
+    }
+    for date in ["yesterday", "2 weeks ago", "2026-01-31", "last monday", "noon"] {
+        repo.arborist(["trailers", "log", "--since", date]).succeeds();
+    }
+}
+
+#[test]
+fn the_lines_that_are_proposed_make_a_message_valid() {
+    let repo = TestRepo::init();
+    let subject = "task(main@T1@complete): done";
+    let said = repo.arborist_with(["trailers", "check"], subject.as_bytes()).exits(1).stdout();
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| line.starts_with("Arborist-")).collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    let lines = lines.join("\n").replace("<a path relative to the top of the repository, with '/'>", "r.md");
+    let message = format!("{subject}\n\n{lines}\n");
+    repo.arborist_with(["trailers", "check"], message.as_bytes()).succeeds();
+}

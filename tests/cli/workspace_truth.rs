@@ -57,7 +57,7 @@ fn a_bad_repository_hides_no_other() {
     let shown = repo.arborist(["workspace", "status", "--json"]).exits(1);
     let document: Value = serde_json::from_str(&shown.stdout()).unwrap();
     assert!(document["repositories"][1]["error"].as_str().unwrap().contains("is a broken symbolic link"));
-    repo.arborist(["workspace", "sync"]).exits(1).err(words).out("zoo: no remote");
+    repo.arborist(["workspace", "sync"]).exits(1).err(words).out("zoo: not fetched");
     repo.arborist(["workspace", "foreach", "pwd"]).exits(1).err(words).out("/zoo\n");
 }
 

@@ -153,6 +153,7 @@ fn headline(account: &RunAccount) -> String {
     let parts: Vec<String> =
         told.map(|(word, ids)| format!("{} {word} ({})", ids.len(), list(ids))).collect();
     match (parts.is_empty(), &account.stopped) {
+        (true, None) if account.parked.is_some() => "nothing to run, but a landing is parked".to_owned(),
         (true, None) if account.not_selected > 0 => {
             let others = counted(account.not_selected, "other task");
             let are = if account.not_selected == 1 { "is" } else { "are" };

@@ -113,7 +113,9 @@ pub(super) fn waiting(seconds: u64, chosen: Chosen) -> String {
             )
         }
         Chosen::ByUs => {
-            format!("the provider is overloaded; retrying in {seconds} s, and no attempt is used up")
+            format!(
+                "the provider is overloaded or its usage limit is reached; retrying in {seconds} s, and no attempt is used up"
+            )
         }
     }
 }

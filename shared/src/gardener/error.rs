@@ -121,9 +121,9 @@ pub enum GardenerError {
     Lost(LostBranch),
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
-    #[error("the tests fail before the first task: {why}; log: {log}")]
+    #[error("the tests already fail: {why}; log: {log}")]
     RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool, is_missing: bool },
-    #[error("the tests fail before the first task: {why}; log: {log}")]
+    #[error("the tests already fail: {why}; log: {log}")]
     RedInSandbox { why: String, log: String },
     #[error(
         "task '{task}' cannot start, because the changes of '{other}' make the tests fail: {why}; log: {log}"

@@ -262,27 +262,34 @@ impl<'a> Reader<'a> {
 
     fn check_required(&mut self, subject: &Subject) {
         let end = self.lines.len();
+        // An illegal value was already reported.
+        let is_there = |key: &Key| {
+            let mut lines = self.lines[self.block..].iter();
+            lines.any(|line| split_trailer(line).is_some_and(|(found, _)| found == key.as_str()))
+        };
+        let missing: Vec<Key> =
+            subject.status.required().iter().copied().filter(|key| !is_there(key)).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let (are, them) = if missing.len() == 1 { ("is", "it") } else { ("are", "them") };
+        let names: Vec<String> = missing.iter().map(|key| format!("'{}'", key.as_str())).collect();
+        let names = match names.split_last() {
+            Some((last, before @ [_, ..])) => format!("{} and {last}", before.join(", ")),
+            _ => names.concat(),
+        };
+        let lines = missing.iter().map(|key| match implied_value(*key, subject) {
+            Some(value) => format!("\n  {}: {value}", key.as_str()),
+            None => format!("\n  {}: <{}>", key.as_str(), key.check("").err().unwrap_or("value")),
+        });
         // Without an empty line before it, a trailer would be part of the subject.
         let place = match self.block < end {
-            true => "add to the last paragraph",
-            false => "add after an empty line",
+            true => "add to the last paragraph:",
+            false => "add as the last paragraph, below an empty line:",
         };
-        let missing = subject.status.required().iter().filter(|key| self.trailers.get(**key).is_none());
-        for key in missing.copied().collect::<Vec<_>>() {
-            let name = key.as_str();
-            // An illegal value was already reported.
-            if !self.lines[self.block..]
-                .iter()
-                .any(|line| split_trailer(line).is_some_and(|(found, _)| found == name))
-            {
-                let value = implied_value(key, subject).unwrap_or("…");
-                self.fault(
-                    end,
-                    format!("'{name}' is missing: a '{}' commit must have it", subject.status),
-                    format!("{place}: {name}: {value}"),
-                );
-            }
-        }
+        let fix = format!("{place}{}", lines.collect::<String>());
+        let what = format!("{names} {are} missing: a '{}' commit must have {them}", subject.status);
+        self.fault(end, what, fix);
     }
 
     fn check_agreement(&mut self, subject: &Subject) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    agent::LimitKind,
     agent::{
         AgentError,
         limits::{BudgetLevel, Overrun},
@@ -68,9 +69,11 @@ pub enum PipelineError {
         /// How to log in, if we know.
         login: Option<&'static str>,
     },
-    /// The agent's provider is overloaded and did not recover in time.
-    #[error("the provider of '{runner}' has been overloaded for {} s: {said}", .waited.as_secs())]
+    /// The agent's provider is overloaded, or a usage limit is reached, and that did not end in time.
+    #[error("the provider of '{runner}' {} for {} s: {said}", limited(*kind), .waited.as_secs())]
     Unavailable {
+        /// Why the provider accepts no call.
+        kind: LimitKind,
         /// The name of the runner.
         runner: String,
         /// The message of the program.
@@ -141,6 +144,13 @@ impl PipelineError {
     #[must_use]
     pub fn concerns_only_the_task(&self) -> bool {
         matches!(self, Self::Budget(overrun) if overrun.level() == BudgetLevel::Task)
+    }
+}
+
+fn limited(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::Limit => "has refused calls because of a usage limit",
+        LimitKind::Overload => "has been overloaded",
     }
 }
 

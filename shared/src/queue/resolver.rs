@@ -41,7 +41,7 @@ impl Resolver {
             Ok(reviewer) => reviewer,
             Err(why) => {
                 let why = format!(
-                    "no agent can review a resolution: {why} (choose another reviewer with: git config arborist.steps.review.runner NAME)"
+                    "an agent's resolution must be reviewed, and the reviewer cannot be called: {why} (to choose another one, run: git config arborist.steps.review.runner NAME)"
                 );
                 return Ok((None, is_wanted.then_some(why)));
             }

@@ -259,7 +259,7 @@ impl<'a> Target<'a> {
 }
 /// What to do after [`land_after_stash`]. It is a separate command, because it fails if it leaves conflicts.
 pub const GET_BACK: &str =
-    "then get your changes back, with conflicts in lines that the landing changed too: git stash pop";
+    "then get your changes back (they conflict where the landing changed the same lines): git stash pop";
 
 /// The command that lands a parked landing in a checkout with changed files. Untracked files can be in the way too.
 /// They are added before they are stashed: `git stash pop` merges an added file with the landed one, but refuses an

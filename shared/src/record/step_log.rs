@@ -196,7 +196,11 @@ impl StepLog {
             .into_iter()
             .filter_map(|entry| Self::of(entry.path, task))
             .collect();
-        found.sort_by(|a, b| (a.started, &a.path).cmp(&(b.started, &b.path)));
+        // Logs of one second are in the order of their last writes; of two with the same name, one has a number.
+        found.sort_by_cached_key(|log| {
+            let written = log.path.metadata().and_then(|found| found.modified()).ok();
+            (log.started, written, log.path.as_os_str().len(), log.path.clone())
+        });
         Ok(found)
     }
 

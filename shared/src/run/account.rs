@@ -75,12 +75,12 @@ impl AccountFacts<'_> {
                 .map(ToString::to_string)
                 .collect(),
             failed: failed.iter().map(|node| self.failure(node)).collect(),
-            left: left.iter().map(|node| left_task(node)).collect(),
+            left: left.iter().map(|node| self.left_task(node)).collect(),
             unlanded: summary.unlanded.iter().map(unlanded).chain(pending.into_iter().map(stopped)).collect(),
             resolved: log.resolved.clone(),
             parked: summary.parked.as_ref().map(|parking| parking.command.clone()),
             parked_because: summary.parked.as_ref().map(|parking| one_line(&parking.why)),
-            attempts: log.attempts,
+            attempts: log.counted_attempts(),
             spent: log.spent,
             offline: opening.offline,
             seconds: self.seconds,
@@ -115,6 +115,20 @@ impl AccountFacts<'_> {
                 .remaining
                 .contains(node.id)
                 .then(|| format!("git arborist reset --drop {}{}", node.id, self.scope())),
+        }
+    }
+
+    fn left_task(&self, node: &NodeProgress<'_>) -> LeftTask {
+        let was_begun = node.is_ready() && self.log.attempts_of(node.id) > 0;
+        LeftTask {
+            task: node.id.to_string(),
+            name: one_line(node.name),
+            state: node.state.as_str().to_owned(),
+            words: match node.words() {
+                words if words == "ready" && was_begun => "ready, its attempt did not count".to_owned(),
+                words => words,
+            },
+            waits_for: node.waits_for.iter().map(ToString::to_string).collect(),
         }
     }
 
@@ -189,16 +203,6 @@ impl AccountFacts<'_> {
 
 fn other((repo, branch): &(String, BranchName)) -> RepoBranch {
     RepoBranch { repo: repo.clone(), branch: branch.to_string() }
-}
-
-fn left_task(node: &NodeProgress<'_>) -> LeftTask {
-    LeftTask {
-        task: node.id.to_string(),
-        name: one_line(node.name),
-        state: node.state.as_str().to_owned(),
-        words: node.words(),
-        waits_for: node.waits_for.iter().map(ToString::to_string).collect(),
-    }
 }
 
 fn unlanded(unlanded: &Unlanded) -> UnlandedTask {

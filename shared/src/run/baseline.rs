@@ -78,7 +78,7 @@ impl OpenRun {
             }
             Baseline::Green(_) => return Ok(counted),
             Baseline::NoTests(why) => {
-                listener.remark(&plain_text(&format!("the run starts without tests, because {why}; a task passes only when the test command succeeds")));
+                listener.remark(&plain_text(&format!("the tests cannot run yet, because {why}; the run starts anyway, but a task passes only if the test command succeeds")));
                 return Ok(counted);
             }
             // A test command that moved refs or changed guarded files is not a failing test, so `--allow-red` does not

@@ -253,9 +253,10 @@ impl OpenRun {
             }
         }
         if !silent.is_empty() {
-            let names = silent.join(", ");
+            let names: Vec<String> = silent.iter().map(|name| format!("'{name}'")).collect();
             listener.warn(&format!(
-                "limits on costs and tokens have no effect if {names} does not report them, which is not known"
+                "limits on costs and tokens work only if {} reports them, and that is not known",
+                names.join(", ")
             ));
             listener.hint("--max-time works with every agent");
         }

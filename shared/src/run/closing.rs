@@ -259,7 +259,7 @@ impl OpenRun {
 fn with_raised_limit(failure: Failure, summary: &Summary, account: &RunAccount) -> Failure {
     match (&summary.raise, &account.next) {
         (Some((option, _)), Some(next)) if next.contains(option) => {
-            let hint = format!("continue with a higher limit, which uses up no attempt: {next}");
+            let hint = format!("to continue, raise the limit (this uses up no attempt): {next}");
             Failure { hints: vec![hint], ..failure }
         }
         _ => failure,

@@ -447,7 +447,14 @@ impl OpenRun {
     fn scan_at(&self, tip: Oid) -> Result<Run, Failure> {
         let scope = RunScope { branch: self.branch.clone(), tip: Some(tip) };
         let refs = self.repository.list_refs(&[&self.branch.task_refs()])?;
-        Ok(Run::scan_again(&self.repository, scope, refs, &self.memory)?)
+        match Run::scan_again(&self.repository, scope, refs, &self.memory) {
+            // The old run keeps its name, and this one starts under the new name.
+            Err(HistoryError::Renamed { .. }) if self.request.new_run => {
+                let scope = RunScope { branch: self.branch.clone(), tip: None };
+                Ok(Run::scan(&self.repository, scope, CommitSource::Fresh)?)
+            }
+            run => Ok(run?),
+        }
     }
 
     /// Whether nothing of this run has been recorded yet.

@@ -60,6 +60,11 @@ impl RunLog {
         self.commits == 0
     }
 
+    /// How many attempts were made. An attempt that was not recorded does not count.
+    pub(super) fn counted_attempts(&self) -> usize {
+        self.attempts - self.implementing.len()
+    }
+
     /// The number of the task's last attempt, counted from one.
     pub(super) fn attempts_of(&self, task: &TaskId) -> u32 {
         self.attempts_of.get(task).copied().unwrap_or(0)

@@ -49,7 +49,7 @@ impl SharedWork {
             let failure = Failure::new(Exit::No, format!("there is no remote '{}'", visible(remote)));
             return Err(failure.hint(match repository.list_remotes()?.as_slice() {
                 [] => format!("add one with: git remote add {} <url>", shell_word(remote)),
-                names => format!("name one with --remote: {}", visible(&names.join(", "))),
+                names => format!("known remotes: {}", visible(&names.join(", "))),
             }));
         }
         // A separate token: claims are given back after Ctrl-C.

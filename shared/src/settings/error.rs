@@ -95,10 +95,10 @@ impl Explain for SettingsError {
             Self::FalseBare { .. } => {
                 return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
             }
-            Self::Syntax { what, .. } if !what.starts_with("duplicate") => {
-                return Some(
-                    "write a setting as: runner = \"claude\"; text is in quotes, numbers are not".into(),
-                );
+            Self::Syntax { what, .. } => {
+                let is_about_quotes = what.contains(" quote") || what.ends_with("has no value");
+                let words = "write a setting as: runner = \"claude\"; text is in quotes, numbers are not";
+                return is_about_quotes.then(|| words.to_owned());
             }
             _ => return None,
         };

@@ -38,6 +38,15 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
             match value.into_inner() {
                 DeValue::Table(inner) => open.push((format!("{key}."), inner)),
                 DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
+                    // Nothing would be left of such a table.
+                    let has_only_name = |item: &&Spanned<DeValue<'_>>| {
+                        let table = item.get_ref().as_table();
+                        table.is_some_and(|table| table.keys().all(|key| key.get_ref() == "name"))
+                    };
+                    if let Some(item) = items.iter().find(has_only_name) {
+                        let what = format!("a table of '{key}' sets nothing but a name");
+                        return Err(SettingsError::Syntax { place: place(item.span().start), what });
+                    }
                     open.extend(named_tables(&key, items).into_iter().rev());
                 }
                 other => {
@@ -59,6 +68,7 @@ fn in_plain_words(message: &str) -> String {
     match message {
         "invalid basic string, expected `\"`" => "this text has no closing quote (`\"`)".to_owned(),
         "invalid literal string, expected `'`" => "this text has no closing quote (`'`)".to_owned(),
+        "unclosed table, expected `]`" => "the name of this table has no closing bracket (`]`)".to_owned(),
         other => other.to_owned(),
     }
 }

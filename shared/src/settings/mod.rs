@@ -136,6 +136,7 @@ impl Settings {
         add_tracked(&mut sources)?;
         sources.add_git(config)?;
         sources.add_environment()?;
+        sources.refuse_gate_without_command()?;
         Ok(Self::of(sources))
     }
 
@@ -216,6 +217,23 @@ impl Sources {
             Err(source) => return Err(SettingsError::Unreadable { file: label, source }),
         };
         self.add_text(&label, &text, origin)
+    }
+
+    /// Refuses a gate in the repository's files that no source gives a command: it would pass unseen.
+    fn refuse_gate_without_command(&self) -> Result<(), SettingsError> {
+        let is_tracked = |assigned: &&Assigned| assigned.origin == Origin::Repository;
+        for assigned in self.assigned.iter().filter(is_tracked) {
+            let Some((name, _)) =
+                assigned.key.strip_prefix("merge.gates.").and_then(|gate| gate.rsplit_once('.'))
+            else {
+                continue;
+            };
+            if find_assigned(&self.assigned, &format!("merge.gates.{name}.command")).is_none() {
+                let (place, what) = (assigned.place.clone(), format!("the gate '{name}' has no command"));
+                return Err(SettingsError::Syntax { place, what });
+            }
+        }
+        Ok(())
     }
 
     fn add_text(&mut self, label: &str, text: &str, origin: Origin) -> Result<(), SettingsError> {

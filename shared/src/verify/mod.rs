@@ -213,7 +213,7 @@ impl Verifier<'_> {
             let words = match event.status() {
                 Status::Merge => "it lands a commit that does not contain the completion of the task",
                 _ => {
-                    "it is not preceded by an implementation, passed tests and an approved review of one attempt"
+                    "this completion does not follow an implementation, passed tests and an approved review of the same attempt"
                 }
             };
             self.result.problem(VerifyCheck::Steps, event.task(), Some(event.commit), words);

@@ -134,9 +134,7 @@ impl Explain for WorktreeError {
                 "commit them, or use --force to save them under a ref and remove the worktree".into()
             }
             Self::Embedded { .. } => "commit its work, or move it out of the worktree".into(),
-            Self::NothingSaved(_) => {
-                "see the work that other commands have saved with: git arborist cleanup saved".into()
-            }
+            Self::NothingSaved(_) => "see all saved work with: git arborist cleanup saved".into(),
             Self::SavedElsewhere { at, name, .. } => {
                 format!("see it with: git diff {} {name}", at.short())
             }

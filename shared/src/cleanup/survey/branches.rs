@@ -221,7 +221,8 @@ impl CleanupFacts<'_> {
     fn task_branch(&self, named: &TaskBranch<'_>, spot: CandidatePlace, ours: &HashSet<String>) -> Candidate {
         let TaskBranch { run, task, found } = named;
         let mut candidate = Candidate::new(What::Branch, spot, format!("{}/{task}", readable(run)));
-        candidate.owners = vec![task.to_string(), format!("{run}/{task}"), candidate.name.clone()];
+        let branch = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name).to_owned();
+        candidate.owners = vec![task.to_string(), format!("{run}/{task}"), candidate.name.clone(), branch];
         candidate.run = Some((*run).to_owned());
         candidate.time = found.time;
         if !ours.contains(&found.name) {

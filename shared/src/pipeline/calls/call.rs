@@ -226,7 +226,7 @@ impl Caller<'_> {
             }
             let Some(pause) = self.backoff.next(*until, (tries, waited), Timestamp::now()) else {
                 let (runner, said) = (self.runner.to_owned(), message.clone());
-                return Err(PipelineError::Unavailable { runner, said, waited });
+                return Err(PipelineError::Unavailable { kind: *kind, runner, said, waited });
             };
             if pause.chosen == Chosen::ByUs {
                 waited += pause.span;
@@ -457,7 +457,13 @@ pub(in crate::pipeline) fn attribute_to_provider(outcome: CallOutcome, printed: 
     };
     let ends = [message.as_str()].into_iter().chain(printed).filter_map(last_nonempty_line);
     let told = ends.filter_map(|line| Some((line, FailureKind::of_words(line)?))).next_back();
-    let told = told.map(|(line, told)| (line.chars().take(MAX_REASON_LENGTH).collect(), told));
+    // The time after the last '|' is for programs.
+    let shown =
+        |line: &str| line.rsplit_once("limit reached|").map(|(before, _)| format!("{before}limit reached"));
+    let told = told.map(|(line, told)| {
+        let line = shown(line).unwrap_or_else(|| line.to_owned());
+        (line.chars().take(MAX_REASON_LENGTH).collect(), told)
+    });
     let Some((message, (kind, until))) = told else {
         return CallOutcome::Failed { kind: FailureKind::Other, message, usage, session };
     };

@@ -64,6 +64,10 @@ pub(super) fn read<'a>(file: SpecFile<'a>, list: &Value<'a>, start: Offset) -> R
     if !problems.is_empty() {
         return Err(wrong(&files, problems, Vec::new()));
     }
+    if drafts.is_empty() {
+        let problem = files[0].problem(start, "no tasks were found", "add a task to 'tasks'");
+        return Err(wrong(&files, vec![problem], Vec::new()));
+    }
     let mut plan = assemble(&files, PlanDraft { drafts, ..PlanDraft::default() })?;
     plan.mistakes = mistakes;
     Ok(plan)

@@ -46,6 +46,10 @@ pub(super) fn read<'a>(file: SpecFile<'a>, value: &Value<'a>, start: Offset) -> 
     if !problems.is_empty() {
         return Err(wrong(&files, problems, Vec::new()));
     }
+    if frame.nodes.is_empty() {
+        let problem = files[0].problem(start, "no tasks were found", "add a task to 'nodes'");
+        return Err(wrong(&files, vec![problem], Vec::new()));
+    }
     let drafts = drafts(frame.nodes, &order);
     let mut plan = assemble(&files, PlanDraft { drafts, ..PlanDraft::default() })?;
     plan.extra = frame.extra;

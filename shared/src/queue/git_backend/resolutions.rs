@@ -176,7 +176,7 @@ impl GitQueue<'_> {
         let name = &resolver.reviewer.name;
         Ok(match self.reply_or_note(reply, (name, &trespasses))? {
             _ if !trespasses.is_empty() => {
-                Err(format!("the reviewer {name} changed something: {}", trespasses.join("; ")))
+                Err(format!("the reviewer '{name}' changed something: {}", trespasses.join("; ")))
             }
             reply => judge(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
         })
