@@ -169,8 +169,7 @@ fn unfinished<'a>(site: &OpenQueue, tasks: &'a [TaskId]) -> Result<Vec<&'a TaskI
         return Ok(Vec::new());
     }
     let run = site.scan(CommitSource::Cached)?;
-    let is_complete =
-        |task: &TaskId| run.find(task).is_some_and(|history| history.state.state == State::Complete);
+    let is_complete = |task: &TaskId| run.state_of(task) == State::Complete;
     Ok(tasks.iter().filter(|task| !is_complete(task)).collect())
 }
 
@@ -351,11 +350,8 @@ pub(super) fn options(
 /// The phases whose tests may gate queued tickets: those that tickets name, and those that are complete once all of
 /// them have landed.
 fn phases_of(options: &QueueOptions, tickets: &[StoredTicket], run: &Run) -> HashSet<TaskId> {
-    let has_landed = |task: &TaskId| {
-        let history = run.find(task).filter(|history| history.is_landed);
-        history.is_some_and(|history| history.state.state == State::Complete)
-    };
-    let is_done = |task: &TaskId| tickets.iter().any(|other| other.ticket.task == *task) || has_landed(task);
+    let is_done =
+        |task: &TaskId| tickets.iter().any(|other| other.ticket.task == *task) || run.has_landed(task);
     let completed = |stored: &StoredTicket| options.phases_completed(&stored.ticket.task, is_done);
     tickets.iter().flat_map(|stored| [stored.ticket.phases.clone(), completed(stored)].concat()).collect()
 }

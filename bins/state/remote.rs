@@ -6,7 +6,7 @@ use arborist_core::{
     coordination::{ClaimState, RemoteClaim, RemoteView},
     failure::Failure,
     git::{Config, RawCommit, Repository},
-    history::{Run, RunScope, State},
+    history::{Run, RunScope},
     progress::{Progress, RunTotals},
     run::SharedWork,
     settings::Settings,
@@ -136,7 +136,7 @@ impl RemoteStateDocument {
     /// Adds how fast tasks land and what they cost.
     fn measure(&mut self, repository: &Repository, run: &Run) -> Result<(), Failure> {
         self.cost = RunTotals::of_run(run).cost;
-        let landed = run.tasks.iter().filter(|task| task.is_landed && task.state.state == State::Complete);
+        let landed = run.tasks.iter().filter(|task| task.has_landed());
         let landings: Vec<i64> = landed.filter_map(|task| task.last().map(|event| event.time)).collect();
         let Some(start) = &run.start else { return Ok(()) };
         let starts = repository.load_commits(&[start.commit])?;

@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, path::Path};
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
+    message::counted,
     name::BranchName,
     process::shell_word,
     verify::{Signatures, Verification, VerifyProblem, verify},
@@ -199,8 +200,4 @@ fn show_outside(ui: &mut Ui, found: &Verification) {
     if let more @ 1.. = found.outside.len().saturating_sub(MOST_OUTSIDE) {
         ui.line(&format!("  and {more} more"));
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -3,7 +3,9 @@
 use std::{collections::HashSet, fmt};
 
 use super::{Candidate, CandidatePlace, Commits, Proof, UncommittedContent, What};
-use crate::{history::RevertedMerge, name::SessionId, session::SessionState, settings::Age};
+use crate::{
+    history::RevertedMerge, message::first_of, name::SessionId, session::SessionState, settings::Age,
+};
 
 /// Why something is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,11 +176,7 @@ impl fmt::Display for KeepReason {
             Self::Loose(count) => write!(f, "{count} commits are in no other ref"),
             Self::Reverted(reverted) => f.write_str(&reverted.words()),
             Self::Unsaved(paths) => {
-                write!(f, "not committed: {}", paths[..paths.len().min(SHOWN)].join(", "))?;
-                match paths.len().saturating_sub(SHOWN) {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
+                write!(f, "not committed: {}", first_of(paths, SHOWN))
             }
             Self::Stuck(why) => f.write_str(why),
         }

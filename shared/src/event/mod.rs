@@ -464,7 +464,8 @@ pub fn steps(_: &mut SchemaGenerator) -> Schema {
     one_of(Step::ALL.iter().map(|step| step.as_str()))
 }
 
-fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
+/// One of these words.
+pub fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
     json_schema!({ "type": "string", "enum": words.collect::<Vec<_>>() })
 }
 

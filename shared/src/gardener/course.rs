@@ -56,10 +56,8 @@ pub(super) struct RunProgress<'scope, 'a, 'w> {
 }
 
 pub(super) enum Stop {
-    /// A task failed.
-    Failure,
-    /// This worker was asked to take no more tasks.
-    Asked,
+    /// A task failed, or this worker was asked to take no more tasks.
+    NoMore,
     /// The run cannot continue.
     Error(GardenerError),
 }
@@ -132,7 +130,7 @@ impl<'scope> RunProgress<'scope, '_, '_> {
         self.running.iter().fold(Spent::default(), |sum, running| sum + running.spent)
     }
 
-    /// Stops starting tasks. The first reason counts, but an error replaces a failure.
+    /// Stops starting tasks. The first error is kept.
     pub(super) fn halt(&mut self, stop: Stop) {
         if !matches!(self.stop, Some(Stop::Error(_))) {
             self.stop = Some(stop);
@@ -141,7 +139,7 @@ impl<'scope> RunProgress<'scope, '_, '_> {
 
     pub(super) fn halt_unless_kept_going(&mut self) {
         if self.selection.keeps_going == KeepGoing::No {
-            self.halt(Stop::Failure);
+            self.halt(Stop::NoMore);
         }
     }
 }

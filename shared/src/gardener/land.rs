@@ -16,7 +16,7 @@ use crate::{
         worker::{Tools, WorkerReport},
     },
     git::RefMove,
-    history::{Event, EventPosition, State, TaskHistory},
+    history::{Event, EventPosition, State},
     message::Status,
     name::{BranchName, Oid, TaskId},
     pipeline::{PipelineError, TaskEnd},
@@ -139,17 +139,15 @@ impl<'a> Gardener<'a> {
         let Some(lanes) = self.tools.lanes else {
             return Ok(());
         };
-        let is_complete = |history: &TaskHistory| history.state.state == State::Complete;
-        let has_landed = |history: &TaskHistory| history.is_landed && is_complete(history);
-        lanes.pool.free(|task| self.run.find(task).is_some_and(has_landed))?;
+        lanes.pool.free(|task| self.run.has_landed(task))?;
         for other in self.tools.other_lanes.iter() {
-            other.free(|task| self.run.find(task).is_some_and(has_landed))?;
+            other.free(|task| self.run.has_landed(task))?;
         }
         let waiting: Vec<(TaskId, Oid)> = self
             .run
             .tasks
             .iter()
-            .filter(|history| is_complete(history) && !history.is_landed)
+            .filter(|history| history.state() == State::Complete && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
         let run = &self.tools.context.identity.run;

@@ -30,10 +30,7 @@ impl Gardener<'_> {
         let checkout = self.checkout.as_ref().filter(|_| self.tools.context.playback.is_none())?;
         let is_unfinished = |history: &&TaskHistory| {
             let is_leaf = self.plan.find(&history.id).is_none_or(Task::is_leaf);
-            history.id != task.id
-                && is_leaf
-                && !history.state.state.is_done()
-                && history.state.commit.is_some()
+            history.id != task.id && is_leaf && !history.state().is_done() && history.state.commit.is_some()
         };
         let found = self.run.tasks.iter().rfind(is_unfinished)?;
         (!has_passed(&checkout.repository, checkout.tip.head)).then(|| found.id.clone())
@@ -42,8 +39,7 @@ impl Gardener<'_> {
     /// The work of other tasks that have failed, as far as it is in the checkout.
     pub(super) fn find_rejected(&self, task: &Task) -> Result<Vec<RejectedWork>, GardenerError> {
         let Some(checkout) = &self.checkout else { return Ok(Vec::new()) };
-        let has_failed =
-            |history: &&TaskHistory| history.id != task.id && history.state.state == State::Failed;
+        let has_failed = |history: &&TaskHistory| history.id != task.id && history.state() == State::Failed;
         let failed: Vec<&TaskId> =
             self.run.tasks.iter().filter(has_failed).map(|history| &history.id).collect();
         let mut rejected = Vec::new();

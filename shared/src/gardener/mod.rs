@@ -189,15 +189,13 @@ impl<'a> Gardener<'a> {
     }
 
     /// Checks the files that stay in worktrees of gates, because the next process trusts them. `task` is the last one
-    /// that ended.
+    /// that ended, if one did.
     fn sweep_kept(&mut self, task: Option<&TaskId>) {
         let clean = self.tools.clean.as_ref().map(|clean| &clean.0);
         let pool = self.tools.lanes.map(|lanes| &lanes.pool).or(clean);
         let Some(error) = pool.and_then(|pool| pool.sweep_kept().err()) else { return };
-        if let Some(task) = task {
-            let words = format!("  warning: files in the worktrees of gates could not be checked: {error}");
-            (self.on_event)(RunEvent::of(task, EventKind::note(words)));
-        }
+        let words = format!("  warning: files in the worktrees of gates could not be checked: {error}");
+        (self.on_event)(RunEvent { task: task.cloned(), kind: EventKind::note(words) });
     }
 
     /// Takes ownership of the run's refs: from here on, changes by other processes are detected and undone.

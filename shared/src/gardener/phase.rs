@@ -8,7 +8,7 @@ use crate::{
     history::{Event, State},
     message::{Key, Status, Step, Wording},
     name::{Attempt, Oid, TaskId},
-    pipeline::{CommandCounts, KnownRed, PipelineError, TO_BE_MENDED, TaskContext, TaskEnd, TestsBefore},
+    pipeline::{CommandCounts, KnownRed, PipelineError, TaskContext, TaskEnd, TestsBefore},
     plan::{Plan, Task, TestCommand},
     progress::{Boxes, Progress},
     record::{RunRecorder, TaskEvent},
@@ -99,7 +99,8 @@ impl Gardener<'_> {
             let is_open = menders.is_empty() || menders.iter().any(|id| *id != task.id && !is_done(id));
             let is_beside = menders.contains(&task.id)
                 || self.plan.find(red).is_some_and(|red| red.parent == task.parent);
-            let own = self.to_be_mended(red).filter(|own| is_open && (is_beside || !own.is_unread()));
+            let own =
+                KnownRed::of_task(&self.run, red).filter(|own| is_open && (is_beside || !own.is_unread()));
             known = own.map_or(known.clone(), |own| known.join(&own));
         }
         if task.red { known.join(&KnownRed::none_of(self.passed_before())) } else { known }
@@ -112,13 +113,6 @@ impl Gardener<'_> {
             Some(task) => Err(GardenerError::RedWithoutTest(task.id.clone())),
             None => Ok(()),
         }
-    }
-
-    /// The tests that a task wrote to fail, as recorded in its test commit.
-    fn to_be_mended(&self, red: &TaskId) -> Option<KnownRed> {
-        let history = self.run.find(red)?;
-        let passed = history.events.iter().rfind(|event| event.status() == Status::TestPass)?;
-        KnownRed::read(&passed.body(), TO_BE_MENDED)
     }
 
     /// How many tests passed in the newest passed test step.

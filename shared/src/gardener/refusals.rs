@@ -42,7 +42,7 @@ pub fn find_begun_apart<'a>(
     let marked = find_marked_apart(repository, run)?;
     let is_apart = |task: &&&Task| {
         let history = run.find(&task.id);
-        history.is_some_and(|history| !history.is_landed && history.state.state != State::Failed)
+        history.is_some_and(|history| !history.is_landed && history.state() != State::Failed)
             || marked.contains(&task.id)
     };
     Ok(wanted.iter().find(is_apart).copied())

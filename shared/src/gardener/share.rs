@@ -20,7 +20,7 @@ use crate::{
     event::{EventKind, RunEvent},
     failure::Explain,
     git::{Ref, RefMove, RemoteError},
-    history::{Run, RunScope, State},
+    history::{Run, RunScope},
     name::{Oid, TaskId},
     plan::Task,
     progress::{Boxes, NodeProgress, Progress},
@@ -148,7 +148,7 @@ impl<'a> Gardener<'a> {
             Some(WorkRequest::Drain) => {
                 let words = "this worker was asked to drain: it finishes its tasks and starts no new ones";
                 self.note_once(course, words.to_owned());
-                course.halt(Stop::Asked);
+                course.halt(Stop::NoMore);
             }
             None => {}
         }
@@ -206,8 +206,7 @@ impl<'a> Gardener<'a> {
 
     /// Notices the tasks of this worker that another one has landed.
     fn notice_landed(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        while let Some(at) = course.finished.iter().position(|finished| has_landed(&self.run, &finished.task))
-        {
+        while let Some(at) = course.finished.iter().position(|finished| self.run.has_landed(&finished.task)) {
             let finished = course.finished.swap_remove(at);
             (self.on_event)(RunEvent::of(&finished.task, EventKind::note("landed by another worker")));
             course.summary.completed.push(finished.task);
@@ -440,7 +439,7 @@ impl<'a> Gardener<'a> {
         let is_known = |task: &TaskId| {
             course.ended.contains(task)
                 || course.finished.iter().any(|finished| finished.task == *task)
-                || has_landed(&self.run, task)
+                || self.run.has_landed(task)
         };
         let is_wanted = |task: &TaskId| course.wanted.iter().any(|wanted| wanted.id == *task);
         let waiting = course.shared.outlook.finished.iter();
@@ -496,9 +495,4 @@ pub(super) fn is_unreached(error: &GardenerError) -> bool {
                 RemoteError::Unreached { .. }
             )))
     )
-}
-
-/// Whether a task is complete and has landed.
-fn has_landed(run: &Run, task: &TaskId) -> bool {
-    run.find(task).is_some_and(|history| history.is_landed && history.state.state == State::Complete)
 }

@@ -1,7 +1,7 @@
 //! A run: its start, and the history of each task.
 
 use super::{
-    CommitCache, Event, ReadAhead, TaskHistory, TaskWork, WorkBase,
+    CommitCache, Event, ReadAhead, State, TaskHistory, TaskWork, WorkBase,
     branches::Branches,
     event::{CommitMeaning, HistoryEntry},
     graph::Graph,
@@ -296,6 +296,18 @@ impl Run {
     #[must_use]
     pub fn find(&self, task: &TaskId) -> Option<&TaskHistory> {
         self.tasks.iter().find(|history| history.id == *task)
+    }
+
+    /// The state of a task, which is pending if it has no history.
+    #[must_use]
+    pub fn state_of(&self, task: &TaskId) -> State {
+        self.find(task).map_or(State::Pending, TaskHistory::state)
+    }
+
+    /// Whether a task is complete and on the run's branch.
+    #[must_use]
+    pub fn has_landed(&self, task: &TaskId) -> bool {
+        self.find(task).is_some_and(TaskHistory::has_landed)
     }
 }
 

@@ -176,6 +176,23 @@ pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// The first of some names, and how many more there are: "a, b and 3 more".
+#[must_use]
+pub fn first_of(names: &[impl ToString], most: usize) -> String {
+    let shown = names.iter().take(most).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// The last `count` characters.
+#[must_use]
+pub fn last_chars(text: &str, count: usize) -> &str {
+    let skip = text.chars().count().saturating_sub(count);
+    text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
+}
+
 fn escape(text: &str, kept: &[char]) -> String {
     let mut seen = String::with_capacity(text.len());
     for c in text.chars() {

@@ -100,7 +100,7 @@ impl Ticket {
         if let Some(other) = OtherRun::find(repository, self, run)? {
             return Ok(Some(other.words(self)));
         }
-        let state = run.find(&self.task).map_or(State::Pending, |history| history.state.state);
+        let state = run.state_of(&self.task);
         if state == State::Complete {
             return Ok(None);
         }

@@ -5,6 +5,7 @@ use std::{collections::HashSet, ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::
 use super::{Parking, QueueError, git_backend::note_parked};
 use crate::{
     git::{BranchUse, FastForward, OperationInProgress, Ref, RefMove, Repository, TreeChange, note_landing},
+    message::first_of,
     name::{BranchName, Oid},
 };
 
@@ -59,11 +60,7 @@ impl fmt::Display for ParkingObstacle {
         match self {
             Self::Operation(what) => write!(f, "a {what} is not finished"),
             Self::Files(files) => {
-                let named = files.iter().take(MAX_FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
-                match files.len().saturating_sub(MAX_FILES) {
-                    0 => write!(f, "changed files are in the way ({named})"),
-                    more => write!(f, "changed files are in the way ({named} and {more} more)"),
-                }
+                write!(f, "changed files are in the way ({})", first_of(files, MAX_FILES))
             }
         }
     }

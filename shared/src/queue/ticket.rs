@@ -8,7 +8,7 @@ use super::OtherRun;
 use crate::{
     agent::Usage,
     git::{GitError, MergeConflict, Repository},
-    history::{RevertedMerge, Run, State},
+    history::{RevertedMerge, Run, TaskHistory},
     name::{BranchName, Oid, RepoName, SessionId, TaskId},
     pipeline::Expense,
     process::shell_word,
@@ -140,9 +140,7 @@ impl Ticket {
         if let Some(reverted) = history.and_then(|history| history.reverted.clone()) {
             return Ok(Some(TicketState::Reverted(reverted)));
         }
-        let has_landed =
-            history.is_some_and(|history| history.is_landed && history.state.state == State::Complete);
-        if tip.is_some() || has_landed {
+        if tip.is_some() || history.is_some_and(TaskHistory::has_landed) {
             return Ok(None);
         }
         // A ticket that was fetched from a remote has no branch here.

@@ -145,7 +145,7 @@ impl OpenRun {
         // In the run's own checkout, the tree may hold unfinished work of a task, which says nothing about the state
         // before.
         let is_open = |state: State| state.is_under_way() || state == State::Failed;
-        let is_touched = lanes.is_none() && run.tasks.iter().any(|task| is_open(task.state.state));
+        let is_touched = lanes.is_none() && run.tasks.iter().any(|task| is_open(task.state()));
         if !is_start && is_touched {
             return Ok(None);
         }

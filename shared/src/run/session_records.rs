@@ -28,7 +28,7 @@ impl OpenRun {
         run: &Run,
     ) -> Result<Vec<ResumeContext>, Failure> {
         let session_reader = SessionReader::new(&self.repository);
-        let is_left = |task: &&TaskId| run.find(task).is_none_or(|known| !known.state.state.is_done());
+        let is_left = |task: &&TaskId| run.find(task).is_none_or(|known| !known.state().is_done());
         let left = planned.plan.leaves().map(|task| &task.id).filter(is_left).collect();
         match session_reader.newest(session)? {
             Some(newest) => Ok(session_reader.resume_contexts(&newest, &left)?),

@@ -234,7 +234,7 @@ impl OpenRun {
             return Ok(());
         }
         // A session branch that starts here would have the tasks that are done here.
-        let has_done = run.tasks.iter().any(|task| task.state.state == State::Complete);
+        let has_done = run.tasks.iter().any(|task| task.state() == State::Complete);
         let is_untracked = uncommitted.iter().all(|change| change.before.is_none());
         let files: Vec<String> = uncommitted.iter().map(|change| change.shown()).collect();
         let is_elsewhere = self.has_session_branch && self.home != self.repository.top();

@@ -242,10 +242,8 @@ pub fn find_lost_tasks(repository: &Repository, run: &Run) -> Result<Vec<(TaskId
     }
     let scope = RunScope { branch: branch.clone(), tip: Some(recorded) };
     let Ok(before) = Run::scan(repository, scope, CommitSource::Fresh) else { return Ok(Vec::new()) };
-    let is_done = |history: &TaskHistory| history.state.state == State::Complete && history.is_landed;
-    let lost = before.tasks.iter().filter(|history| is_done(history));
-    let lost =
-        lost.filter(|history| run.find(&history.id).is_none_or(|now| now.state.state == State::Pending));
+    let lost = before.tasks.iter().filter(|history| history.has_landed());
+    let lost = lost.filter(|history| run.state_of(&history.id) == State::Pending);
     Ok(lost.filter_map(|history| Some((history.id.clone(), history.last()?.commit))).collect())
 }
 

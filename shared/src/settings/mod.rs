@@ -29,9 +29,7 @@ pub use session::{
 };
 pub use setting::{DefaultValue, Setting, ValueKind};
 pub use table::SETTINGS;
-pub use tracked::{
-    PromptSettings, ReviewerSettings, ReviewsIn, SecretFiles, TRACKED_FILES, read_tracked, tracked_file,
-};
+pub use tracked::{PromptSettings, ReviewerSettings, ReviewsIn, SecretFiles, TRACKED_FILES, read_tracked};
 pub use value::{NamedGroup, NamedSettings, Size, Sourced};
 pub use workspace::{PushPolicy, RepoSettings};
 pub use worktree::{CleanupSettings, WorktreeSettings};

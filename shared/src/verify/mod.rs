@@ -20,7 +20,7 @@ use crate::{
     failure::{Exit, Explain},
     git::{Config, GitError, RawCommit, Repository},
     history::{CommitSource, Event, HistoryError, Run, RunScope, State, TaskHistory},
-    message::{self, MessageReading, Status},
+    message::{self, MessageReading, Status, first_of},
     name::{BranchName, Oid, SessionId, TaskId},
     pipeline::Protection,
     queue::QueueError,
@@ -245,7 +245,7 @@ impl Verifier<'_> {
         let Some(last) = task.last().filter(|last| self.within.contains(&last.commit)) else {
             return Ok(None);
         };
-        if task.state.state != State::Complete {
+        if task.state() != State::Complete {
             return Ok(None);
         }
         self.result.tasks.push(VerifiedTask {
@@ -315,9 +315,6 @@ fn branches_of(events: &[Event]) -> Vec<BranchName> {
 /// The names of a few paths, and how many more there are.
 fn list_paths(paths: &[String]) -> String {
     const MAX_PATHS: usize = 3;
-    let shown = paths.iter().take(MAX_PATHS).map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
-    match paths.len().saturating_sub(MAX_PATHS) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
+    let quoted: Vec<String> = paths.iter().map(|path| format!("'{path}'")).collect();
+    first_of(&quoted, MAX_PATHS)
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     git::{RefMove, Repository, TRASH, UncommittedPath, Worktree, target_of},
-    message::one_line,
+    message::{first_of, one_line},
     name::{TaskId, digest},
     process::{Confinement, FileLock, Occupants, Program, is_process_alive},
     safe_files,
@@ -191,11 +191,8 @@ fn refuse_occupied(path: &Path) -> Result<(), WorktreeError> {
 }
 
 fn list(changed_paths: &[UncommittedPath]) -> String {
-    let shown: Vec<String> = changed_paths.iter().take(MAX_SHOWN).map(UncommittedPath::shown).collect();
-    match changed_paths.len().saturating_sub(MAX_SHOWN) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+    let shown: Vec<String> = changed_paths.iter().map(UncommittedPath::shown).collect();
+    first_of(&shown, MAX_SHOWN)
 }
 
 // Deletes folders that were renamed to trash, in the background. No process waits for that, so it leaves notes: which process

@@ -43,7 +43,7 @@ impl<'a> Gardener<'a> {
         self.read_again()?;
         for (task, source) in waiting {
             let history = self.run.find(&task);
-            let is_complete = history.is_some_and(|history| history.state.state == State::Complete);
+            let is_complete = history.is_some_and(|history| history.state() == State::Complete);
             let is_there = history.and_then(TaskHistory::last).is_some_and(|event| event.commit == source);
             if is_complete && is_there {
                 course.finished.push(CompletedTask::elsewhere(task, source));

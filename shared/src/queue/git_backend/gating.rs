@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::{GitQueue, other_repos::absent};
 use crate::{
     git::RefMove,
+    message::last_chars,
     name::Oid,
     pipeline::{ConcurrentChildren, Observed, PipelineError, Redaction, TestTally, ran_no_tests},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
@@ -254,7 +255,7 @@ impl GitQueue<'_> {
             seconds: ended.took.as_secs_f64(),
             time: (self.options.clock)(),
             log,
-            tail: [&ended.stdout.text, &ended.stderr.text].map(|text| last(text, TAIL)).concat(),
+            tail: [&ended.stdout.text, &ended.stderr.text].map(|text| last_chars(text, TAIL)).concat(),
             denied,
         };
         self.remember(&result)?;
@@ -377,10 +378,4 @@ fn inconclusive(gate: &Gate, touched: &[String]) -> (Answer, String) {
         touched.join(", ")
     );
     (Answer::Broken, why)
-}
-
-/// The last `count` characters.
-fn last(text: &str, count: usize) -> &str {
-    let skip = text.chars().count().saturating_sub(count);
-    text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
 }

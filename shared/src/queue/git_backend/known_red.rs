@@ -5,10 +5,8 @@ use std::collections::HashSet;
 
 use super::GitQueue;
 use crate::{
-    history::{Run, State},
-    message::Status,
     name::{Oid, TaskId},
-    pipeline::{KnownRed, TO_BE_MENDED},
+    pipeline::KnownRed,
     queue::{QueueError, Ticket},
 };
 
@@ -19,10 +17,10 @@ impl GitQueue<'_> {
         let mut known = KnownRed::before_run(self.repository, run)?;
         let mut there = self.stacked_below(onto);
         there.insert(&ticket.task);
-        let is_there = |task: &TaskId| there.contains(task) || has_landed(run, task);
+        let is_there = |task: &TaskId| there.contains(task) || run.has_landed(task);
         for (red, menders) in &self.options.tests_first {
             let is_open = menders.is_empty() || !menders.iter().all(is_there);
-            let own = to_be_mended(run, red).filter(|_| is_there(red) && is_open);
+            let own = KnownRed::of_task(run, red).filter(|_| is_there(red) && is_open);
             known = own.map_or(known.clone(), |own| known.join(&own));
         }
         Ok(known)
@@ -38,14 +36,4 @@ impl GitQueue<'_> {
         }
         tasks
     }
-}
-
-fn has_landed(run: &Run, task: &TaskId) -> bool {
-    run.find(task).is_some_and(|history| history.is_landed && history.state.state == State::Complete)
-}
-
-/// The tests that a task wrote to fail, as recorded in its test commit.
-fn to_be_mended(run: &Run, red: &TaskId) -> Option<KnownRed> {
-    let passed = run.find(red)?.events.iter().rfind(|event| event.status() == Status::TestPass)?;
-    KnownRed::read(&passed.body(), TO_BE_MENDED)
 }

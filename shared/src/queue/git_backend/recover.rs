@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use super::GitQueue;
 use crate::{
     git::{RawCommit, Ref},
-    history::{Event, EventPosition, Run, RunScope, State, TaskHistory},
+    history::{Event, EventPosition, Run, RunScope, State},
     message::Status,
     name::{Oid, RepoName, TaskId},
     queue::{
@@ -296,8 +296,7 @@ pub(super) fn landing_of(run: &Run, ticket: &Ticket) -> Option<Oid> {
 
 /// The tasks that are complete on the target.
 pub(super) fn landed_in(run: &Run) -> HashSet<TaskId> {
-    let is_there = |history: &&TaskHistory| history.is_landed && history.state.state == State::Complete;
-    run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
+    run.tasks.iter().filter(|history| history.has_landed()).map(|history| history.id.clone()).collect()
 }
 
 /// Keeps what is known about tasks that were taken back in another repository.
