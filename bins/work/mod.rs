@@ -9,7 +9,7 @@ use anyhow::Context;
 use arborist_core::{
     coordination::{RemoteWork, WorkRequest, WorkerName},
     failure::{Exit, Failure},
-    gardener::{Failed, KeepGoing, Selection, refuse_reverted, wanted},
+    gardener::{EarlierFailures, KeepGoing, Selection, refuse_reverted, wanted},
     git::{CloneDepth, Config, Network, Repository},
     history::{Run, State},
     name::{BranchName, TaskId},
@@ -206,7 +206,7 @@ impl WorkArgs {
         }
         request.shared_through = Some(self.remote.clone());
         request.lanes = LaneRequest { jobs: self.jobs.clone(), isolate: true, ..LaneRequest::default() };
-        let failed = if self.retry_failed { Failed::Retry } else { Failed::Stay };
+        let failed = if self.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep };
         request.selection = Selection { keeps_going: KeepGoing::Yes, failed, ..Selection::default() };
         request.tree = request.tree.or_else(|| self.plan.clone());
         Ok(request)

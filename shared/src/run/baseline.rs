@@ -10,7 +10,7 @@ use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
     gardener::{
-        Baseline, BaselineGuard, GardenerError, Lanes, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed,
+        Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed,
     },
     git::RawCommit,
     history::{Run, State},
@@ -25,9 +25,6 @@ use crate::{
     session::SessionReader,
     worktree::{Pool, run_variables},
 };
-
-/// A pool of clean checkouts, and the build files that may stay in them.
-type CleanPool = Arc<(Pool, Vec<String>)>;
 
 /// The test command of a baseline.
 struct BaselineTest<'t> {
@@ -249,13 +246,13 @@ impl OpenRun {
     }
 
     /// The pool for tests that need a clean checkout.
-    pub(super) fn clean_pool(&self) -> Result<Option<CleanPool>, Failure> {
+    pub(super) fn clean_pool(&self) -> Result<Option<Arc<CleanPool>>, Failure> {
         if !self.options.tests_clean {
             return Ok(None);
         }
         let pool = Pool::open(&self.repository, &self.branch, self.worktree_options())?;
         let keep = self.settings.merge.keep.clone();
-        Ok(Some(Arc::new((pool, keep))))
+        Ok(Some(Arc::new(CleanPool { pool, keep })))
     }
 
     fn create_baseline_log(&self) -> Result<String, GardenerError> {

@@ -23,7 +23,7 @@ use crate::{
     event::RunOpening,
     failure::Failure,
     gardener::{
-        Gardener, GardenerError, Lanes, ReviewWorktrees, Selection, Tools, WorkerPlace, recover, start,
+        Gardener, GardenerError, Lanes, ReviewWorktrees, RunResources, Selection, WorkerPlace, recover, start,
     },
     git::{Config, GitVersion, Repository, SavedCheckout, SettingsChange},
     history::{CommitCache, CommitSource, HistoryError, Run, RunScope, State},
@@ -382,9 +382,9 @@ impl OpenRun {
         checkpoints: CheckpointWriter<'a>,
         recalled: Vec<ResumeContext>,
         lanes: Option<&'a Lanes<'a>>,
-    ) -> Result<Tools<'a>, Failure> {
+    ) -> Result<RunResources<'a>, Failure> {
         let beside = std::env::current_exe().context("could not find the path of this program")?;
-        Ok(Tools {
+        Ok(RunResources {
             context: RunContext {
                 options: &self.options,
                 playback: self.playback(&identity.session)?,

@@ -30,7 +30,7 @@ pub use lease::{Lease, LeaseStart};
 pub use options::WorktreeOptions;
 pub use remove::{TrashState, UncommittedPolicy, delete_in_background};
 pub use repair::RepairedWorktrees;
-pub use saver::{Remembered, RestoredWorktree, Saver};
+pub use saver::{Remembered, RestoredWorktree, Saver, Saving, Signals};
 pub use scratch::Scratch;
 pub use session_worktree::{GivenBack, SESSION_REASON, SessionWorktree};
 pub use set_up::run_variables;
