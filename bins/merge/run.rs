@@ -323,20 +323,20 @@ pub(super) fn options(
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     options.sections.clone_from(&workspace.sections);
     if let Some(plan) = site.plan(&run)? {
-        options = options.with_plan(&plan).with_sections(&workspace.sections, &plan);
+        options = options.with_plan(&plan, &workspace.sections);
     }
-    unrecorded.into_iter().for_each(|task| options.distrusted.add(task));
+    unrecorded.into_iter().for_each(|task| options.memory.distrusted.add(task));
     let tickets = site.store().load(Some(&site.scope.branch))?;
     // Tickets are read again when they land. Phases that they name only then were not approved, and are not run.
     let named = phases_of(&options, &tickets, &run);
-    options.phases.retain(|phase, _| named.contains(phase));
-    let mut own: Vec<Gate> = options.phases.values().flatten().cloned().collect();
+    options.plan.phases.retain(|phase, _| named.contains(phase));
+    let mut own: Vec<Gate> = options.plan.phases.values().flatten().cloned().collect();
     own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
     tell_of_untested((site, &asked), (&options, &tickets), ui)?;
     let mut commands = options.foreign_commands();
     let foreign = own.iter().filter(|gate| gate.foreign);
     commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
-    if !options.task_repos.is_empty() {
+    if !options.plan.task_repos.is_empty() {
         commands.extend(workspace.required_approvals());
     }
     if own.iter().chain(&options.gates).any(|gate| options.is_tool(gate)) {

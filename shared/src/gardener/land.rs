@@ -24,7 +24,7 @@ use crate::{
     progress::{Boxes, Progress},
     queue::{
         self, Afterwards, FanIn, Landing, LandingCommand, LoggedOutcome, OnConflict, OtherBranches, Queue,
-        QueueError, Store, StoredTicket, Target, Ticket, TicketOutcome, list_foreign,
+        QueueError, Store, StoredTicket, Target, Ticket, TicketOutcome, accept_foreign,
     },
     record::RecordError,
     worktree::Lease,
@@ -43,7 +43,7 @@ impl<'a> Gardener<'a> {
     /// the user, so it may have moved at any time.
     pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
         let identity = &self.tools.context.identity;
-        let found = list_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
+        let found = accept_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
         for found in found {
             (self.on_event)(RunEvent { task: None, kind: foreign_event(found) });
         }

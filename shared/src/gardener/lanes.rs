@@ -79,9 +79,9 @@ impl Lanes<'_> {
     ) -> Result<(WorkerPlace, bool), GardenerError> {
         let lease = self.pool.lease(task, start.base)?;
         let orphan_lock = self.take_orphan_lock(&lease.path)?;
-        let (tip, is_reset) = begin_lane(&lease, start, self.queue.distrusted.has(task))?;
+        let (tip, is_reset) = begin_lane(&lease, start, self.queue.memory.distrusted.has(task))?;
         if is_reset {
-            self.queue.distrusted.take(task);
+            self.queue.memory.distrusted.take(task);
         }
         let has_no_commits = tip.head == start.base;
         let starts_over = is_reset

@@ -215,7 +215,7 @@ impl<'a> Gardener<'a> {
             (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
             self.run.forget(&task);
             if let Some(lanes) = self.tools.lanes {
-                lanes.queue.distrusted.add(task);
+                lanes.queue.memory.distrusted.add(task);
             }
         }
         Ok(())

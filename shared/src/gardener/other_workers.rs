@@ -142,8 +142,8 @@ impl<'a> Gardener<'a> {
         };
         let refs = self.repository.list_refs(&[&branch.task_refs()])?;
         let refs = refs.into_iter().filter_map(own).collect();
-        let mut run = Run::scan_again(self.repository, scope, refs, &lanes.queue.memory)?;
-        run.tasks.retain(|history| history.is_landed || !lanes.queue.distrusted.has(&history.id));
+        let mut run = Run::scan_again(self.repository, scope, refs, &lanes.queue.memory.commits)?;
+        run.tasks.retain(|history| history.is_landed || !lanes.queue.memory.distrusted.has(&history.id));
         self.run = run;
         Ok(())
     }
@@ -166,7 +166,7 @@ impl<'a> Gardener<'a> {
             failed_before(wanted, &progress).into_iter().map(|task| task.id.clone()).collect();
         for task in failed {
             self.run.forget(&task);
-            lanes.queue.distrusted.add(task);
+            lanes.queue.memory.distrusted.add(task);
         }
     }
 
@@ -464,7 +464,7 @@ impl<'a> Gardener<'a> {
                 let moved = RefMove { name: &branch.to_ref(), new: Some(source), old };
                 self.repository.move_refs(&[moved], "arborist: finished by another worker")?;
             }
-            lanes.queue.distrusted.take(&task);
+            lanes.queue.memory.distrusted.take(&task);
         }
         self.read_again()?;
         for (task, source) in waiting {
@@ -490,7 +490,7 @@ impl<'a> Gardener<'a> {
         // Without a branch here, nothing is reset that would make the task trusted again.
         let branch = self.tools.context.identity.run.task_branch(task);
         if !matches!(self.repository.find_branch(&branch), Ok(None)) {
-            lanes.queue.distrusted.add(task.clone());
+            lanes.queue.memory.distrusted.add(task.clone());
         }
         let words = format!(
             "warning: at the remote: the claim on {task} says that it is finished, but {} is missing there or does not complete it; it can be taken over when the claim expires",

@@ -342,7 +342,7 @@ fn test_in_scratch(
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     // The session's worktrees in other repositories must not move while they are tested in. Taken before all other
     // mutexes.
-    let _checkouts = lanes.queue.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
+    let _checkouts = lanes.queue.memory.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
     for used in other_repos.iter_mut() {
         tools.find_other_lanes(&used.name).map_or(Ok(()), |other| other.refresh(used))?;
     }

@@ -10,7 +10,8 @@ use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
     gardener::{
-        Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed,
+        Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, PROGRAM_NOT_FOUND, Probe,
+        has_passed,
     },
     git::RawCommit,
     history::{Run, State},

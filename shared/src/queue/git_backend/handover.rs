@@ -106,7 +106,7 @@ impl GitQueue<'_> {
             (self.on_event)(QueueEvent::Note { words });
         }
         // A person has made it, so it needs no review.
-        self.options.resolutions.add(commit);
+        self.options.memory.resolutions.add(commit);
         let (standing, resolved_by) = (TicketState::Waiting, Some(ticket.resolved_too(ResolvedBy::Person)));
         let (resolved, tries) = (Some(commit), Vec::new());
         let ticket = Ticket { resolved, resolved_by, standing, tries, ..ticket.clone() };

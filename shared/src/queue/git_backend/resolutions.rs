@@ -38,7 +38,8 @@ impl GitQueue<'_> {
         ticket: Ticket,
         tip: Oid,
     ) -> Result<Ticket, QueueError> {
-        let Some(commit) = ticket.resolved.filter(|commit| !self.options.resolutions.has(*commit)) else {
+        let Some(commit) = ticket.resolved.filter(|commit| !self.options.memory.resolutions.has(*commit))
+        else {
             return Ok(ticket);
         };
         let Some(why) = self.fault_of_resolution(&ticket, commit, tip)? else {
@@ -96,7 +97,7 @@ impl GitQueue<'_> {
             self.review_resolution((resolver, &mut ResolverCalls::new()), (&pool, &mut scratch), resolved)?;
         pool.remove_scratch(&scratch)?;
         if answer.is_ok() {
-            self.options.resolutions.add(resolved.commit);
+            self.options.memory.resolutions.add(resolved.commit);
         }
         Ok(answer.err())
     }

@@ -172,14 +172,14 @@ impl GitQueue<'_> {
             Ok(merged) => merged,
             Err(why) => return Ok(Err(why)),
         };
-        let allowed = self.options.allowed.get(&ticket.task).map(Vec::as_slice).unwrap_or_default();
+        let allowed = self.options.plan.allowed.get(&ticket.task).map(Vec::as_slice).unwrap_or_default();
         let protected = self.options.protection.find_changes(self.repository, (base, tree), allowed)?;
         if let Some(refusal) = protected.refusal() {
             return Ok(Err(refusal));
         }
         let resolved = Resolved { ticket, commit, merged };
         Ok(self.review_resolution(by, place, &resolved)?.map(|()| {
-            self.options.resolutions.add(commit);
+            self.options.memory.resolutions.add(commit);
             commit
         }))
     }
@@ -240,7 +240,8 @@ impl GitQueue<'_> {
         let dir = scratch.path.clone();
         let confinement =
             self.options.worktrees.sandbox.confine(&step_runner.sandboxed(step, vec![dir.clone()]));
-        let mut record = CallRecord::of(step_runner, prompt, self.options.words, (self.options.clock)());
+        let mut record =
+            CallRecord::of(step_runner, prompt, self.options.transcripts, (self.options.clock)());
         let mut caller = Caller {
             runner: &step_runner.name,
             limits: resolver.limits,
@@ -314,7 +315,7 @@ impl GitQueue<'_> {
             String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
         };
         let others = self.tasks_touching(ticket, onto, conflicts)?;
-        Ok(Case { ticket, briefs: &self.options.briefs, others, conflicts, text: &text }.prompt())
+        Ok(Case { ticket, briefs: &self.options.plan.briefs, others, conflicts, text: &text }.prompt())
     }
 
     /// The tasks whose landings changed the conflicting files.
