@@ -27,9 +27,7 @@ use arborist_core::{
 };
 use clap::{Args, CommandFactory};
 
-use super::{
-    MergeArgs, QueueScopeArgs, add, document::RunDocument, elsewhere, open::OpenQueue, show, unqueued, words,
-};
+use super::{MergeArgs, QueueScopeArgs, add, document::RunDocument, open::OpenQueue, show, unqueued, words};
 use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 /// The option that names the test command of a run.
@@ -207,7 +205,7 @@ fn drain(
     options.forced = wish.forced.iter().cloned().collect();
     let mut all = QueueReport::default();
     if wish.into.is_none() {
-        all.outcomes = elsewhere::withhold(site, &elsewhere, ui)?;
+        all.outcomes = withhold(site, &elsewhere, ui)?;
     }
     if !here.is_empty() {
         let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
@@ -476,4 +474,27 @@ fn exit_of(report: &QueueReport) -> Exit {
     } else {
         Exit::No
     }
+}
+
+/// Withholds tickets with another target than the run's own branch, and names the command that would land them.
+fn withhold(
+    site: &OpenQueue,
+    tickets: &[StoredTicket],
+    ui: &mut Ui,
+) -> Result<Vec<(Ticket, Became)>, Failure> {
+    let store = site.store();
+    let mut outcomes = Vec::new();
+    for stored in tickets {
+        let Ticket { task, into, .. } = &stored.ticket;
+        let why = format!("it was queued for '{into}', which is not the branch of its run");
+        ui.warn(&plain_text(&format!("'{task}' is not landed, because {why}")));
+        ui.hint(&format!("to land it there anyway, run: {}", site.command(&format!("run --into {into}"))));
+        let withheld =
+            Ticket { standing: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
+        if withheld != stored.ticket {
+            store.write(&[(Some(stored), withheld.clone())])?;
+        }
+        outcomes.push((withheld, Became::Waiting { reason: why }));
+    }
+    Ok(outcomes)
 }

@@ -9,16 +9,15 @@ mod candidate;
 mod error;
 mod homes;
 mod judge;
-mod left_running;
 mod proof;
 mod reclaim;
 mod restore;
 mod survey;
 
 pub use apply::CleanupOutcome;
-pub use candidate::{Candidate, CandidatePlace, Commits, Proof, Topic, UncommittedContent, What};
+pub use candidate::{Active, Candidate, CandidatePlace, Commits, Proof, Topic, UncommittedContent, What};
 pub use error::CleanupError;
-pub use judge::{Active, CleanupRules, CleanupVerdict, Grounds, KeepReason, Save, UnsavedPolicy, judge_all};
+pub use judge::{CleanupRules, CleanupVerdict, Grounds, KeepReason, Save, UnsavedPolicy, judge_all};
 pub use reclaim::{Mode, Reclaimed};
 pub use restore::{Part, RestoreRequest, RestoredRef, RestoredWork, SavedWork, list_saved, restore};
 

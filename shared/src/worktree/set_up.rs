@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceClaim};
+use super::{Pool, WorktreeError, WorktreeNote, choice::ClaimedWorktree};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, RepoName, SessionId, TaskId, digest},
@@ -168,7 +168,7 @@ impl Pool {
     }
 
     /// The variables of a worktree that a task has claimed.
-    pub(super) fn task_variables(&self, claim: &PlaceClaim, task: &TaskId) -> Vec<(String, String)> {
+    pub(super) fn task_variables(&self, claim: &ClaimedWorktree, task: &TaskId) -> Vec<(String, String)> {
         let own = [
             ("ARBORIST_TASK", task.to_string()),
             ("ARBORIST_PORT", claim.port.to_string()),

@@ -11,7 +11,7 @@ use std::{
 
 use super::CleanupFacts;
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What},
+    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, homes::readable},
     git::RefFacts,
     process::{FileLock, OrphanLock},
     workspace::PLAN_HINTS,
@@ -75,7 +75,7 @@ impl CleanupFacts<'_> {
             };
             match FileLock::look(&entry.path()) {
                 Ok(None) => {}
-                Ok(Some(_)) => return Ok(Some(Active::Run(super::readable(run)))),
+                Ok(Some(_)) => return Ok(Some(Active::Run(readable(run)))),
                 Err(error) => return Err(format!("whether a run of '{run}' is active: {error}")),
             }
         }

@@ -8,7 +8,7 @@ mod sessions;
 mod worktrees;
 
 pub(super) use files::{measure, size_of};
-pub(super) use refs::{Refs, reflog_time};
+pub(super) use refs::Refs;
 pub(super) use sessions::SessionBranchProof;
 pub(super) use worktrees::{content_of, find_going_on};
 
@@ -20,8 +20,7 @@ use std::{
 
 use super::{
     Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, What,
-    homes::{KnownSession, locks_of},
-    left_running::LeftRunning,
+    homes::{KnownSession, LeftRunning, locks_of, readable},
     proof,
 };
 use crate::{
@@ -333,9 +332,4 @@ fn is_branch(what: What) -> bool {
 /// The branch of this full ref name.
 pub(super) fn branch_of(name: &str) -> Option<BranchName> {
     name.strip_prefix("refs/heads/")?.parse().ok()
-}
-
-/// The branch name of a run's component.
-pub(super) fn readable(component: &str) -> String {
-    component.replace("%2F", "/").replace("%25", "%")
 }

@@ -6,10 +6,11 @@ use std::{collections::HashSet, io::Read};
 use super::{
     CleanupFacts, branch_of,
     branches::{OUR_PREFIX, OURS, UNPROVED},
-    reflog_time,
 };
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession},
+    cleanup::{
+        Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession, restore::reflog_time,
+    },
     git::{RefFacts, Repository},
     history::Event,
     message::Status,

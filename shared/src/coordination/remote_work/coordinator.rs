@@ -6,7 +6,7 @@ use super::{HeldWorkClaim, INTERVALS, Known, RemoteWork, Renewal, TRIES};
 use crate::{
     coordination::{
         ClaimState, Claiming, CoordinationError, Coordinator, Outlook, Publication, PublishedLanding,
-        Release, SharedLanding, WorkerName, request::ALL,
+        Release, SharedLanding, WorkerName, listing::ALL,
     },
     git::{FetchDepth, LeasedPush, Pushed},
     name::{Oid, TaskId},

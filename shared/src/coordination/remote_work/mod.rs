@@ -15,15 +15,14 @@ use std::{
 };
 
 use super::{
-    ClaimState, CoordinationError, RemoteClaim, RemoteView, TaskClaim, WorkRequest, WorkerName,
+    ClaimState, CoordinationError, RemoteClaim, RemoteView, TaskClaim, WorkOptions, WorkRequest, WorkerName,
     claim::{ClaimRefs, OwnIdentity, UNREADABLE_TIME_TO_LIVE, nonce},
-    listing::{KnownCommits, MOST_AT_ONCE},
-    request::ALL,
+    listing::{ALL, KnownCommits, MOST_AT_ONCE},
 };
 use crate::{
     engine::StartedBy,
     git::{LeasedPush, Network, Pushed, Repository, Signing, shown_url},
-    name::{BranchName, Oid, SessionId, TaskId},
+    name::{Oid, SessionId, TaskId},
 };
 
 /// How often a push is tried if something else at the remote has changed meanwhile.
@@ -35,30 +34,6 @@ const INTERVALS: (Duration, Duration) = (Duration::from_millis(200), Duration::f
 const QUIET: u32 = 10;
 /// The part of its time to live after which the engine is asked again.
 const ASK_AGAIN: u32 = 5;
-
-/// How a worker shares a plan.
-#[derive(Debug, Clone)]
-pub struct WorkOptions {
-    /// The name or URL of the remote with the branch of the run.
-    pub remote: String,
-    /// The name or URL of another remote that has the claims, the requests and the branches of finished tasks.
-    pub coordination: Option<String>,
-    /// The branch of the run.
-    pub run: BranchName,
-    /// How long a claim is valid without renewal.
-    pub ttl: Duration,
-    /// The current time in seconds since 1970.
-    pub clock: fn() -> i64,
-    /// The engine that has started this worker, if one has.
-    pub started_by: Option<StartedBy>,
-}
-
-impl WorkOptions {
-    /// The remote that has the claims.
-    pub(crate) fn claims_at(&self) -> &str {
-        self.coordination.as_deref().unwrap_or(&self.remote)
-    }
-}
 
 /// A worker that shares a plan with others.
 #[derive(Debug)]
