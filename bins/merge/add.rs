@@ -297,7 +297,7 @@ impl TicketMaker<'_> {
             .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
     }
 
-    /// The same in the other repositories of the task.
+    /// Refuses a task that has landed if its branches in other repositories have later commits.
     fn refuse_later_commits_elsewhere(&self, task: &TaskId) -> Result<(), Failure> {
         let elsewhere = self.site.other_branches(self.run)?;
         let later = elsewhere.map(|elsewhere| elsewhere.find_later_commits(task)).transpose()?.flatten();

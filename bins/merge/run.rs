@@ -395,7 +395,7 @@ fn tell_of_untested(
     Ok(())
 }
 
-/// The same if all tickets were selected: finished tasks that are not queued are reported as well.
+/// Like [`conclude`], for a drain of all tickets: finished tasks that are not queued are reported as well.
 fn conclude_run(
     (site, cancel): (&OpenQueue, &Cancel),
     report: &QueueReport,

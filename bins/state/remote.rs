@@ -1,15 +1,12 @@
 //! `git arborist state --remote`: who works on a plan that is shared through a remote.
 
-use std::path::Path;
-
 use arborist_core::{
     coordination::{ClaimState, RemoteClaim, RemoteView},
     failure::Failure,
-    git::{Config, RawCommit, Repository},
+    git::{RawCommit, Repository},
     history::{Run, RunScope},
     progress::{Progress, RunTotals},
     run::SharedWork,
-    settings::Settings,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +15,7 @@ use super::source;
 use crate::{
     clock,
     document::{print, rfc3339},
-    entry::Outcome,
+    entry::{self, Outcome},
     ui::{Fit, Table, Ui},
 };
 
@@ -86,11 +83,7 @@ struct ClaimDocument {
 
 /// Shows who works on the plan of the branch that is checked out.
 pub(super) fn run(remote: &str, json: bool, ui: &mut Ui) -> Outcome {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
-    let settings = Settings::load(&repository, &config)?;
+    let (repository, _, settings) = entry::open_with_settings(ui)?;
     let shared = SharedWork::find(&repository, &settings, remote, clock::now)?;
     let view = shared.view()?;
     let scope = RunScope { branch: shared.run().clone(), tip: view.target };

@@ -83,7 +83,7 @@ impl RemoteView {
         Ok(listed.iter().any(|(name, _)| name.starts_with(&tasks)))
     }
 
-    /// The same as `load`, except for what is known.
+    /// Like [`Self::load`], but does not read again what is known.
     pub(super) fn load_again(
         repository: &Repository,
         (options, refs): (&WorkOptions, &ClaimRefs),

@@ -1,7 +1,7 @@
 //! The events of a run: one type for everything that it reports.
 //!
 //! Workers send a [`RunEvent`]. `--json` prints it ([`RunEvent::line`]); the live view and the plain lines describe it.
-//! So the fields of an event are public: renaming one changes `schemas/run-event.json`.
+//! So the fields of an event are public: renaming one changes `schemas/run-event.schema.json`.
 
 mod account;
 

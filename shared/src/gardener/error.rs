@@ -212,7 +212,7 @@ impl GardenerError {
         Self::NoTask { task: task.clone(), meant, options: Box::default() }
     }
 
-    /// The same error with the options of the command in the commands of its hint.
+    /// Puts the options of the command into the commands of the hint.
     #[must_use]
     pub fn with_options(mut self, typed: TypedOptions) -> Self {
         if let Self::NoTask { options, .. }

@@ -102,7 +102,8 @@ pub fn recover(
     record_unfinished(recorder, &known)
 }
 
-/// The same for a recorder whose branch is the one that the attempts were made on.
+/// Records the unfinished attempts on the recorder's branch as interrupted. `known` tells about their tasks: from the run's
+/// history, or in a lane from the task itself.
 pub(super) fn record_unfinished(
     recorder: &mut RunRecorder<'_>,
     known: &TaskFacts<'_>,

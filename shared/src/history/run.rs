@@ -158,7 +158,7 @@ impl Run {
         Self::scan_beside(repository, scope, reading, || refs.finish())
     }
 
-    /// The same for display, with refs that were already listed, including the branches of the run's tasks, and with
+    /// Reads the run of `scope` for display, with refs that were already listed, including the branches of the run's tasks, and with
     /// commits that may already have been read.
     pub fn scan_listed(
         repository: &Repository,
@@ -169,7 +169,7 @@ impl Run {
         Self::scan_by(repository, scope, |walker| walker.walk_cached(ahead), || Ok(refs))
     }
 
-    /// The same with refs that are still being listed.
+    /// Reads the run of `scope` with refs that are still being listed.
     pub fn scan_beside(
         repository: &Repository,
         scope: RunScope,
@@ -179,7 +179,7 @@ impl Run {
         Self::scan_by(repository, scope, |walker| walker.walk(reading), refs)
     }
 
-    /// The same from git, except for what `memory` contains.
+    /// Reads the run of `scope` from git, except for what `memory` contains.
     pub fn scan_again(
         repository: &Repository,
         scope: RunScope,

@@ -164,7 +164,7 @@ pub fn visible(line: &str) -> String {
     escape(line, &[])
 }
 
-/// The same for text of several lines.
+/// Like [`visible`], but for text of several lines.
 #[must_use]
 pub fn visible_lines(text: &str) -> String {
     escape(text, &['\n', '\t'])
@@ -207,7 +207,7 @@ fn escape(text: &str, kept: &[char]) -> String {
     seen
 }
 
-/// The same JSON document with escapes for characters that JSON allows as they are and that a terminal obeys: C1 control
+/// Escapes the characters of a JSON document that JSON allows as they are and that a terminal obeys: C1 control
 /// characters, and marks that reorder or hide text.
 #[must_use]
 pub fn escape_json(json: &str) -> String {

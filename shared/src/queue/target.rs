@@ -106,7 +106,7 @@ impl<'a> Target<'a> {
         self.find_among(&refs)
     }
 
-    /// The same, among refs that were listed before.
+    /// Like [`Self::find`], among refs that were listed before.
     pub(super) fn find_among(&self, refs: &[Ref]) -> Result<Option<Position>, QueueError> {
         let find = |name: String| refs.iter().find(|found| found.name == name).map(|found| found.target);
         let Some(branch) = find(self.into.to_ref()) else {

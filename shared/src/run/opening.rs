@@ -457,7 +457,7 @@ impl OpenRun {
         self.has_session_branch.then(|| self.repository.top())
     }
 
-    /// The session of the run that continues, or a new one. The same value for each call.
+    /// The session of the run that continues, or a new one. Each call returns the same value.
     pub(super) fn session(&self, run: &Run) -> &SessionId {
         self.session.get_or_init(|| match (&run.start, self.request.new_run) {
             (Some(start), false) => start.session.clone(),

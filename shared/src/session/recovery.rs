@@ -68,7 +68,7 @@ fn finish(
     move_branch(repository, (&branch, mark), commit, (&record.session, turn))
 }
 
-/// The same in another repository of the workspace, in which `session` has `branch`, or one of its tasks has it in its
+/// Finishes a turn of another repository of the workspace whose record was written and whose branch was not moved. There `session` has `branch`, or one of its tasks has it in its
 /// lane. The session's records are in `records`.
 pub fn finish_turn_elsewhere(
     records: &Repository,

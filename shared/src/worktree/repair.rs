@@ -215,7 +215,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The same for a worktree that this process failed to create.
+    /// Removes what is left of a worktree that this process failed to create.
     pub(super) fn repair_failed(&self, path: &Path) -> Result<(), WorktreeError> {
         self.remove_unregistered(path)?;
         self.note_made();

@@ -49,7 +49,8 @@ impl Pool {
         }
     }
 
-    /// The same. If the branch, which must exist, is not checked out, a worktree is created for the session.
+    /// The worktree in which the run's branch, which must exist, is checked out. If there is none, one is created for the
+    /// session.
     pub fn session_worktree(&self, session: &SessionId) -> Result<SessionWorktree, WorktreeError> {
         let _gate = self.lock_registry()?;
         let mut worktrees = self.repository.list_worktrees()?;

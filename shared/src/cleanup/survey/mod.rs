@@ -241,7 +241,7 @@ impl<'a> CleanupFacts<'a> {
         Run::scan(self.sweep.repository, scope, CommitSource::Fresh).ok()
     }
 
-    /// The same for these candidates. If it cannot be found out, because an object is missing or damaged, they are
+    /// Finds out where the commits of these candidates are. If that fails, because an object is missing or damaged, they are
     /// halved until those that need it are alone.
     fn tell_commits_of(&self, mut found: Vec<&mut Candidate>, kept: &[Oid], copies: &[Oid]) {
         found.retain(|candidate| tip_of(candidate).is_some());
