@@ -154,7 +154,9 @@ impl OtherLanes {
         finish_turn_elsewhere(
             lanes.repository,
             &self.identity.session,
-            (self.name.as_str(), place, branch),
+            self.name.as_str(),
+            place,
+            branch,
             Some(&task.id),
         )?;
         let unborn = || GardenerError::Unborn(branch.clone());

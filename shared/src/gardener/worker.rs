@@ -258,8 +258,7 @@ pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<
         JobPlace::Scratch(commit) => {
             let result = match work {
                 JobKind::Phase(before) => {
-                    let tested = (task, before, &mut other_repos);
-                    test_in_scratch(tools, tested, commit, &mut events, reports)
+                    test_in_scratch(tools, task, before, commit, &mut other_repos, &mut events, reports)
                 }
                 JobKind::Task(_) => Err(GardenerError::NoPlace),
             };
@@ -334,8 +333,10 @@ fn work_at(
 /// branch.
 fn test_in_scratch(
     tools: &RunResources<'_>,
-    (phase, before, other_repos): (&Task, TestsBefore, &mut Vec<OtherRepo>),
+    phase: &Task,
+    before: TestsBefore,
     commit: Oid,
+    other_repos: &mut Vec<OtherRepo>,
     written: &mut Vec<Event>,
     reports: &SyncSender<WorkerReport>,
 ) -> Result<TaskEnd, GardenerError> {

@@ -43,7 +43,9 @@ impl OpenRun {
         &self,
         planned: &Planned,
         run: &Run,
-        (recorder, lanes, orphan_lock): (&RunRecorder<'_>, Option<&Lanes<'_>>, &mut OrphanLock),
+        recorder: &RunRecorder<'_>,
+        lanes: Option<&Lanes<'_>>,
+        orphan_lock: &mut OrphanLock,
         listener: &mut dyn RunListener,
     ) -> Result<Body, Failure> {
         let tip = match lanes {

@@ -193,8 +193,8 @@ impl OpenRun {
         self.prepare_workplace((planned, &run), &recorder, lanes, monitor)?;
         self.watch_others(&recorder.identity().session)?;
         self.config_guard.protect(&self.options.runners.protected(&planned.plan)?, &self.repository);
-        let place = (&recorder, lanes, &mut orphan_lock);
-        let tests = self.check_baseline(planned, &run, place, monitor.listener())?;
+        let tests =
+            self.check_baseline(planned, &run, &recorder, lanes, &mut orphan_lock, monitor.listener())?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
         self.publish_start(recorder.head())?;
         self.tell_of_missing_sandbox(&run, monitor.listener());
@@ -202,7 +202,7 @@ impl OpenRun {
         let other_repos =
             self.enter_other_repos(&recorder.identity().session, planned, monitor.listener())?;
         self.tell_caveats(planned, monitor.listener())?;
-        self.start_work(planned, &recorder, (lanes, orphan_lock, other_repos), monitor)
+        self.start_work(planned, &recorder, lanes, orphan_lock, other_repos, monitor)
     }
 
     /// Ends processes that a crashed run left running.
@@ -287,7 +287,9 @@ impl OpenRun {
         &'a self,
         planned: &'a Planned,
         recorder: &RunRecorder<'_>,
-        (lanes, orphan_lock, other_repos): (Option<&'a Lanes<'a>>, OrphanLock, Vec<OtherRepo>),
+        lanes: Option<&'a Lanes<'a>>,
+        orphan_lock: OrphanLock,
+        other_repos: Vec<OtherRepo>,
         monitor: &'a mut RunMonitor<'_>,
     ) -> Result<Gardener<'a>, Failure> {
         let (identity, tip) = (recorder.identity().clone(), recorder.tip().clone());

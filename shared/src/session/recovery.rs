@@ -73,7 +73,9 @@ fn finish(
 pub fn finish_turn_elsewhere(
     records: &Repository,
     session: &SessionId,
-    (name, place, branch): (&str, &Repository, &BranchName),
+    name: &str,
+    place: &Repository,
+    branch: &BranchName,
     task: Option<&TaskId>,
 ) -> Result<Option<Oid>, SessionError> {
     let mark = if task.is_some() { Mark::None } else { Mark::Wanted };
