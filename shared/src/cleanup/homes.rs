@@ -156,7 +156,7 @@ impl SessionHomes {
                 home.branch_of(stored).is_some_and(|branch| branch.component() == run)
             };
             let driver = |stored: &StoredRecord| DriverLocks {
-                folder: locks_of(&home.repository.common_dir),
+                folder: home.repository.lock_folder(),
                 run: stored.record.context.branch.component(),
             };
             home.sessions.sessions.iter().filter(is_it).map(driver).collect()
@@ -180,11 +180,6 @@ impl SessionHomes {
         };
         format!("whether its session is over: {place}")
     }
-}
-
-/// The directory of locks of a repository.
-pub(super) fn locks_of(common_dir: &Path) -> PathBuf {
-    common_dir.join("arborist/locks")
 }
 
 /// The branch name of a run's component.

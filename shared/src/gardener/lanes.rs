@@ -4,7 +4,6 @@ use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::Duration,
 };
 
 use crate::{
@@ -16,11 +15,8 @@ use crate::{
     process::{FileLock, OrphanLock},
     queue,
     record::{RunIdentity, RunRecorder, Tip, Unfinished, repair_lane_index},
-    worktree::{Lease, LeaseStart, Pool},
+    worktree::{GRACE, Lease, LeaseStart, Pool},
 };
-
-/// How long an agent of a crashed run may take to end by itself.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// At least this many finished tasks may wait in their lanes to land together: a landing costs the same for one or for
 /// four.

@@ -4,7 +4,6 @@
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
-    time::Duration,
 };
 
 use anyhow::Context;
@@ -40,10 +39,8 @@ use crate::{
     session::{ResumeContext, SessionWriter, forget_unrecorded},
     settings::Settings,
     workspace::{SyncOutcome, Workspace, compare_elsewhere},
+    worktree::GRACE,
 };
-
-/// How long a process of a crashed run may take to end by itself.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What a run needs from the program that drives it.
 pub struct RunHost {

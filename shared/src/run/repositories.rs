@@ -153,7 +153,7 @@ impl OpenRun {
     ) -> Result<OtherRepo, Failure> {
         // The run's lock is in the plan's repository. Take one here too, so that runs of this repository see that we
         // work in it.
-        let locks = repository.common_dir.join("arborist/locks");
+        let locks = repository.lock_folder();
         let path = locks.join(format!("session-{}", branch.component()));
         let lock = FileLock::try_take(&path, &format!("git arborist on {branch}"))
             .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;

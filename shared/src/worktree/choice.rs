@@ -353,7 +353,8 @@ impl Pool {
     }
 
     fn lock_task(&self, request: &WorktreeRequest<'_>) -> Result<FileLock, WorktreeError> {
-        let path = self.places.locks().join(survey::name_of_task_lock(&request.branch, request.task));
+        let path =
+            self.repository.lock_folder().join(survey::name_of_task_lock(&request.branch, request.task));
         Ok(self.take_lock(&path, request.task)?.temporary())
     }
 

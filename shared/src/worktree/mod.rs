@@ -29,7 +29,7 @@ pub use options::WorktreeOptions;
 pub use remove::{TrashState, UncommittedPolicy, delete_in_background};
 pub use repair::RepairedWorktrees;
 pub use saver::{Remembered, RestoredWorktree, Saver, Saving, Signals};
-pub use scratch::Scratch;
+pub use scratch::{GRACE, Scratch};
 pub use session_worktree::{GivenBack, SESSION_REASON, SessionWorktree};
 pub use set_up::run_variables;
 pub use survey::{RemainsKind, WorktreeKind, WorktreeRemains, WorktreeStatusRow};
@@ -93,7 +93,7 @@ impl Pool {
 
     /// Takes the lock for creating and removing worktrees, and repairs what a killed process left half created.
     pub fn lock_registry(&self) -> Result<FileLock, WorktreeError> {
-        let path = self.places.locks().join("worktrees");
+        let path = self.repository.lock_folder().join("worktrees");
         let gate = FileLock::take_within(&path, "git arborist worktree", LOCK_TIMEOUT, &Cancel::new());
         let gate = gate.map_err(WorktreeError::Gate)?;
         self.repository.remove_stale_locks(&gate)?;

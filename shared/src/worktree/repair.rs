@@ -186,7 +186,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 impl Pool {
     fn journal(&self) -> PathBuf {
-        self.places.locks().join("worktrees.making")
+        self.repository.lock_folder().join("worktrees.making")
     }
 
     /// Notes that a worktree is about to be created at `path`. Only one is created at a time.

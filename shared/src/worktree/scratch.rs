@@ -13,8 +13,8 @@ use crate::{
 
 /// The lock reason of scratch worktrees.
 pub(super) const REASON: &str = "arborist scratch";
-/// How long processes that a killed test left may take to end.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long processes that a killed run, test or gate left may take to end by themselves.
+pub const GRACE: Duration = Duration::from_secs(5);
 /// How many may be in use at the same time.
 const MAX_IN_USE: usize = 100;
 

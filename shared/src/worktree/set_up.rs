@@ -1,5 +1,5 @@
 //! Sets up new worktrees: copies untracked files, then runs the user's set-up commands. Gives programs in a worktree their
-//! environment variables.
+//! environment variables, with ports of their own, so that servers under test do not collide.
 
 use std::path::Path;
 
@@ -104,9 +104,6 @@ fn is_beyond_link(top: &Path, path: &Path) -> bool {
         .map(|parent| top.join(parent))
         .any(|parent| parent.symlink_metadata().is_ok_and(|found| !found.is_dir()))
 }
-
-// Environment variables of programs in a worktree. Each worktree has its own ports, so that servers under test do not
-// collide.
 
 /// The first port that is assigned.
 const FIRST: u16 = 20_000;

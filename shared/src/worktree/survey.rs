@@ -326,7 +326,7 @@ impl Pool {
             return Ok(Some(holder));
         }
         let suffix = format!("~{}{}", name_of(path), OrphanLock::SUFFIX);
-        for entry in fs::read_dir(self.places.locks()).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(self.repository.lock_folder()).into_iter().flatten().flatten() {
             let is_of_place = entry.file_name().to_string_lossy().ends_with(&suffix);
             if is_of_place && let Some(holder) = FileLock::look(&entry.path())? {
                 return Ok(Some(holder));
@@ -337,7 +337,7 @@ impl Pool {
 
     /// The process that works on a task.
     pub fn find_worker(&self, branch: &BranchName, task: &TaskId) -> io::Result<Option<Holder>> {
-        FileLock::look(&self.places.locks().join(name_of_task_lock(branch, task)))
+        FileLock::look(&self.repository.lock_folder().join(name_of_task_lock(branch, task)))
     }
 }
 

@@ -56,7 +56,7 @@ impl Sweep<'_> {
     pub fn apply(&self, plan: &CleanupPlan) -> Result<Vec<CleanupOutcome>, CleanupError> {
         // Before any lock is taken: a remote may be slow.
         let remotes = self.ask_remotes(plan)?;
-        let locks = self.repository.common_dir.join("arborist/locks");
+        let locks = self.repository.lock_folder();
         let lock = FileLock::take_within(
             &locks.join("cleanup"),
             "git arborist cleanup",

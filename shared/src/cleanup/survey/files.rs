@@ -67,7 +67,7 @@ impl CleanupFacts<'_> {
 
     /// Who may still write a log: any run at work, or a process that a killed run left.
     fn find_writer(&self) -> Result<Option<Active>, String> {
-        let locks = self.sweep.repository.common_dir.join("arborist/locks");
+        let locks = self.sweep.repository.lock_folder();
         for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(run) = name.strip_prefix("run-").filter(|_| !name.ends_with(OrphanLock::SUFFIX)) else {

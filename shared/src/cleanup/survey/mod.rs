@@ -20,7 +20,7 @@ use std::{
 
 use super::{
     Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, What,
-    homes::{KnownSession, LeftRunning, locks_of, readable},
+    homes::{KnownSession, LeftRunning, readable},
     proof,
 };
 use crate::{
@@ -107,7 +107,7 @@ impl<'a> CleanupFacts<'a> {
             places,
             unpushed: HashSet::new(),
             claims: BTreeMap::new(),
-            left_running: LeftRunning::find(&locks_of(&repository.common_dir)),
+            left_running: LeftRunning::find(&repository.lock_folder()),
             runs: RefCell::default(),
         };
         if facts.refs.has_upstreams() {
