@@ -26,7 +26,7 @@ pub fn age(then: i64) -> String {
     span(NOW.saturating_sub(then))
 }
 
-/// The same in a sentence: `5m ago`, or `in the future`.
+/// How long ago `then` was, for a sentence: `5m ago`, or `in the future`.
 #[must_use]
 pub fn ago(then: i64) -> String {
     ago_span(NOW.saturating_sub(then))

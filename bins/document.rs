@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use arborist_core::{
-    event::{statuses, steps},
+    event::{one_of, statuses, steps},
     failure::Exit,
     history::Event,
     message::{Key, Status, Trailers, escape_json},
@@ -95,10 +95,6 @@ pub fn trailers_by_key(_: &mut SchemaGenerator) -> Schema {
         "propertyNames": keys,
         "additionalProperties": { "type": "string" },
     })
-}
-
-fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
-    json_schema!({ "type": "string", "enum": words.collect::<Vec<_>>() })
 }
 
 /// Prints a document to standard output.

@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 use arborist_core::{
     failure::{Exit, Failure},
     git::{
-        remove_frozen_settings, take_moved_aside, take_notices, take_removed_locks, take_saved_files,
-        take_skipped_refs,
+        Config, Repository, remove_frozen_settings, take_moved_aside, take_notices, take_removed_locks,
+        take_saved_files, take_skipped_refs,
     },
     message::{nearest, plain_text, visible_lines},
     name::TaskId,
@@ -16,6 +16,7 @@ use arborist_core::{
         protect_memory, shell_word,
     },
     queue::take_unreadable_tickets,
+    settings::Settings,
 };
 use clap::{
     Arg, Command, CommandFactory, Parser,
@@ -47,6 +48,23 @@ pub fn main<A: Parser>(body: fn(A, &mut Ui) -> Outcome) -> ExitCode {
     let run = || run(body, std::env::args_os().collect());
     let exit = std::panic::catch_unwind(run).unwrap_or(Exit::Fatal);
     ExitCode::from(exit.code())
+}
+
+/// Opens the repository of the current folder and reads its configuration, from which output takes its colours.
+pub(crate) fn open_repository(ui: &mut Ui) -> Result<(Repository, Config), Failure> {
+    // git reads the configuration while the repository is looked for.
+    let config = Config::start(Path::new("."))?;
+    let repository = Repository::discover()?;
+    let config = config.finish()?;
+    ui.configure(&config);
+    Ok((repository, config))
+}
+
+/// Like [`open_repository`], and reads the settings.
+pub(crate) fn open_with_settings(ui: &mut Ui) -> Result<(Repository, Config, Settings), Failure> {
+    let (repository, config) = open_repository(ui)?;
+    let settings = Settings::load(&repository, &config)?;
+    Ok((repository, config, settings))
 }
 
 /// Raises the soft limit of open files, which is 256 or 1,024 by default. Each lane needs about 20.

@@ -1,6 +1,6 @@
 //! Opens the repository, its settings and its worktrees, for all verbs, and the other repositories of its workspace.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 use arborist_core::{
     consent::{Consent, unseen},
@@ -31,10 +31,7 @@ pub(super) struct OpenRepositories {
 }
 
 pub(super) fn open(ui: &mut Ui) -> Result<OpenCleanup, Failure> {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
+    let (repository, config) = crate::entry::open_repository(ui)?;
     OpenCleanup::of(repository, &config)
 }
 

@@ -87,7 +87,8 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
     }
     let limit = all.first().map(|outcomes| outcomes.older_than).filter(|limit| limit.0 > 0);
     let is_young = |what: What, why: &KeepReason| {
-        limit.is_some_and(|limit| *why == KeepReason::Young(limit)) && what != What::Saved
+        limit.is_some_and(|limit| *why == KeepReason::Young(limit))
+            && !matches!(what, What::Saved | What::Record)
     };
     if (is_forced || is_named) && is_kept(&is_young) {
         ui.hint("use --older-than 0 to also remove newer items");

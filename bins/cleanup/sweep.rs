@@ -58,19 +58,17 @@ fn topics() -> PossibleValuesParser {
     PossibleValuesParser::new(Topic::ALL.map(Topic::as_str))
 }
 
-/// The settings that decide what is deleted: those that the current repository has for all, and those of each.
-const DECISIVE: [&str; 3] = ["cleanup.older-than", "cleanup.keep-saved", "cleanup.keep-records"];
-const DECISIVE_PLACES: [&str; 3] = ["worktree.base", "log-dir", "report-dir"];
+/// The settings of each repository that decide where something is deleted.
+const DECISIVE_FOLDERS: [&str; 3] = ["worktree.base", "log-dir", "report-dir"];
 
 impl SweepArgs {
     /// Refuses settings of the repositories' files that decide what is deleted and that the user has not approved.
     fn require_approval(&self, all: &[(RepoSection, OpenCleanup)], ui: &mut Ui) -> Result<(), Failure> {
         for (n, (_, opened)) in all.iter().enumerate().filter(|_| !self.dry_run) {
-            let mut lines = opened.settings.tracked_lines_of(&DECISIVE_PLACES);
+            let mut lines = opened.settings.tracked_lines_of(&DECISIVE_FOLDERS);
+            // The rules of the current repository count for all.
             if n == 0 {
-                lines.extend(opened.settings.tracked_lines_of(&DECISIVE));
-                let caches = self.reclaim.then(|| opened.settings.tracked_lines_of(&["cleanup.reclaim"]));
-                lines.extend(caches.unwrap_or_default());
+                lines.extend(opened.settings.tracked_cleanup_lines(self.reclaim));
             }
             approval::require(&opened.repository, &lines, approval::consent(self.yes), ui)?;
         }

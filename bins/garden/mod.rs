@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{Failed, GardenerError, Selection, TypedOptions, refuse_reverted},
+    gardener::{EarlierFailures, GardenerError, Selection, TypedOptions, refuse_reverted},
     history::State,
     name::TaskId,
     plan::Task,
@@ -153,7 +153,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    let failed = if args.retry_failed { Failed::Retry } else { Failed::Stay };
+    let failed = if args.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep };
     let wish = Selection { only: vec![task], failed, ..Selection::default() };
     approve(&opened, &opened.require_runnable(&planned, None)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);

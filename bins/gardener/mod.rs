@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::Exit,
     gardener::{
-        Failed, GardenerError, KeepGoing, Selection, TypedOptions, find_due_phase, refuse_reverted,
+        EarlierFailures, GardenerError, KeepGoing, Selection, TypedOptions, find_due_phase, refuse_reverted,
         refuse_waiting, wanted,
     },
     history::State,
@@ -191,7 +191,7 @@ impl GardenerArgs {
                 only: self.only.clone(),
                 until: self.until.clone(),
                 keeps_going: if self.keep_going { KeepGoing::Yes } else { KeepGoing::No },
-                failed: if self.retry_failed { Failed::Retry } else { Failed::Stay },
+                failed: if self.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep },
             },
             source: if self.offline { CallSource::Records } else { CallSource::Agents },
             is_guest: self.give_back,

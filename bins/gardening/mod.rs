@@ -9,15 +9,11 @@ pub(crate) use forecast::{tell as foretell, tell_phase as foretell_phase, tell_p
 pub(crate) use guest::{give_back, give_back_here};
 pub(crate) use reporter::Reporter;
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use arborist_core::{
     failure::Failure,
     gardener::Selection,
-    git::{Config, Repository},
     pipeline::Flags,
     process::{Cancel, interrupt},
     run::{CallSource, LaneRequest, OpenRun, RunHost, RunRequest},
@@ -144,10 +140,7 @@ impl GardeningArgs {
 
 /// Opens a run in the current repository.
 pub(crate) fn open(request: RunRequest, ui: &mut Ui) -> Result<OpenRun, Failure> {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
+    let (repository, config) = crate::entry::open_repository(ui)?;
     OpenRun::open(request, RunHost { repository, config, cancel: watch_signals(), clock: clock::now })
 }
 

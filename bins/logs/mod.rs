@@ -13,7 +13,7 @@ use std::{
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Config, Repository},
+    git::Repository,
     history::{CommitSource, Run},
     message::{Step, nearest},
     name::{Attempt, BranchName, TaskId},
@@ -24,7 +24,12 @@ use arborist_core::{
 use clap::{Parser, ValueEnum};
 
 use self::printer::LogPrinter;
-use crate::{catalog, entry::Outcome, scope, ui::Ui};
+use crate::{
+    catalog,
+    entry::{self, Outcome},
+    scope,
+    ui::Ui,
+};
 
 const LONG_ABOUT: &str = "\
 Read what agents said and what tests printed.
@@ -184,11 +189,7 @@ impl LogFolders {
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub fn run(args: LogsArgs, ui: &mut Ui) -> Outcome {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
-    let settings = Settings::load(&repository, &config)?;
+    let (repository, _, settings) = entry::open_with_settings(ui)?;
     let folders = LogFolders::open(repository, settings)?;
     let selection = Selection {
         step: args.step.map(LoggedStep::step),

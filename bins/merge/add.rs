@@ -146,7 +146,7 @@ struct TicketMaker<'a> {
 impl TicketMaker<'_> {
     fn enlist(&self, task: &TaskId, old: Option<&Ticket>) -> Result<Added, Failure> {
         let history = self.run.find(task);
-        let state = history.map_or(State::Pending, |history| history.state.state);
+        let state = self.run.state_of(task);
         let is_own = self.into == self.site.scope.branch;
         if let Some(reverted) = history.and_then(|history| history.reverted.as_ref()).filter(|_| is_own) {
             let words = format!("'{task}' was {}", reverted.words());
@@ -226,7 +226,7 @@ impl TicketMaker<'_> {
         let is_known =
             self.run.find(task).is_some() || self.plan.is_some_and(|plan| plan.find(task).is_some());
         if is_known {
-            let has_failed = self.run.find(task).is_some_and(|history| history.state.state == State::Failed);
+            let has_failed = self.run.state_of(task) == State::Failed;
             let retry = if has_failed { " --retry-failed" } else { "" };
             let words = format!("'{task}' has not run in its own worktree, so there is nothing to land");
             let (why, hint) =
@@ -298,7 +298,7 @@ impl TicketMaker<'_> {
             .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
     }
 
-    /// The same in the other repositories of the task.
+    /// Refuses a task that has landed if its branches in other repositories have later commits.
     fn refuse_later_commits_elsewhere(&self, task: &TaskId) -> Result<(), Failure> {
         let elsewhere = self.site.other_branches(self.run)?;
         let later = elsewhere.map(|elsewhere| elsewhere.find_later_commits(task)).transpose()?.flatten();

@@ -2,7 +2,6 @@
 
 mod add;
 pub mod document;
-mod elsewhere;
 mod open;
 pub mod resolve;
 mod run;

@@ -1,7 +1,5 @@
 //! Opens the repository, the selected run and its settings, for all verbs of `merge`.
 
-use std::path::Path;
-
 use arborist_core::{
     failure::{Explain, Failure},
     gardener::{GardenerError, start},
@@ -32,10 +30,7 @@ pub(super) struct OpenQueue {
 impl OpenQueue {
     /// Finds both. In the worktree of a conflict, its run is selected, and we work from the main worktree.
     pub(super) fn open(args: &QueueScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
-        let config = Config::start(Path::new("."))?;
-        let repository = Repository::discover()?;
-        let config = config.finish()?;
-        ui.configure(&config);
+        let (repository, config) = crate::entry::open_repository(ui)?;
         let Some(run) = opened_for(&repository) else {
             let scope = scope::resolve(&repository, args.scope.as_ref())?;
             let site = Self { repository, scope, is_in_conflict: false, config };
@@ -50,7 +45,7 @@ impl OpenQueue {
         Ok(Self { repository, scope, is_in_conflict: true, config })
     }
 
-    /// The same for landing: history that a shallow clone lacks is fetched, which is reported.
+    /// Like [`Self::open`], but for landing: history that a shallow clone lacks is fetched, which is reported.
     pub(super) fn open_to_land(args: &QueueScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
         let site = Self::open(args, ui)?;
         let is_readable = || match site.try_scan(CommitSource::Fresh)? {
@@ -131,7 +126,7 @@ impl OpenQueue {
         Ok(self.scan_with_unrecorded(reading)?.0)
     }
 
-    /// The same, and the tasks with work on their own branches that no record mentions.
+    /// Like [`Self::scan`], and also returns the tasks with work on their own branches that no record mentions.
     pub(super) fn scan_with_unrecorded(&self, reading: CommitSource) -> Result<(Run, Vec<TaskId>), Failure> {
         let mut run = self.try_scan(reading)??;
         let unrecorded = forget_unrecorded(&self.repository, &mut run)?;

@@ -27,9 +27,7 @@ use arborist_core::{
 };
 use clap::{Args, CommandFactory};
 
-use super::{
-    MergeArgs, QueueScopeArgs, add, document::RunDocument, elsewhere, open::OpenQueue, show, unqueued, words,
-};
+use super::{MergeArgs, QueueScopeArgs, add, document::RunDocument, open::OpenQueue, show, unqueued, words};
 use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 /// The option that names the test command of a run.
@@ -169,8 +167,7 @@ fn unfinished<'a>(site: &OpenQueue, tasks: &'a [TaskId]) -> Result<Vec<&'a TaskI
         return Ok(Vec::new());
     }
     let run = site.scan(CommitSource::Cached)?;
-    let is_complete =
-        |task: &TaskId| run.find(task).is_some_and(|history| history.state.state == State::Complete);
+    let is_complete = |task: &TaskId| run.state_of(task) == State::Complete;
     Ok(tasks.iter().filter(|task| !is_complete(task)).collect())
 }
 
@@ -208,7 +205,7 @@ fn drain(
     options.forced = wish.forced.iter().cloned().collect();
     let mut all = QueueReport::default();
     if wish.into.is_none() {
-        all.outcomes = elsewhere::withhold(site, &elsewhere, ui)?;
+        all.outcomes = withhold(site, &elsewhere, ui)?;
     }
     if !here.is_empty() {
         let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
@@ -324,20 +321,20 @@ pub(super) fn options(
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     options.sections.clone_from(&workspace.sections);
     if let Some(plan) = site.plan(&run)? {
-        options = options.with_plan(&plan).with_sections(&workspace.sections, &plan);
+        options = options.with_plan(&plan, &workspace.sections);
     }
-    unrecorded.into_iter().for_each(|task| options.distrusted.add(task));
+    unrecorded.into_iter().for_each(|task| options.memory.distrusted.add(task));
     let tickets = site.store().load(Some(&site.scope.branch))?;
     // Tickets are read again when they land. Phases that they name only then were not approved, and are not run.
     let named = phases_of(&options, &tickets, &run);
-    options.phases.retain(|phase, _| named.contains(phase));
-    let mut own: Vec<Gate> = options.phases.values().flatten().cloned().collect();
+    options.plan.phases.retain(|phase, _| named.contains(phase));
+    let mut own: Vec<Gate> = options.plan.phases.values().flatten().cloned().collect();
     own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
     tell_of_untested((site, &asked), (&options, &tickets), ui)?;
     let mut commands = options.foreign_commands();
     let foreign = own.iter().filter(|gate| gate.foreign);
     commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
-    if !options.task_repos.is_empty() {
+    if !options.plan.task_repos.is_empty() {
         commands.extend(workspace.required_approvals());
     }
     if own.iter().chain(&options.gates).any(|gate| options.is_tool(gate)) {
@@ -351,11 +348,8 @@ pub(super) fn options(
 /// The phases whose tests may gate queued tickets: those that tickets name, and those that are complete once all of
 /// them have landed.
 fn phases_of(options: &QueueOptions, tickets: &[StoredTicket], run: &Run) -> HashSet<TaskId> {
-    let has_landed = |task: &TaskId| {
-        let history = run.find(task).filter(|history| history.is_landed);
-        history.is_some_and(|history| history.state.state == State::Complete)
-    };
-    let is_done = |task: &TaskId| tickets.iter().any(|other| other.ticket.task == *task) || has_landed(task);
+    let is_done =
+        |task: &TaskId| tickets.iter().any(|other| other.ticket.task == *task) || run.has_landed(task);
     let completed = |stored: &StoredTicket| options.phases_completed(&stored.ticket.task, is_done);
     tickets.iter().flat_map(|stored| [stored.ticket.phases.clone(), completed(stored)].concat()).collect()
 }
@@ -401,7 +395,7 @@ fn tell_of_untested(
     Ok(())
 }
 
-/// The same if all tickets were selected: finished tasks that are not queued are reported as well.
+/// Like [`conclude`], for a drain of all tickets: finished tasks that are not queued are reported as well.
 fn conclude_run(
     (site, cancel): (&OpenQueue, &Cancel),
     report: &QueueReport,
@@ -480,4 +474,27 @@ fn exit_of(report: &QueueReport) -> Exit {
     } else {
         Exit::No
     }
+}
+
+/// Withholds tickets with another target than the run's own branch, and names the command that would land them.
+fn withhold(
+    site: &OpenQueue,
+    tickets: &[StoredTicket],
+    ui: &mut Ui,
+) -> Result<Vec<(Ticket, Became)>, Failure> {
+    let store = site.store();
+    let mut outcomes = Vec::new();
+    for stored in tickets {
+        let Ticket { task, into, .. } = &stored.ticket;
+        let why = format!("it was queued for '{into}', which is not the branch of its run");
+        ui.warn(&plain_text(&format!("'{task}' is not landed, because {why}")));
+        ui.hint(&format!("to land it there anyway, run: {}", site.command(&format!("run --into {into}"))));
+        let withheld =
+            Ticket { standing: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
+        if withheld != stored.ticket {
+            store.write(&[(Some(stored), withheld.clone())])?;
+        }
+        outcomes.push((withheld, Became::Waiting { reason: why }));
+    }
+    Ok(outcomes)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    history::{CommitSource, Run, State},
+    history::{CommitSource, Run},
     message::plain_text,
     name::TaskId,
     queue::{
@@ -79,10 +79,7 @@ fn is_brought_up(site: &OpenQueue, ticket: &Ticket) -> Result<bool, Failure> {
 }
 
 fn landed(run: &Run) -> HashSet<TaskId> {
-    let is_there = |history: &&arborist_core::history::TaskHistory| {
-        history.is_landed && history.state.state == State::Complete
-    };
-    run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
+    run.tasks.iter().filter(|history| history.has_landed()).map(|history| history.id.clone()).collect()
 }
 
 /// Lists tickets.

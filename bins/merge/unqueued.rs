@@ -51,7 +51,7 @@ fn find(site: &OpenQueue) -> Result<Vec<TaskId>, Failure> {
     let queued = site.store().load(Some(&site.scope.branch))?;
     let queued: HashSet<TaskId> = queued.into_iter().map(|stored| stored.ticket.task).collect();
     let is_left = |history: &&TaskHistory| {
-        history.state.state == State::Complete && !history.is_landed && !queued.contains(&history.id)
+        history.state() == State::Complete && !history.is_landed && !queued.contains(&history.id)
     };
     let left: Vec<&TaskId> = run.tasks.iter().filter(is_left).map(|history| &history.id).collect();
     if left.is_empty() {

@@ -74,8 +74,8 @@ pub(super) fn plan(
     let saved = save_uncommitted(ui, repository);
     let config_guard = ConfigGuard::default();
     config_guard.protect(&step_runner.protected(), repository);
-    let (made, trespass) = config_guard
-        .guard(repository, || ask(ui, sources, (repository, &settings, &step_runner), strictness));
+    let (made, trespass) =
+        config_guard.guard(repository, || ask(ui, sources, repository, &settings, &step_runner, strictness));
     warn_of_changes(ui, repository, before)?;
     saved.iter().filter_map(SavedCheckout::compare).for_each(|words| ui.warn(&words));
     if let Some(trespass) = trespass {
@@ -90,7 +90,9 @@ pub(super) fn plan(
 fn ask(
     ui: &mut Ui,
     sources: &PlanSources,
-    (repository, settings, step_runner): (&Repository, &Settings, &StepRunner),
+    repository: &Repository,
+    settings: &Settings,
+    step_runner: &StepRunner,
     strictness: Strictness,
 ) -> Result<Plan, Failure> {
     let secrets = Secrets::of_environment(std::env::vars_os())?;

@@ -54,7 +54,7 @@ fn complete_tasks(sources: &PlanSources, plan: &Plan) -> Result<HashSet<TaskId>,
         let elsewhere = tasks_done_by(repository, (tip, &run.others), plan)?;
         done.extend(elsewhere.into_iter().flat_map(|merged| merged.tasks));
     }
-    let complete = run.tasks.into_iter().filter(|task| task.state.state == State::Complete);
+    let complete = run.tasks.into_iter().filter(|task| task.state() == State::Complete);
     done.extend(complete.map(|task| task.id));
     Ok(done)
 }

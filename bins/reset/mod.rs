@@ -188,8 +188,7 @@ fn is_reset(history: &TaskHistory) -> bool {
 /// The complete tasks that depend on a task, directly or through others.
 fn complete_dependents(repository: &Repository, run: &Run, task: &TaskId) -> Result<Vec<String>, Failure> {
     let Some(plan) = frozen_plan(repository, run)? else { return Ok(Vec::new()) };
-    let is_complete =
-        |leaf: &Task| run.find(&leaf.id).is_some_and(|history| history.state.state == State::Complete);
+    let is_complete = |leaf: &Task| run.state_of(&leaf.id) == State::Complete;
     let readiness = plan.readiness(|other| other.id != *task);
     let depends = |leaf: &Task| leaf.id != *task && readiness.leaves_waited_for(&leaf.id).contains(task);
     let dependents = plan.leaves().filter(|leaf| is_complete(leaf) && depends(leaf));

@@ -188,7 +188,7 @@ pub struct DiffDocument {
     pub files: Vec<String>,
     /// How they differ.
     pub patch: String,
-    /// The same for other repositories of the workspace, where something differs.
+    /// The other repositories of the workspace in which something differs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub others: Vec<OtherDiffDocument>,
@@ -202,7 +202,7 @@ pub struct OtherDiffDocument {
     pub repository: String,
     /// The newest commit of the session there when the first turn ended.
     pub from: String,
-    /// The same for the second turn.
+    /// The newest commit of the session there when the second turn ended.
     pub to: String,
     /// The paths that differ.
     pub files: Vec<String>,

@@ -115,7 +115,7 @@ fn is_behind(opened: &OpenSessions, workspace: &Workspace, stored: &StoredRecord
     Ok(is_known && here != context.tip && repository.is_ancestor(here, context.tip)?)
 }
 
-/// The same for the session's branch in another repository, which is fetched first.
+/// Moves the session's branch in another repository to where its records say, after fetching that repository.
 fn follow_in(
     opened: &OpenSessions,
     (workspace, section): (&Workspace, &RepoSection),

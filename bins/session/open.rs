@@ -1,7 +1,5 @@
 //! Opens the repository and its sessions, for all verbs.
 
-use std::path::Path;
-
 use arborist_core::{
     coordination::WorkerName,
     failure::Failure,
@@ -78,10 +76,7 @@ impl OpenSessions {
 }
 
 pub(super) fn open(ui: &mut Ui) -> Result<OpenSessions, Failure> {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
+    let (repository, config) = crate::entry::open_repository(ui)?;
     let session_list = SessionReader::new(&repository).list()?;
     Ok(OpenSessions { repository, config, session_list })
 }

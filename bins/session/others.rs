@@ -80,7 +80,7 @@ pub(super) fn at(
     }
 }
 
-/// The same, with the names of missing repositories.
+/// Like [`at`], but returns the names of repositories that are missing here instead of failing.
 pub(super) fn seen_at(
     opened: &OpenSessions,
     newest: &StoredRecord,

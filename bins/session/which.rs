@@ -86,7 +86,7 @@ fn origin_here(repository: &Repository, commit: Oid) -> Result<Option<CommitOrig
     Ok(Some(origin))
 }
 
-/// The same for a commit of another repository of the workspace, with its name.
+/// Where a commit of another repository of the workspace comes from, with the name of that repository.
 fn origin_elsewhere(
     opened: &OpenSessions,
     elsewhere: &Elsewhere<'_>,

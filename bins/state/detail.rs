@@ -320,7 +320,9 @@ impl TaskLogs {
     pub(super) fn find(
         repository: &Repository,
         settings: &Settings,
-        (home, run, task): (&Path, &Run, &TaskId),
+        home: &Path,
+        run: &Run,
+        task: &TaskId,
     ) -> Self {
         let folder = settings.general.log_dir.as_str();
         let head = repository.find_commit("HEAD").ok().flatten();

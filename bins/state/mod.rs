@@ -241,7 +241,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let LostWork { lost, lost_branches, tickets, dropped } =
         LostWork::find(&repository, &settings, of, &mut progress)?;
     let logs = match (&home, options.tasks.as_slice()) {
-        (Some(home), [task]) => TaskLogs::find(&repository, &settings, (home, run, task)),
+        (Some(home), [task]) => TaskLogs::find(&repository, &settings, home, run, task),
         _ => TaskLogs::default(),
     };
     let branches = match (kind, options.tasks.as_slice()) {

@@ -1,15 +1,12 @@
 //! `git arborist state --remote`: who works on a plan that is shared through a remote.
 
-use std::path::Path;
-
 use arborist_core::{
     coordination::{ClaimState, RemoteClaim, RemoteView},
     failure::Failure,
-    git::{Config, RawCommit, Repository},
-    history::{Run, RunScope, State},
+    git::{RawCommit, Repository},
+    history::{Run, RunScope},
     progress::{Progress, RunTotals},
     run::SharedWork,
-    settings::Settings,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +15,7 @@ use super::source;
 use crate::{
     clock,
     document::{print, rfc3339},
-    entry::Outcome,
+    entry::{self, Outcome},
     ui::{Fit, Table, Ui},
 };
 
@@ -86,11 +83,7 @@ struct ClaimDocument {
 
 /// Shows who works on the plan of the branch that is checked out.
 pub(super) fn run(remote: &str, json: bool, ui: &mut Ui) -> Outcome {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
-    let settings = Settings::load(&repository, &config)?;
+    let (repository, _, settings) = entry::open_with_settings(ui)?;
     let shared = SharedWork::find(&repository, &settings, remote, clock::now)?;
     let view = shared.view()?;
     let scope = RunScope { branch: shared.run().clone(), tip: view.target };
@@ -136,7 +129,7 @@ impl RemoteStateDocument {
     /// Adds how fast tasks land and what they cost.
     fn measure(&mut self, repository: &Repository, run: &Run) -> Result<(), Failure> {
         self.cost = RunTotals::of_run(run).cost;
-        let landed = run.tasks.iter().filter(|task| task.is_landed && task.state.state == State::Complete);
+        let landed = run.tasks.iter().filter(|task| task.has_landed());
         let landings: Vec<i64> = landed.filter_map(|task| task.last().map(|event| event.time)).collect();
         let Some(start) = &run.start else { return Ok(()) };
         let starts = repository.load_commits(&[start.commit])?;

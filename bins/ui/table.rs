@@ -14,7 +14,7 @@ const SHORT: usize = 7;
 pub(crate) enum Fit {
     /// It does not shrink.
     Whole,
-    /// The same, aligned to the right.
+    /// It does not shrink, and is aligned to the right.
     Number,
     /// It is shortened to its first characters.
     Hash,
@@ -73,7 +73,7 @@ impl<'a, const N: usize> Table<'a, N> {
         self.show_with(ui, rows, tone, |_| Vec::new());
     }
 
-    /// The same, with lines below each row.
+    /// Like [`Self::show`], with lines below each row.
     pub(crate) fn show_with(
         &self,
         ui: &mut Ui,

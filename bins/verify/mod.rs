@@ -2,11 +2,12 @@
 
 mod range;
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Config, Repository},
+    git::Repository,
+    message::counted,
     name::BranchName,
     process::shell_word,
     verify::{Signatures, Verification, VerifyProblem, verify},
@@ -16,7 +17,7 @@ use clap::Parser;
 use crate::{
     catalog,
     document::print,
-    entry::Outcome,
+    entry::{self, Outcome},
     scope,
     ui::{Tone, Ui},
 };
@@ -116,10 +117,7 @@ pub struct VerifyArgs {
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub fn run(args: VerifyArgs, ui: &mut Ui) -> Outcome {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
+    let (repository, config) = entry::open_repository(ui)?;
     let range = range::find(&repository, args.range.as_deref())?;
     let signatures = if args.signed { Signatures::Required } else { Signatures::Ignored };
     let found = verify(&repository, &range, signatures, &config)?;
@@ -199,8 +197,4 @@ fn show_outside(ui: &mut Ui, found: &Verification) {
     if let more @ 1.. = found.outside.len().saturating_sub(MOST_OUTSIDE) {
         ui.line(&format!("  and {more} more"));
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -15,8 +15,13 @@ use arborist_core::{
     workspace::map_parallel,
 };
 
-use super::{LogsArgs, submit::load};
-use crate::{approval, clock, entry::Outcome, gardening::watch_signals, ui::Ui};
+use super::LogsArgs;
+use crate::{
+    approval, clock,
+    entry::{self, Outcome},
+    gardening::watch_signals,
+    ui::Ui,
+};
 
 /// How many lines of a log are printed.
 const SHOWN: usize = 10;
@@ -24,7 +29,7 @@ const SHOWN: usize = 10;
 /// Fetches logs, stores them, and prints their last lines.
 pub(super) fn logs(args: &LogsArgs, ui: &mut Ui) -> Outcome {
     let cancel = watch_signals();
-    let (repository, _, settings) = load(ui)?;
+    let (repository, _, settings) = entry::open_with_settings(ui)?;
     let engine = Engine::find(&settings, &args.on)?;
     let named = match args.jobs.as_slice() {
         [] => find_claiming_jobs(&repository, (&settings, &engine), &args.remote)?,

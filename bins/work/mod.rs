@@ -9,8 +9,8 @@ use anyhow::Context;
 use arborist_core::{
     coordination::{RemoteWork, WorkRequest, WorkerName},
     failure::{Exit, Failure},
-    gardener::{Failed, KeepGoing, Selection, refuse_reverted, wanted},
-    git::{CloneDepth, Config, Network, Repository},
+    gardener::{EarlierFailures, KeepGoing, Selection, refuse_reverted, wanted},
+    git::{CloneDepth, Network, Repository},
     history::{Run, State},
     name::{BranchName, TaskId},
     plan::Task,
@@ -18,13 +18,12 @@ use arborist_core::{
     progress::{Boxes, Progress},
     run::{DEFAULT_REMOTE, LaneRequest, OpenRun, Planned, RunHost, RunRequest, SharedWork},
     safe_files,
-    settings::Settings,
 };
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
     catalog, clock,
-    entry::Outcome,
+    entry::{self, Outcome},
     gardening::{GardeningArgs, Reporter, approve, watch_signals},
     numbers::positive,
     ui::Ui,
@@ -206,7 +205,7 @@ impl WorkArgs {
         }
         request.shared_through = Some(self.remote.clone());
         request.lanes = LaneRequest { jobs: self.jobs.clone(), isolate: true, ..LaneRequest::default() };
-        let failed = if self.retry_failed { Failed::Retry } else { Failed::Stay };
+        let failed = if self.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep };
         request.selection = Selection { keeps_going: KeepGoing::Yes, failed, ..Selection::default() };
         request.tree = request.tree.or_else(|| self.plan.clone());
         Ok(request)
@@ -240,11 +239,7 @@ pub fn run(args: WorkArgs, ui: &mut Ui) -> Outcome {
 
 /// Asks workers to end.
 fn ask(request: WorkRequest, args: &RequestArgs, ui: &mut Ui) -> Outcome {
-    let config = Config::start(std::path::Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
-    let settings = Settings::load(&repository, &config)?;
+    let (repository, _, settings) = entry::open_with_settings(ui)?;
     let shared = SharedWork::find(&repository, &settings, &args.remote, clock::now)?;
     let workers = shared.ask(request, args.worker.as_ref())?;
     let whom = args
@@ -364,10 +359,7 @@ fn due<'a>(args: &WorkArgs, planned: &'a Planned, run: &Run) -> Result<Vec<&'a T
 }
 
 fn open(request: &RunRequest, cancel: &Cancel, ui: &mut Ui) -> Result<OpenRun, Failure> {
-    let config = Config::start(std::path::Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
+    let (repository, config) = entry::open_repository(ui)?;
     OpenRun::open(request.clone(), RunHost { repository, config, cancel: cancel.clone(), clock: clock::now })
 }
 

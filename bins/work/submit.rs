@@ -6,13 +6,16 @@ use anyhow::Context;
 use arborist_core::{
     engine::{Engine, SubmittedWorkers},
     failure::{Exit, Failure},
-    git::{Config, Repository},
     process::Cancel,
     run::{DEFAULT_REMOTE, RunRequest, SharedWork},
-    settings::Settings,
 };
 
-use crate::{approval, clock, entry::Outcome, gardening::watch_signals, ui::Ui};
+use crate::{
+    approval, clock,
+    entry::{self, Outcome},
+    gardening::watch_signals,
+    ui::Ui,
+};
 
 /// What is asked for.
 pub(super) struct SubmitRequest<'a> {
@@ -28,7 +31,7 @@ pub(super) struct SubmitRequest<'a> {
 /// Starts workers on other machines.
 pub(super) fn submit(asked: &SubmitRequest<'_>, ui: &mut Ui) -> Outcome {
     let cancel = watch_signals();
-    let (repository, config, settings) = load(ui)?;
+    let (repository, config, settings) = entry::open_with_settings(ui)?;
     let engine = Engine::find(&settings, asked.on)?;
     let shared = SharedWork::find(&repository, &settings, asked.remote, clock::now)?;
     let planned = shared.plan_submission(&asked.run, &config, (asked.workers, suite()?))?;
@@ -78,7 +81,7 @@ fn tell(asked: &SubmitRequest<'_>, engine: &Engine, submitted: &SubmittedWorkers
 
 /// Ends jobs of an engine.
 pub(super) fn cancel(on: &str, jobs: &[String], yes: bool, ui: &mut Ui) -> Outcome {
-    let (repository, _, settings) = load(ui)?;
+    let (repository, _, settings) = entry::open_with_settings(ui)?;
     let engine = Engine::find(&settings, on)?;
     approval::require(&repository, engine.foreign_commands(), approval::consent(yes), ui)?;
     for job in jobs {
@@ -86,15 +89,6 @@ pub(super) fn cancel(on: &str, jobs: &[String], yes: bool, ui: &mut Ui) -> Outco
         ui.line(&format!("cancelled {job}"));
     }
     Ok(Exit::Done)
-}
-
-pub(super) fn load(ui: &mut Ui) -> Result<(Repository, Config, Settings), Failure> {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
-    let settings = Settings::load(&repository, &config)?;
-    Ok((repository, config, settings))
 }
 
 /// The folder with the programs of the suite.

@@ -1,11 +1,9 @@
 //! Opens the plan's repository, the others and their sessions, for all verbs.
 
-use std::path::Path;
-
 use arborist_core::{
     failure::Failure,
     gardener::GardenerError,
-    git::{Config, Repository},
+    git::Repository,
     history::{CommitSource, HistoryError, Run, RunScope},
     name::SessionId,
     pipeline::PipelineError,
@@ -55,10 +53,7 @@ pub(super) struct OpenWorkspace {
 }
 
 pub(super) fn open(ui: &mut Ui) -> Result<OpenWorkspace, Failure> {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
+    let (repository, config) = crate::entry::open_repository(ui)?;
     if repository.worktree.is_none() {
         return Err(GardenerError::Bare.into());
     }

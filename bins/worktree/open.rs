@@ -1,10 +1,8 @@
 //! Opens the repository, the run and its worktrees, for all verbs.
 
-use std::path::Path;
-
 use arborist_core::{
     failure::Failure,
-    git::{Config, Repository},
+    git::Repository,
     history::RunScope,
     name::{BranchName, Oid},
     process::Cancel,
@@ -56,17 +54,13 @@ pub(super) fn open(args: &WorktreeScopeArgs, ui: &mut Ui) -> Result<OpenWorktree
     open_until(args, ui, &Cancel::new())
 }
 
-/// The same, with a token that cancels long operations.
+/// Like [`open`], with a token that cancels long operations.
 pub(super) fn open_until(
     args: &WorktreeScopeArgs,
     ui: &mut Ui,
     cancel: &Cancel,
 ) -> Result<OpenWorktrees, Failure> {
-    let config = Config::start(Path::new("."))?;
-    let repository = Repository::discover()?;
-    let config = config.finish()?;
-    ui.configure(&config);
-    let settings = Settings::load(&repository, &config)?;
+    let (repository, _, settings) = crate::entry::open_with_settings(ui)?;
     let scope = scope::resolve(&repository, args.scope.as_ref())?;
     if args.scope.is_some() {
         scope::require(&repository, &scope)?;

@@ -217,7 +217,7 @@ impl Runs<'_> {
             return Ok(());
         }
         if let Some(history) = history {
-            row.state = history.state.state.as_str();
+            row.state = history.state().as_str();
         }
         if let Some(task) = &row.task
             && let Some(step) = known.work.step_of(task)

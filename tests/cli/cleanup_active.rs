@@ -242,6 +242,9 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
     repo.cleanup(&["restore", "arborist%2Fgardener%2Fs7"]).succeeds();
     assert_eq!(repo.git(["rev-parse", "arborist/gardener/s7"]).answer(), tip);
     repo.git(["update-ref", "-d", "refs/heads/arborist/gardener/s7"]).succeeds();
+    repo.git(["config", "arborist.cleanup.keep-records", "30d"]).succeeds();
+    let young = repo.cleanup(&["--force", "--only", "sessions", "--older-than", "30d"]).succeeds();
+    young.out("younger than 30d").never("--older-than 0");
     repo.git(["config", "arborist.cleanup.keep-records", "1w"]).succeeds();
     repo.cleanup(&["--only", "sessions"]).succeeds().out("saved as 2025-02-24/sessions/s7/head-");
     assert_eq!(repo.refs("refs/arborist/sessions"), [""; 0]);

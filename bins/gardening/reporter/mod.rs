@@ -28,7 +28,7 @@ use crate::{
 enum Manner {
     /// One line for each finished task and each failed attempt, with a live view if the terminal supports it.
     Lines,
-    /// The same with a line for each step and each commit.
+    /// Like [`Self::Lines`], with a line for each step and each commit too.
     Verbose,
     /// Only problems.
     Quiet,

@@ -36,7 +36,7 @@ pub(super) struct Root {
     pub(super) name: RepoName,
     /// The directory that tools may access.
     pub(super) path: PathBuf,
-    /// The same, as an enclosure that paths cannot leave.
+    /// That directory as an enclosure that paths cannot leave.
     pub(super) enclosure: Enclosure,
     /// What git knows of it.
     pub(super) repository: Repository,
@@ -195,7 +195,7 @@ impl Root {
         move_planted_git(&self.repository)
     }
 
-    /// The same after this file was written.
+    /// Like [`Self::take_planted`], after a file was written: only if the file made its folder a bare repository.
     pub(super) fn take_planted_around(&self, path: &str) -> Option<String> {
         let inner = self.repository.top().canonicalize().ok();
         let inner = inner.and_then(|top| Some(self.path.strip_prefix(top).ok()?.join(path)))?;

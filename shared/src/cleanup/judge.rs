@@ -2,79 +2,8 @@
 
 use std::{collections::HashSet, fmt};
 
-use super::{Candidate, CandidatePlace, Commits, Proof, UncommittedContent, What};
-use crate::{history::RevertedMerge, name::SessionId, session::SessionState, settings::Age};
-
-/// Why something is in use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Active {
-    /// Its session is not over.
-    Session(SessionId, SessionState),
-    /// A run is at work.
-    Run(String),
-    /// A run was killed, and a process that it started is alive.
-    LeftRunning(String),
-    /// A process holds its lock.
-    Lock(String),
-    /// A process has claimed its target.
-    Claim,
-    /// A process is in it.
-    Process(u32),
-    /// Our working directory is in it.
-    Here,
-    /// It is queued.
-    Queued,
-    /// Somebody else locked it.
-    Locked(String),
-    /// Its directory was moved to this path.
-    Moved(String),
-    /// It is checked out at this path.
-    CheckedOut(String),
-    /// A merge, rebase or the like is in progress there.
-    OperationInProgress(&'static str),
-    /// Its remote lacks some of its commits.
-    Unpushed(String),
-    /// A landing waits for a checkout.
-    Parked,
-    /// The branch of its session still exists.
-    Branched,
-    /// The branch of its session is being deleted, which must happen first.
-    Leaving,
-    /// Its run may continue it.
-    Unfinished(String),
-    /// It is not ours, for this reason.
-    Foreign(String),
-}
-
-impl fmt::Display for Active {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Session(_, SessionState::Paused) => {
-                f.write_str("its session is paused, so it can be continued")
-            }
-            Self::Session(_, standing) => write!(f, "its session is {}", standing.as_str()),
-            Self::Run(run) => write!(f, "a run of '{run}' is active"),
-            Self::LeftRunning(run) => write!(f, "processes of a run of '{run}' are still alive"),
-            Self::Lock(holder) => write!(f, "in use: {holder}"),
-            Self::Claim => f.write_str("its task is claimed"),
-            Self::Process(pid) => write!(f, "process {pid} is in it"),
-            Self::Here => f.write_str("it is your current folder"),
-            Self::Queued => f.write_str("it is queued and has not landed yet"),
-            Self::Locked(reason) if reason.is_empty() => f.write_str("it is locked with 'git worktree lock'"),
-            Self::Locked(reason) => write!(f, "it is locked with 'git worktree lock': {reason}"),
-            Self::Moved(path) => write!(f, "its folder was moved to {path}"),
-            Self::CheckedOut(place) => write!(f, "checked out at {place}"),
-            Self::OperationInProgress(what) if what.contains(' ') => write!(f, "there is {what}"),
-            Self::OperationInProgress(what) => write!(f, "in the middle of a {what}"),
-            Self::Unpushed(upstream) => write!(f, "not all of it is pushed to {upstream}"),
-            Self::Parked => f.write_str("it is waiting for a checkout of its branch"),
-            Self::Branched => f.write_str("the branch of its session still exists"),
-            Self::Leaving => f.write_str("the branch of its session must be removed first"),
-            Self::Unfinished(run) => write!(f, "the run of '{run}' may continue it"),
-            Self::Foreign(why) => f.write_str(why),
-        }
-    }
-}
+use super::{Active, Candidate, CandidatePlace, Commits, Proof, UncommittedContent, What};
+use crate::{history::RevertedMerge, message::first_of, settings::Age};
 
 /// The rules of a cleanup.
 #[derive(Debug, Clone)]
@@ -174,11 +103,7 @@ impl fmt::Display for KeepReason {
             Self::Loose(count) => write!(f, "{count} commits are in no other ref"),
             Self::Reverted(reverted) => f.write_str(&reverted.words()),
             Self::Unsaved(paths) => {
-                write!(f, "not committed: {}", paths[..paths.len().min(SHOWN)].join(", "))?;
-                match paths.len().saturating_sub(SHOWN) {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
+                write!(f, "not committed: {}", first_of(paths, SHOWN))
             }
             Self::Stuck(why) => f.write_str(why),
         }

@@ -9,20 +9,19 @@ mod candidate;
 mod error;
 mod homes;
 mod judge;
-mod left_running;
 mod proof;
 mod reclaim;
 mod restore;
 mod survey;
 
 pub use apply::CleanupOutcome;
-pub use candidate::{Candidate, CandidatePlace, Commits, Proof, Topic, UncommittedContent, What};
+pub use candidate::{Active, Candidate, CandidatePlace, Commits, Proof, Topic, UncommittedContent, What};
 pub use error::CleanupError;
-pub use judge::{Active, CleanupRules, CleanupVerdict, Grounds, KeepReason, Save, UnsavedPolicy, judge_all};
+pub use judge::{CleanupRules, CleanupVerdict, Grounds, KeepReason, Save, UnsavedPolicy, judge_all};
 pub use reclaim::{Mode, Reclaimed};
 pub use restore::{Part, RestoreRequest, RestoredRef, RestoredWork, SavedWork, list_saved, restore};
 
-use homes::{DriverLocks, KnownSession, SessionHomes, locks_of};
+use homes::{DriverLocks, KnownSession, SessionHomes};
 
 use crate::{
     git::{Network, Repository},
@@ -121,7 +120,7 @@ impl<'a> Sweep<'a> {
 
     /// Where the drivers of a run hold their locks: here, and where its session is recorded.
     fn drivers_of(&self, run: &str) -> Vec<DriverLocks> {
-        let here = DriverLocks { folder: locks_of(&self.repository.common_dir), run: run.to_owned() };
+        let here = DriverLocks { folder: self.repository.lock_folder(), run: run.to_owned() };
         std::iter::once(here).chain(self.homes.drivers_of(run)).collect()
     }
 

@@ -10,7 +10,7 @@ use super::{CleanupError, Sweep, survey::size_of};
 use crate::{
     git::Repository,
     process::Occupants,
-    worktree::{PlaceKind, Pool, WorktreeRemains, delete_in_background},
+    worktree::{Pool, RemainsKind, WorktreeRemains, delete_in_background},
 };
 
 /// A directory that was or would be deleted.
@@ -45,7 +45,7 @@ impl Sweep<'_> {
         mode: Mode,
     ) -> Result<Vec<Reclaimed>, CleanupError> {
         let Some(pool) = &self.pool else { return Ok(Vec::new()) };
-        let _gate = if mode == Mode::Real { Some(pool.close()?) } else { None };
+        let _gate = if mode == Mode::Real { Some(pool.lock_registry()?) } else { None };
         let places = pool.list_places(&self.repository.list_worktrees()?);
         let occupants = Occupants::find();
         let mut found = Vec::new();
@@ -61,7 +61,7 @@ impl Sweep<'_> {
 }
 
 fn is_ours(place: &WorktreeRemains) -> bool {
-    matches!(place.kind, PlaceKind::Work | PlaceKind::Scratch) && !place.is_missing
+    matches!(place.kind, RemainsKind::Work | RemainsKind::Scratch) && !place.is_missing
 }
 
 fn owners_of(place: &WorktreeRemains) -> Vec<String> {

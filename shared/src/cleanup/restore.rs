@@ -1,18 +1,18 @@
 //! Saved work: its names, its list, and how it is restored: commits as a branch, and files of a worktree into a new one. Nothing
 //! existing is touched, and the saved refs stay.
 
-use std::path::PathBuf;
+use std::{
+    io::{Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{
-    CleanupError,
-    apply::{message_of, staged_message},
-    survey::reflog_time,
-};
+use super::CleanupError;
 use crate::{
     git::{RawCommit, RefMove, Repository},
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
+    safe_files,
     worktree::{Pool, Remembered},
 };
 
@@ -74,6 +74,16 @@ pub(super) fn name_of(now: i64, unit: &str, part: Part, commit: Oid) -> String {
         Part::Commits => "head",
     };
     format!("{SAVED}{}/{unit}/{kind}-{}", moment.strftime("%Y-%m-%d"), commit.short())
+}
+
+/// The message of the commit with the files of a worktree.
+pub(super) fn message_of(name: &str) -> String {
+    format!("files in {name}\n")
+}
+
+/// The message of the commit with the staged files.
+pub(super) fn staged_message(name: &str) -> String {
+    format!("staged files in {name}\n")
 }
 
 /// Lists all saved work, newest first.
@@ -382,4 +392,21 @@ fn branch_ref(name: &str) -> Result<String, CleanupError> {
 
 fn short(name: &str) -> String {
     name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()
+}
+
+/// How many bytes of the end of a reflog are read.
+const TAIL: u64 = 1024;
+
+/// When a ref was last written, according to its reflog, if git keeps that in a file. This can only make a candidate
+/// younger.
+pub(super) fn reflog_time(common_dir: &Path, name: &str) -> Option<i64> {
+    let mut file = safe_files::open(&common_dir.join("logs").join(name)).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail).ok()?;
+    let text = String::from_utf8_lossy(&tail);
+    let line = text.lines().next_back()?;
+    let head = line.split('\t').next()?;
+    head.rsplit(' ').nth(1)?.parse().ok()
 }

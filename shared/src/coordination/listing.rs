@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    ClaimState, CoordinationError, TaskClaim, WorkOptions, WorkRequest, WorkerName,
+    ClaimState, CoordinationError, TaskClaim, WorkOptions, WorkerName,
     claim::{ClaimRefs, LARGEST},
 };
 use crate::{
@@ -83,7 +83,7 @@ impl RemoteView {
         Ok(listed.iter().any(|(name, _)| name.starts_with(&tasks)))
     }
 
-    /// The same as `load`, except for what is known.
+    /// Like [`Self::load`], but does not read again what is known.
     pub(super) fn load_again(
         repository: &Repository,
         (options, refs): (&WorkOptions, &ClaimRefs),
@@ -234,4 +234,41 @@ fn fetch_unknown(
         known.extend(commits.into_iter().zip(contents));
     }
     Ok(())
+}
+
+/// What workers are asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkRequest {
+    /// Interrupt the agents and end.
+    Stop,
+    /// Finish the current tasks, take no more, and end.
+    Drain,
+}
+
+/// The name of the ref that all workers of a run obey.
+pub(super) const ALL: &str = "all";
+
+impl WorkRequest {
+    /// The request as it is typed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Drain => "drain",
+        }
+    }
+
+    /// The message of its commit. `nonce` tells it from earlier ones.
+    pub(super) fn message(self, nonce: &str) -> String {
+        format!("request: {}\n\n{nonce}\n", self.as_str())
+    }
+
+    /// Reads a request. `None` if it is not one.
+    pub(super) fn read(commit: &RawCommit) -> Option<Self> {
+        match commit.message().split(|b| *b == b'\n').next()? {
+            b"request: stop" => Some(Self::Stop),
+            b"request: drain" => Some(Self::Drain),
+            _ => None,
+        }
+    }
 }

@@ -7,13 +7,11 @@ mod claim;
 mod error;
 mod listing;
 mod remote_work;
-mod request;
 
 pub use claim::{CLAIMS, ClaimState, TaskClaim, WORK_CLAIMS, WorkerName, worker_records};
 pub use error::CoordinationError;
-pub use listing::{RemoteClaim, RemoteView};
-pub use remote_work::{RemoteWork, WorkOptions};
-pub use request::WorkRequest;
+pub use listing::{RemoteClaim, RemoteView, WorkRequest};
+pub use remote_work::RemoteWork;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +19,34 @@ use std::{
     time::Duration,
 };
 
-use crate::name::{Oid, TaskId};
+use crate::{
+    engine::StartedBy,
+    name::{BranchName, Oid, TaskId},
+};
+
+/// How a worker shares a plan.
+#[derive(Debug, Clone)]
+pub struct WorkOptions {
+    /// The name or URL of the remote with the branch of the run.
+    pub remote: String,
+    /// The name or URL of another remote that has the claims, the requests and the branches of finished tasks.
+    pub coordination: Option<String>,
+    /// The branch of the run.
+    pub run: BranchName,
+    /// How long a claim is valid without renewal.
+    pub ttl: Duration,
+    /// The current time in seconds since 1970.
+    pub clock: fn() -> i64,
+    /// The engine that has started this worker, if one has.
+    pub started_by: Option<StartedBy>,
+}
+
+impl WorkOptions {
+    /// The remote that has the claims.
+    pub(crate) fn claims_at(&self) -> &str {
+        self.coordination.as_deref().unwrap_or(&self.remote)
+    }
+}
 
 /// What other workers have done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The events of a run: one type for everything that it reports.
 //!
 //! Workers send a [`RunEvent`]. `--json` prints it ([`RunEvent::line`]); the live view and the plain lines describe it.
-//! So the fields of an event are public: renaming one changes `schemas/run-event.json`.
+//! So the fields of an event are public: renaming one changes `schemas/run-event.schema.json`.
 
 mod account;
 
@@ -464,7 +464,8 @@ pub fn steps(_: &mut SchemaGenerator) -> Schema {
     one_of(Step::ALL.iter().map(|step| step.as_str()))
 }
 
-fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
+/// One of these words.
+pub fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
     json_schema!({ "type": "string", "enum": words.collect::<Vec<_>>() })
 }
 

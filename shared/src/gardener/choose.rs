@@ -20,7 +20,7 @@ pub struct Selection {
     /// Whether to continue with other tasks when one fails.
     pub keeps_going: KeepGoing,
     /// What to do with tasks that have failed before.
-    pub failed: Failed,
+    pub failed: EarlierFailures,
 }
 
 /// Whether other tasks are started after one has failed.
@@ -35,10 +35,10 @@ pub enum KeepGoing {
 
 /// What to do with tasks that have failed before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Failed {
+pub enum EarlierFailures {
     /// They stay failed.
     #[default]
-    Stay,
+    Keep,
     /// They are reset and done again.
     Retry,
 }
@@ -133,30 +133,4 @@ pub(super) fn failed_before<'a>(wanted: &[&'a Task], progress: &Progress<'_>) ->
     let has_failed =
         |task: &&&Task| progress.find(&task.id).is_some_and(|standing| standing.state == State::Failed);
     wanted.iter().filter(has_failed).copied().collect()
-}
-
-/// Refuses a selection of tasks that all wait for others that are not selected: a run could do nothing.
-pub fn refuse_waiting(due: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
-    let Some(first) = due.first().and_then(|task| progress.find(&task.id)) else { return Ok(()) };
-    let can_start = |task: &&Task| {
-        let waits = progress.find(&task.id).is_some_and(|standing| !standing.waits_for.is_empty());
-        !waits || progress.waits_for_tests_only(&task.id)
-    };
-    // What is complete lands first, and may be what the selection waits for.
-    let has_unlanded = progress.leaves().any(NodeProgress::is_apart);
-    if has_unlanded || due.iter().any(can_start) {
-        return Ok(());
-    }
-    Err(GardenerError::not_ready(first.id, &first.waits_for, progress))
-}
-
-/// Refuses tasks that were merged by hand and reverted: a person has to decide whether they are wanted.
-pub fn refuse_reverted(wanted: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
-    let is_reverted = |standing: &&NodeProgress<'_>| standing.state == State::Reverted;
-    for standing in wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_reverted) {
-        if let Some(reverted) = standing.history.and_then(|history| history.reverted.clone()) {
-            return Err(GardenerError::Reverted { task: standing.id.clone(), reverted });
-        }
-    }
-    Ok(())
 }

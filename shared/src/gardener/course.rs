@@ -1,25 +1,33 @@
-//! The state of a run while workers are at work: the running tasks, the finished ones, and why no more are started.
+//! The state of a run while workers are at work: the running tasks, the finished ones, what is known about other workers,
+//! and why no more tasks are started. Also the reports that workers send.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::mpsc::{Receiver, RecvTimeoutError, Sender},
     thread::ScopedJoinHandle,
     time::{Duration, Instant},
 };
 
-use super::{GardenerError, KeepGoing, Selection, Summary, share::Shared, worker::WorkerReport};
+use super::{GardenerError, KeepGoing, Selection, Summary, Unlanded, WorkerPlace, choose::Pick};
 use crate::{
     agent::limits::Spent,
+    coordination::Outlook,
     event::{EventKind, RunEvent},
-    gardener::land::CompletedTask,
-    name::TaskId,
+    history::Event,
+    name::{Oid, TaskId},
+    pipeline::{OtherRepo, TaskEnd},
     plan::Task,
+    queue::{Landing, LandingCommand, QueueReport, Ticket},
 };
 
 /// How often to check for a worker that ended without a report.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// After a landing, the next one waits this long for other tasks to join it, unless a worker is waiting.
 const BATCH_DELAY: Duration = Duration::from_millis(300);
+
+/// The shortest time between two looks of a worker, for each of the others. All of them together then look at most ten times
+/// a second. GitHub recommends at most fifteen reads a second.
+const INTERVAL_FOR_EACH: Duration = Duration::from_millis(100);
 
 /// A worker at work.
 pub(super) struct RunningWorker<'scope, 'a> {
@@ -28,7 +36,7 @@ pub(super) struct RunningWorker<'scope, 'a> {
     /// What it has reported as spent. History has it when the worker ends.
     pub(super) spent: Spent,
     /// Receives what other workers have spent.
-    pub(super) others: Sender<Spent>,
+    pub(super) spent_by_others: Sender<Spent>,
 }
 
 /// The state of a run while workers are at work.
@@ -52,14 +60,12 @@ pub(super) struct RunProgress<'scope, 'a, 'w> {
     /// When finished tasks land, if they are waiting for others.
     pub(super) due: Option<Instant>,
     /// What is known about other workers.
-    pub(super) shared: Shared,
+    pub(super) other_workers: OtherWorkers,
 }
 
 pub(super) enum Stop {
-    /// A task failed.
-    Failure,
-    /// This worker was asked to take no more tasks.
-    Asked,
+    /// A task failed, or this worker was asked to take no more tasks.
+    NoMore,
     /// The run cannot continue.
     Error(GardenerError),
 }
@@ -79,7 +85,7 @@ impl<'a, 'w> RunProgress<'_, 'a, 'w> {
             lander: None,
             landed: None,
             due: None,
-            shared: Shared::default(),
+            other_workers: OtherWorkers::default(),
         }
     }
 }
@@ -122,7 +128,7 @@ impl<'scope> RunProgress<'scope, '_, '_> {
                 running.spent = running.spent + spent;
             } else {
                 // Sending fails only if that worker is at its end.
-                let _ = running.others.send(spent);
+                let _ = running.spent_by_others.send(spent);
             }
         }
     }
@@ -132,7 +138,7 @@ impl<'scope> RunProgress<'scope, '_, '_> {
         self.running.iter().fold(Spent::default(), |sum, running| sum + running.spent)
     }
 
-    /// Stops starting tasks. The first reason counts, but an error replaces a failure.
+    /// Stops starting tasks. The first error is kept.
     pub(super) fn halt(&mut self, stop: Stop) {
         if !matches!(self.stop, Some(Stop::Error(_))) {
             self.stop = Some(stop);
@@ -141,7 +147,133 @@ impl<'scope> RunProgress<'scope, '_, '_> {
 
     pub(super) fn halt_unless_kept_going(&mut self) {
         if self.selection.keeps_going == KeepGoing::No {
-            self.halt(Stop::Failure);
+            self.halt(Stop::NoMore);
+        }
+    }
+}
+
+/// A message from a worker.
+pub(super) enum WorkerReport {
+    News(RunEvent),
+    Ended(Box<EndedJob>),
+    Drained(Box<DrainReport>),
+}
+
+/// A job that has ended.
+pub(super) struct EndedJob {
+    pub(super) task: TaskId,
+    /// Its place, which is free again.
+    pub(super) site: Option<WorkerPlace>,
+    /// Its worktrees in other repositories.
+    pub(super) other_repos: Vec<OtherRepo>,
+    /// The events that were recorded.
+    pub(super) events: Vec<Event>,
+    pub(super) result: Result<TaskEnd, GardenerError>,
+}
+
+/// The report of one drain.
+pub(super) struct DrainReport(pub(super) Result<QueueReport, GardenerError>);
+
+/// A task that is complete in its lane and has not landed.
+pub(super) struct CompletedTask {
+    pub(super) task: TaskId,
+    /// Whether another worker has finished it. Then its branch is here only to land.
+    pub(super) is_adopted: bool,
+    /// Its lane, if it was worked on in this call.
+    pub(super) site: Option<WorkerPlace>,
+    pub(super) source: Oid,
+    pub(super) is_queued: bool,
+    /// Why it waits, if the queue reported that.
+    pub(super) why: Option<String>,
+}
+
+impl CompletedTask {
+    pub(super) fn new(task: TaskId, site: WorkerPlace) -> Self {
+        let source = site.tip.head;
+        Self { task, is_adopted: false, source, site: Some(site), is_queued: false, why: None }
+    }
+
+    /// A task that another worker has finished.
+    pub(super) fn elsewhere(task: TaskId, source: Oid) -> Self {
+        Self { task, is_adopted: true, source, site: None, is_queued: false, why: None }
+    }
+
+    /// Whether it waits in the queue for its turn.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_queued && self.why.is_none()
+    }
+
+    /// Describes a task whose landing had no result. `stuck` has the tickets that only a person can help.
+    pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket]) -> Unlanded {
+        let ticket = stuck.iter().find(|ticket| ticket.task == self.task);
+        if let Some((ticket, why)) = ticket.and_then(|ticket| Some((ticket, ticket.trouble()?))) {
+            let command = ticket.standing.command();
+            return Unlanded { task: self.task, why, needs_person: true, command };
+        }
+        let (why, command) = match (self.why, landing) {
+            (Some(why), _) => (why, LandingCommand::Status),
+            (None, Landing::AtOnce) => ("it is set aside in the queue".to_owned(), LandingCommand::Status),
+            (None, Landing::WhenAsked) => {
+                ("it is queued, and merge.auto is off".to_owned(), LandingCommand::Run)
+            }
+        };
+        Unlanded { task: self.task, why, needs_person: false, command }
+    }
+}
+
+/// What is known about other workers.
+#[derive(Default)]
+pub(super) struct OtherWorkers {
+    pub(super) outlook: Outlook,
+    /// When to look at them again.
+    pub(super) look_at: Option<Instant>,
+    /// The most tasks that others had at the same time.
+    pub(super) most_taken: u32,
+    /// How many tasks others have claimed before this worker could.
+    pub(super) lost_claims: usize,
+    /// The task that was claimed together with the last result.
+    pub(super) claimed_early: Option<TaskId>,
+    /// Tasks that are finished here and could not be published, because the remote was out of reach.
+    pub(super) unpublished: Vec<CompletedTask>,
+    /// How often in a row the remote was out of reach.
+    pub(super) failures: u32,
+    /// For how many looks finished tasks of others have waited to land.
+    pub(super) waited: u32,
+    /// When to try again to land what waits.
+    pub(super) land_at: Option<Instant>,
+    /// Until when more may be finished that lands together with the last result.
+    pub(super) batch_until: Option<Instant>,
+    /// How often tasks have waited to land, although it was tried.
+    pub(super) tries: BTreeMap<TaskId, u32>,
+    /// Remarks that were reported.
+    pub(super) told: BTreeSet<String>,
+}
+
+impl OtherWorkers {
+    /// How long to wait between two looks: so long, or longer if there are many workers.
+    pub(super) fn interval(&self, alone: Duration) -> Duration {
+        INTERVAL_FOR_EACH.saturating_mul(self.most_taken).max(alone)
+    }
+
+    /// Whether no other worker has this task, or has ended it.
+    pub(super) fn is_open(&self, task: &TaskId) -> bool {
+        let Outlook { taken, finished, failed, .. } = &self.outlook;
+        !taken.contains(task) && !finished.contains_key(task) && !failed.contains(task)
+    }
+
+    /// Whether this task was claimed together with the last result.
+    pub(super) fn is_claimed_early(&self, task: &TaskId) -> bool {
+        self.claimed_early.as_ref() == Some(task)
+    }
+
+    /// Which of the ready tasks this worker tries to claim: one of as many as there are workers.
+    pub(super) fn pick(&self) -> Pick {
+        match self.most_taken {
+            0 => Pick::FIRST,
+            others => {
+                let number = (std::process::id() as usize).wrapping_add(self.lost_claims);
+                Pick { among: others as usize + 1, number }
+            }
         }
     }
 }
@@ -153,14 +285,14 @@ pub(super) fn next_report(
     course: &mut RunProgress<'_, '_, '_>,
 ) -> Option<WorkerReport> {
     loop {
-        let next = course.due.into_iter().chain(course.shared.look_at).min();
+        let next = course.due.into_iter().chain(course.other_workers.look_at).min();
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         match reports.recv_timeout(left.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL)) {
             Ok(report) => return Some(report),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         if course.due.take_if(|due| *due <= Instant::now()).is_some()
-            || course.shared.look_at.is_some_and(|at| at <= Instant::now())
+            || course.other_workers.look_at.is_some_and(|at| at <= Instant::now())
         {
             return None;
         }

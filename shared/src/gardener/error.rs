@@ -7,7 +7,7 @@ use crate::{
     failure::{Exit, Explain},
     git::{GitError, OperationInProgress, Repository},
     history::{HistoryError, RevertedMerge, Run, State, TaskHistory},
-    message::nearest,
+    message::{first_of, nearest},
     name::{BranchName, Oid, SessionId, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
@@ -25,11 +25,7 @@ use crate::{
 /// The first of the tasks, and how many more there are.
 fn name_some(tasks: &[TaskId]) -> String {
     const MAX_TASKS: usize = 5;
-    let named: Vec<&str> = tasks.iter().take(MAX_TASKS).map(TaskId::as_str).collect();
-    match tasks.len().saturating_sub(MAX_TASKS) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
-    }
+    first_of(tasks, MAX_TASKS)
 }
 
 /// Why a run cannot start or continue.
@@ -173,7 +169,7 @@ impl GardenerError {
     /// The error for a task whose newest state is on its own branch, and which the checkout therefore cannot continue.
     #[must_use]
     pub fn apart(repository: &Repository, run: &Run, scope: &BranchName, task: &TaskId) -> Self {
-        let is_complete = run.find(task).is_some_and(|history| history.state.state == State::Complete);
+        let is_complete = run.state_of(task) == State::Complete;
         let (command, branch) = (continue_apart(run, task), scope.task_branch(task));
         if is_complete {
             return Self::not_landed(repository, scope, task, branch);
@@ -216,7 +212,7 @@ impl GardenerError {
         Self::NoTask { task: task.clone(), meant, options: Box::default() }
     }
 
-    /// The same error with the options of the command in the commands of its hint.
+    /// Puts the options of the command into the commands of the hint.
     #[must_use]
     pub fn with_options(mut self, typed: TypedOptions) -> Self {
         if let Self::NoTask { options, .. }
@@ -456,7 +452,7 @@ fn advice_on_parked(
 /// The command that continues a task on its own branch: together with the others that have one, if there are any.
 #[must_use]
 pub fn continue_apart(run: &Run, task: &TaskId) -> String {
-    let is_begun = |history: &&TaskHistory| !history.is_landed && history.state.state != State::Complete;
+    let is_begun = |history: &&TaskHistory| !history.is_landed && history.state() != State::Complete;
     match run.tasks.iter().filter(is_begun).count() {
         0 | 1 => format!("git arborist gardener --isolate --only {task}"),
         jobs => format!("git arborist gardener --jobs {jobs}"),

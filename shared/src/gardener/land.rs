@@ -8,15 +8,15 @@ use crate::{
     event::RunEvent,
     gardener::{
         Gardener, GardenerError, WorkerPlace,
-        course::{RunProgress, Stop},
+        course::{CompletedTask, DrainReport, RunProgress, Stop, WorkerReport},
         lanes::LaneStart,
         other_lanes::OtherLanes,
-        outcome::{explain, foreign_event, translate},
-        share::is_unreached,
-        worker::{Tools, WorkerReport},
+        other_workers::is_unreached,
+        outcome::{Unlanded, explain, foreign_event, translate},
+        worker::RunResources,
     },
     git::RefMove,
-    history::{Event, EventPosition, State, TaskHistory},
+    history::{Event, EventPosition, State},
     message::Status,
     name::{BranchName, Oid, TaskId},
     pipeline::{PipelineError, TaskEnd},
@@ -24,7 +24,7 @@ use crate::{
     progress::{Boxes, Progress},
     queue::{
         self, Afterwards, FanIn, Landing, LandingCommand, LoggedOutcome, OnConflict, OtherBranches, Queue,
-        QueueError, Store, StoredTicket, Target, Ticket, TicketOutcome, list_foreign,
+        QueueError, Store, StoredTicket, Target, Ticket, TicketOutcome, accept_foreign,
     },
     record::RecordError,
     worktree::Lease,
@@ -32,69 +32,6 @@ use crate::{
 
 /// How many entries of the queue's log are read.
 const MAX_LOG_ENTRIES: usize = 1000;
-
-/// A task that is complete in its lane and has not landed.
-pub(super) struct CompletedTask {
-    pub(super) task: TaskId,
-    /// Whether another worker has finished it. Then its branch is here only to land.
-    pub(super) is_adopted: bool,
-    /// Its lane, if it was worked on in this call.
-    pub(super) site: Option<WorkerPlace>,
-    pub(super) source: Oid,
-    pub(super) is_queued: bool,
-    /// Why it waits, if the queue reported that.
-    pub(super) why: Option<String>,
-}
-
-/// A complete task that has not landed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unlanded {
-    /// The task.
-    pub task: TaskId,
-    /// Why, in a line.
-    pub why: String,
-    /// Whether a person is needed.
-    pub needs_person: bool,
-    /// The command that helps.
-    pub command: LandingCommand,
-}
-
-/// The report of one drain.
-pub(super) struct Landed(Result<queue::QueueReport, GardenerError>);
-
-impl CompletedTask {
-    pub(super) fn new(task: TaskId, site: WorkerPlace) -> Self {
-        let source = site.tip.head;
-        Self { task, is_adopted: false, source, site: Some(site), is_queued: false, why: None }
-    }
-
-    /// A task that another worker has finished.
-    pub(super) fn elsewhere(task: TaskId, source: Oid) -> Self {
-        Self { task, is_adopted: true, source, site: None, is_queued: false, why: None }
-    }
-
-    /// Whether it waits in the queue for its turn.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.is_queued && self.why.is_none()
-    }
-
-    /// Describes a task whose landing had no result. `stuck` has the tickets that only a person can help.
-    pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket]) -> Unlanded {
-        let ticket = stuck.iter().find(|ticket| ticket.task == self.task);
-        if let Some((ticket, why)) = ticket.and_then(|ticket| Some((ticket, ticket.trouble()?))) {
-            let command = ticket.standing.command();
-            return Unlanded { task: self.task, why, needs_person: true, command };
-        }
-        let (why, command) = match (self.why, landing) {
-            (Some(why), _) => (why, LandingCommand::Status),
-            (None, Landing::AtOnce) => ("it is set aside in the queue".to_owned(), LandingCommand::Status),
-            (None, Landing::WhenAsked) => {
-                ("it is queued, and merge.auto is off".to_owned(), LandingCommand::Run)
-            }
-        };
-        Unlanded { task: self.task, why, needs_person: false, command }
-    }
-}
 
 impl<'a> Gardener<'a> {
     /// The run's newest commit, including a parked landing.
@@ -106,7 +43,7 @@ impl<'a> Gardener<'a> {
     /// the user, so it may have moved at any time.
     pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
         let identity = &self.tools.context.identity;
-        let found = list_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
+        let found = accept_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
         for found in found {
             (self.on_event)(RunEvent { task: None, kind: foreign_event(found) });
         }
@@ -139,17 +76,15 @@ impl<'a> Gardener<'a> {
         let Some(lanes) = self.tools.lanes else {
             return Ok(());
         };
-        let is_complete = |history: &TaskHistory| history.state.state == State::Complete;
-        let has_landed = |history: &TaskHistory| history.is_landed && is_complete(history);
-        lanes.pool.free(|task| self.run.find(task).is_some_and(has_landed))?;
+        lanes.pool.free(|task| self.run.has_landed(task))?;
         for other in self.tools.other_lanes.iter() {
-            other.free(|task| self.run.find(task).is_some_and(has_landed))?;
+            other.free(|task| self.run.has_landed(task))?;
         }
         let waiting: Vec<(TaskId, Oid)> = self
             .run
             .tasks
             .iter()
-            .filter(|history| is_complete(history) && !history.is_landed)
+            .filter(|history| history.state() == State::Complete && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
         let run = &self.tools.context.identity.run;
@@ -181,11 +116,11 @@ impl<'a> Gardener<'a> {
     }
 
     /// Starts a thread that lands what is finished, unless one is running.
-    pub(super) fn land<'scope, 'env>(
+    pub(super) fn start_landing<'scope, 'env>(
         &mut self,
         course: &mut RunProgress<'scope, 'a, '_>,
         scope: &'scope Scope<'scope, 'env>,
-        (tools, sender): (&'env Tools<'a>, &SyncSender<WorkerReport>),
+        (tools, sender): (&'env RunResources<'a>, &SyncSender<WorkerReport>),
     ) where
         'a: 'scope,
     {
@@ -193,7 +128,7 @@ impl<'a> Gardener<'a> {
             return;
         }
         let is_new = course.finished.iter().any(|finished| !finished.is_queued);
-        if course.is_drained && !is_new && self.shared().is_none() {
+        if course.is_drained && !is_new && self.coordinator().is_none() {
             return;
         }
         if !self.may_land(course)
@@ -218,8 +153,8 @@ impl<'a> Gardener<'a> {
         course.is_drained = true;
         let sender = sender.clone();
         course.lander = Some(scope.spawn(move || {
-            let landed = Box::new(Landed(drain(tools, (tickets, released), &sender)));
-            let _ = sender.send(WorkerReport::Landed(landed));
+            let drained = Box::new(DrainReport(drain(tools, (tickets, released), &sender)));
+            let _ = sender.send(WorkerReport::Drained(drained));
         }));
     }
 
@@ -248,11 +183,11 @@ impl<'a> Gardener<'a> {
     }
 
     /// Applies the report of a drain.
-    pub(super) fn apply_landings(&mut self, course: &mut RunProgress<'_, 'a, '_>, landed: Landed) {
+    pub(super) fn apply_landings(&mut self, course: &mut RunProgress<'_, 'a, '_>, drained: DrainReport) {
         course.lander = None;
         course.landed = Some(Instant::now());
         self.end_landing(course);
-        let report = match landed.0 {
+        let report = match drained.0 {
             Ok(report) => report,
             Err(error) if is_elsewhere(&error) => {
                 return course.finished.iter_mut().for_each(|finished| finished.is_queued = false);
@@ -371,7 +306,7 @@ fn is_elsewhere(error: &GardenerError) -> bool {
 
 /// Queues tickets and lands what can land.
 fn drain(
-    tools: &Tools<'_>,
+    tools: &RunResources<'_>,
     (tickets, released): (Vec<Ticket>, Vec<Lease>),
     reports: &SyncSender<WorkerReport>,
 ) -> Result<queue::QueueReport, GardenerError> {

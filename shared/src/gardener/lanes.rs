@@ -4,7 +4,6 @@ use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::Duration,
 };
 
 use crate::{
@@ -16,11 +15,8 @@ use crate::{
     process::{FileLock, OrphanLock},
     queue,
     record::{RunIdentity, RunRecorder, Tip, Unfinished, repair_lane_index},
-    worktree::{Lease, LeaseStart, Pool},
+    worktree::{GRACE, Lease, LeaseStart, Pool},
 };
-
-/// How long an agent of a crashed run may take to end by itself.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// At least this many finished tasks may wait in their lanes to land together: a landing costs the same for one or for
 /// four.
@@ -79,9 +75,9 @@ impl Lanes<'_> {
     ) -> Result<(WorkerPlace, bool), GardenerError> {
         let lease = self.pool.lease(task, start.base)?;
         let orphan_lock = self.take_orphan_lock(&lease.path)?;
-        let (tip, is_reset) = begin_lane(&lease, start, self.queue.distrusted.has(task))?;
+        let (tip, is_reset) = begin_lane(&lease, start, self.queue.memory.distrusted.has(task))?;
         if is_reset {
-            self.queue.distrusted.take(task);
+            self.queue.memory.distrusted.take(task);
         }
         let has_no_commits = tip.head == start.base;
         let starts_over = is_reset

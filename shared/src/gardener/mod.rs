@@ -2,38 +2,34 @@
 //! report, and stops where a person is needed.
 
 mod baseline;
+mod before_task;
 mod choose;
 mod course;
 mod error;
 mod land;
 mod lanes;
-mod leftovers;
-mod lost;
 mod other_lanes;
+mod other_workers;
 mod outcome;
 mod phase;
 mod recover;
 mod refusals;
 mod review_worktrees;
-mod saving;
-mod share;
 pub mod start;
 mod worker;
 
 pub use baseline::{Baseline, BaselineGuard, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed};
-pub use choose::{Failed, KeepGoing, Selection, left_over, refuse_reverted, refuse_waiting, wanted};
+pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub use error::{GardenerError, TypedOptions, continue_apart};
-pub use land::Unlanded;
 pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
-pub use lost::{LostBranch, find_lost_branches};
 pub use other_lanes::OtherLanes;
-pub use outcome::Summary;
+pub use outcome::{Summary, Unlanded};
 pub use phase::find_due_phase;
 pub use recover::{Recovered, Remains, recover, save_own_branch, saved_branch_ref};
-pub use refusals::find_begun_apart;
-pub use review_worktrees::ReviewWorktrees;
+pub use refusals::{LostBranch, find_begun_apart, find_lost_branches, refuse_reverted, refuse_waiting};
+pub use review_worktrees::{CleanPool, ReviewWorktrees};
 pub use start::{Drift, PlanFile};
-pub use worker::Tools;
+pub use worker::RunResources;
 
 use std::{
     sync::mpsc::{Receiver, SyncSender, channel, sync_channel},
@@ -56,10 +52,9 @@ use crate::{
     session::{find_unrecorded, owned_by, owned_elsewhere},
     worktree::take_left_out,
 };
-use course::{RunProgress, RunningWorker, Stop, next_report};
-use land::CompletedTask;
+use course::{CompletedTask, EndedJob, RunProgress, RunningWorker, Stop, WorkerReport, next_report};
 pub(crate) use lanes::events_before_reset;
-use worker::{EndedJob, Job, JobKind, JobPlace, TaskStart, WorkerReport, work, works_in};
+use worker::{Job, JobKind, JobPlace, TaskStart, work, works_in};
 
 /// A run that is open.
 pub struct Gardener<'a> {
@@ -72,7 +67,7 @@ pub struct Gardener<'a> {
     /// The history of the run when it was opened, and the events since.
     pub run: Run,
     /// What workers need.
-    pub tools: Tools<'a>,
+    pub tools: RunResources<'a>,
     /// The user's checkout, while no worker uses it.
     pub checkout: Option<WorkerPlace>,
     /// Worktrees in other repositories, while no worker uses them.
@@ -92,16 +87,16 @@ impl<'a> Gardener<'a> {
     pub fn run(&mut self, selection: &Selection) -> Result<Summary, GardenerError> {
         self.refuse_forks()?;
         let wanted = wanted(self.plan, selection);
-        choose::refuse_reverted(&wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count))?;
+        refuse_reverted(&wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count))?;
         self.refuse_lost(&wanted)?;
         self.refuse_red_without_test(&wanted)?;
         if self.tools.lanes.is_none() {
             self.refuse_own_branches(&wanted)?;
         }
         match selection.failed {
-            Failed::Retry if self.shared().is_some() => self.forget_failed(&wanted),
-            Failed::Retry => self.reset_failed(&wanted)?,
-            Failed::Stay => {}
+            EarlierFailures::Retry if self.coordinator().is_some() => self.forget_failed(&wanted),
+            EarlierFailures::Retry => self.reset_failed(&wanted)?,
+            EarlierFailures::Keep => {}
         }
         self.own_refs()?;
         self.distrust_unrecorded()?;
@@ -123,9 +118,9 @@ impl<'a> Gardener<'a> {
                     self.pack(&mut packing, task);
                 }
                 self.catch_up(&mut course);
-                self.take_up(&mut course, scope, (&tools, &sender));
+                self.start_workers(&mut course, scope, (&tools, &sender));
                 self.release_unused(&mut course);
-                self.land(&mut course, scope, (&tools, &sender));
+                self.start_landing(&mut course, scope, (&tools, &sender));
                 if course.is_idle() && !self.awaits_others(&mut course) {
                     self.look_at_target(&mut course);
                     break;
@@ -145,7 +140,7 @@ impl<'a> Gardener<'a> {
                         self.tell_left_out(&ended.task);
                         self.apply_result(&mut course, *ended);
                     }
-                    Some(WorkerReport::Landed(landed)) => self.apply_landings(&mut course, *landed),
+                    Some(WorkerReport::Drained(drained)) => self.apply_landings(&mut course, *drained),
                 }
             }
             self.sweep_kept(last.as_ref());
@@ -189,15 +184,13 @@ impl<'a> Gardener<'a> {
     }
 
     /// Checks the files that stay in worktrees of gates, because the next process trusts them. `task` is the last one
-    /// that ended.
+    /// that ended, if one did.
     fn sweep_kept(&mut self, task: Option<&TaskId>) {
-        let clean = self.tools.clean.as_ref().map(|clean| &clean.0);
+        let clean = self.tools.clean.as_ref().map(|clean| &clean.pool);
         let pool = self.tools.lanes.map(|lanes| &lanes.pool).or(clean);
         let Some(error) = pool.and_then(|pool| pool.sweep_kept().err()) else { return };
-        if let Some(task) = task {
-            let words = format!("  warning: files in the worktrees of gates could not be checked: {error}");
-            (self.on_event)(RunEvent::of(task, EventKind::note(words)));
-        }
+        let words = format!("  warning: files in the worktrees of gates could not be checked: {error}");
+        (self.on_event)(RunEvent { task: task.cloned(), kind: EventKind::note(words) });
     }
 
     /// Takes ownership of the run's refs: from here on, changes by other processes are detected and undone.
@@ -222,18 +215,18 @@ impl<'a> Gardener<'a> {
             (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
             self.run.forget(&task);
             if let Some(lanes) = self.tools.lanes {
-                lanes.queue.distrusted.add(task);
+                lanes.queue.memory.distrusted.add(task);
             }
         }
         Ok(())
     }
 
     /// Starts workers while there is a free place and a ready task.
-    fn take_up<'scope, 'env>(
+    fn start_workers<'scope, 'env>(
         &mut self,
         course: &mut RunProgress<'scope, 'a, '_>,
         scope: &'scope Scope<'scope, 'env>,
-        (tools, sender): (&'env Tools<'a>, &SyncSender<WorkerReport>),
+        (tools, sender): (&'env RunResources<'a>, &SyncSender<WorkerReport>),
     ) where
         'a: 'scope,
     {
@@ -244,9 +237,9 @@ impl<'a> Gardener<'a> {
             if !self.claim(course, task) {
                 continue;
             }
-            let (others, more) = channel();
+            let (spent_by_others, more) = channel();
             let spent = course.spent();
-            let is_retried = course.selection.failed == Failed::Retry;
+            let is_retried = course.selection.failed == EarlierFailures::Retry;
             let job = match self.prepare(task, (spent, more), is_retried) {
                 Ok(job) => job,
                 Err(error) => {
@@ -256,7 +249,7 @@ impl<'a> Gardener<'a> {
             };
             let sender = sender.clone();
             let handle = scope.spawn(move || work(tools, job, &sender));
-            course.running.push(RunningWorker { task, handle, spent: Spent::default(), others });
+            course.running.push(RunningWorker { task, handle, spent: Spent::default(), spent_by_others });
         }
     }
 
@@ -282,17 +275,17 @@ impl<'a> Gardener<'a> {
         let has_places = |task: &&Task| {
             others().all(|section| !needs_checkout(task, &section.name) || !is_away(&section.name))
         };
-        let is_open = |task: &&Task| has_places(task) && course.shared.is_open(&task.id);
+        let is_open = |task: &&Task| has_places(task) && course.other_workers.is_open(&task.id);
         let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(is_open).collect();
         // Workers that share a plan test phases only as gates of landings.
-        let due = find_due_phase(plan, &progress).filter(|_| self.shared().is_none());
+        let due = find_due_phase(plan, &progress).filter(|_| self.coordinator().is_none());
         due.filter(|phase| is_free(phase) && has_places(phase) && !is_parked).or_else(|| {
             let next = |wanted: &[&'a Task], pick| {
                 choose::next_task(wanted, &progress, &running, &course.ended, pick)
             };
-            let early = wanted.iter().find(|task| course.shared.is_claimed_early(&task.id));
+            let early = wanted.iter().find(|task| course.other_workers.is_claimed_early(&task.id));
             let early = early.and_then(|task| next(&[task], choose::Pick::FIRST));
-            early.or_else(|| next(&wanted, course.shared.pick()))
+            early.or_else(|| next(&wanted, course.other_workers.pick()))
         })
     }
 
@@ -300,14 +293,14 @@ impl<'a> Gardener<'a> {
     fn prepare(
         &mut self,
         task: &'a Task,
-        others: (Spent, Receiver<Spent>),
+        spent_by_others: (Spent, Receiver<Spent>),
         is_retried: bool,
     ) -> Result<Job<'a>, GardenerError> {
         if self.tools.lanes.is_some() {
             self.tell_of_foreign()?;
         }
         let work = match task.is_leaf() {
-            true => self.start_task(task, others, is_retried)?,
+            true => self.start_task(task, spent_by_others, is_retried)?,
             false => JobKind::Phase(self.tests_before_phase(task)?),
         };
         let place = match self.tools.lanes {
@@ -360,10 +353,10 @@ impl<'a> Gardener<'a> {
             begun,
             background: TaskBackground::new((self.plan, self.plan_path), &self.run, task),
             known_red: self.known_red(task),
-            tests_before: CommandCounts::before(self.repository, &self.run, Some(&task.id))?,
+            counts_before: CommandCounts::before(self.repository, &self.run, Some(&task.id))?,
             leftovers: if history.is_none() { self.find_leftovers(task) } else { None },
             rejected: self.find_rejected(task)?,
-            others: OtherSpending::new(spent, more),
+            spent_by_others: OtherSpending::new(spent, more),
             is_interrupted,
             is_retried,
         })))

@@ -4,10 +4,10 @@
 use std::sync::{Arc, mpsc::SyncSender};
 
 use super::{
-    GardenerError, Tools,
+    GardenerError, RunResources,
+    course::WorkerReport,
     lanes::{LaneStart, begin_lane},
     recover::{Recovered, TaskFacts, record_unfinished},
-    worker::WorkerReport,
 };
 use crate::{
     event::{EventKind, RunEvent},
@@ -109,7 +109,12 @@ impl OtherLanes {
 
     /// Takes a lane for a task. It begins at the session's newest commit there, or continues what earlier attempts left,
     /// unless the task starts over.
-    fn take(&self, task: &Task, starts_over: bool, tools: &Tools<'_>) -> Result<OtherLane, GardenerError> {
+    fn take(
+        &self,
+        task: &Task,
+        starts_over: bool,
+        tools: &RunResources<'_>,
+    ) -> Result<OtherLane, GardenerError> {
         let base = self.head()?;
         let lease = self.pool.lease(&task.id, base)?;
         let mut recovered = Vec::new();
@@ -142,14 +147,16 @@ impl OtherLanes {
         &self,
         lease: &Lease,
         task: &Task,
-        tools: &Tools<'_>,
+        tools: &RunResources<'_>,
     ) -> Result<Vec<Recovered>, GardenerError> {
         let (place, branch) = (&lease.repository, &lease.branch);
         let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
         finish_turn_elsewhere(
             lanes.repository,
             &self.identity.session,
-            (self.name.as_str(), place, branch),
+            self.name.as_str(),
+            place,
+            branch,
             Some(&task.id),
         )?;
         let unborn = || GardenerError::Unborn(branch.clone());
@@ -169,7 +176,7 @@ impl OtherLanes {
     }
 }
 
-impl Tools<'_> {
+impl RunResources<'_> {
     /// Whether a task has a lane in each of the repositories that it works in or is tested in.
     pub(super) fn has_lanes(&self, task: &Task) -> bool {
         self.lanes.is_some() && task.is_leaf()

@@ -3,10 +3,9 @@
 use crate::{
     event::{EventKind, ForeignCommit, RunEvent, StepChanges},
     failure::Exit,
-    gardener::Unlanded,
     message::{Status, one_line},
     name::{Oid, TaskId},
-    queue::{self, Parking, ResolvedBy, Ticket, TicketOutcome},
+    queue::{self, LandingCommand, Parking, ResolvedBy, Ticket, TicketOutcome},
 };
 
 /// Why a ticket did not land, and whether a person is needed.
@@ -104,6 +103,19 @@ fn events_of(ticket: &Ticket, outcome: &TicketOutcome) -> Vec<EventKind> {
             vec![EventKind::note(words)]
         }
     }
+}
+
+/// A complete task that has not landed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unlanded {
+    /// The task.
+    pub task: TaskId,
+    /// Why, in a line.
+    pub why: String,
+    /// Whether a person is needed.
+    pub needs_person: bool,
+    /// The command that helps.
+    pub command: LandingCommand,
 }
 
 /// The result of a whole run.

@@ -6,7 +6,7 @@ use crate::{
     gardener::GardenerError,
     git::{HiddenMarks, RefMove, Repository, TreeChange, WorktreeSnapshot},
     history::{Conflicts, Event, Run, TaskWork, WorkBase},
-    message::{Status, Wording},
+    message::{Status, Wording, first_of},
     name::{Attempt, BranchName, Oid, TaskId},
     pipeline::{
         ChangedPaths, ConfigGuard, RestoredTrees, RunOptions, Sorted, mark_interrupted, move_unreadable,
@@ -67,28 +67,21 @@ impl Recovered {
         let mut words = format!("attempt {} of {task} was interrupted; ", attempt.ordinal());
         words += &match self.files.len() {
             0 => "it left no uncommitted files".to_owned(),
-            _ => format!("the files that it left are now committed: {}", named(&self.files)),
+            _ => format!("the files that it left are now committed: {}", first_of(&self.files, MAX_NAMES)),
         };
         if !self.staged.is_empty() {
-            words += &format!("; these were staged: {}", named(&self.staged));
+            words += &format!("; these were staged: {}", first_of(&self.staged, MAX_NAMES));
         }
         if !self.inner.is_empty() {
-            words +=
-                &format!("; a repository inside the repository was left as it is: {}", named(&self.inner));
+            words += &format!(
+                "; a repository inside the repository was left as it is: {}",
+                first_of(&self.inner, MAX_NAMES)
+            );
         }
         for more in self.moved.iter().chain(&self.restored) {
             words += &format!("; {more}");
         }
         words
-    }
-}
-
-/// The first few names, and how many more there are.
-fn named(files: &[String]) -> String {
-    let first = files.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match files.len().saturating_sub(MAX_NAMES) {
-        0 => first,
-        more => format!("{first} and {more} more"),
     }
 }
 
@@ -109,7 +102,8 @@ pub fn recover(
     record_unfinished(recorder, &known)
 }
 
-/// The same for a recorder whose branch is the one that the attempts were made on.
+/// Records the unfinished attempts on the recorder's branch as interrupted. `known` tells about their tasks: from the run's
+/// history, or in a lane from the task itself.
 pub(super) fn record_unfinished(
     recorder: &mut RunRecorder<'_>,
     known: &TaskFacts<'_>,
@@ -207,7 +201,7 @@ fn restore_judges(
         let names: Vec<String> = files.iter().map(TreeChange::shown).collect();
         messages.push(format!(
             "files that a task must not change were restored, and the task's versions are kept in {kept}: {}",
-            named(&names)
+            first_of(&names, MAX_NAMES)
         ));
     }
     Ok(messages)

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    gardener::{Baseline, GardenerError, Lanes, Probe, Tools},
+    gardener::{Baseline, GardenerError, Lanes, Probe, RunResources},
     git::Repository,
     name::{BranchName, Oid},
     pipeline::{
@@ -127,20 +127,29 @@ impl ReviewPlaces for ReviewWorktrees {
     }
 }
 
+/// A pool of clean checkouts for tests, and the ignored files that stay there.
+#[derive(Debug)]
+pub struct CleanPool {
+    /// The pool.
+    pub pool: Pool,
+    /// The ignored files.
+    pub keep: Vec<String>,
+}
+
 /// A clean checkout for tests. On drop, remembers which ignored files may stay there for the next tests.
 struct TestedIn {
-    clean: Arc<(Pool, Vec<String>)>,
+    clean: Arc<CleanPool>,
     scratch: Scratch,
 }
 
 impl Drop for TestedIn {
     fn drop(&mut self) {
-        let (pool, keep) = &*self.clean;
+        let CleanPool { pool, keep } = &*self.clean;
         pool.remember_kept(&self.scratch.repository, keep);
     }
 }
 
-impl Tools<'_> {
+impl RunResources<'_> {
     /// Checks whether the first tests that fail in a lane also fail without the work of its task.
     pub(super) fn lane_check(&self, lane: PathBuf) -> Option<LaneCheck<'_>> {
         let lanes = self.lanes?;
@@ -233,7 +242,7 @@ impl Tools<'_> {
     pub(super) fn clean_checkouts(&self) -> Option<CleanCheckouts<'_>> {
         let clean = self.clean.as_ref()?;
         Some(Box::new(move |commit| {
-            let (pool, keep) = &**clean;
+            let CleanPool { pool, keep } = &**clean;
             let make = || -> Result<CleanCheckout, GardenerError> {
                 let scratch = pool.scratch("gate", commit)?;
                 pool.refresh(&scratch, commit, keep)?;

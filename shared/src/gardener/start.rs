@@ -85,7 +85,7 @@ pub fn write_start(
     write_first(recorder, plan.into(), (trailers, body))
 }
 
-/// The same for a run that continues the work of another session. Its start names that session, because the base of a
+/// Writes the commit that starts a run which continues the work of another session. It names that session, because the base of a
 /// task's work is then looked for there as well.
 pub fn write_start_of(
     recorder: &mut RunRecorder<'_>,

@@ -7,13 +7,12 @@ use std::{
 };
 
 use super::{
-    GardenerError, Lanes, WorkerPlace,
-    saving::{Saving, Signals},
+    CleanPool, GardenerError, Lanes, WorkerPlace,
+    course::{EndedJob, WorkerReport},
 };
 use crate::{
     event::{EventKind, RunEvent},
     gardener::{
-        land::Landed,
         lanes::LaneStart,
         other_lanes::OtherLanes,
         phase,
@@ -31,12 +30,12 @@ use crate::{
     record::{RunRecorder, Tip},
     session::ResumeContext,
     workspace::{RepoSection, Tool, ToolRoot, Toolbox},
-    worktree::{Pool, WorktreeNote, run_variables},
+    worktree::{Saving, Signals, WorktreeNote, run_variables},
 };
 
 /// What all workers of a run share.
 #[derive(Clone)]
-pub struct Tools<'a> {
+pub struct RunResources<'a> {
     /// What all tasks share.
     pub context: RunContext<'a>,
     /// The tools that agents may be given.
@@ -49,8 +48,8 @@ pub struct Tools<'a> {
     pub save_every: Duration,
     /// The ignored files of the user's checkout.
     pub ignored: IgnoredFiles,
-    /// The pool for tests that need a clean checkout, and the ignored files that stay there.
-    pub clean: Option<Arc<(Pool, Vec<String>)>>,
+    /// The pool for tests that need a clean checkout.
+    pub clean: Option<Arc<CleanPool>>,
     /// The repositories of the workspace; the first is the one that has the plan.
     pub sections: &'a [RepoSection],
     /// Lanes for several tasks at once; `None` if tasks work in the user's checkout.
@@ -59,7 +58,7 @@ pub struct Tools<'a> {
     pub other_lanes: Arc<Vec<OtherLanes>>,
 }
 
-impl<'a> Tools<'a> {
+impl<'a> RunResources<'a> {
     /// Takes a lane for a task in each repository that it needs, and reports it.
     fn take_lanes(
         &self,
@@ -218,13 +217,13 @@ pub(super) struct TaskStart {
     /// Tests that are known to fail.
     pub(super) known_red: KnownRed,
     /// How many tests ran before it.
-    pub(super) tests_before: CommandCounts,
+    pub(super) counts_before: CommandCounts,
     /// An unfinished task whose changes are in the checkout and have yet to be tested.
     pub(super) leftovers: Option<TaskId>,
     /// The work of failed tasks in the checkout.
     pub(super) rejected: Vec<RejectedWork>,
     /// What the rest of the run has spent, and keeps spending.
-    pub(super) others: OtherSpending,
+    pub(super) spent_by_others: OtherSpending,
     /// Whether there may be an attempt that was not recorded to its end.
     pub(super) is_interrupted: bool,
     /// Whether the user asked to retry it although it was interrupted too often.
@@ -241,27 +240,8 @@ pub(super) enum JobPlace {
     Scratch(Oid),
 }
 
-/// A message from a worker.
-pub(super) enum WorkerReport {
-    News(RunEvent),
-    Ended(Box<EndedJob>),
-    Landed(Box<Landed>),
-}
-
-/// A job that has ended.
-pub(super) struct EndedJob {
-    pub(super) task: TaskId,
-    /// Its place, which is free again.
-    pub(super) site: Option<WorkerPlace>,
-    /// Its worktrees in other repositories.
-    pub(super) other_repos: Vec<OtherRepo>,
-    /// The events that were recorded.
-    pub(super) events: Vec<Event>,
-    pub(super) result: Result<TaskEnd, GardenerError>,
-}
-
 /// Does a job. Everything is recorded before it is reported.
-pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerReport>) {
+pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<WorkerReport>) {
     let Job { task, work, place, mut other_repos } = job;
     let mut events = Vec::new();
     // During its steps, the task itself watches its branch. After them, the branch is compared like all others.
@@ -278,8 +258,7 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
         JobPlace::Scratch(commit) => {
             let result = match work {
                 JobKind::Phase(before) => {
-                    let tested = (task, before, &mut other_repos);
-                    test_in_scratch(tools, tested, commit, &mut events, reports)
+                    test_in_scratch(tools, task, before, commit, &mut other_repos, &mut events, reports)
                 }
                 JobKind::Task(_) => Err(GardenerError::NoPlace),
             };
@@ -309,7 +288,7 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<WorkerR
 }
 
 fn work_at(
-    tools: &Tools<'_>,
+    tools: &RunResources<'_>,
     (task, work): (&Task, JobKind),
     (site, other_repos): (WorkerPlace, &mut Vec<OtherRepo>),
     written: &mut Vec<Event>,
@@ -353,16 +332,18 @@ fn work_at(
 /// Runs the tests of a phase in a scratch worktree at the run's newest commit. The result is recorded on the run's
 /// branch.
 fn test_in_scratch(
-    tools: &Tools<'_>,
-    (phase, before, other_repos): (&Task, TestsBefore, &mut Vec<OtherRepo>),
+    tools: &RunResources<'_>,
+    phase: &Task,
+    before: TestsBefore,
     commit: Oid,
+    other_repos: &mut Vec<OtherRepo>,
     written: &mut Vec<Event>,
     reports: &SyncSender<WorkerReport>,
 ) -> Result<TaskEnd, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     // The session's worktrees in other repositories must not move while they are tested in. Taken before all other
     // mutexes.
-    let _checkouts = lanes.queue.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
+    let _checkouts = lanes.queue.memory.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
     for used in other_repos.iter_mut() {
         tools.find_other_lanes(&used.name).map_or(Ok(()), |other| other.refresh(used))?;
     }
@@ -386,7 +367,7 @@ fn test_in_scratch(
 
 /// Runs a task. An attempt that an earlier run left unfinished here is recorded first.
 fn run_task(
-    tools: &Tools<'_>,
+    tools: &RunResources<'_>,
     (context, recorder): (&mut TaskContext<'_>, &mut RunRecorder<'_>),
     task: &Task,
     start: TaskStart,
@@ -398,10 +379,10 @@ fn run_task(
         begun,
         background,
         known_red,
-        tests_before,
+        counts_before,
         leftovers,
         rejected,
-        others,
+        spent_by_others,
         is_interrupted,
         is_retried,
     } = start;
@@ -418,7 +399,7 @@ fn run_task(
         None => WorkBase::fresh(tip, recorder.tree()),
     };
     let allows_fewer = context.run.options.protection.allows_fewer_tests(&task.allow);
-    let tests_before = TestsBefore { counts: tests_before, base: Some(base.commit), allows_fewer };
+    let tests_before = TestsBefore { counts: counts_before, base: Some(base.commit), allows_fewer };
     let known = events.len();
     if is_interrupted {
         record_left((context, recorder), task, &mut events, None)?;
@@ -435,7 +416,7 @@ fn run_task(
         rejected,
         known_red,
         tests_before,
-        others,
+        others: spent_by_others,
         is_retried,
     };
     let result = run.run();

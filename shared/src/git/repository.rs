@@ -206,22 +206,28 @@ impl Repository {
         })
     }
 
+    /// The folder of all locks.
+    #[must_use]
+    pub fn lock_folder(&self) -> PathBuf {
+        self.common_dir.join("arborist/locks")
+    }
+
     /// The lock file that a run of `branch` holds.
     #[must_use]
     pub fn run_lock(&self, branch: &BranchName) -> PathBuf {
-        self.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()))
+        self.lock_folder().join(format!("run-{}", branch.component()))
     }
 
     /// The lock file of a process that lands on `branch` and updates its checkout.
     #[must_use]
     pub fn landing_lock(&self, branch: &BranchName) -> PathBuf {
-        self.common_dir.join("arborist/locks").join(format!("landing-{}", branch.component()))
+        self.lock_folder().join(format!("landing-{}", branch.component()))
     }
 
     /// Whether another process is driving a run in this repository.
     #[must_use]
     pub fn has_other_runs(&self) -> bool {
-        let others = find_other_drivers(&self.common_dir.join("arborist/locks"));
+        let others = find_other_drivers(&self.lock_folder());
         others.iter().any(|lock| lock.starts_with("run-"))
     }
 
@@ -236,7 +242,7 @@ impl Repository {
     pub fn worktree_lock(&self, top: &Path) -> PathBuf {
         let name = top.file_name().unwrap_or_default().to_string_lossy();
         let unique = &digest(top.as_os_str().as_encoded_bytes())[..12];
-        self.common_dir.join("arborist/locks").join(format!("worktree-{name}-{unique}"))
+        self.lock_folder().join(format!("worktree-{name}-{unique}"))
     }
 
     /// A git command that only reads, in this repository and in the fixed environment.

@@ -87,7 +87,7 @@ impl WorkBase {
         Self::find_with_conflicts(repository, work).map(|(base, _)| base)
     }
 
-    /// The same, with the paths in which it differs from commits of others because of conflicts.
+    /// Like [`Self::find`], and returns the paths in which it differs from commits of others because of conflicts.
     pub fn find_with_conflicts(
         repository: &Repository,
         work: TaskWork<'_>,

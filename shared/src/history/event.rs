@@ -180,7 +180,7 @@ pub(super) enum CommitMeaning {
     Event(Event),
     /// A sound start of a run of another branch.
     OtherRun(BranchName),
-    /// The same for a session branch, which was created for this run alone. Here it was merged.
+    /// A sound start of a run on a session branch, which was created for that run alone and was merged here.
     OtherSession(BranchName),
     /// A commit that claims to be ours and is not sound.
     Unsound,

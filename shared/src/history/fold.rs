@@ -156,6 +156,18 @@ pub struct TaskHistory {
 }
 
 impl TaskHistory {
+    /// Its state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state.state
+    }
+
+    /// Whether it is complete and on the run's branch.
+    #[must_use]
+    pub fn has_landed(&self) -> bool {
+        self.is_landed && self.state() == State::Complete
+    }
+
     /// A history whose state is not folded yet.
     pub(super) fn new(id: TaskId, events: Vec<Event>, cancelled: Vec<Event>, forks: Vec<Oid>) -> Self {
         Self {

@@ -170,7 +170,7 @@ impl HandMerges {
             return Ok(());
         }
         let line = Line { repository, commits: &self.line };
-        for history in tasks.iter_mut().filter(|history| history.state.state == State::Complete) {
+        for history in tasks.iter_mut().filter(|history| history.state() == State::Complete) {
             let Some(completion) = history.last().map(|event| event.commit) else { continue };
             if history.is_landed {
                 if let Some(merged) = self.merged.get(&completion) {
@@ -265,7 +265,7 @@ impl TaskHistory {
         place: RevertedPlace,
     ) -> Result<(), GitError> {
         let repository = session_branch.repository;
-        let is_done = self.is_landed && self.state.state == State::Complete;
+        let is_done = self.has_landed();
         if !is_done || repository.is_shallow {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! A run: its start, and the history of each task.
 
 use super::{
-    CommitCache, Event, ReadAhead, TaskHistory, TaskWork, WorkBase,
+    CommitCache, Event, ReadAhead, State, TaskHistory, TaskWork, WorkBase,
     branches::Branches,
     event::{CommitMeaning, HistoryEntry},
     graph::Graph,
@@ -158,7 +158,7 @@ impl Run {
         Self::scan_beside(repository, scope, reading, || refs.finish())
     }
 
-    /// The same for display, with refs that were already listed, including the branches of the run's tasks, and with
+    /// Reads the run of `scope` for display, with refs that were already listed, including the branches of the run's tasks, and with
     /// commits that may already have been read.
     pub fn scan_listed(
         repository: &Repository,
@@ -169,7 +169,7 @@ impl Run {
         Self::scan_by(repository, scope, |walker| walker.walk_cached(ahead), || Ok(refs))
     }
 
-    /// The same with refs that are still being listed.
+    /// Reads the run of `scope` with refs that are still being listed.
     pub fn scan_beside(
         repository: &Repository,
         scope: RunScope,
@@ -179,7 +179,7 @@ impl Run {
         Self::scan_by(repository, scope, |walker| walker.walk(reading), refs)
     }
 
-    /// The same from git, except for what `memory` contains.
+    /// Reads the run of `scope` from git, except for what `memory` contains.
     pub fn scan_again(
         repository: &Repository,
         scope: RunScope,
@@ -296,6 +296,18 @@ impl Run {
     #[must_use]
     pub fn find(&self, task: &TaskId) -> Option<&TaskHistory> {
         self.tasks.iter().find(|history| history.id == *task)
+    }
+
+    /// The state of a task, which is pending if it has no history.
+    #[must_use]
+    pub fn state_of(&self, task: &TaskId) -> State {
+        self.find(task).map_or(State::Pending, TaskHistory::state)
+    }
+
+    /// Whether a task is complete and on the run's branch.
+    #[must_use]
+    pub fn has_landed(&self, task: &TaskId) -> bool {
+        self.find(task).is_some_and(TaskHistory::has_landed)
     }
 }
 

@@ -108,7 +108,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The same with the cache, which may already have been read.
+    /// Like [`Self::walk`], with the cache, which may already have been read.
     pub(super) fn walk_cached(&self, ahead: Option<ReadAhead>) -> Result<RunCommits, HistoryError> {
         if self.repository.is_shallow {
             return self.read_git(None);

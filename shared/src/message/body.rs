@@ -164,7 +164,7 @@ pub fn visible(line: &str) -> String {
     escape(line, &[])
 }
 
-/// The same for text of several lines.
+/// Like [`visible`], but for text of several lines.
 #[must_use]
 pub fn visible_lines(text: &str) -> String {
     escape(text, &['\n', '\t'])
@@ -174,6 +174,23 @@ pub fn visible_lines(text: &str) -> String {
 #[must_use]
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// The first of some names, and how many more there are: "a, b and 3 more".
+#[must_use]
+pub fn first_of(names: &[impl ToString], most: usize) -> String {
+    let shown = names.iter().take(most).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// The last `count` characters.
+#[must_use]
+pub fn last_chars(text: &str, count: usize) -> &str {
+    let skip = text.chars().count().saturating_sub(count);
+    text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
 }
 
 fn escape(text: &str, kept: &[char]) -> String {
@@ -190,7 +207,7 @@ fn escape(text: &str, kept: &[char]) -> String {
     seen
 }
 
-/// The same JSON document with escapes for characters that JSON allows as they are and that a terminal obeys: C1 control
+/// Escapes the characters of a JSON document that JSON allows as they are and that a terminal obeys: C1 control
 /// characters, and marks that reorder or hide text.
 #[must_use]
 pub fn escape_json(json: &str) -> String {

@@ -13,7 +13,7 @@ pub(super) fn hidden_length(text: &[u8]) -> usize {
     }
 }
 
-/// The same for text that may be part of a JSON document, or of one inside of another: escapes such as `\u001b` count as
+/// Like [`hidden_length`], but for text that may be part of a JSON document, or of one inside of another: escapes such as `\u001b` count as
 /// the characters that they stand for.
 #[must_use]
 pub fn hidden_length_in_json(text: &[u8]) -> usize {

@@ -17,7 +17,10 @@ mod trailers;
 mod write;
 
 pub use block::read_as_git;
-pub use body::{Body, BodySection, counted, escape_json, one_line, plain_text, visible, visible_lines};
+pub use body::{
+    Body, BodySection, counted, escape_json, first_of, last_chars, one_line, plain_text, visible,
+    visible_lines,
+};
 pub use claim::{claims, could_claim};
 pub use cleanup::{Cleanup, CommentPrefix, Editing, Recorded, final_message};
 pub use hidden::hidden_length_in_json;

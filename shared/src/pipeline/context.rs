@@ -160,7 +160,7 @@ impl TaskContext<'_> {
     /// Creates the log of a step, and returns its path.
     pub fn create_log(&self, task: &TaskId, step: Step, attempt: Attempt) -> Result<String, PipelineError> {
         let RunContext { home, options, clock, identity, .. } = self.run;
-        let heading = StepHeading::now(&identity.session, (task, step, attempt));
+        let heading = StepHeading::now(&identity.session, task, step, attempt);
         create_step_log(home, &options.log_dir, &heading, clock())
             .map_err(|source| file_error(&home.join(&options.log_dir), source))
     }

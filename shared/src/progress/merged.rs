@@ -3,7 +3,7 @@
 
 use crate::{
     git::Repository,
-    history::{CommitSource, HistoryError, Run, RunScope, State, TaskHistory},
+    history::{CommitSource, HistoryError, Run, RunScope},
     name::{BranchName, Oid, TaskId},
     plan::Plan,
 };
@@ -52,8 +52,7 @@ fn done_in(repository: &Repository, run: &Run, plan: &Plan) -> Result<Vec<TaskId
     let Some(Ok(frozen)) = frozen else {
         return Ok(Vec::new());
     };
-    let is_done = |history: &TaskHistory| history.state.state == State::Complete && history.is_landed;
     let leaves = plan.leaves().filter(|task| !task.mark.is_settled());
     let same = leaves.filter(|task| frozen.find(&task.id).is_some_and(|then| then.name == task.name));
-    Ok(same.filter(|task| run.find(&task.id).is_some_and(is_done)).map(|task| task.id.clone()).collect())
+    Ok(same.filter(|task| run.has_landed(&task.id)).map(|task| task.id.clone()).collect())
 }

@@ -279,7 +279,7 @@ fn leaf<'a>(
 }
 
 fn unplanned(history: &TaskHistory) -> NodeProgress<'_> {
-    let state = history.state.state;
+    let state = history.state();
     NodeProgress {
         id: &history.id,
         name: history.name().unwrap_or_default(),

@@ -52,9 +52,7 @@ impl NodeProgress<'_> {
     #[must_use]
     pub fn is_undone(&self) -> bool {
         let is_undone = |history: &TaskHistory| {
-            history.state.state.is_under_way()
-                && history.current().is_empty()
-                && !history.cancelled.is_empty()
+            history.state().is_under_way() && history.current().is_empty() && !history.cancelled.is_empty()
         };
         self.history.is_some_and(is_undone)
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Gate, GateVerdict, QueueError, QueueEvent, Ticket, TicketState};
+use super::{Gate, GateVerdict, Parking, QueueError, QueueEvent, Ticket, TicketState};
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
@@ -88,17 +88,6 @@ pub enum Published {
     Moved,
     /// A branch of another repository cannot be moved, for this reason. Nothing has landed.
     Refused(String),
-}
-
-/// A landing that waits for a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parking {
-    /// Why the target could not be moved.
-    pub why: String,
-    /// The command that brings the checkout up to date.
-    pub command: String,
-    /// Whether a merge or another operation has to be finished first.
-    pub is_in_operation: bool,
 }
 
 /// The result of a try to resolve a conflict.

@@ -119,7 +119,7 @@ impl QueueClaim {
 
 /// A claim that this process holds until this is dropped.
 #[derive(Debug)]
-pub(super) struct HeldClaim<'a> {
+pub(super) struct HeldQueueClaim<'a> {
     repository: &'a Repository,
     name: String,
     claim: QueueClaim,
@@ -128,7 +128,7 @@ pub(super) struct HeldClaim<'a> {
     clock: fn() -> i64,
 }
 
-impl<'a> HeldClaim<'a> {
+impl<'a> HeldQueueClaim<'a> {
     /// Claims a target, unless another holder may be at work.
     pub(super) fn take(
         repository: &'a Repository,
@@ -187,7 +187,7 @@ impl<'a> HeldClaim<'a> {
     }
 }
 
-impl Drop for HeldClaim<'_> {
+impl Drop for HeldQueueClaim<'_> {
     /// Deletes the claim. After a crash this does not happen; then others see that its holder is dead.
     fn drop(&mut self) {
         let commit = *self.commit.lock().unwrap_or_else(PoisonError::into_inner);

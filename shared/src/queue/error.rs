@@ -81,7 +81,7 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// The same error with the name of the remote, if it is about one.
+    /// Adds the name of the remote, if the error is about one.
     #[must_use]
     pub fn at_remote(mut self, name: &str) -> Self {
         if let Self::Diverged { remote, .. } = &mut self {

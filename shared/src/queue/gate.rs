@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::git_backend::GATES;
 use crate::{
     git::{GitError, Repository, skip_ref},
     name::{Oid, RepoName, digest},
@@ -10,6 +9,9 @@ use crate::{
     plan::TestCommand,
     settings::{GATE_SECONDS, Origin},
 };
+
+/// The prefix of the refs of results.
+pub const GATES: &str = "refs/arborist/gates/";
 
 /// A command that a commit has to pass. It comes from the configuration or the frozen plan, never from a ref.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]

@@ -8,12 +8,10 @@ mod backend;
 mod claim;
 mod drain;
 mod error;
-mod foreign_commits;
 mod gate;
 mod git_backend;
 mod options;
 mod other_branches;
-mod other_run;
 mod policy;
 mod report;
 mod resolver;
@@ -23,33 +21,35 @@ mod ticket;
 
 pub use advice::{LandingCommand, describe_conflicts, describe_gating};
 pub use backend::{
-    Asking, Closing, EarlierLanding, LandingStep, Merged, Parking, Published, QueueBackend, QueueView,
-    Resolution,
+    Asking, Closing, EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, Resolution,
 };
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};
 pub use error::QueueError;
-pub use foreign_commits::{ForeignCommits, list_foreign};
-pub use gate::{Failing, Gate, GateVerdict, StoredGateResult, load_gate_results};
+pub use gate::{Failing, GATES, Gate, GateVerdict, StoredGateResult, load_gate_results};
 pub use git_backend::{
-    Afterwards, GATES, GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
+    GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
 };
-pub use options::{Distrusted, Landing, OnConflict, OptionsError, QueueOptions};
+pub use options::{
+    Afterwards, Distrusted, Landing, OnConflict, OptionsError, QueueMemory, QueueOptions, QueuePlan,
+};
 pub use other_branches::{LaterCommits, OtherBranches};
-pub use other_run::OtherRun;
 pub use policy::{Batch, FanIn, NextLanding, QueueOrder, StackSetback, arrange};
-pub use report::{QueueEvent, QueueReport, TicketOutcome};
+pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};
 pub use resolver::{Briefs, Resolver};
 pub(crate) use store::queue_refs;
 pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
-pub use target::{GET_BACK, ParkingObstacle, Position, Target, advice_to_unpark, land_after_stash};
-pub use ticket::{Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
+pub use target::{
+    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, accept_foreign, advice_to_unpark,
+    land_after_stash,
+};
+pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};
 
-use claim::HeldClaim;
+use claim::HeldQueueClaim;
 
 use crate::{
     git::{Repository, Signing},
@@ -67,7 +67,7 @@ pub struct Queue<'a> {
     repository: &'a Repository,
     scope: BranchName,
     into: BranchName,
-    claim: HeldClaim<'a>,
+    claim: HeldQueueClaim<'a>,
     _lock: FileLock,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Queue<'a> {
         if repository.remove_stale_locks(&lock)? {
             repository.undo_updates(&lock, &into)?;
         }
-        let claim = HeldClaim::take(repository, &into, clock)?;
+        let claim = HeldQueueClaim::take(repository, &into, clock)?;
         Ok(Self { repository, scope, into, claim, _lock: lock })
     }
 
@@ -132,7 +132,7 @@ impl<'a> Queue<'a> {
     /// Determines which untracked files worktrees get, in all repositories in which gates run, before the first gate
     /// runs. From then on these repositories are watched, unless a run watches them already.
     fn list_copied_files(&self, options: &QueueOptions) -> Result<(), QueueError> {
-        if options.files_settled.set(()).is_err() {
+        if options.memory.files_settled.set(()).is_err() {
             return Ok(());
         }
         match Pool::open(self.repository, &self.scope, options.worktrees.clone()) {
@@ -211,11 +211,11 @@ impl<'a> Queue<'a> {
     }
 
     fn signing(&self, options: &QueueOptions) -> Result<Signing, QueueError> {
-        if let Some(signing) = options.signing.get() {
+        if let Some(signing) = options.memory.signing.get() {
             return Ok(*signing);
         }
         let signing = self.repository.signing()?;
-        Ok(*options.signing.get_or_init(|| signing))
+        Ok(*options.memory.signing.get_or_init(|| signing))
     }
 
     fn git_queue<'b>(

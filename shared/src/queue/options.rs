@@ -1,4 +1,4 @@
-//! The options of a queue, read from the settings.
+//! What the drains of a run share: the settings of the queue, what the plan says, and what earlier drains have learnt.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -6,8 +6,7 @@ use std::{
 };
 
 use super::{
-    Afterwards, Batch, Briefs, FanIn, Gate, GateResults, RedTarget, Resolutions, Resolver,
-    other_branches::repos_of_tasks,
+    Batch, Briefs, FanIn, Gate, GateResults, RedTarget, Resolutions, Resolver, other_branches::repos_of_tasks,
 };
 use crate::{
     agent::{AgentError, redact::Secrets},
@@ -89,6 +88,16 @@ pub enum OnConflict {
     Reimplement,
 }
 
+/// What happens to a task's branch when it has landed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It is kept.
+    #[default]
+    Keep,
+    /// It is deleted, once the landing is verified.
+    Delete,
+}
+
 /// When a run lands finished tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Landing {
@@ -99,9 +108,51 @@ pub enum Landing {
     WhenAsked,
 }
 
-/// The options of a drain.
+/// What the plan says about tasks, their tests and their phases.
+#[derive(Debug, Default)]
+pub struct QueuePlan {
+    /// Names and descriptions of tasks, for the resolver.
+    pub briefs: Briefs,
+    /// The test commands of tasks that have their own.
+    pub tests: HashMap<TaskId, Vec<Gate>>,
+    /// The gates made from a phase's own tests, by the phase's id. They gate the landing of its last task.
+    pub phases: HashMap<TaskId, Vec<Gate>>,
+    /// The unfinished tasks of these phases, by the phase's id.
+    pub leaves: HashMap<TaskId, Vec<TaskId>>,
+    /// What tasks may do nevertheless: protected files that they may change, as pathspecs, and `fewer-tests`.
+    pub allowed: HashMap<TaskId, Vec<String>>,
+    /// The tasks that write failing tests, and those that have to make them pass.
+    pub tests_first: Vec<(TaskId, Vec<TaskId>)>,
+    /// The repositories of each task that works in another one than the plan's. Gates run there too.
+    pub task_repos: HashMap<TaskId, Vec<RepoName>>,
+}
+
+/// What earlier drains of this process have learnt.
+#[derive(Debug, Default)]
+pub struct QueueMemory {
+    /// Commits of the run that were read by earlier drains.
+    pub commits: CommitCache,
+    /// Results of gates in this process.
+    pub results: GateResults,
+    /// Tasks whose branches hold work that the run did not write. They do not land.
+    pub distrusted: Distrusted,
+    /// Resolutions of conflicts that this process has accepted.
+    pub resolutions: Resolutions,
+    /// Whether merge commits are signed, once known.
+    pub signing: OnceLock<Signing>,
+    /// Set once it is determined which untracked files the worktrees of gates get.
+    pub files_settled: OnceLock<()>,
+    /// Held while something tests in the session's worktrees of other repositories, or updates them.
+    pub other_checkouts: Mutex<()>,
+}
+
+/// What the drains of a run share: settings, what the plan says, and what earlier drains have learnt.
 #[derive(Debug)]
 pub struct QueueOptions {
+    /// What the plan says.
+    pub plan: QueuePlan,
+    /// What earlier drains have learnt.
+    pub memory: QueueMemory,
     /// When a run lands finished tasks.
     pub landing: Landing,
     /// Gates for everything that lands.
@@ -128,46 +179,18 @@ pub struct QueueOptions {
     pub resolve_attempts: u32,
     /// Watches what resolvers and gates must not change, together with all other child processes.
     pub config_guard: ConfigGuard,
-    /// Commits of the run that were read by earlier drains.
-    pub memory: CommitCache,
-    /// Results of gates in this process.
-    pub results: GateResults,
-    /// Tasks whose branches hold work that the run did not write. They do not land.
-    pub distrusted: Distrusted,
-    /// Resolutions of conflicts that this process has accepted.
-    pub resolutions: Resolutions,
-    /// Whether merge commits are signed, once known.
-    pub signing: OnceLock<Signing>,
-    /// Set once it is determined which untracked files the worktrees of gates get.
-    pub files_settled: OnceLock<()>,
-    /// Names and descriptions of tasks, for the resolver.
-    pub briefs: Briefs,
     /// Files that a resolution must not change.
     pub protection: Protection,
     /// Whether fewer tests may run after a landing than before it.
     pub allow_fewer: bool,
-    /// What tasks may do nevertheless: protected files that they may change, as pathspecs, and `fewer-tests`.
-    pub allowed: HashMap<TaskId, Vec<String>>,
-    /// The tasks that write failing tests, and those that have to make them pass.
-    pub tests_first: Vec<(TaskId, Vec<TaskId>)>,
-    /// The test commands of tasks that have their own.
-    pub tests: HashMap<TaskId, Vec<Gate>>,
-    /// The gates made from a phase's own tests, by the phase's id. They gate the landing of its last task.
-    pub phases: HashMap<TaskId, Vec<Gate>>,
-    /// The unfinished tasks of these phases, by the phase's id.
-    pub leaves: HashMap<TaskId, Vec<TaskId>>,
     /// Tasks that the command line of this process allows to land although they are not complete.
     pub forced: HashSet<TaskId>,
-    /// The time limit of such a test in seconds.
+    /// The time limit of a task's or a phase's test that names none, in seconds.
     pub test_time: u64,
     /// The run's test command, if there is one. Without gates, every landing has to pass it.
     pub usual_test: Option<Gate>,
     /// The repositories of the workspace.
     pub sections: Vec<RepoSection>,
-    /// The repositories of each task that works in another one than the plan's. Gates run there too.
-    pub task_repos: HashMap<TaskId, Vec<RepoName>>,
-    /// Held while something tests in the session's worktrees of other repositories, or updates them.
-    pub other_checkouts: Mutex<()>,
     /// The directory of task reports, from the top of the repository.
     pub report_dir: String,
     /// Patterns of ignored files that stay in a gate's worktree for the next gate.
@@ -181,13 +204,40 @@ pub struct QueueOptions {
     /// Secrets that must not be logged.
     pub secrets: Secrets,
     /// Whether transcripts of agents are kept.
-    pub words: TranscriptMode,
+    pub transcripts: TranscriptMode,
     /// Decides with other workers who lands.
     pub coordinator: Arc<dyn Coordinator>,
     /// Cancelled when the user wants to stop.
     pub cancel: Cancel,
     /// The current time in seconds since 1970.
     pub clock: fn() -> i64,
+}
+
+impl QueuePlan {
+    /// `test_time` is the time limit of a task's test that names none, in seconds.
+    fn new(plan: &Plan, sections: &[RepoSection], test_time: u64) -> Self {
+        let brief = |task: &Task| (task.id.clone(), (task.name.clone(), task.description.clone()));
+        let gate = |test: &TestCommand| {
+            let name = format!("{} test", test.kind.as_str());
+            Gate::of_test(&name, test, (Origin::Repository, test_time))
+        };
+        let tests = |task: &Task| (task.id.clone(), task.test_commands.iter().map(gate).collect());
+        let tested = plan.leaves().filter(|task| !task.test_commands.is_empty());
+        let phases: HashMap<TaskId, Vec<Gate>> = plan.tasks.iter().filter_map(phase_gates).collect();
+        let leaves = |phase: &TaskId| {
+            let open = plan.leaves_of(phase).filter(|leaf| !matches!(leaf.mark, Mark::Done | Mark::Skipped));
+            (phase.clone(), open.map(|leaf| leaf.id.clone()).collect())
+        };
+        Self {
+            briefs: plan.tasks.iter().map(brief).collect(),
+            tests: tested.map(tests).collect(),
+            leaves: phases.keys().map(leaves).collect(),
+            phases,
+            allowed: plan.leaves().map(|task| (task.id.clone(), task.allow.clone())).collect(),
+            tests_first: plan.tests_first(),
+            task_repos: repos_of_tasks(sections, plan),
+        }
+    }
 }
 
 impl QueueOptions {
@@ -207,6 +257,8 @@ impl QueueOptions {
         let reviewer = resolver.as_ref().and_then(|resolver| resolver.reviewer.program()).cloned();
         config_guard.watch_reviewers(reviewer.iter(), ReviewsIn::Scratch);
         Ok(Self {
+            plan: QueuePlan::default(),
+            memory: QueueMemory::default(),
             landing: if merge.auto { Landing::AtOnce } else { Landing::WhenAsked },
             gates: gates(settings),
             batch: batch(merge),
@@ -220,33 +272,19 @@ impl QueueOptions {
             no_resolver,
             resolve_attempts: merge.resolve_attempts,
             config_guard,
-            memory: CommitCache::default(),
-            results: GateResults::default(),
-            resolutions: Resolutions::default(),
-            distrusted: Distrusted::default(),
-            signing: OnceLock::new(),
-            files_settled: OnceLock::new(),
-            briefs: Briefs::new(),
             protection: Protection::new(settings, &[]).with_reviewers(reviewer.iter()),
             allow_fewer: settings.tests.allow_fewer,
-            allowed: HashMap::new(),
-            tests_first: Vec::new(),
-            tests: HashMap::new(),
-            phases: HashMap::new(),
-            leaves: HashMap::new(),
             forced: HashSet::new(),
             test_time: test_time(settings),
             usual_test: usual_test(settings),
             sections: Vec::new(),
-            task_repos: HashMap::new(),
-            other_checkouts: Mutex::new(()),
             report_dir: settings.general.report_dir.clone(),
             keep: merge.keep.clone(),
             worktrees,
             log_dir: settings.general.log_dir.clone(),
             log_size: log_size(settings),
             secrets,
-            words: settings.session.transcripts,
+            transcripts: settings.session.transcripts,
             coordinator: Arc::new(Alone),
             cancel: cancel.clone(),
             clock,
@@ -261,37 +299,10 @@ impl QueueOptions {
         self
     }
 
-    /// Adds what the plan says about tasks, their tests and their phases.
+    /// Adds what the plan says, and the repositories of a workspace.
     #[must_use]
-    pub fn with_plan(self, plan: &Plan) -> Self {
-        let brief = |task: &Task| (task.id.clone(), (task.name.clone(), task.description.clone()));
-        let gate = |test: &TestCommand| {
-            let name = format!("{} test", test.kind.as_str());
-            Gate::of_test(&name, test, (Origin::Repository, self.test_time))
-        };
-        let tests = |task: &Task| (task.id.clone(), task.test_commands.iter().map(gate).collect());
-        let tested = plan.leaves().filter(|task| !task.test_commands.is_empty());
-        let phases: HashMap<TaskId, Vec<Gate>> = plan.tasks.iter().filter_map(phase_gates).collect();
-        let leaves = |phase: &TaskId| {
-            let open = plan.leaves_of(phase).filter(|leaf| !matches!(leaf.mark, Mark::Done | Mark::Skipped));
-            (phase.clone(), open.map(|leaf| leaf.id.clone()).collect())
-        };
-        Self {
-            briefs: plan.tasks.iter().map(brief).collect(),
-            tests: tested.map(tests).collect(),
-            leaves: phases.keys().map(leaves).collect(),
-            phases,
-            allowed: plan.leaves().map(|task| (task.id.clone(), task.allow.clone())).collect(),
-            tests_first: plan.tests_first(),
-            ..self
-        }
-    }
-
-    /// Adds the repositories of a workspace, and which tasks work in them.
-    #[must_use]
-    pub fn with_sections(self, sections: &[RepoSection], plan: &Plan) -> Self {
-        let task_repos = repos_of_tasks(sections, plan);
-        Self { task_repos, sections: sections.to_vec(), ..self }
+    pub fn with_plan(self, plan: &Plan, sections: &[RepoSection]) -> Self {
+        Self { plan: QueuePlan::new(plan, sections, self.test_time), sections: sections.to_vec(), ..self }
     }
 
     /// Finds a repository other than the plan's.
@@ -301,7 +312,13 @@ impl QueueOptions {
 
     /// The repositories that a task works in, apart from the plan's.
     pub(super) fn others_of(&self, task: &TaskId) -> Vec<&RepoSection> {
-        self.task_repos.get(task).into_iter().flatten().filter_map(|name| self.find_other(name)).collect()
+        self.plan
+            .task_repos
+            .get(task)
+            .into_iter()
+            .flatten()
+            .filter_map(|name| self.find_other(name))
+            .collect()
     }
 
     /// A gate with its repository: that of the tool it names, or else `usual`.
@@ -333,7 +350,7 @@ impl QueueOptions {
 
     /// The repository in which a task is tested: the first that it names.
     pub(super) fn tested_in(&self, task: &TaskId) -> Option<&RepoName> {
-        let first = self.task_repos.get(task)?.first()?;
+        let first = self.plan.task_repos.get(task)?.first()?;
         self.find_other(first).map(|section| &section.name)
     }
 
@@ -357,7 +374,7 @@ impl QueueOptions {
         if !self.gates.is_empty() {
             return Vec::new();
         }
-        let own = self.tests.get(task).into_iter().flatten();
+        let own = self.plan.tests.get(task).into_iter().flatten();
         let is_other =
             |gate: &&Gate| self.usual_test.as_ref().is_none_or(|usual| usual.command != gate.command);
         self.usual_test.iter().chain(own.filter(is_other)).cloned().collect()
@@ -367,7 +384,7 @@ impl QueueOptions {
     #[must_use]
     pub fn phases_completed(&self, task: &TaskId, is_landed: impl Fn(&TaskId) -> bool) -> Vec<TaskId> {
         let is_done = |leaf: &TaskId| leaf == task || is_landed(leaf);
-        let completed = self.leaves.iter().filter(|(_, leaves)| leaves.contains(task));
+        let completed = self.plan.leaves.iter().filter(|(_, leaves)| leaves.contains(task));
         let completed = completed.filter(|(_, leaves)| leaves.iter().all(is_done));
         let mut phases: Vec<TaskId> = completed.map(|(phase, _)| phase.clone()).collect();
         phases.sort();
@@ -377,7 +394,7 @@ impl QueueOptions {
     /// Whether any landing has a gate.
     #[must_use]
     pub fn is_gated(&self) -> bool {
-        !self.gates.is_empty() || self.usual_test.is_some() || !self.tests.is_empty()
+        !self.gates.is_empty() || self.usual_test.is_some() || !self.plan.tests.is_empty()
     }
 
     /// The commands and settings that come from files of the repository, for

@@ -1,6 +1,6 @@
 //! The report of a drain, and its events.
 
-use super::{Failing, ForeignCommits, Parking, Ticket};
+use super::{Failing, ForeignCommits, Ticket};
 use crate::{
     git::MergeConflict,
     history::RevertedMerge,
@@ -64,6 +64,17 @@ pub enum TicketOutcome {
         /// What it waits for, in words.
         reason: String,
     },
+}
+
+/// A landing that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parking {
+    /// Why the target could not be moved.
+    pub why: String,
+    /// The command that brings the checkout up to date.
+    pub command: String,
+    /// Whether a merge or another operation has to be finished first.
+    pub is_in_operation: bool,
 }
 
 /// The report of a drain.

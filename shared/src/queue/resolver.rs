@@ -67,7 +67,7 @@ impl Resolver {
     }
 }
 
-/// The same runner if it can be called for a conflict, or why not.
+/// Returns the runner if it can be called for a conflict, or why not.
 fn require_callable(step_runner: StepRunner) -> Result<StepRunner, String> {
     if !matches!(step_runner.runner, RunnerKind::Program(_)) {
         return Err(format!("the runner '{}' is not an agent program", step_runner.name));

@@ -1,11 +1,20 @@
-//! The branch that tasks land on, and landings that are parked because its checkout has changes in the way.
+//! The branch that tasks land on, landings that are parked because its checkout has changes in the way, and commits on it
+//! that this process did not make.
 
 use std::{collections::HashSet, ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{Parking, QueueError, git_backend::note_parked};
+use super::{
+    Parking, QueueError,
+    git_backend::{is_known_parking, note_parked},
+};
 use crate::{
-    git::{BranchUse, FastForward, OperationInProgress, Ref, RefMove, Repository, TreeChange, note_landing},
-    name::{BranchName, Oid},
+    git::{
+        BranchUse, FastForward, OperationInProgress, RawCommit, Ref, RefMove, Repository, TreeChange,
+        note_landing,
+    },
+    history::Event,
+    message::{first_of, visible},
+    name::{BranchName, Oid, SessionId},
 };
 
 /// The position of a target.
@@ -59,11 +68,7 @@ impl fmt::Display for ParkingObstacle {
         match self {
             Self::Operation(what) => write!(f, "a {what} is not finished"),
             Self::Files(files) => {
-                let named = files.iter().take(MAX_FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
-                match files.len().saturating_sub(MAX_FILES) {
-                    0 => write!(f, "changed files are in the way ({named})"),
-                    more => write!(f, "changed files are in the way ({named} and {more} more)"),
-                }
+                write!(f, "changed files are in the way ({})", first_of(files, MAX_FILES))
             }
         }
     }
@@ -101,7 +106,7 @@ impl<'a> Target<'a> {
         self.find_among(&refs)
     }
 
-    /// The same, among refs that were listed before.
+    /// Like [`Self::find`], among refs that were listed before.
     pub(super) fn find_among(&self, refs: &[Ref]) -> Result<Option<Position>, QueueError> {
         let find = |name: String| refs.iter().find(|found| found.name == name).map(|found| found.target);
         let Some(branch) = find(self.into.to_ref()) else {
@@ -283,4 +288,78 @@ pub fn advice_to_unpark(branch: &BranchName, obstacle: Option<&ParkingObstacle>,
             land_after_stash("", branch)
         ),
     }
+}
+
+/// How many commits are named in a message.
+const MAX_COMMITS: usize = 10;
+
+/// Commits on a target that this process did not make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignCommits {
+    /// A sentence about them.
+    pub words: String,
+    /// All of them, with their subjects.
+    pub commits: Vec<(Oid, String)>,
+}
+
+/// Takes note of what others committed to a target since this process last looked or moved it: the target belongs to the
+/// user too, and their commits are built upon. A target that lost commits is an error, which a person has to handle.
+/// Commits that claim to be this run's are removed, because no gate of this run has tested them.
+pub fn accept_foreign(
+    repository: &Repository,
+    (into, scope): (&BranchName, &BranchName),
+    session: Option<&SessionId>,
+) -> Result<Vec<ForeignCommits>, QueueError> {
+    let mut told = Vec::new();
+    for (from, to) in repository.take_moves_by_others(&into.to_ref(), scope)? {
+        if !repository.is_ancestor(from, to)? {
+            return Err(QueueError::Rewound { into: into.clone(), from, to });
+        }
+        let commits = commits_between(repository, (into, scope), (from, to))?;
+        // A commit that names no session would count as the run's as well.
+        let is_claim = |commit: &&RawCommit| {
+            let event = Event::of(commit).filter(|event| event.branch() == scope);
+            event.is_some_and(|event| event.session().is_none() || event.session().as_ref() == session)
+        };
+        if let Some(forged) = commits.iter().find(is_claim) {
+            let done = repository.remove_forged_commits(&into.to_ref(), scope, (from, to))?;
+            let done = done.map(|done| format!(": {done}")).unwrap_or_default();
+            return Err(QueueError::Forged { into: into.clone(), commit: forged.id, done });
+        }
+        told.extend(words_on(into, &commits));
+    }
+    Ok(told)
+}
+
+/// The new commits of a target, except those on the run's task branches or parked for it: they are the run's own work,
+/// even if another process merged them.
+fn commits_between(
+    repository: &Repository,
+    (into, scope): (&BranchName, &BranchName),
+    (from, to): (Oid, Oid),
+) -> Result<Vec<RawCommit>, QueueError> {
+    let mut revisions = vec![to.to_string(), format!("^{from}")];
+    // A landing that another process both parked and brought up is not the run's own.
+    let parked = repository.find_ref(&into.landing_ref())?.filter(|parked| is_known_parking(*parked));
+    revisions.extend(parked.map(|parked| format!("^{parked}")));
+    let branches = repository.list_refs(&[&scope.task_refs()])?;
+    revisions.extend(branches.iter().map(|branch| format!("^{}", branch.target)));
+    let commits: Result<Vec<RawCommit>, _> = repository.stream_commits(&revisions)?.collect();
+    Ok(commits?)
+}
+
+fn words_on(into: &BranchName, commits: &[RawCommit]) -> Option<ForeignCommits> {
+    if commits.is_empty() {
+        return None;
+    }
+    let subject = |commit: &RawCommit| {
+        let message = String::from_utf8_lossy(commit.message()).into_owned();
+        (commit.id, visible(message.lines().next().unwrap_or_default()))
+    };
+    let commits: Vec<(Oid, String)> = commits.iter().map(subject).collect();
+    let shown = commits.iter().map(|(commit, subject)| format!("{} {subject}", commit.short()));
+    let mut shown: Vec<String> = shown.take(MAX_COMMITS).collect();
+    shown.extend((commits.len() > MAX_COMMITS).then(|| format!("and {} more", commits.len() - MAX_COMMITS)));
+    let words = format!("'{into}' has commits that this run did not make: {}", shown.join(", "));
+    Some(ForeignCommits { words, commits })
 }

@@ -377,7 +377,7 @@ const LEFT_OUT: [Key; 10] = [
 ];
 
 impl TaskEvent<'static> {
-    /// The same event without its cost. `None` unless it is the end of a step.
+    /// An event that repeats this one, without its cost. `None` unless it is the end of a step.
     #[must_use]
     pub fn repeating(event: &Event) -> Option<Self> {
         let task = event.task()?.clone();

@@ -124,7 +124,7 @@ impl RunRecorder<'_> {
         self.finish_step((prepared, moves), delivery)
     }
 
-    /// The same for the prepared commit of a turn. The agent is still working in the checkout, so nothing is written
+    /// Records the prepared commit of a turn, and updates the index. The agent is still working in the checkout, so nothing is written
     /// there. If its git holds the index, that stays behind until [`RunRecorder::catch_up`].
     pub fn deliver_turn(
         &mut self,
@@ -172,7 +172,7 @@ impl RunRecorder<'_> {
         Ok(())
     }
 
-    /// The same for the start of a run, or a change of its plan.
+    /// Records the start of a run, or a change of its plan, and updates the index.
     pub fn deliver_run(
         &mut self,
         announcement: Announcement<'_>,

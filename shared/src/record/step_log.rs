@@ -42,7 +42,7 @@ pub struct StepHeading {
 impl StepHeading {
     /// A step of a session that begins now.
     #[must_use]
-    pub fn now(session: &SessionId, (task, step, attempt): (&TaskId, Step, Attempt)) -> Self {
+    pub fn now(session: &SessionId, task: &TaskId, step: Step, attempt: Attempt) -> Self {
         let session = Some(session.clone());
         Self { task: task.clone(), step, attempt, started: Timestamp::now(), session }
     }
@@ -275,8 +275,8 @@ mod tests {
 
     #[test]
     fn headings_are_read_back() {
-        let step = (&"T001".parse().unwrap(), Step::Test, Attempt(2));
-        let heading = StepHeading::now(&"1a2b3c4d".parse().unwrap(), step);
+        let (session, task) = ("1a2b3c4d".parse().unwrap(), "T001".parse().unwrap());
+        let heading = StepHeading::now(&session, &task, Step::Test, Attempt(2));
         let of_earlier_version = StepHeading { session: None, ..heading.clone() };
         for heading in [heading, of_earlier_version] {
             assert_eq!(StepHeading::parse(&heading.to_string()), Some(heading));

@@ -68,7 +68,7 @@ impl StepStatus {
             let note = safe_files::read_text(&run.path.join(task.as_str())).ok();
             let status = note.and_then(|text| serde_json::from_str::<Self>(&text).ok());
             let name = run.path.file_name().unwrap_or_default().to_string_lossy();
-            let lock = repository.common_dir.join("arborist/locks").join(format!("run-{name}"));
+            let lock = repository.lock_folder().join(format!("run-{name}"));
             status.is_some_and(|status| {
                 FileLock::find_holder(&lock).is_some_and(|holder| holder.pid == status.pid)
             })

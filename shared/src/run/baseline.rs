@@ -10,7 +10,8 @@ use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
     gardener::{
-        Baseline, BaselineGuard, GardenerError, Lanes, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed,
+        Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, PROGRAM_NOT_FOUND, Probe,
+        has_passed,
     },
     git::RawCommit,
     history::{Run, State},
@@ -25,9 +26,6 @@ use crate::{
     session::SessionReader,
     worktree::{Pool, run_variables},
 };
-
-/// A pool of clean checkouts, and the build files that may stay in them.
-type CleanPool = Arc<(Pool, Vec<String>)>;
 
 /// The test command of a baseline.
 struct BaselineTest<'t> {
@@ -45,7 +43,9 @@ impl OpenRun {
         &self,
         planned: &Planned,
         run: &Run,
-        (recorder, lanes, orphan_lock): (&RunRecorder<'_>, Option<&Lanes<'_>>, &mut OrphanLock),
+        recorder: &RunRecorder<'_>,
+        lanes: Option<&Lanes<'_>>,
+        orphan_lock: &mut OrphanLock,
         listener: &mut dyn RunListener,
     ) -> Result<Body, Failure> {
         let tip = match lanes {
@@ -145,7 +145,7 @@ impl OpenRun {
         // In the run's own checkout, the tree may hold unfinished work of a task, which says nothing about the state
         // before.
         let is_open = |state: State| state.is_under_way() || state == State::Failed;
-        let is_touched = lanes.is_none() && run.tasks.iter().any(|task| is_open(task.state.state));
+        let is_touched = lanes.is_none() && run.tasks.iter().any(|task| is_open(task.state()));
         if !is_start && is_touched {
             return Ok(None);
         }
@@ -249,13 +249,13 @@ impl OpenRun {
     }
 
     /// The pool for tests that need a clean checkout.
-    pub(super) fn clean_pool(&self) -> Result<Option<CleanPool>, Failure> {
+    pub(super) fn clean_pool(&self) -> Result<Option<Arc<CleanPool>>, Failure> {
         if !self.options.tests_clean {
             return Ok(None);
         }
         let pool = Pool::open(&self.repository, &self.branch, self.worktree_options())?;
         let keep = self.settings.merge.keep.clone();
-        Ok(Some(Arc::new((pool, keep))))
+        Ok(Some(Arc::new(CleanPool { pool, keep })))
     }
 
     fn create_baseline_log(&self) -> Result<String, GardenerError> {

@@ -144,7 +144,7 @@ fn lock_choice(
     workspace: &Workspace,
 ) -> Result<FileLock, Failure> {
     let name = format!("session-of-{}", &digest(plan.unwrap_or_default().as_bytes())[..12]);
-    let path = repository.common_dir.join("arborist/locks").join(name);
+    let path = repository.lock_folder().join(name);
     let what = "git arborist, to choose a session";
     Ok(FileLock::take_within(&path, what, CHOICE_TIMEOUT, &workspace.network.cancel)?)
 }

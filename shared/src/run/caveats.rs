@@ -6,7 +6,7 @@ use super::{OpenRun, Planned, RunListener};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
-    gardener::{Failed, Lanes, Selection, find_begun_apart, saved_branch_ref, wanted},
+    gardener::{EarlierFailures, Lanes, Selection, find_begun_apart, saved_branch_ref, wanted},
     git::Worktree,
     history::{Run, State},
     message::{counted, visible},
@@ -115,7 +115,7 @@ impl OpenRun {
         let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
         let is_run = |task: &TaskId| {
             let has_failed = progress.find(task).is_some_and(|found| found.state == State::Failed);
-            progress.is_left(task) && !(has_failed && selection.failed == Failed::Stay)
+            progress.is_left(task) && !(has_failed && selection.failed == EarlierFailures::Keep)
         };
         for (task, worktree) in tasks.into_iter().filter(|(task, _)| is_run(task)) {
             if self.has_own_work(worktree)? {

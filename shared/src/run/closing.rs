@@ -5,7 +5,7 @@ use super::{OpenRun, Planned, RunListener, account::AccountFacts, pushes::RunPus
 use crate::{
     event::{EventKind, RunAccount, RunEvent, RunOpening},
     failure::{Exit, Explain, Failure},
-    gardener::{Failed, GardenerError, Lanes, Remains, Selection, Summary, left_over, wanted},
+    gardener::{EarlierFailures, GardenerError, Lanes, Remains, Selection, Summary, left_over, wanted},
     git::SavedCheckout,
     history::Run,
     message::visible,
@@ -251,7 +251,7 @@ impl OpenRun {
         let Ok((_, run)) = self.scan_now() else { return false };
         let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
         let needs_retry = |task: &&Task| progress.find(&task.id).is_some_and(NodeProgress::needs_retry);
-        selection.failed == Failed::Stay && wanted(&planned.plan, selection).iter().any(needs_retry)
+        selection.failed == EarlierFailures::Keep && wanted(&planned.plan, selection).iter().any(needs_retry)
     }
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`OpenRun::open`] | choose the branch, take its lock, repair what a crash left | `opening`, `branch_choice` |
 //! | [`OpenRun::plan`] | the frozen plan, or the file, or the user's own words | `planned` |
-//! | [`OpenRun::inherit_options`] | test command and budgets of the session that continues | `inherited` |
+//! | [`OpenRun::inherit_options`] | test command and budgets of the session that continues | `session_records` |
 //! | [`OpenRun::require_runnable`] | programs that are there; what the user has to approve | `approval` |
 //! | [`OpenRun::enter_workplace`] | other repositories and remotes; move to the session's worktree, if the run has one | `branch_choice`, `repositories`, `elsewhere` |
 //! | [`OpenRun::drive`] | record interrupted attempts, test the baseline, freeze the plan, then run and close | `opening`, `baseline`, `closing` |
@@ -20,13 +20,11 @@ mod branch_choice;
 mod caveats;
 mod closing;
 mod elsewhere;
-mod inherited;
 mod listener;
 mod nested;
 mod next;
 mod opening;
 mod planned;
-mod preview;
 mod pushes;
 mod recovery;
 mod repositories;
@@ -40,18 +38,16 @@ mod workplaces;
 pub use branch_choice::bring_file;
 pub use caveats::CLEAN_UP;
 pub use closing::EndedRun;
-pub use inherited::InheritedOptions;
 pub use listener::RunListener;
 pub use nested::{refuse_here_in_step, refuse_in_step};
 pub use next::Continuation;
 pub use opening::{OpenRun, RunHost};
-pub use planned::{Planned, find_plan};
-pub use preview::PromptPreview;
+pub use planned::{Planned, PromptPreview, find_plan};
 pub use recovery::recover_branch;
 pub use request::{
     CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, SingleTask, TEST, dollars, find_recorded,
     option_approvals, require_given, test_approval,
 };
-pub use session_records::replay_only_error;
+pub use session_records::{InheritedOptions, replay_only_error};
 pub use shared_work::{DEFAULT_REMOTE, SharedWork};
 pub use submission::PlannedSubmission;

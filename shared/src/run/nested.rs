@@ -21,7 +21,7 @@ pub fn refuse_in_step(repository: &Repository) -> Result<(), Failure> {
         .hint("a step can only read the state of the run, with: git arborist state"))
 }
 
-/// The same for a command that has not opened its repository yet. Outside of a repository there is nothing to refuse;
+/// Like [`refuse_in_step`], but for a command that has not opened its repository yet. Outside of a repository there is nothing to refuse;
 /// the command itself reports that.
 pub fn refuse_here_in_step() -> Result<(), Failure> {
     if !may_be_in_step() {

@@ -113,7 +113,7 @@ impl<'a> Continuation<'a> {
             return command;
         }
         let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
-        let has_failed = self.run.find(task).is_some_and(|history| history.state.state == State::Failed);
+        let has_failed = self.run.state_of(task) == State::Failed;
         let retry = if has_failed { " --retry-failed" } else { "" };
         let options = self.typed_options(|name| !LANES.contains(&name));
         format!("{switch}git arborist garden {task}{retry}{options}")

@@ -4,7 +4,6 @@
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
-    time::Duration,
 };
 
 use anyhow::Context;
@@ -23,7 +22,7 @@ use crate::{
     event::RunOpening,
     failure::Failure,
     gardener::{
-        Gardener, GardenerError, Lanes, ReviewWorktrees, Selection, Tools, WorkerPlace, recover, start,
+        Gardener, GardenerError, Lanes, ReviewWorktrees, RunResources, Selection, WorkerPlace, recover, start,
     },
     git::{Config, GitVersion, Repository, SavedCheckout, SettingsChange},
     history::{CommitCache, CommitSource, HistoryError, Run, RunScope, State},
@@ -40,10 +39,8 @@ use crate::{
     session::{ResumeContext, SessionWriter, forget_unrecorded},
     settings::Settings,
     workspace::{SyncOutcome, Workspace, compare_elsewhere},
+    worktree::GRACE,
 };
-
-/// How long a process of a crashed run may take to end by itself.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What a run needs from the program that drives it.
 pub struct RunHost {
@@ -196,8 +193,8 @@ impl OpenRun {
         self.prepare_workplace((planned, &run), &recorder, lanes, monitor)?;
         self.watch_others(&recorder.identity().session)?;
         self.config_guard.protect(&self.options.runners.protected(&planned.plan)?, &self.repository);
-        let place = (&recorder, lanes, &mut orphan_lock);
-        let tests = self.check_baseline(planned, &run, place, monitor.listener())?;
+        let tests =
+            self.check_baseline(planned, &run, &recorder, lanes, &mut orphan_lock, monitor.listener())?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
         self.publish_start(recorder.head())?;
         self.tell_of_missing_sandbox(&run, monitor.listener());
@@ -205,7 +202,7 @@ impl OpenRun {
         let other_repos =
             self.enter_other_repos(&recorder.identity().session, planned, monitor.listener())?;
         self.tell_caveats(planned, monitor.listener())?;
-        self.start_work(planned, &recorder, (lanes, orphan_lock, other_repos), monitor)
+        self.start_work(planned, &recorder, lanes, orphan_lock, other_repos, monitor)
     }
 
     /// Ends processes that a crashed run left running.
@@ -290,7 +287,9 @@ impl OpenRun {
         &'a self,
         planned: &'a Planned,
         recorder: &RunRecorder<'_>,
-        (lanes, orphan_lock, other_repos): (Option<&'a Lanes<'a>>, OrphanLock, Vec<OtherRepo>),
+        lanes: Option<&'a Lanes<'a>>,
+        orphan_lock: OrphanLock,
+        other_repos: Vec<OtherRepo>,
         monitor: &'a mut RunMonitor<'_>,
     ) -> Result<Gardener<'a>, Failure> {
         let (identity, tip) = (recorder.identity().clone(), recorder.tip().clone());
@@ -385,9 +384,9 @@ impl OpenRun {
         checkpoints: CheckpointWriter<'a>,
         recalled: Vec<ResumeContext>,
         lanes: Option<&'a Lanes<'a>>,
-    ) -> Result<Tools<'a>, Failure> {
+    ) -> Result<RunResources<'a>, Failure> {
         let beside = std::env::current_exe().context("could not find the path of this program")?;
-        Ok(Tools {
+        Ok(RunResources {
             context: RunContext {
                 options: &self.options,
                 playback: self.playback(&identity.session)?,
@@ -467,7 +466,7 @@ impl OpenRun {
         self.has_session_branch.then(|| self.repository.top())
     }
 
-    /// The session of the run that continues, or a new one. The same value for each call.
+    /// The session of the run that continues, or a new one. Each call returns the same value.
     pub(super) fn session(&self, run: &Run) -> &SessionId {
         self.session.get_or_init(|| match (&run.start, self.request.new_run) {
             (Some(start), false) => start.session.clone(),

@@ -5,11 +5,12 @@ use std::path::{Component, PathBuf};
 use super::{OpenRun, RunRequest};
 use crate::{
     failure::{Exit, Failure},
-    gardener::{Drift, GardenerError, PlanFile, start, start::FrozenPlan},
+    gardener::{Drift, GardenerError, PlanFile, events_before_reset, start, start::FrozenPlan},
     git::Repository,
     history::{Run, RunScope},
     message::PlanRef,
     name::{PipelineName, digest},
+    pipeline::{PromptFiles, PromptParts, TaskBackground, feedback},
     plan::{Plan, PlanError, Task, find_plans},
     progress::{MergedRun, tasks_done_by},
     safe_files,
@@ -261,4 +262,43 @@ fn usual_plan(repository: &Repository) -> Option<String> {
     // With several plans, the user has to name one.
     let mut plans = find_plans(repository.top(), branch);
     if plans.len() == 1 { plans.pop() } else { None }
+}
+
+/// The prompts of a task as they would be now.
+#[derive(Debug)]
+pub struct PromptPreview {
+    /// For the agent.
+    pub implement: String,
+    /// For the reviewer. The changes are not known yet.
+    pub review: String,
+}
+
+impl OpenRun {
+    /// Makes the prompts of a task without calling anyone.
+    pub fn preview_prompts(
+        &self,
+        planned: &Planned,
+        run: &Run,
+        task: &Task,
+    ) -> Result<PromptPreview, Failure> {
+        let top = self.repository.top();
+        let options = &self.options;
+        let background = TaskBackground::new((&planned.plan, planned.path()), run, task);
+        let files = PromptFiles { exists: &|path| top.join(path).exists(), top: None };
+        let mut parts = PromptParts::new(task.into(), &background, &files, &options.context);
+        let events = run.find(&task.id).map(|history| history.events.as_slice()).unwrap_or_default();
+        let earlier = match self.request.lanes.count(&self.settings)? {
+            Some(_) => events_before_reset(&self.repository, run, &task.id)?,
+            None => Vec::new(),
+        };
+        let feedback = feedback(earlier.iter().chain(events), |log| {
+            let log = self.home.join(log);
+            log.is_file().then(|| log.display().to_string())
+        });
+        let review = parts.review("[the changes of the task]", None, options.prompts.review.as_ref());
+        parts.protection = options.protection.rule(task);
+        parts.dependencies = background.describe_dependencies(&self.repository, &options.report_dir);
+        let implement = parts.implement(&feedback, options.prompts.implement.as_ref());
+        Ok(PromptPreview { implement, review })
+    }
 }

@@ -153,7 +153,7 @@ impl OpenRun {
     ) -> Result<OtherRepo, Failure> {
         // The run's lock is in the plan's repository. Take one here too, so that runs of this repository see that we
         // work in it.
-        let locks = repository.common_dir.join("arborist/locks");
+        let locks = repository.lock_folder();
         let path = locks.join(format!("session-{}", branch.component()));
         let lock = FileLock::try_take(&path, &format!("git arborist on {branch}"))
             .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
@@ -170,11 +170,10 @@ impl OpenRun {
         remember_plan_repository(&place, &self.repository)?;
         // What a crash has left of a landing.
         place.undo_updates(&lock, &branch)?;
-        finish_landings(&self.repository, &self.branch, (&section.name, &place, &branch))?;
+        finish_landings(&self.repository, &self.branch, &section.name, &place, &branch)?;
         // A turn is interrupted only within an attempt, and then the attempt's mark still exists.
         if !Unfinished::find_all(&place, &branch)?.is_empty() {
-            let there = (section.name.as_str(), &place, &branch);
-            finish_turn_elsewhere(&self.repository, session, there, None)?;
+            finish_turn_elsewhere(&self.repository, session, section.name.as_str(), &place, &branch, None)?;
         }
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         let mut recorder = RunRecorder::new(&place, branch.clone(), session.clone(), head)?;

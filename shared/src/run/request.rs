@@ -101,7 +101,7 @@ pub enum OptionKind {
     Value,
     /// Once for each value. The values are recorded with commas between them.
     List,
-    /// The same for values that may contain commas. Each is recorded on its own line.
+    /// Once for each value. The values may contain commas, so each is recorded on its own line.
     Lines,
     /// Without a value.
     Switch,

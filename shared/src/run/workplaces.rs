@@ -49,7 +49,7 @@ impl OpenRun {
     fn queue_options(&self, planned: &Planned) -> Result<QueueOptions, Failure> {
         let queue = QueueOptions::new(&self.options.runners, secrets()?, &self.cancel, self.clock)?;
         let queue = queue.with_guard(&self.config_guard);
-        let queue = queue.with_plan(&planned.plan).with_sections(&self.workspace.sections, &planned.plan);
+        let queue = queue.with_plan(&planned.plan, &self.workspace.sections);
         let queue =
             queue.with_test_command(self.options.test_command.as_deref(), self.options.test_command_origin);
         // In a replay, no agent resolves conflicts.
@@ -245,7 +245,7 @@ impl OpenRun {
             return Ok(());
         }
         // A session branch that starts here would have the tasks that are done here.
-        let has_done = run.tasks.iter().any(|task| task.state.state == State::Complete);
+        let has_done = run.tasks.iter().any(|task| task.state() == State::Complete);
         let is_untracked = uncommitted.iter().all(|change| change.before.is_none());
         let files: Vec<String> = uncommitted.iter().map(|change| change.shown()).collect();
         let is_elsewhere = self.has_session_branch && self.home != self.repository.top();

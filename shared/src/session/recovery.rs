@@ -68,12 +68,14 @@ fn finish(
     move_branch(repository, (&branch, mark), commit, (&record.session, turn))
 }
 
-/// The same in another repository of the workspace, in which `session` has `branch`, or one of its tasks has it in its
+/// Finishes a turn of another repository of the workspace whose record was written and whose branch was not moved. There `session` has `branch`, or one of its tasks has it in its
 /// lane. The session's records are in `records`.
 pub fn finish_turn_elsewhere(
     records: &Repository,
     session: &SessionId,
-    (name, place, branch): (&str, &Repository, &BranchName),
+    name: &str,
+    place: &Repository,
+    branch: &BranchName,
     task: Option<&TaskId>,
 ) -> Result<Option<Oid>, SessionError> {
     let mark = if task.is_some() { Mark::None } else { Mark::Wanted };
@@ -242,10 +244,8 @@ pub fn find_lost_tasks(repository: &Repository, run: &Run) -> Result<Vec<(TaskId
     }
     let scope = RunScope { branch: branch.clone(), tip: Some(recorded) };
     let Ok(before) = Run::scan(repository, scope, CommitSource::Fresh) else { return Ok(Vec::new()) };
-    let is_done = |history: &TaskHistory| history.state.state == State::Complete && history.is_landed;
-    let lost = before.tasks.iter().filter(|history| is_done(history));
-    let lost =
-        lost.filter(|history| run.find(&history.id).is_none_or(|now| now.state.state == State::Pending));
+    let lost = before.tasks.iter().filter(|history| history.has_landed());
+    let lost = lost.filter(|history| run.state_of(&history.id) == State::Pending);
     Ok(lost.filter_map(|history| Some((history.id.clone(), history.last()?.commit))).collect())
 }
 

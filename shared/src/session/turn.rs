@@ -138,7 +138,7 @@ impl Turn {
         self.commit == Some(commit) || self.others.iter().any(|other| other.commit == commit)
     }
 
-    /// The same, limited in size.
+    /// Limits its lists of files and repositories in size.
     #[must_use]
     pub(super) fn bounded(mut self) -> Self {
         self.files.truncate(MOST_FILES);

@@ -81,7 +81,7 @@ impl SessionWriter {
         Self::begin_with(repository, (session, start), time, &[])
     }
 
-    /// The same, with refs that are created in the same transaction: the session's own branch.
+    /// Like [`Self::begin`], with refs that are created in the same transaction: the session's own branch.
     pub fn begin_with(
         repository: &Repository,
         (session, start): (SessionId, SessionStart),

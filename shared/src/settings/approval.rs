@@ -121,6 +121,8 @@ const OWN_FOLDER: &str = ".arborist/";
 
 /// The keys that only `git arborist cleanup` obeys.
 const CLEANUP: &str = "cleanup.";
+/// The key that names the caches which `git arborist cleanup --reclaim` deletes.
+const RECLAIM: &str = "cleanup.reclaim";
 
 impl Settings {
     /// The settings of the repository's files that need approval before anything is run, one line each. Commands and
@@ -130,7 +132,14 @@ impl Settings {
         self.lines_of(|key| !key.starts_with(CLEANUP))
     }
 
-    /// The same for those of these keys that are set.
+    /// Like [`Self::tracked_lines`], but for the settings that decide what `git arborist cleanup` deletes. The list of
+    /// caches counts only if caches are deleted.
+    #[must_use]
+    pub fn tracked_cleanup_lines(&self, deletes_caches: bool) -> BTreeSet<String> {
+        self.lines_of(|key| key.starts_with(CLEANUP) && (deletes_caches || key != RECLAIM))
+    }
+
+    /// Like [`Self::tracked_lines`], but only for these keys.
     #[must_use]
     pub fn tracked_lines_of(&self, keys: &[&str]) -> BTreeSet<String> {
         self.lines_of(|key| keys.contains(&key))

@@ -143,7 +143,7 @@ impl Explain for SettingsError {
 }
 
 impl SettingsError {
-    /// The same, for a key of git's configuration.
+    /// Names the key as git's configuration does, with `arborist.` before it.
     pub(super) fn of_git(self) -> Self {
         match self {
             Self::UnknownKey { place, key, .. } => Self::UnknownKey { place, section: "arborist.", key },

@@ -10,11 +10,10 @@ mod general;
 mod merge;
 mod protect;
 mod sandbox;
-mod session;
 mod setting;
-mod table;
 mod tracked;
 mod value;
+mod work;
 mod workspace;
 mod worktree;
 
@@ -24,15 +23,10 @@ pub use general::{GeneralSettings, RunnerSettings, StepSettings, TimeoutSettings
 pub use merge::{GATE_SECONDS, GateSettings, MergeSettings};
 pub use protect::{TEST_FILES, TestSettings};
 pub use sandbox::{SandboxGit, SandboxLayers, SandboxMode, SandboxNetwork, SandboxSettings};
-pub use session::{
-    BudgetSettings, EngineSettings, SessionSettings, TranscriptMode, TurnMessages, WorkSettings,
-};
-pub use setting::{DefaultValue, Setting, ValueKind};
-pub use table::SETTINGS;
-pub use tracked::{
-    PromptSettings, ReviewerSettings, ReviewsIn, SecretFiles, TRACKED_FILES, read_tracked, tracked_file,
-};
-pub use value::{NamedGroup, NamedSettings, Size, Sourced};
+pub use setting::{SETTINGS, Setting};
+pub use tracked::{PromptSettings, ReviewerSettings, ReviewsIn, SecretFiles, TRACKED_FILES, read_tracked};
+pub use value::{DefaultValue, NamedGroup, NamedSettings, Origin, Size, Sourced, ValueKind};
+pub use work::{BudgetSettings, EngineSettings, SessionSettings, TranscriptMode, TurnMessages, WorkSettings};
 pub use workspace::{PushPolicy, RepoSettings};
 pub use worktree::{CleanupSettings, WorktreeSettings};
 
@@ -56,15 +50,6 @@ pub const SIGN: &str = "sign";
 
 /// How much of a wrong value a message shows.
 const MAX_SHOWN: usize = 60;
-
-/// The source of a value: values that others can commit need the user's approval before they are run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The user, or git's own configuration, which only the user writes.
-    User,
-    /// A file of the repository.
-    Repository,
-}
 
 /// The settings in effect, without flags.
 #[derive(Debug, Clone)]

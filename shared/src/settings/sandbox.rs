@@ -127,7 +127,7 @@ settings! {
     }
 }
 
-/// The same keys for one step, in the order of the manual.
+/// The keys of the sandbox of one step, in the order of the manual.
 pub(super) const STEP_SANDBOX: &[Setting] = &[
     Setting {
         key: "steps.*.sandbox.mode",
@@ -185,7 +185,7 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
     },
 ];
 
-/// The same keys for one runner, in the order of the manual.
+/// The keys of the sandbox of one runner, in the order of the manual.
 pub(super) const RUNNER_SANDBOX: &[Setting] = &[
     Setting {
         key: "runners.*.sandbox.mode",

@@ -1,73 +1,17 @@
-//! The definition of a configuration key, and of the structs that hold the values of several.
+//! The definition of a configuration key, of the structs that hold the values of several, and the table of all keys, from
+//! which the manual is generated.
 
-use std::fmt;
-
-/// The kind of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValueKind {
-    /// Any text.
-    Text,
-    /// A whole number.
-    Count,
-    /// A whole number of at least 1.
-    Positive,
-    /// A number that may have a fraction.
-    Amount,
-    /// True or false.
-    Switch,
-    /// A list of texts.
-    Words,
-    /// A whole number of at least 1, or `auto`.
-    Size,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// An age.
-    Age,
-    /// A list of folders, absolute or in the home directory (`~/`).
-    Folders,
-    /// One pathspec or a list of them. Not all of them may be exclusions, which would mean everything else.
-    Pathspecs,
-}
-
-impl ValueKind {
-    /// Whether a value has several elements.
-    #[must_use]
-    pub fn is_list(self) -> bool {
-        matches!(self, Self::Words | Self::Folders | Self::Pathspecs)
-    }
-}
-
-/// The value that a key has if nothing sets it. The manual and the fields of [`super::Settings`] have it from here.
-#[derive(Debug, Clone, Copy)]
-pub enum DefaultValue {
-    /// A text.
-    Text(&'static str),
-    /// A number.
-    Count(u64),
-    /// True or false.
-    Switch(bool),
-    /// A list, and how the manual describes it.
-    List(&'static [&'static str], &'static str),
-    /// None. What happens then depends on something else, which the manual describes with these words.
-    InWords(&'static str),
-}
-
-impl DefaultValue {
-    /// Whether it is a value.
-    pub(super) const fn is_value(self) -> bool {
-        !matches!(self, Self::InWords(_))
-    }
-}
-
-impl fmt::Display for DefaultValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Count(number) => number.fmt(f),
-            Self::Switch(switch) => switch.fmt(f),
-            Self::Text(words) | Self::List(_, words) | Self::InWords(words) => f.write_str(words),
-        }
-    }
-}
+use super::{
+    DefaultValue, ValueKind,
+    general::{GENERAL, RUNNER, STEPS, TIMEOUTS},
+    merge::{GATES, MERGE},
+    protect::TESTS,
+    sandbox::{RUNNER_SANDBOX, SANDBOX, STEP_SANDBOX},
+    tracked::{PROMPTS, REVIEW},
+    work::{BUDGET, ENGINES, SESSION, WORK},
+    workspace::REPOS,
+    worktree::{CLEANUP, WORKTREE},
+};
 
 /// A configuration key.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +22,7 @@ pub struct Setting {
     pub variable: Option<&'static str>,
     /// The kind of its value.
     pub kind: ValueKind,
-    /// The same in words.
+    /// The values that it accepts, in words.
     pub expected: &'static str,
     /// The default.
     pub default: DefaultValue,
@@ -185,6 +129,57 @@ macro_rules! choices {
 }
 
 pub(super) use {choices, settings};
+
+/// In a file, `[merge]` begins before `[[merge.gates]]`.
+const MERGE_PARTS: (&[Setting], &[Setting]) = MERGE.split_at(1);
+
+const PARTS: [&[Setting]; 20] = [
+    GENERAL,
+    STEPS,
+    RUNNER,
+    TIMEOUTS,
+    TESTS,
+    REVIEW,
+    WORKTREE,
+    PROMPTS,
+    SANDBOX,
+    STEP_SANDBOX,
+    RUNNER_SANDBOX,
+    MERGE_PARTS.0,
+    GATES,
+    MERGE_PARTS.1,
+    BUDGET,
+    SESSION,
+    WORK,
+    ENGINES,
+    REPOS,
+    CLEANUP,
+];
+
+/// All keys, in the order of the manual.
+pub const SETTINGS: &[Setting] = &join();
+
+const fn count() -> usize {
+    let (mut sum, mut part) = (0, 0);
+    while part < PARTS.len() {
+        sum += PARTS[part].len();
+        part += 1;
+    }
+    sum
+}
+
+const fn join() -> [Setting; count()] {
+    let mut all = [GENERAL[0]; count()];
+    let (mut at, mut part, mut place) = (0, 0, 0);
+    while at < all.len() {
+        if place == PARTS[part].len() {
+            (part, place) = (part + 1, 0);
+        }
+        all[at] = PARTS[part][place];
+        (at, place) = (at + 1, place + 1);
+    }
+    all
+}
 
 #[cfg(test)]
 mod tests {

@@ -114,11 +114,6 @@ settings! {
     }
 }
 
-/// The repository's configuration file, and where it was read.
-pub fn tracked_file(repository: &Repository) -> Result<Option<(String, Vec<u8>)>, SettingsError> {
-    read_tracked(repository, FILE)
-}
-
 /// One of [`TRACKED_FILES`], and where it was read: the file in the worktree, or else in the commit that is checked out.
 /// A sparse checkout or a bare repository does not have the file, but its gates must hold nevertheless.
 pub fn read_tracked(repository: &Repository, path: &str) -> Result<Option<(String, Vec<u8>)>, SettingsError> {

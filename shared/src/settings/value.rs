@@ -1,8 +1,84 @@
 //! Values of settings, the kinds that they fit, and the types that fields of [`super::Settings`] have.
 
-use std::{collections::BTreeMap, fmt::Debug, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::{Age, DefaultValue, Origin, ValueKind, protect::is_exclusion};
+use super::{Age, protect::is_exclusion};
+
+/// The kind of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Any text.
+    Text,
+    /// A whole number.
+    Count,
+    /// A whole number of at least 1.
+    Positive,
+    /// A number that may have a fraction.
+    Amount,
+    /// True or false.
+    Switch,
+    /// A list of texts.
+    Words,
+    /// A whole number of at least 1, or `auto`.
+    Size,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// An age.
+    Age,
+    /// A list of folders, absolute or in the home directory (`~/`).
+    Folders,
+    /// One pathspec or a list of them. Not all of them may be exclusions, which would mean everything else.
+    Pathspecs,
+}
+
+impl ValueKind {
+    /// Whether a value has several elements.
+    #[must_use]
+    pub fn is_list(self) -> bool {
+        matches!(self, Self::Words | Self::Folders | Self::Pathspecs)
+    }
+}
+
+/// The value that a key has if nothing sets it. The manual and the fields of [`super::Settings`] have it from here.
+#[derive(Debug, Clone, Copy)]
+pub enum DefaultValue {
+    /// A text.
+    Text(&'static str),
+    /// A number.
+    Count(u64),
+    /// True or false.
+    Switch(bool),
+    /// A list, and how the manual describes it.
+    List(&'static [&'static str], &'static str),
+    /// None. What happens then depends on something else, which the manual describes with these words.
+    InWords(&'static str),
+}
+
+impl DefaultValue {
+    /// Whether it is a value.
+    pub(super) const fn is_value(self) -> bool {
+        !matches!(self, Self::InWords(_))
+    }
+}
+
+impl fmt::Display for DefaultValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(number) => write!(f, "{number}"),
+            Self::Switch(switch) => write!(f, "{switch}"),
+            Self::Text(words) | Self::List(_, words) | Self::InWords(words) => f.write_str(words),
+        }
+    }
+}
+
+/// The source of a value: values that others can commit need the user's approval before they are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The user, or git's own configuration, which only the user writes.
+    User,
+    /// A file of the repository.
+    Repository,
+}
 
 /// A value of a setting.
 #[derive(Debug, Clone, PartialEq)]

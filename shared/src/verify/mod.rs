@@ -3,66 +3,25 @@
 //! Only commits are trusted. Records in refs are compared with them. A check whose records are missing is reported as
 //! not checked, never as passed.
 
-mod gates;
 mod landing;
-mod outside;
-mod protected;
 mod records;
 mod report;
 mod steps;
 
-pub use report::{OutsideCommit, Unchecked, Verification, VerifiedTask, VerifyCheck, VerifyProblem};
+pub use report::{
+    OutsideCommit, Unchecked, Verification, VerifiedTask, VerifyCheck, VerifyError, VerifyProblem,
+};
 
 use std::collections::{BTreeSet, HashSet};
 
-use self::gates::GateResultList;
+use self::landing::GateResultList;
 use crate::{
-    failure::{Exit, Explain},
-    git::{Config, GitError, RawCommit, Repository},
+    git::{Config, GitError, Merge, RawCommit, Repository},
     history::{CommitSource, Event, HistoryError, Run, RunScope, State, TaskHistory},
-    message::{self, MessageReading, Status},
+    message::{self, MessageReading, Status, first_of, plain_text},
     name::{BranchName, Oid, SessionId, TaskId},
     pipeline::Protection,
-    queue::QueueError,
-    session::SessionError,
 };
-
-/// Why a range could not be verified.
-#[derive(Debug, thiserror::Error)]
-pub enum VerifyError {
-    /// git failed.
-    #[error(transparent)]
-    Git(#[from] GitError),
-    /// The history of a run could not be determined.
-    #[error(transparent)]
-    History(#[from] HistoryError),
-    /// The records of a session could not be read.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The queue could not be read.
-    #[error(transparent)]
-    Queue(#[from] QueueError),
-}
-
-impl Explain for VerifyError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Git(error) => error.exit(),
-            Self::History(error) => error.exit(),
-            Self::Session(error) => error.exit(),
-            Self::Queue(error) => error.exit(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Git(error) => error.hint(),
-            Self::History(error) => error.hint(),
-            Self::Session(error) => error.hint(),
-            Self::Queue(error) => error.hint(),
-        }
-    }
-}
 
 /// The commits to verify.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -245,7 +204,7 @@ impl Verifier<'_> {
         let Some(last) = task.last().filter(|last| self.within.contains(&last.commit)) else {
             return Ok(None);
         };
-        if task.state.state != State::Complete {
+        if task.state() != State::Complete {
             return Ok(None);
         }
         self.result.tasks.push(VerifiedTask {
@@ -315,9 +274,54 @@ fn branches_of(events: &[Event]) -> Vec<BranchName> {
 /// The names of a few paths, and how many more there are.
 fn list_paths(paths: &[String]) -> String {
     const MAX_PATHS: usize = 3;
-    let shown = paths.iter().take(MAX_PATHS).map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
-    match paths.len().saturating_sub(MAX_PATHS) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
+    let quoted: Vec<String> = paths.iter().map(|path| format!("'{path}'")).collect();
+    first_of(&quoted, MAX_PATHS)
+}
+
+/// The longest subject that is shown, in characters.
+const LONGEST: usize = 72;
+
+impl Verifier<'_> {
+    /// Lists commits after the start of the run and before its last task commit, as far as they are in the range. Clean
+    /// merges bring in nothing that is not listed itself.
+    pub(super) fn list_outside(&mut self, run: &Run) -> Result<(), VerifyError> {
+        let Some(start) = &run.start else { return Ok(()) };
+        let mut revisions: Vec<String> =
+            run.tasks.iter().filter_map(|task| task.last()).map(|event| event.commit.to_string()).collect();
+        if revisions.is_empty() {
+            return Ok(());
+        }
+        revisions.push(format!("^{}", start.commit));
+        let listed: HashSet<Oid> = self.result.outside.iter().map(|known| known.commit).collect();
+        for commit in self.repository.stream_commits(&revisions)? {
+            let commit = commit?;
+            if !self.within.contains(&commit.id)
+                || message::claims(commit.message())
+                || self.is_clean_merge(&commit)?
+                || listed.contains(&commit.id)
+            {
+                continue;
+            }
+            let branch = run.scope.branch.clone();
+            self.result.outside.push(OutsideCommit {
+                commit: commit.id,
+                branch,
+                subject: subject_of(&commit),
+            });
+        }
+        Ok(())
     }
+
+    fn is_clean_merge(&self, commit: &RawCommit) -> Result<bool, VerifyError> {
+        let parents: Vec<Oid> = commit.parents().collect();
+        let [ours, theirs] = parents[..] else { return Ok(false) };
+        let merged = self.repository.merge(ours, theirs)?;
+        Ok(matches!(merged, Merge::Clean(tree) if commit.tree() == Some(tree)))
+    }
+}
+
+fn subject_of(commit: &RawCommit) -> String {
+    let text = String::from_utf8_lossy(commit.message()).into_owned();
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    plain_text(line).chars().take(LONGEST).collect()
 }

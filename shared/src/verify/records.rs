@@ -49,7 +49,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The same for the records that each worker of a shared plan has published. Where they end says nothing: a worker may
+    /// Compares the run with the records that each worker of a shared plan has published. Where they end says nothing: a worker may
     /// have worked on a task that another one took over.
     fn check_worker_records(&mut self, run: &Run, session: &SessionId) -> Result<(), VerifyError> {
         let prefix = worker_records(&run.scope.branch);

@@ -1,12 +1,17 @@
-//! What a verification found. These types are also the `--json` document.
+//! What a verification found, which is also the `--json` document; and why it could not be made.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Signatures, VerifyRange};
 use crate::{
+    failure::{Exit, Explain},
+    git::GitError,
+    history::HistoryError,
     message::plain_text,
     name::{BranchName, Oid, SessionId, TaskId},
+    queue::QueueError,
+    session::SessionError,
 };
 
 /// The result of a verification.
@@ -180,5 +185,42 @@ impl Verification {
         self.unchecked(check, None, why);
         let last = self.not_checked.last_mut();
         last.into_iter().for_each(|unchecked| unchecked.refs = Some(format!("{refs}*")));
+    }
+}
+
+/// Why a range could not be verified.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The history of a run could not be determined.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// The records of a session could not be read.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The queue could not be read.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+impl Explain for VerifyError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::History(error) => error.exit(),
+            Self::Session(error) => error.exit(),
+            Self::Queue(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Git(error) => error.hint(),
+            Self::History(error) => error.hint(),
+            Self::Session(error) => error.hint(),
+            Self::Queue(error) => error.hint(),
+        }
     }
 }

@@ -325,7 +325,7 @@ impl Pool {
         for place in self.scratch_worktrees()? {
             let Ok(name) = survey::name_of(&place.dir).parse::<TaskId>() else { continue };
             // If another process uses it, that process will check it.
-            if let Ok(_lock) = self.lock_place(&place.dir, &name) {
+            if let Ok(_lock) = self.lock_worktree(&place.dir, &name) {
                 self.remove_unknown(&place)?;
             }
         }

@@ -1,9 +1,15 @@
 //! Fills a worktree with a task's branch. In a recycled lane only the differences are written, and ignored files, such
 //! as build caches, stay.
 
-use std::{ffi::OsString, os::unix::ffi::OsStrExt, path::Path};
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceOrigin, options::LargeFiles, survey};
+use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, options::LargeFiles, survey};
 use crate::{
     git::{
         Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
@@ -29,7 +35,7 @@ impl Pool {
         &self,
         lane: &Repository,
         branch: &BranchName,
-        origin: PlaceOrigin,
+        origin: WorktreeOrigin,
     ) -> Result<Vec<WorktreeNote>, WorktreeError> {
         let tip = lane.require_commit(&branch.to_ref())?;
         let _floating = lane.exempt_git_dir();
@@ -39,8 +45,8 @@ impl Pool {
         // The last agent there could write the index.
         lane.make_index_known(HiddenMarks::Cleared)?;
         // A lane that was never filled completely has no index, and no work of anyone.
-        let is_used = origin == PlaceOrigin::Recycled && lane.git_dir.join("index").exists();
-        let head = lane.head.commit.filter(|_| origin == PlaceOrigin::Recycled);
+        let is_used = origin == WorktreeOrigin::Recycled && lane.git_dir.join("index").exists();
+        let head = lane.head.commit.filter(|_| origin == WorktreeOrigin::Recycled);
         let loose = match head {
             Some(head) if !self.freed.is_reachable_from_refs(&self.repository, &lane.dir, head)? => {
                 Some(head)
@@ -326,6 +332,33 @@ impl Pool {
         match lane.find_module(submodule).filter(|_| is_there) {
             Some(module) => Ok(lane.push_submodule_branches(submodule, &module)?),
             None => Ok(()),
+        }
+    }
+}
+
+/// Remembers lanes that this process freed, and the branch that led to the checked out commit. When such a lane is filled
+/// again, only that branch has to be checked to know that the commit is reachable; searching all refs takes longer with
+/// every task. Copies share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Freed(Arc<Mutex<HashMap<PathBuf, (Oid, BranchName)>>>);
+
+impl Freed {
+    /// Remembers a freed lane.
+    pub(super) fn note(&self, lane: PathBuf, left: (Oid, BranchName)) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, left);
+    }
+
+    /// Whether the branch of a freed lane is still at `head`, which is checked out there.
+    pub(super) fn is_reachable_from_refs(
+        &self,
+        repository: &Repository,
+        lane: &Path,
+        head: Oid,
+    ) -> Result<bool, WorktreeError> {
+        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(lane).cloned();
+        match left {
+            Some((commit, branch)) if commit == head => Ok(repository.find_branch(&branch)? == Some(head)),
+            _ => Ok(false),
         }
     }
 }

@@ -1,14 +1,11 @@
 //! A lease: a worktree that a task has while a process works on it.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::path::PathBuf;
 
 use super::{
-    Pool, WorktreeError, WorktreeKind, WorktreeNote,
-    claim::{PlaceClaim, PlaceOrigin, PlaceRequest, WantedKind},
+    LeaseStart, Pool, WorktreeError, WorktreeKind, WorktreeNote,
+    choice::{ClaimedWorktree, WantedKind, WorktreeOrigin, WorktreeRequest},
+    fill::Freed,
     paths, survey,
 };
 use crate::{
@@ -16,20 +13,6 @@ use crate::{
     name::{BranchName, Oid, TaskId},
     process::FileLock,
 };
-
-/// How a lease started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaseStart {
-    /// The branch has no commits of its own yet.
-    Fresh,
-    /// The branch existed, with commits of its own.
-    Continued {
-        /// The newest of them.
-        tip: Oid,
-    },
-    /// The worktree existed, with whatever files are in it.
-    Adopted,
-}
 
 /// A worktree with a task's branch checked out. No other process can take it, or the task, while this exists. Dropping
 /// it leaves everything as it is.
@@ -63,7 +46,7 @@ impl Pool {
         self.take(task, base, WantedKind::Lane)
     }
 
-    /// The same, with a new worktree that has the task's name.
+    /// Like [`Self::lease`], but with a new worktree that has the task's name.
     pub fn add(&self, task: &TaskId, base: Oid) -> Result<Lease, WorktreeError> {
         self.take(task, base, WantedKind::Named)
     }
@@ -78,13 +61,13 @@ impl Pool {
     /// Frees the lanes of tasks that have landed, if the process that had to do it was killed. Lanes in use stay as
     /// they are.
     pub fn free(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), WorktreeError> {
-        let _gate = self.gate()?;
+        let _gate = self.lock_registry()?;
         for lane in self.survey()?.into_iter().filter(|row| row.kind == WorktreeKind::Lane) {
             let own = lane.task.as_ref().filter(|task| lane.branch == Some(self.run.task_branch(task)));
             let (Some(task), Some(head)) = (own.filter(|task| has_landed(task)), lane.head) else {
                 continue;
             };
-            if let Ok(_lock) = self.lock_place(&lane.path, task) {
+            if let Ok(_lock) = self.lock_worktree(&lane.path, task) {
                 let view = self.view(&lane)?;
                 stale::clear(&view.git_dir.join("HEAD.lock"));
                 view.detach(head)?;
@@ -95,12 +78,12 @@ impl Pool {
 
     fn take(&self, task: &TaskId, base: Oid, place: WantedKind) -> Result<Lease, WorktreeError> {
         let mut request =
-            PlaceRequest { task, branch: self.run.task_branch(task), base, place, refused: Vec::new() };
+            WorktreeRequest { task, branch: self.run.task_branch(task), base, place, refused: Vec::new() };
         loop {
             let claim = self.claim(&request)?;
             match self.ready(&claim, &request) {
                 Ok(notes) => return Ok(self.lease_of(claim, request, notes)),
-                Err(WorktreeError::Embedded { path, .. }) if claim.origin == PlaceOrigin::Recycled => {
+                Err(WorktreeError::Embedded { path, .. }) if claim.origin == WorktreeOrigin::Recycled => {
                     request.refused.push(path);
                 }
                 Err(error) => {
@@ -113,15 +96,15 @@ impl Pool {
 
     fn ready(
         &self,
-        claim: &PlaceClaim,
-        request: &PlaceRequest<'_>,
+        claim: &ClaimedWorktree,
+        request: &WorktreeRequest<'_>,
     ) -> Result<Vec<WorktreeNote>, WorktreeError> {
         claim.lane.restore_common_dir()?;
         claim.lane.restore_index()?;
         self.repair_link(&claim.lane)?;
         stale::sweep_indexes(&claim.lane.git_dir);
         let mut notes = match claim.origin {
-            PlaceOrigin::Found => Vec::new(),
+            WorktreeOrigin::Found => Vec::new(),
             _ => self.fill(&claim.lane, &request.branch, claim.origin)?,
         };
         let environment = self.task_variables(claim, request.task);
@@ -129,9 +112,14 @@ impl Pool {
         Ok(notes)
     }
 
-    fn lease_of(&self, claim: PlaceClaim, request: PlaceRequest<'_>, notes: Vec<WorktreeNote>) -> Lease {
+    fn lease_of(
+        &self,
+        claim: ClaimedWorktree,
+        request: WorktreeRequest<'_>,
+        notes: Vec<WorktreeNote>,
+    ) -> Lease {
         let environment = self.task_variables(&claim, request.task);
-        let PlaceClaim { mut lane, path, begun, origin, locks, .. } = claim;
+        let ClaimedWorktree { mut lane, path, begun, origin, locks, .. } = claim;
         lane.head.branch = Some(request.branch.clone());
         if let Ok(tip) = lane.find_branch(&request.branch) {
             lane.head.commit = tip;
@@ -144,7 +132,7 @@ impl Pool {
             path,
             environment,
             begun,
-            is_new: origin == PlaceOrigin::Made,
+            is_new: origin == WorktreeOrigin::Made,
             notes,
             freed: self.freed.clone(),
             locks,
@@ -171,34 +159,5 @@ impl Lease {
     /// Ends the lease and leaves everything as it is, to be inspected or continued.
     pub fn keep(self) {
         drop(self);
-    }
-}
-
-// Remembers lanes that this process freed, and the branch that led to the checked out commit. When such a lane is
-// filled again, only that branch has to be checked to know that the commit is reachable; searching all refs takes
-// longer with every task.
-
-/// The commit and the branch of each freed lane. Copies share it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Freed(Arc<Mutex<HashMap<PathBuf, (Oid, BranchName)>>>);
-
-impl Freed {
-    /// Remembers a freed lane.
-    pub(super) fn note(&self, lane: PathBuf, left: (Oid, BranchName)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, left);
-    }
-
-    /// Whether the branch of a freed lane is still at `head`, which is checked out there.
-    pub(super) fn is_reachable_from_refs(
-        &self,
-        repository: &Repository,
-        lane: &Path,
-        head: Oid,
-    ) -> Result<bool, WorktreeError> {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(lane).cloned();
-        match left {
-            Some((commit, branch)) if commit == head => Ok(repository.find_branch(&branch)? == Some(head)),
-            _ => Ok(false),
-        }
     }
 }

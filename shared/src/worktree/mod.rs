@@ -5,8 +5,7 @@
 //! the task. A lane with a detached `HEAD` is free. `HEAD` moves last, so a worktree that is only half created or half
 //! filled is free too. File locks tell whether a process is at work; no other state is stored.
 
-mod claim;
-mod clear;
+mod choice;
 mod copied_files;
 mod error;
 mod fill;
@@ -22,25 +21,24 @@ mod set_up;
 mod survey;
 mod sync;
 
-pub use claim::{BaseReason, BranchBase};
-pub use clear::{PlaceKind, WorktreeRemains};
+pub use choice::{BaseReason, BranchBase, LeaseStart};
 pub use copied_files::take_left_out;
 pub use error::WorktreeError;
-pub use lease::{Lease, LeaseStart};
+pub use lease::Lease;
 pub use options::WorktreeOptions;
 pub use remove::{TrashState, UncommittedPolicy, delete_in_background};
 pub use repair::RepairedWorktrees;
-pub use saver::{Remembered, RestoredWorktree, Saver};
-pub use scratch::Scratch;
+pub use saver::{Remembered, RestoredWorktree, Saver, Saving, Signals};
+pub use scratch::{GRACE, Scratch};
 pub use session_worktree::{GivenBack, SESSION_REASON, SessionWorktree};
 pub use set_up::run_variables;
-pub use survey::{WorktreeKind, WorktreeStatusRow};
+pub use survey::{RemainsKind, WorktreeKind, WorktreeRemains, WorktreeStatusRow};
 pub use sync::{SyncCooldown, Synced};
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use copied_files::CopiedFiles;
-use lease::Freed;
+use fill::Freed;
 use paths::Places;
 
 use crate::{
@@ -94,8 +92,8 @@ impl Pool {
     }
 
     /// Takes the lock for creating and removing worktrees, and repairs what a killed process left half created.
-    fn gate(&self) -> Result<FileLock, WorktreeError> {
-        let path = self.places.locks().join("worktrees");
+    pub fn lock_registry(&self) -> Result<FileLock, WorktreeError> {
+        let path = self.repository.lock_folder().join("worktrees");
         let gate = FileLock::take_within(&path, "git arborist worktree", LOCK_TIMEOUT, &Cancel::new());
         let gate = gate.map_err(WorktreeError::Gate)?;
         self.repository.remove_stale_locks(&gate)?;

@@ -143,11 +143,6 @@ impl Places {
             more => self.base.join(format!("{name}-{}", more + 1)),
         }
     }
-
-    /// The directory of all locks.
-    pub(super) fn locks(&self) -> PathBuf {
-        self.common_dir.join("arborist/locks")
-    }
 }
 
 /// Whether this is the name of a lane.

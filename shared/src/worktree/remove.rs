@@ -7,15 +7,15 @@ use std::{
 };
 
 use super::{
-    Pool, WorktreeError, WorktreeKind, WorktreeNote, WorktreeStatusRow,
-    claim::{PlaceClaim, PlaceOrigin, PlaceRequest},
+    Pool, WorktreeError, WorktreeKind, WorktreeNote, WorktreeRemains, WorktreeStatusRow,
+    choice::{ClaimedWorktree, LOOK_TIME, WorktreeOrigin, WorktreeRequest},
     fill, survey,
 };
 use crate::{
-    git::{RefMove, Repository, TRASH, UncommittedPath, Worktree, target_of},
-    message::one_line,
+    git::{RefMove, Repository, TRASH, UncommittedPath, Worktree, stale, target_of},
+    message::{first_of, one_line},
     name::{TaskId, digest},
-    process::{Confinement, FileLock, Occupants, Program, is_process_alive},
+    process::{Cancel, Confinement, FileLock, LockError, Occupants, Program, is_process_alive},
     safe_files,
 };
 
@@ -38,10 +38,10 @@ impl Pool {
         name: &TaskId,
         unsaved: UncommittedPolicy,
     ) -> Result<(WorktreeStatusRow, Vec<WorktreeNote>), WorktreeError> {
-        let _gate = self.gate()?;
+        let _gate = self.lock_registry()?;
         let found = self.find(name)?.filter(|row| row.kind != WorktreeKind::Foreign);
         let row = found.ok_or_else(|| WorktreeError::NothingToRemove(name.to_string()))?;
-        let _lock = self.lock_place(&row.path, name)?;
+        let _lock = self.lock_worktree(&row.path, name)?;
         let _run = self.lock_run_of(&row, name)?;
         let mut notes = Vec::new();
         if row.is_missing {
@@ -84,10 +84,10 @@ impl Pool {
 
     /// Frees a lane for the next task, with its caches. Uncommitted work in it is saved when it is taken.
     pub fn recycle(&self, name: &TaskId) -> Result<WorktreeStatusRow, WorktreeError> {
-        let _gate = self.gate()?;
+        let _gate = self.lock_registry()?;
         let is_lane = |row: &WorktreeStatusRow| row.kind == WorktreeKind::Lane && !row.is_missing;
         let row = self.find(name)?.filter(is_lane).ok_or_else(|| WorktreeError::NoLane(name.to_string()))?;
-        let _lock = self.lock_place(&row.path, name)?;
+        let _lock = self.lock_worktree(&row.path, name)?;
         if let Some(head) = row.head {
             self.linked(&row.worktree)?.detach(head)?;
         }
@@ -104,7 +104,7 @@ impl Pool {
 
     /// Unregisters worktrees whose directories are gone, and deletes leftovers.
     pub fn prune(&self) -> Result<(Vec<PathBuf>, Vec<WorktreeNote>), WorktreeError> {
-        let _gate = self.gate()?;
+        let _gate = self.lock_registry()?;
         let is_gone = |row: &WorktreeStatusRow| row.is_missing && self.find_moved(&row.worktree).is_none();
         let missing: Vec<WorktreeStatusRow> = self.survey()?.into_iter().filter(is_gone).collect();
         let mut notes = Vec::new();
@@ -133,11 +133,11 @@ impl Pool {
     }
 
     /// Undoes a failed claim. What existed before is not touched.
-    pub(super) fn undo(&self, claim: &PlaceClaim, request: &PlaceRequest<'_>) {
-        if claim.origin != PlaceOrigin::Made {
+    pub(super) fn undo(&self, claim: &ClaimedWorktree, request: &WorktreeRequest<'_>) {
+        if claim.origin != WorktreeOrigin::Made {
             return;
         }
-        let Ok(_gate) = self.gate() else {
+        let Ok(_gate) = self.lock_registry() else {
             return;
         };
         let _ = self.discard(&claim.path);
@@ -191,11 +191,8 @@ fn refuse_occupied(path: &Path) -> Result<(), WorktreeError> {
 }
 
 fn list(changed_paths: &[UncommittedPath]) -> String {
-    let shown: Vec<String> = changed_paths.iter().take(MAX_SHOWN).map(UncommittedPath::shown).collect();
-    match changed_paths.len().saturating_sub(MAX_SHOWN) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+    let shown: Vec<String> = changed_paths.iter().map(UncommittedPath::shown).collect();
+    first_of(&shown, MAX_SHOWN)
 }
 
 // Deletes folders that were renamed to trash, in the background. No process waits for that, so it leaves notes: which process
@@ -277,4 +274,57 @@ fn notes_folder(repository: &Repository) -> PathBuf {
 
 fn note_of(repository: &Repository, folder: &Path) -> PathBuf {
     notes_folder(repository).join(&digest(folder.as_os_str().as_encoded_bytes())[..16])
+}
+
+impl Pool {
+    /// Keeps other processes out of one worktree.
+    pub fn occupy(&self, path: &Path) -> Result<FileLock, LockError> {
+        let what = "git arborist cleanup";
+        FileLock::take_within(&self.repository.worktree_lock(path), what, LOOK_TIME, &Cancel::new())
+    }
+
+    /// The repository as seen from a worktree whose directory may be gone.
+    #[must_use]
+    pub fn look_into(&self, place: &WorktreeRemains) -> Option<Repository> {
+        let mut view = self.repository.linked(place.worktree.as_ref()?)?;
+        if place.is_missing {
+            view.dir.clone_from(&self.repository.common_dir);
+            view.worktree = Some(self.repository.common_dir.clone());
+        }
+        Some(view)
+    }
+
+    /// Renames a directory, which is fast, and unregisters it. Returns the new path, which is to be deleted. `_gate`
+    /// is the lock of [`Pool::lock_registry`].
+    pub fn throw_away(
+        &self,
+        _gate: &FileLock,
+        place: &WorktreeRemains,
+    ) -> Result<Option<PathBuf>, WorktreeError> {
+        let trash = match place.is_missing {
+            true => None,
+            false => Some(self.rename_to_trash(&place.path)?),
+        };
+        if place.worktree.is_some() {
+            self.repository.forget_worktree(&place.path)?;
+        }
+        Ok(trash)
+    }
+
+    /// Renames something in a worktree into the trash of our directory.
+    pub fn rename_to_trash(&self, path: &Path) -> Result<PathBuf, WorktreeError> {
+        let name = survey::name_of(path);
+        let inside = self.bases().into_iter().find(|base| path.starts_with(base));
+        let folder = inside.unwrap_or_else(|| path.parent().unwrap_or(path).to_owned());
+        let unique = (0u32..).map(|number| folder.join(format!("{TRASH}{name}-{number}")));
+        let trash = unique.into_iter().find(|trash| trash.symlink_metadata().is_err());
+        let trash = trash.unwrap_or_else(|| folder.join(TRASH));
+        safe_files::rename(path, &trash).map_err(WorktreeError::file("remove", path))?;
+        Ok(trash)
+    }
+
+    /// Waits for a lock file of a killed git, and removes it if no process has it.
+    pub fn clear_stale_lock(&self, of: &str) {
+        stale::clear(&self.repository.common_dir.join(format!("{of}.lock")));
+    }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     Pool, REASON, WorktreeError, is_ours,
-    survey::{WorktreeKind, name_of},
+    survey::{Orphan, WorktreeKind, name_of},
 };
 use crate::{
     git::{TRASH, Worktree, has_valid_head, stale, target_of},
@@ -36,7 +36,7 @@ impl Pool {
     /// Repairs what can be repaired. Returns the worktrees that were broken and now work, those that are still broken,
     /// and git's output.
     pub fn repair(&self) -> Result<RepairedWorktrees, WorktreeError> {
-        let _gate = self.gate()?;
+        let _gate = self.lock_registry()?;
         let before = self.list_broken()?;
         self.repair_ours()?;
         for orphan in self.list_orphans(&self.repository.list_worktrees()?)? {
@@ -103,14 +103,6 @@ impl Pool {
 const REPAIR_FOLDER: &str = ".repair";
 /// How the names of worktrees of sessions begin.
 const SESSION_PREFIX: &str = "session-";
-
-/// A folder that was a worktree.
-#[derive(Debug)]
-pub(super) struct Orphan {
-    pub(super) kind: WorktreeKind,
-    pub(super) task: Option<TaskId>,
-    pub(super) worktree: Worktree,
-}
 
 impl Pool {
     /// Lists them. A folder with the name of a task had the task's branch, unless that is checked out elsewhere.
@@ -194,7 +186,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 impl Pool {
     fn journal(&self) -> PathBuf {
-        self.places.locks().join("worktrees.making")
+        self.repository.lock_folder().join("worktrees.making")
     }
 
     /// Notes that a worktree is about to be created at `path`. Only one is created at a time.
@@ -223,7 +215,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The same for a worktree that this process failed to create.
+    /// Removes what is left of a worktree that this process failed to create.
     pub(super) fn repair_failed(&self, path: &Path) -> Result<(), WorktreeError> {
         self.remove_unregistered(path)?;
         self.note_made();

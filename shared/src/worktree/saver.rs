@@ -1,13 +1,20 @@
-//! Saves unfinished work to a ref while an agent works in a worktree, and restores it.
+//! Saves unfinished work to a ref periodically while an agent works in a worktree, and restores it. The changes of each
+//! turn are committed, but a turn can be long, and not every agent reports turns.
 
 use std::{
     path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
     time::Duration,
 };
 
 use super::{Pool, WorktreeError, WorktreeNote, WorktreeRemains, set_up::forget_set_up};
 use crate::{
+    event::EventKind,
     git::{GitError, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp, TreeChange},
+    message::Status,
     name::{BranchName, Oid, TaskId},
     process::{Cancel, within},
 };
@@ -142,7 +149,7 @@ impl Pool {
 
     /// Creates a worktree at `path`, which must not exist, with the saved files as uncommitted changes.
     pub fn revive(&self, path: &Path, saved: &Remembered) -> Result<PathBuf, WorktreeError> {
-        let _gate = self.gate()?;
+        let _gate = self.lock_registry()?;
         let worktrees = self.repository.list_worktrees()?;
         let places = self.places.prepared(&self.repository, &worktrees)?;
         let path = match path.strip_prefix(&self.places.base) {
@@ -190,6 +197,122 @@ impl Pool {
     pub fn forget_caches(&self, place: &WorktreeRemains) {
         if let Some(lane) = self.look_into(place) {
             forget_set_up(&lane);
+        }
+    }
+}
+
+/// A message to the thread that saves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    /// An agent starts to work.
+    Begun,
+    /// Its work has been recorded.
+    Written,
+}
+
+impl Sign {
+    /// The message for an event, if there is one.
+    fn of(kind: &EventKind) -> Option<Self> {
+        match kind {
+            EventKind::StepBegins { step: "implement", .. } => Some(Self::Begun),
+            EventKind::Recorded { status: Status::ImplementPass | Status::ImplementFail, .. } => {
+                Some(Self::Written)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The sending side.
+pub struct Signals {
+    sender: Sender<Sign>,
+    /// Cancels the save in progress. Replaced for each agent.
+    over: Arc<Mutex<Cancel>>,
+}
+
+/// The receiving side.
+pub struct SaveSignals {
+    receiver: Receiver<Sign>,
+    over: Arc<Mutex<Cancel>>,
+}
+
+impl SaveSignals {
+    /// Cancels a save that starts now.
+    fn cancel(&self) -> Cancel {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Signals {
+    /// Creates both sides.
+    pub fn new() -> (Self, SaveSignals) {
+        let (sender, receiver) = channel();
+        let over = Arc::new(Mutex::new(Cancel::new()));
+        (Self { sender, over: Arc::clone(&over) }, SaveSignals { receiver, over })
+    }
+
+    /// Sends the message for an event.
+    pub fn give(&self, kind: &EventKind) {
+        let Some(sign) = Sign::of(kind) else { return };
+        match sign {
+            Sign::Begun => *self.over.lock().unwrap_or_else(PoisonError::into_inner) = Cancel::new(),
+            Sign::Written => self.stop_saving(),
+        }
+        // Sending fails only when the work is at its end.
+        let _ = self.sender.send(sign);
+    }
+
+    /// A save that hangs on something that the agent left must not delay the run.
+    fn stop_saving(&self) {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.stop_saving();
+    }
+}
+
+/// Whose work is saved, and how often.
+pub struct Saving<'a> {
+    /// The worktree.
+    pub repository: &'a Repository,
+    /// The branch of the run.
+    pub run: &'a BranchName,
+    /// The task.
+    pub task: &'a TaskId,
+    /// How often.
+    pub every: Duration,
+}
+
+impl Saving<'_> {
+    /// Saves until the sender is gone. A failed save is retried the next time.
+    pub fn run(&self, signs: &SaveSignals) {
+        let mut saver = None;
+        let mut is_at_work = false;
+        loop {
+            match signs.receiver.recv_timeout(self.every) {
+                Ok(Sign::Begun) => is_at_work = true,
+                Ok(Sign::Written) => {
+                    is_at_work = false;
+                    if let Some(Err(_)) = saver.as_mut().map(Saver::clear) {
+                        saver = None;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if is_at_work => self.save(&mut saver, &signs.cancel()),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn save<'s>(&'s self, saver: &mut Option<Saver<'s>>, cancel: &Cancel) {
+        if saver.is_none() {
+            *saver = Saver::new(self.repository, self.run, self.task).ok();
+        }
+        if let Some(Err(_)) = saver.as_mut().map(|saver| saver.save(cancel)) {
+            *saver = None;
         }
     }
 }

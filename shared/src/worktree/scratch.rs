@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{Pool, WorktreeError, claim::PlaceOrigin, set_up::forget_set_up, survey};
+use super::{Pool, WorktreeError, choice::WorktreeOrigin, set_up::forget_set_up, survey};
 use crate::{
     git::{Repository, Worktree, stale},
     name::{Oid, TaskId},
@@ -13,8 +13,8 @@ use crate::{
 
 /// The lock reason of scratch worktrees.
 pub(super) const REASON: &str = "arborist scratch";
-/// How long processes that a killed test left may take to end.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long processes that a killed run, test or gate left may take to end by themselves.
+pub const GRACE: Duration = Duration::from_secs(5);
 /// How many may be in use at the same time.
 const MAX_IN_USE: usize = 100;
 
@@ -36,7 +36,7 @@ struct ScratchClaim {
     worktree: Worktree,
     /// The name that its lock shows.
     task: TaskId,
-    origin: PlaceOrigin,
+    origin: WorktreeOrigin,
     lock: FileLock,
 }
 
@@ -52,7 +52,7 @@ impl Pool {
     /// The first of `{kind}-1`, `{kind}-2` and so on that is not in use, created at `commit` if it does not exist.
     /// Processes that a killed driver left there are ended.
     pub fn scratch(&self, kind: &str, commit: Oid) -> Result<Scratch, WorktreeError> {
-        let gate = self.gate()?;
+        let gate = self.lock_registry()?;
         let worktrees = self.list_registered()?;
         let mut names = (1..=MAX_IN_USE).map(|number| format!("{kind}-{number}"));
         let claim = names.find_map(|name| self.claim_scratch(&name, commit, &worktrees).transpose());
@@ -64,7 +64,7 @@ impl Pool {
 
     /// The scratch worktree of this name, created at `commit` if it does not exist; `None` if it is in use.
     pub fn take_scratch(&self, name: &str, commit: Oid) -> Result<Option<Scratch>, WorktreeError> {
-        let gate = self.gate()?;
+        let gate = self.lock_registry()?;
         let claim = self.claim_scratch(name, commit, &self.list_registered()?)?;
         drop(gate);
         claim.map(|claim| self.open_scratch(claim, commit)).transpose()
@@ -90,7 +90,7 @@ impl Pool {
         if FileLock::find_holder(&self.repository.worktree_lock(&path)).is_some() {
             return Ok(None);
         }
-        let Ok(lock) = self.lock_place(&path, &task) else { return Ok(None) };
+        let Ok(lock) = self.lock_worktree(&path, &task) else { return Ok(None) };
         match worktrees.iter().find(|worktree| worktree.path == path) {
             Some(found) if found.lock.as_deref() != Some(REASON) => return Ok(None),
             Some(found) if is_sparse(found) => {
@@ -99,14 +99,14 @@ impl Pool {
             }
             Some(found) if path.join(".git").is_file() => {
                 let worktree = found.clone();
-                return Ok(Some(ScratchClaim { worktree, task, origin: PlaceOrigin::Found, lock }));
+                return Ok(Some(ScratchClaim { worktree, task, origin: WorktreeOrigin::Found, lock }));
             }
             Some(found) => self.forget(found)?,
             None if path.symlink_metadata().is_ok() => return Ok(None),
             None => {}
         }
         let worktree = self.make_at(&path, commit, REASON)?;
-        Ok(Some(ScratchClaim { worktree, task, origin: PlaceOrigin::Made, lock }))
+        Ok(Some(ScratchClaim { worktree, task, origin: WorktreeOrigin::Made, lock }))
     }
 
     /// Ends processes that a killed driver left there, and fills a new worktree.
@@ -117,7 +117,7 @@ impl Pool {
             .map_err(|source| WorktreeError::Busy { task, source })?;
         let repository = self.linked(&worktree)?;
         self.repair_link(&repository)?;
-        if origin == PlaceOrigin::Made {
+        if origin == WorktreeOrigin::Made {
             repository.check_out_commit(commit)?;
         }
         Ok(Scratch { repository, path: worktree.path, orphan_lock, lock })
@@ -179,7 +179,7 @@ impl Pool {
 
     /// Removes a scratch worktree.
     pub fn remove_scratch(&self, scratch: &Scratch) -> Result<(), WorktreeError> {
-        let _gate = self.gate()?;
+        let _gate = self.lock_registry()?;
         safe_files::remove_all(&scratch.path).map_err(WorktreeError::file("remove", &scratch.path))?;
         Ok(self.repository.forget_worktree(&scratch.path)?)
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceOrigin, fill};
+use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, fill};
 use crate::{
     git::{Repository, Worktree},
     name::SessionId,
@@ -49,9 +49,10 @@ impl Pool {
         }
     }
 
-    /// The same. If the branch, which must exist, is not checked out, a worktree is created for the session.
+    /// The worktree in which the run's branch, which must exist, is checked out. If there is none, one is created for the
+    /// session.
     pub fn session_worktree(&self, session: &SessionId) -> Result<SessionWorktree, WorktreeError> {
-        let _gate = self.gate()?;
+        let _gate = self.lock_registry()?;
         let mut worktrees = self.repository.list_worktrees()?;
         if let Some(at) = worktrees.iter().position(|found| self.has_run(found)) {
             if is_folder(&worktrees[at].path) {
@@ -73,13 +74,13 @@ impl Pool {
             let (worktree, origin) = match registered {
                 // A killed process did not check out its branch, or it gave the branch back and was kept.
                 Some(found) if is_of_session(found) && found.branch.is_none() && path.is_dir() => {
-                    (found.clone(), PlaceOrigin::Recycled)
+                    (found.clone(), WorktreeOrigin::Recycled)
                 }
                 Some(found) if is_of_session(found) && !path.is_dir() => {
                     self.forget(found)?;
-                    (make()?, PlaceOrigin::Made)
+                    (make()?, WorktreeOrigin::Made)
                 }
-                None if path.symlink_metadata().is_err() => (make()?, PlaceOrigin::Made),
+                None if path.symlink_metadata().is_err() => (make()?, WorktreeOrigin::Made),
                 _ => continue,
             };
             let lane = self.linked(&worktree)?;
@@ -96,7 +97,7 @@ impl Pool {
     /// Releases a branch that is wanted elsewhere because it was not created for its session. Does nothing while a run
     /// is at work there, or if the user has checked the branch out.
     pub fn give_back(&self) -> Result<Option<GivenBack>, WorktreeError> {
-        let _gate = self.gate()?;
+        let _gate = self.lock_registry()?;
         let worktrees = self.repository.list_worktrees()?;
         let is_it = |found: &&Worktree| self.has_run(found) && is_of_session(found) && found.path.is_dir();
         let Some(found) = worktrees.iter().find(is_it) else {

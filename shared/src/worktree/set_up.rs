@@ -1,9 +1,9 @@
 //! Sets up new worktrees: copies untracked files, then runs the user's set-up commands. Gives programs in a worktree their
-//! environment variables.
+//! environment variables, with ports of their own, so that servers under test do not collide.
 
 use std::path::Path;
 
-use super::{Pool, WorktreeError, WorktreeNote, claim::PlaceClaim};
+use super::{Pool, WorktreeError, WorktreeNote, choice::ClaimedWorktree};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, RepoName, SessionId, TaskId, digest},
@@ -105,9 +105,6 @@ fn is_beyond_link(top: &Path, path: &Path) -> bool {
         .any(|parent| parent.symlink_metadata().is_ok_and(|found| !found.is_dir()))
 }
 
-// Environment variables of programs in a worktree. Each worktree has its own ports, so that servers under test do not
-// collide.
-
 /// The first port that is assigned.
 const FIRST: u16 = 20_000;
 /// How many ports a worktree has.
@@ -168,7 +165,7 @@ impl Pool {
     }
 
     /// The variables of a worktree that a task has claimed.
-    pub(super) fn task_variables(&self, claim: &PlaceClaim, task: &TaskId) -> Vec<(String, String)> {
+    pub(super) fn task_variables(&self, claim: &ClaimedWorktree, task: &TaskId) -> Vec<(String, String)> {
         let own = [
             ("ARBORIST_TASK", task.to_string()),
             ("ARBORIST_PORT", claim.port.to_string()),

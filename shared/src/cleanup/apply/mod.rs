@@ -5,13 +5,11 @@ mod refs;
 mod remotes;
 mod worktrees;
 
-pub(super) use refs::{message_of, staged_message};
-
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use super::{
     CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, Grounds, JudgedCandidate, Sweep, What,
-    homes::DriverLocks, left_running::LeftRunning,
+    homes::{DriverLocks, LeftRunning},
 };
 use crate::{
     process::{Cancel, FileLock},
@@ -58,7 +56,7 @@ impl Sweep<'_> {
     pub fn apply(&self, plan: &CleanupPlan) -> Result<Vec<CleanupOutcome>, CleanupError> {
         // Before any lock is taken: a remote may be slow.
         let remotes = self.ask_remotes(plan)?;
-        let locks = self.repository.common_dir.join("arborist/locks");
+        let locks = self.repository.lock_folder();
         let lock = FileLock::take_within(
             &locks.join("cleanup"),
             "git arborist cleanup",
@@ -67,7 +65,7 @@ impl Sweep<'_> {
         );
         let lock = lock.map_err(CleanupError::Locked)?;
         self.repository.remove_stale_locks(&lock)?;
-        let gate = self.pool.as_ref().map(crate::worktree::Pool::close).transpose()?;
+        let gate = self.pool.as_ref().map(crate::worktree::Pool::lock_registry).transpose()?;
         let mut execution = Execution {
             sweep: self,
             items: &plan.items,

@@ -7,7 +7,7 @@ use super::{CleanupOutcome, Execution};
 use crate::{
     cleanup::{
         Candidate, CandidatePlace, CleanupError, CleanupVerdict, Commits, Save, What,
-        restore::{Part, name_of},
+        restore::{Part, message_of, name_of, staged_message},
         survey::{self, branch_of, find_going_on},
     },
     git::{GitError, RefFacts, RefMove, Repository, Signing, Worktree},
@@ -15,16 +15,6 @@ use crate::{
     queue::TICKETS,
     worktree::WorktreeRemains,
 };
-
-/// The message of the commit with the files of a worktree.
-pub(in crate::cleanup) fn message_of(name: &str) -> String {
-    format!("files in {name}\n")
-}
-
-/// The message of the commit with the staged files.
-pub(in crate::cleanup) fn staged_message(name: &str) -> String {
-    format!("staged files in {name}\n")
-}
 
 impl Execution<'_> {
     /// The ref for the commits of a candidate.

@@ -17,7 +17,7 @@ use crate::{
     git::Worktree,
     process::{FileLock, Occupants},
     safe_files,
-    worktree::{PlaceKind, Pool, WorktreeRemains},
+    worktree::{Pool, RemainsKind, WorktreeRemains},
 };
 
 impl Execution<'_> {
@@ -67,7 +67,7 @@ impl Execution<'_> {
         self.refuse_changed(pool, item, place, worktrees)?;
         let mut saved = Vec::new();
         let failed = |error: &dyn std::error::Error| CleanupOutcome::Failed(error.to_string());
-        if place.kind != PlaceKind::Scratch {
+        if place.kind != RemainsKind::Scratch {
             let (content, _) = content_of(pool, place).map_err(|error| failed(&error))?;
             match content {
                 UncommittedContent::Nothing => {}

@@ -5,14 +5,16 @@ use std::{
     io::Read,
 };
 
-use super::{CleanupFacts, branch_of, readable, reflog_time};
+use super::{CleanupFacts, branch_of};
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, Remotes, What},
+    cleanup::{
+        Active, Candidate, CandidatePlace, CleanupError, Remotes, What, homes::readable, restore::reflog_time,
+    },
     git::{LogLine, RefFacts},
     name::{BranchName, Oid, TASK_BRANCHES, TASK_REFS, TaskId},
     queue::{Claimant, TICKETS},
     record::Unfinished,
-    worktree::PlaceKind,
+    worktree::RemainsKind,
 };
 
 /// A branch, local or at a remote, whose name has the form of a task branch.
@@ -130,8 +132,10 @@ impl CleanupFacts<'_> {
         let is_marked =
             |place: &String| self.refs.below(&format!("{}{place}/", Unfinished::REFS)).next().is_some();
         let is_in_worktree = || {
-            let ours =
-                self.places.iter().filter(|place| matches!(place.kind, PlaceKind::Work | PlaceKind::Outside));
+            let ours = self
+                .places
+                .iter()
+                .filter(|place| matches!(place.kind, RemainsKind::Work | RemainsKind::Outside));
             ours.filter_map(|place| place.branch()).any(|known| *known == branch)
         };
         marks.iter().any(is_marked) || is_in_worktree() || self.is_in_log(&found.name)

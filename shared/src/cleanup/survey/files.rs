@@ -11,7 +11,7 @@ use std::{
 
 use super::CleanupFacts;
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What},
+    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, homes::readable},
     git::RefFacts,
     process::{FileLock, OrphanLock},
     workspace::PLAN_HINTS,
@@ -67,7 +67,7 @@ impl CleanupFacts<'_> {
 
     /// Who may still write a log: any run at work, or a process that a killed run left.
     fn find_writer(&self) -> Result<Option<Active>, String> {
-        let locks = self.sweep.repository.common_dir.join("arborist/locks");
+        let locks = self.sweep.repository.lock_folder();
         for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(run) = name.strip_prefix("run-").filter(|_| !name.ends_with(OrphanLock::SUFFIX)) else {
@@ -75,7 +75,7 @@ impl CleanupFacts<'_> {
             };
             match FileLock::look(&entry.path()) {
                 Ok(None) => {}
-                Ok(Some(_)) => return Ok(Some(Active::Run(super::readable(run)))),
+                Ok(Some(_)) => return Ok(Some(Active::Run(readable(run)))),
                 Err(error) => return Err(format!("whether a run of '{run}' is active: {error}")),
             }
         }

@@ -8,7 +8,7 @@ mod sessions;
 mod worktrees;
 
 pub(super) use files::{measure, size_of};
-pub(super) use refs::{Refs, reflog_time};
+pub(super) use refs::Refs;
 pub(super) use sessions::SessionBranchProof;
 pub(super) use worktrees::{content_of, find_going_on};
 
@@ -20,8 +20,7 @@ use std::{
 
 use super::{
     Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, What,
-    homes::{KnownSession, locks_of},
-    left_running::LeftRunning,
+    homes::{KnownSession, LeftRunning, readable},
     proof,
 };
 use crate::{
@@ -108,7 +107,7 @@ impl<'a> CleanupFacts<'a> {
             places,
             unpushed: HashSet::new(),
             claims: BTreeMap::new(),
-            left_running: LeftRunning::find(&locks_of(&repository.common_dir)),
+            left_running: LeftRunning::find(&repository.lock_folder()),
             runs: RefCell::default(),
         };
         if facts.refs.has_upstreams() {
@@ -242,7 +241,7 @@ impl<'a> CleanupFacts<'a> {
         Run::scan(self.sweep.repository, scope, CommitSource::Fresh).ok()
     }
 
-    /// The same for these candidates. If it cannot be found out, because an object is missing or damaged, they are
+    /// Finds out where the commits of these candidates are. If that fails, because an object is missing or damaged, they are
     /// halved until those that need it are alone.
     fn tell_commits_of(&self, mut found: Vec<&mut Candidate>, kept: &[Oid], copies: &[Oid]) {
         found.retain(|candidate| tip_of(candidate).is_some());
@@ -333,9 +332,4 @@ fn is_branch(what: What) -> bool {
 /// The branch of this full ref name.
 pub(super) fn branch_of(name: &str) -> Option<BranchName> {
     name.strip_prefix("refs/heads/")?.parse().ok()
-}
-
-/// The branch name of a run's component.
-pub(super) fn readable(component: &str) -> String {
-    component.replace("%2F", "/").replace("%25", "%")
 }

@@ -1,14 +1,14 @@
 //! All refs of a repository, and which of them stay in every cleanup.
 
-use std::{
-    collections::{HashMap, HashSet},
-    io::{Read, Seek, SeekFrom},
-    path::Path,
-};
+use std::collections::{HashMap, HashSet};
 
-use super::{CleanupFacts, readable, sessions::SessionBranchProof};
+use super::{CleanupFacts, sessions::SessionBranchProof};
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession, restore::SAVED},
+    cleanup::{
+        Active, Candidate, CandidatePlace, CleanupError, What,
+        homes::{KnownSession, readable},
+        restore::{SAVED, reflog_time},
+    },
     coordination::CLAIMS,
     git::RefFacts,
     name::{Attempt, BranchName, LANDINGS, Oid, SessionId},
@@ -23,7 +23,7 @@ pub(in crate::cleanup) struct Refs {
     copies: Vec<Oid>,
     /// The local branches that were created for sessions.
     sessions: HashMap<String, SessionId>,
-    /// The same by session.
+    /// The branch that was created for each session.
     branches: HashMap<String, String>,
     /// The names of session branches according to records.
     recorded_names: HashSet<String>,
@@ -44,8 +44,6 @@ const VOLATILE: [&str; 9] = [
 
 /// Branches that work usually lands on, apart from that of the run.
 const USUAL: [&str; 2] = ["refs/heads/main", "refs/heads/master"];
-/// How many bytes of the end of a reflog are read.
-const TAIL: u64 = 1024;
 
 impl Refs {
     pub(in crate::cleanup) fn new(
@@ -143,7 +141,7 @@ impl Refs {
     /// The branches that the work of a candidate may have landed on, with their tips: that of its run, its upstream,
     /// and the usual ones. For a branch of a remote, only branches of that remote count.
     pub(super) fn targets(&self, candidate: &Candidate) -> Vec<(String, Oid)> {
-        let run = candidate.run.as_deref().map(super::readable);
+        let run = candidate.run.as_deref().map(readable);
         let mut names: Vec<String> = Vec::new();
         match &candidate.spot {
             CandidatePlace::Remote { remote, .. } => {
@@ -193,20 +191,6 @@ fn is_kept(name: &str) -> bool {
 
 fn short(name: &str) -> &str {
     name.strip_prefix("refs/heads/").or_else(|| name.strip_prefix("refs/remotes/")).unwrap_or(name)
-}
-
-/// When a ref was last written, according to its reflog, if git keeps that in a file. This can only make a candidate
-/// younger.
-pub(in crate::cleanup) fn reflog_time(common_dir: &Path, name: &str) -> Option<i64> {
-    let mut file = crate::safe_files::open(&common_dir.join("logs").join(name)).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
-    let mut tail = Vec::new();
-    file.take(TAIL).read_to_end(&mut tail).ok()?;
-    let text = String::from_utf8_lossy(&tail);
-    let line = text.lines().next_back()?;
-    let head = line.split('\t').next()?;
-    head.rsplit(' ').nth(1)?.parse().ok()
 }
 
 impl CleanupFacts<'_> {

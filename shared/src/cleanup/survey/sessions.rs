@@ -6,10 +6,11 @@ use std::{collections::HashSet, io::Read};
 use super::{
     CleanupFacts, branch_of,
     branches::{OUR_PREFIX, OURS, UNPROVED},
-    reflog_time,
 };
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession},
+    cleanup::{
+        Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession, restore::reflog_time,
+    },
     git::{RefFacts, Repository},
     history::Event,
     message::Status,
@@ -123,7 +124,7 @@ impl CleanupFacts<'_> {
         self.sessions.iter().filter(|session| session.is_open())
     }
 
-    /// The same for a candidate that names its session. A session without records has ended; one whose records cannot
+    /// Keeps a candidate that names a session which is not over. A session without records has ended; one whose records cannot
     /// be read may continue.
     pub(super) fn tell_session(&self, candidate: &mut Candidate, session: &str) {
         match self.sessions.iter().find(|known| known.id().as_str() == session) {
@@ -135,7 +136,7 @@ impl CleanupFacts<'_> {
         }
     }
 
-    /// The same for a candidate that belongs to the run of a session.
+    /// Keeps a candidate that belongs to the run of a session which is not over.
     pub(super) fn tell_sessions(&self, candidate: &mut Candidate) {
         let Some(run) = candidate.run.clone() else { return };
         let of_run = self.open_sessions().filter(|open| open.branch.component() == run);

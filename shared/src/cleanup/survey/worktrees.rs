@@ -12,7 +12,7 @@ use crate::{
     cleanup::{Active, Candidate, CandidatePlace, CleanupRules, UncommittedContent, What},
     git::{GitError, OperationInProgress, Repository, UncommittedPath, Worktree, find_repository},
     name::BranchName,
-    worktree::{PlaceKind, Pool, TrashState, WorktreeRemains},
+    worktree::{Pool, RemainsKind, TrashState, WorktreeRemains},
 };
 
 /// How many worktrees are examined in parallel.
@@ -32,7 +32,7 @@ impl CleanupFacts<'_> {
     pub(super) fn worktrees(&self) -> Vec<Candidate> {
         let is_listed = |place: &&WorktreeRemains| {
             // Somebody is deleting it, and will be done.
-            place.kind != PlaceKind::Trash || self.trash_state(place) != TrashState::BeingDeleted
+            place.kind != RemainsKind::Trash || self.trash_state(place) != TrashState::BeingDeleted
         };
         self.places.iter().filter(is_listed).map(|place| self.place(place)).collect()
     }
@@ -43,8 +43,8 @@ impl CleanupFacts<'_> {
 
     fn place(&self, place: &WorktreeRemains) -> Candidate {
         let what = match place.kind {
-            PlaceKind::Trash => What::Trash,
-            PlaceKind::Orphan => What::Folder,
+            RemainsKind::Trash => What::Trash,
+            RemainsKind::Orphan => What::Folder,
             _ => What::Worktree,
         };
         let mut candidate = Candidate::new(what, spot_of(place), place.name());
@@ -77,11 +77,11 @@ impl CleanupFacts<'_> {
     fn tell_ownership(&self, candidate: &mut Candidate, place: &WorktreeRemains) {
         let lock = place.worktree.as_ref().and_then(|worktree| worktree.lock.clone());
         match (place.kind, lock) {
-            (PlaceKind::Foreign, Some(reason)) => candidate.active.push(Active::Locked(reason)),
-            (PlaceKind::Foreign, None) => {
+            (RemainsKind::Foreign, Some(reason)) => candidate.active.push(Active::Locked(reason)),
+            (RemainsKind::Foreign, None) => {
                 candidate.active.push(Active::Foreign("git arborist did not make it".into()));
             }
-            (PlaceKind::Outside, _) => {
+            (RemainsKind::Outside, _) => {
                 let base = self.sweep.pool.as_ref().map(|pool| pool.base().display().to_string());
                 let why = format!("it is not in {}", base.unwrap_or_default());
                 candidate.active.push(Active::Foreign(why));
@@ -184,7 +184,7 @@ fn spot_of(place: &WorktreeRemains) -> CandidatePlace {
             path: place.path.clone(),
             branch: worktree.branch.clone(),
             head: worktree.head,
-            is_scratch: place.kind == PlaceKind::Scratch,
+            is_scratch: place.kind == RemainsKind::Scratch,
             is_missing: place.is_missing,
         },
         None => CandidatePlace::Path(place.path.clone()),

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HeldClaim, INTERVALS, Known, RemoteWork, Renewal, TRIES};
+use super::{HeldWorkClaim, INTERVALS, Known, RemoteWork, Renewal, TRIES};
 use crate::{
     coordination::{
         ClaimState, Claiming, CoordinationError, Coordinator, Outlook, Publication, PublishedLanding,
-        Release, SharedLanding, WorkerName, request::ALL,
+        Release, SharedLanding, WorkerName, listing::ALL,
     },
     git::{FetchDepth, LeasedPush, Pushed},
     name::{Oid, TaskId},
@@ -128,7 +128,7 @@ impl Coordinator for RemoteWork {
             (None, Release::Failed) => {
                 let Some(found) = known.view.tasks.get(task).cloned() else { return Ok(()) };
                 let Some(claim) = found.claim else { return Ok(()) };
-                let held = HeldClaim { commit: found.commit, claim, pushed: Instant::now() };
+                let held = HeldWorkClaim { commit: found.commit, claim, pushed: Instant::now() };
                 let source = held.claim.source;
                 (held.commit, Some(self.restate(&held, (ClaimState::Failed, source))?.commit))
             }

@@ -15,15 +15,14 @@ use std::{
 };
 
 use super::{
-    ClaimState, CoordinationError, RemoteClaim, RemoteView, TaskClaim, WorkRequest, WorkerName,
+    ClaimState, CoordinationError, RemoteClaim, RemoteView, TaskClaim, WorkOptions, WorkRequest, WorkerName,
     claim::{ClaimRefs, OwnIdentity, UNREADABLE_TIME_TO_LIVE, nonce},
-    listing::{KnownCommits, MOST_AT_ONCE},
-    request::ALL,
+    listing::{ALL, KnownCommits, MOST_AT_ONCE},
 };
 use crate::{
     engine::StartedBy,
     git::{LeasedPush, Network, Pushed, Repository, Signing, shown_url},
-    name::{BranchName, Oid, SessionId, TaskId},
+    name::{Oid, SessionId, TaskId},
 };
 
 /// How often a push is tried if something else at the remote has changed meanwhile.
@@ -35,30 +34,6 @@ const INTERVALS: (Duration, Duration) = (Duration::from_millis(200), Duration::f
 const QUIET: u32 = 10;
 /// The part of its time to live after which the engine is asked again.
 const ASK_AGAIN: u32 = 5;
-
-/// How a worker shares a plan.
-#[derive(Debug, Clone)]
-pub struct WorkOptions {
-    /// The name or URL of the remote with the branch of the run.
-    pub remote: String,
-    /// The name or URL of another remote that has the claims, the requests and the branches of finished tasks.
-    pub coordination: Option<String>,
-    /// The branch of the run.
-    pub run: BranchName,
-    /// How long a claim is valid without renewal.
-    pub ttl: Duration,
-    /// The current time in seconds since 1970.
-    pub clock: fn() -> i64,
-    /// The engine that has started this worker, if one has.
-    pub started_by: Option<StartedBy>,
-}
-
-impl WorkOptions {
-    /// The remote that has the claims.
-    pub(crate) fn claims_at(&self) -> &str {
-        self.coordination.as_deref().unwrap_or(&self.remote)
-    }
-}
 
 /// A worker that shares a plan with others.
 #[derive(Debug)]
@@ -82,9 +57,9 @@ struct Known {
     /// Since when each ref is known to have its value.
     unchanged: HashMap<String, (Oid, Instant)>,
     /// The claims of this process on tasks that it works on.
-    held: BTreeMap<TaskId, HeldClaim>,
+    held: BTreeMap<TaskId, HeldWorkClaim>,
     /// Its claim to land.
-    lander: Option<HeldClaim>,
+    lander: Option<HeldWorkClaim>,
     /// Claims about which the engine was asked, and when.
     asked: HashMap<String, (Oid, Instant)>,
     /// Claims of workers that are gone, as the engine says.
@@ -100,7 +75,7 @@ struct Known {
 
 /// A claim of this process.
 #[derive(Debug, Clone)]
-struct HeldClaim {
+struct HeldWorkClaim {
     commit: Oid,
     claim: TaskClaim,
     /// When it was last pushed.
@@ -345,7 +320,7 @@ impl RemoteWork {
         known: &Known,
         wanted: &[LeasedPush],
         renewal: Renewal,
-    ) -> Result<Vec<(LeasedPush, HeldClaim)>, CoordinationError> {
+    ) -> Result<Vec<(LeasedPush, HeldWorkClaim)>, CoordinationError> {
         let Some(age) = renewal.age(self.options.ttl) else { return Ok(Vec::new()) };
         let mut due = Vec::new();
         for held in known.held.values().chain(&known.lander) {
@@ -359,7 +334,7 @@ impl RemoteWork {
             let commit = claim.write(&self.repository)?;
             due.push((
                 LeasedPush { name, new: Some(commit), old: Some(held.commit) },
-                HeldClaim { commit, claim, pushed: Instant::now() },
+                HeldWorkClaim { commit, claim, pushed: Instant::now() },
             ));
         }
         Ok(due)
@@ -368,28 +343,28 @@ impl RemoteWork {
     /// Moves a claim of this process to another state.
     fn restate(
         &self,
-        held: &HeldClaim,
+        held: &HeldWorkClaim,
         (state, source): (ClaimState, Option<Oid>),
-    ) -> Result<HeldClaim, CoordinationError> {
+    ) -> Result<HeldWorkClaim, CoordinationError> {
         let mut claim = TaskClaim { state, source, renewed: (self.options.clock)(), ..held.claim.clone() };
         let commit = claim.write(&self.repository)?;
-        Ok(HeldClaim { commit, claim, pushed: Instant::now() })
+        Ok(HeldWorkClaim { commit, claim, pushed: Instant::now() })
     }
 
     /// A new claim on a task, or to land. It is valid once it is pushed.
-    fn new_claim(&self, task: Option<&TaskId>) -> Result<HeldClaim, CoordinationError> {
+    fn new_claim(&self, task: Option<&TaskId>) -> Result<HeldWorkClaim, CoordinationError> {
         let mut claim = self.identity.claim(task.cloned(), ((self.options.clock)(), self.options.ttl));
         let commit = claim.write(&self.repository)?;
-        Ok(HeldClaim { commit, claim, pushed: Instant::now() })
+        Ok(HeldWorkClaim { commit, claim, pushed: Instant::now() })
     }
 
     /// The push that creates a claim where there is none.
-    fn creation(&self, held: &HeldClaim) -> LeasedPush {
+    fn creation(&self, held: &HeldWorkClaim) -> LeasedPush {
         LeasedPush { name: self.ref_of(held), new: Some(held.commit), old: None }
     }
 
     /// The ref of a claim.
-    fn ref_of(&self, held: &HeldClaim) -> String {
+    fn ref_of(&self, held: &HeldWorkClaim) -> String {
         held.claim.task.as_ref().map_or_else(|| self.refs.lander.clone(), |task| self.refs.task(task))
     }
 
@@ -399,7 +374,7 @@ impl RemoteWork {
         known: &mut Known,
         (name, task): (String, Option<&TaskId>),
         found: Option<RemoteClaim>,
-    ) -> Result<Option<HeldClaim>, CoordinationError> {
+    ) -> Result<Option<HeldWorkClaim>, CoordinationError> {
         if found.as_ref().is_some_and(|found| self.is_taken(known, found)) {
             return Ok(None);
         }
@@ -458,7 +433,7 @@ impl Known {
         found.is(ClaimState::Finished) && self.distrusted.get(&found.name) == Some(&found.commit)
     }
 
-    fn renew(&mut self, held: HeldClaim) {
+    fn renew(&mut self, held: HeldWorkClaim) {
         match held.claim.task.clone() {
             Some(task) => drop(self.held.insert(task, held)),
             None => self.lander = Some(held),
@@ -469,7 +444,7 @@ impl Known {
     fn forget_lost(&mut self, refs: &ClaimRefs) {
         let tasks = &self.view.tasks;
         self.held.retain(|task, held| tasks.get(task).is_some_and(|found| found.commit == held.commit));
-        let is_ours = |held: &HeldClaim| {
+        let is_ours = |held: &HeldWorkClaim| {
             let found = self.view.lander.as_ref().filter(|found| found.name == refs.lander);
             found.is_some_and(|found| found.commit == held.commit)
         };

@@ -8,7 +8,7 @@ use crate::{
     event::{EventKind, StepChanges},
     git::{PrivateGit, TreeChange},
     history::{DENIED, Event, FAILED},
-    message::{Body, Status, Step as StepKind, plain_text},
+    message::{Body, Status, Step as StepKind, last_chars, plain_text},
     name::{Attempt, Oid},
     pipeline::{
         AgentCall, CallReply, Expense, FileSecrets, FinishedCall, IgnoredFiles, OtherRepo, PipelineError,
@@ -22,7 +22,7 @@ use crate::{
             other_repo::{self, RepoAttempt},
             protected_files::TaskProtection,
         },
-        steps::{background::PromptFiles, prompt::PromptParts, test::last},
+        steps::{background::PromptFiles, prompt::PromptParts},
         task::{StepOutcome, explain_failure, last_line},
         turns::{
             committer::{CommittedTurns, TurnCommitter},
@@ -413,7 +413,7 @@ fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
                 .as_ref()
                 .map_or_else(|| message.clone(), |trespass| format!("{message}; {trespass}"));
             let body = Body::new(FAILED, &why);
-            let said = last(&reply.words, LONGEST_WORDS);
+            let said = last_chars(&reply.words, LONGEST_WORDS);
             let body = if said.is_empty() { body } else { body.with(HEADING, said) };
             Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
         }

@@ -6,7 +6,8 @@ use std::{collections::BTreeSet, fmt::Write};
 use crate::{
     git::{GitError, Repository},
     history::Run,
-    message::{self, Body, MessageReading},
+    message::{self, Body, MessageReading, Status},
+    name::TaskId,
     pipeline::{Counts, Observed},
 };
 
@@ -66,6 +67,13 @@ impl KnownRed {
             }
         }
         Ok(Self::default())
+    }
+
+    /// The tests that a task wrote to fail, as recorded in its test commit.
+    #[must_use]
+    pub fn of_task(run: &Run, task: &TaskId) -> Option<Self> {
+        let passed = run.find(task)?.events.iter().rfind(|event| event.status() == Status::TestPass)?;
+        Self::read(&passed.body(), TO_BE_MENDED)
     }
 
     /// The number of tests that are known to fail.

@@ -11,7 +11,7 @@ use crate::{
     event::EventKind,
     git::GitError,
     history::{DENIED, FAILED},
-    message::{Body, Key, Trailers},
+    message::{Body, Key, Trailers, last_chars},
     name::{Attempt, Oid, RepoName},
     pipeline::{
         CommandCounts, ConcurrentChildren, Counts, KnownRed, Observed, PipelineError, TO_BE_MENDED,
@@ -231,7 +231,7 @@ impl TestTotals {
             self.why.get_or_insert_with(|| why.clone());
             self.failures.push(why);
             let is_quoted =
-                [&ended.stdout, &ended.stderr].iter().all(|tail| last(&tail.text, TAIL) == tail.text);
+                [&ended.stdout, &ended.stderr].iter().all(|tail| last_chars(&tail.text, TAIL) == tail.text);
             let details = describe_failure(&output, is_quoted);
             self.details = std::mem::take(&mut self.details).followed_by(details);
         }
@@ -239,7 +239,8 @@ impl TestTotals {
         let mut body = std::mem::take(&mut self.body);
         for (stream, text) in [("stderr", &ended.stderr.text), ("stdout", &ended.stdout.text)] {
             if !text.trim().is_empty() {
-                body = body.with(&format!("Test ({kind}) {stream} (last {TAIL} chars):"), last(text, TAIL));
+                body = body
+                    .with(&format!("Test ({kind}) {stream} (last {TAIL} chars):"), last_chars(text, TAIL));
             }
         }
         self.body = body;
@@ -287,12 +288,6 @@ fn kinds(found: impl Iterator<Item = TestKind>) -> String {
     let found: Vec<TestKind> = found.collect();
     let all = TestKind::ALL.iter().filter(|kind| found.contains(kind));
     all.map(|kind| kind.as_str()).collect::<Vec<_>>().join(",")
-}
-
-/// The last `count` characters.
-pub(in crate::pipeline) fn last(text: &str, count: usize) -> &str {
-    let skip = text.chars().count().saturating_sub(count);
-    text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
 }
 
 /// The heading of known failures in the commit of a test that passed.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::{
     agent::redact::{Redactor, Secrets},
     git::{GitError, Repository},
-    history::{Event, FAILED, Run, State, TaskHistory},
+    history::{Event, FAILED, Run, TaskHistory},
     message::{self, Body, Key, MessageReading, Status, one_line},
     name::{Oid, RepoName, TaskId},
     pipeline::{
@@ -154,9 +154,7 @@ impl CommandCounts {
     /// whose tests passed, or of the run's baseline. The task's own earlier attempts do not count, because only its
     /// base matters.
     pub fn before(repository: &Repository, run: &Run, task: Option<&TaskId>) -> Result<Self, GitError> {
-        let is_done = |history: &&TaskHistory| {
-            history.is_landed && history.state.state == State::Complete && Some(&history.id) != task
-        };
+        let is_done = |history: &&TaskHistory| history.has_landed() && Some(&history.id) != task;
         // A phase has no other steps than its tests.
         let is_phase = |history: &&TaskHistory| {
             let is_test = |event: &Event| matches!(event.status(), Status::TestPass | Status::TestFail);

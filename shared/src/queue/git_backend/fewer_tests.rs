@@ -108,7 +108,7 @@ impl GitQueue<'_> {
 
     fn find_phase_named(&self, gate: &str) -> Option<&TaskId> {
         let is_its = |other: &Gate| other.name == gate;
-        self.options.phases.iter().find(|(_, gates)| gates.iter().any(is_its)).map(|(phase, _)| phase)
+        self.options.plan.phases.iter().find(|(_, gates)| gates.iter().any(is_its)).map(|(phase, _)| phase)
     }
 
     /// Whether a gate that a ticket failed ran fewer tests, and that is allowed now.
@@ -123,7 +123,7 @@ impl GitQueue<'_> {
 
     /// The tasks of a phase.
     fn leaves_of(&self, phase: &TaskId) -> &[TaskId] {
-        self.options.leaves.get(phase).map(Vec::as_slice).unwrap_or_default()
+        self.options.plan.leaves.get(phase).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Whether these tasks, or those of the phase that is tested, may leave fewer tests. A task that passed its test step
@@ -131,7 +131,7 @@ impl GitQueue<'_> {
     fn allows_fewer(&self, phase: Option<&TaskId>, tasks: &[TaskId]) -> bool {
         let leaves = phase.map(|phase| self.leaves_of(phase)).unwrap_or_default();
         let is_allowed = |task: &TaskId| {
-            let allowed = self.options.allowed.get(task).map(Vec::as_slice).unwrap_or_default();
+            let allowed = self.options.plan.allowed.get(task).map(Vec::as_slice).unwrap_or_default();
             let history = self.history().and_then(|run| run.find(task));
             self.options.protection.allows_fewer_tests(allowed) || history.is_some_and(has_permission)
         };

@@ -1,30 +1,29 @@
 //! Runs gates in a scratch worktree at exactly the commit that is to land. Results are remembered by tree.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io::Write,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{GitQueue, other_repos::absent};
 use crate::{
     git::RefMove,
-    name::Oid,
-    pipeline::{ConcurrentChildren, Observed, PipelineError, Redaction, TestTally, ran_no_tests},
+    message::last_chars,
+    name::{Oid, TaskId},
+    pipeline::{ConcurrentChildren, KnownRed, Observed, PipelineError, Redaction, TestTally, ran_no_tests},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    queue::{Asking, Failing, Gate, GateVerdict, QueueError},
+    queue::{Asking, Failing, GATES, Gate, GateVerdict, QueueError, Ticket},
+    record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
     worktree::{Pool, Scratch, take_left_out},
 };
 
-/// The prefix of the refs of results.
-pub const GATES: &str = "refs/arborist/gates/";
 /// How many results are kept in refs.
 const MAX_RESULTS: usize = 500;
 /// For how many seconds a failure on the target is assumed to persist.
@@ -160,7 +159,7 @@ impl GitQueue<'_> {
         Ok(match self.results.get(&(tree, gate.key())) {
             Some(result) => result.answer == Answer::Red,
             None => {
-                let result = self.options.results.find(tree, gate);
+                let result = self.options.memory.results.find(tree, gate);
                 result.is_some_and(|result| result.answer == Answer::Red && result.time > since)
             }
         })
@@ -169,7 +168,7 @@ impl GitQueue<'_> {
     /// The result of an earlier drain of this process. Only passes are reused: a failure may have been fixed. Results
     /// in refs are for people and are never read, because anyone who can write a ref could have written them.
     fn remembered(&self, gate: &Gate, tree: Oid) -> Option<GateRecord> {
-        self.options.results.find(tree, gate).filter(|result| result.answer == Answer::Green)
+        self.options.memory.results.find(tree, gate).filter(|result| result.answer == Answer::Green)
     }
 
     fn run(&mut self, gate: &Gate, commit: Oid, tree: Oid) -> Result<GateRecord, QueueError> {
@@ -254,7 +253,7 @@ impl GitQueue<'_> {
             seconds: ended.took.as_secs_f64(),
             time: (self.options.clock)(),
             log,
-            tail: [&ended.stdout.text, &ended.stderr.text].map(|text| last(text, TAIL)).concat(),
+            tail: [&ended.stdout.text, &ended.stderr.text].map(|text| last_chars(text, TAIL)).concat(),
             denied,
         };
         self.remember(&result)?;
@@ -288,7 +287,7 @@ impl GitQueue<'_> {
 
     /// Stores a result in a ref, on top of the previous one, so that a flaky gate can be recognised.
     fn remember(&self, result: &GateRecord) -> Result<(), QueueError> {
-        self.options.results.keep(result);
+        self.options.memory.results.keep(result);
         let name = ref_of(&result.gate, result.tree);
         let old = self.repository.find_ref(&name)?;
         let word = match result.answer {
@@ -322,10 +321,9 @@ impl GitQueue<'_> {
     pub(super) fn new_log(&self, what: &str) -> Result<String, QueueError> {
         let folder = self.options.log_dir.trim_matches('/').to_owned();
         self.repository.exclude_logs(&folder)?;
-        let now = Timestamp::from_second((self.options.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
         let what: String = what.chars().map(plain).collect();
-        let stem = format!("{folder}/{what}_{}", now.strftime("%Y%m%dT%H%M%S"));
+        let stem = format!("{folder}/{what}_{}", log_time((self.options.clock)()));
         let path = |n: usize| if n == 1 { format!("{stem}.log") } else { format!("{stem}-{n}.log") };
         let is_free = |path: &String| !PathBuf::from(self.repository.top()).join(path).exists();
         Ok((1..).map(path).find(is_free).unwrap_or(stem))
@@ -379,8 +377,30 @@ fn inconclusive(gate: &Gate, touched: &[String]) -> (Answer, String) {
     (Answer::Broken, why)
 }
 
-/// The last `count` characters.
-fn last(text: &str, count: usize) -> &str {
-    let skip = text.chars().count().saturating_sub(count);
-    text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
+impl GitQueue<'_> {
+    /// The tests that are known to fail once a ticket is merged onto this commit.
+    pub(super) fn known_red(&self, ticket: &Ticket, onto: Oid) -> Result<KnownRed, QueueError> {
+        let Some(run) = self.history() else { return Ok(KnownRed::default()) };
+        let mut known = KnownRed::before_run(self.repository, run)?;
+        let mut there = self.stacked_below(onto);
+        there.insert(&ticket.task);
+        let is_there = |task: &TaskId| there.contains(task) || run.has_landed(task);
+        for (red, menders) in &self.options.plan.tests_first {
+            let is_open = menders.is_empty() || !menders.iter().all(is_there);
+            let own = KnownRed::of_task(run, red).filter(|_| is_there(red) && is_open);
+            known = own.map_or(known.clone(), |own| known.join(&own));
+        }
+        Ok(known)
+    }
+
+    /// The tasks of the merges below a commit that have not landed yet.
+    fn stacked_below(&self, onto: Oid) -> HashSet<&TaskId> {
+        let mut tasks = HashSet::new();
+        let mut next = onto;
+        while let Some((below, task)) = self.stacked.get(&next) {
+            tasks.insert(task);
+            next = *below;
+        }
+        tasks
+    }
 }

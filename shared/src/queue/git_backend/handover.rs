@@ -106,7 +106,7 @@ impl GitQueue<'_> {
             (self.on_event)(QueueEvent::Note { words });
         }
         // A person has made it, so it needs no review.
-        self.options.resolutions.add(commit);
+        self.options.memory.resolutions.add(commit);
         let (standing, resolved_by) = (TicketState::Waiting, Some(ticket.resolved_too(ResolvedBy::Person)));
         let (resolved, tries) = (Some(commit), Vec::new());
         let ticket = Ticket { resolved, resolved_by, standing, tries, ..ticket.clone() };
@@ -191,7 +191,7 @@ pub(super) fn place_of(kind: &str, task: &TaskId) -> String {
     short_enough(format!("{kind}-{task}"), || format!("{kind}-{}", &digest(task.as_str().as_bytes())[..16]))
 }
 
-/// The same, with a name that no other run uses.
+/// The name of the worktree for the conflict of a ticket, which no other run uses.
 fn place_of_run(ticket: &Ticket) -> String {
     let whose = digest(format!("{}\n{}", ticket.scope, ticket.task).as_bytes());
     short_enough(format!("resolve-{}-{}", ticket.task, &whose[..8]), || format!("resolve-{}", &whose[..16]))

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Afterwards, GitQueue, gating,
+    GitQueue, gating,
     other_repos::{OtherLanding, OtherMoves},
     parked,
     recover::landed_in,
@@ -18,8 +18,8 @@ use crate::{
     name::{Attempt, Oid, TaskId},
     pipeline::KnownRed,
     queue::{
-        Gate, LandingStep, LoggedOutcome, Position, Published, QueueBackend, QueueError, Ticket, TicketState,
-        store::OutcomeWritten, target::MoveResult,
+        Afterwards, Gate, LandingStep, LoggedOutcome, Position, Published, QueueBackend, QueueError, Ticket,
+        TicketState, store::OutcomeWritten, target::MoveResult,
     },
 };
 
@@ -130,7 +130,7 @@ impl GitQueue<'_> {
         let (mut gates, of_repos) =
             if options.gates.is_empty() { (Vec::new(), of_repos) } else { (of_repos, Vec::new()) };
         let phases = self.phases_of(ticket, from);
-        let of_phases = phases.iter().filter_map(|phase| options.phases.get(phase)).flatten();
+        let of_phases = phases.iter().filter_map(|phase| options.plan.phases.get(phase)).flatten();
         gates.extend(of_phases.map(|gate| options.placed(gate, None)));
         let tests = options.tests_of(task);
         // A resolution has not been reviewed, so a failure of the target does not excuse it.
@@ -172,7 +172,7 @@ impl GitQueue<'_> {
         let merges: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
         // No test may run in the session's worktrees of other repositories while these are updated. Taken before they are
         // checked: after the push below, the landing must not be refused there. Taken before all other mutexes.
-        let _checkouts = self.options.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
+        let _checkouts = self.options.memory.other_checkouts.lock().unwrap_or_else(PoisonError::into_inner);
         let moves = match self.plan_moves(&merges)? {
             OtherMoves::Ready(moves) => moves,
             OtherMoves::Overtaken => return Ok(Published::Moved),

@@ -3,7 +3,6 @@
 mod fewer_tests;
 mod gating;
 mod handover;
-mod known_red;
 mod land;
 mod other_repos;
 mod parked;
@@ -11,7 +10,7 @@ mod recover;
 mod resolutions;
 mod resolving;
 
-pub use gating::{GATES, GateResults};
+pub use gating::GateResults;
 pub use handover::{Handover, OtherFiles, opened_for};
 pub(super) use other_repos::OtherTarget;
 pub use other_repos::finish_landings;
@@ -28,7 +27,7 @@ use recover::{KnownRun, Seen};
 use super::{
     Asking, Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged,
     Published, QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, Resolution, Store,
-    StoredTicket, Target, Ticket, TicketState, claim::HeldClaim, store::OutcomeWritten,
+    StoredTicket, Target, Ticket, TicketState, claim::HeldQueueClaim, store::OutcomeWritten,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -38,22 +37,12 @@ use crate::{
     worktree::run_variables,
 };
 
-/// What happens to a task's branch when it has landed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Afterwards {
-    /// It is kept.
-    #[default]
-    Keep,
-    /// It is deleted, once the landing is verified.
-    Delete,
-}
-
 /// The queue of one run for one target, in a repository.
 pub struct GitQueue<'a> {
     pub(super) repository: &'a Repository,
     pub(super) scope: &'a BranchName,
     pub(super) into: &'a BranchName,
-    pub(super) claim: &'a HeldClaim<'a>,
+    pub(super) claim: &'a HeldQueueClaim<'a>,
     pub(super) options: &'a QueueOptions,
     pub(super) on_event: &'a mut dyn FnMut(QueueEvent),
     pub(super) store: Store<'a>,

@@ -393,7 +393,9 @@ fn landed_with(repository: &Repository, merge: Oid) -> Result<OtherLandings, Que
 pub fn finish_landings(
     repository: &Repository,
     scope: &BranchName,
-    (name, other, branch): (&RepoName, &Repository, &BranchName),
+    name: &RepoName,
+    other: &Repository,
+    branch: &BranchName,
 ) -> Result<(), QueueError> {
     for stored in Store::new(repository).load(Some(scope))? {
         let ticket = stored.ticket;

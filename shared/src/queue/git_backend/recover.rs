@@ -5,15 +5,15 @@ use std::collections::{BTreeSet, HashSet};
 use super::GitQueue;
 use crate::{
     git::{RawCommit, Ref},
-    history::{Event, EventPosition, Run, RunScope, State, TaskHistory},
+    history::{Event, EventPosition, Run, RunScope, State},
     message::Status,
     name::{Oid, RepoName, TaskId},
     queue::{
         EarlierLanding, LoggedOutcome, Parking, Position, QueueBackend, QueueError, QueueEvent, QueueView,
-        StoredTicket, Ticket, TicketState, list_foreign,
-        other_run::REWRITTEN,
+        StoredTicket, Ticket, TicketState, accept_foreign,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
+        ticket::REWRITTEN,
     },
     workspace::compare_with,
 };
@@ -124,7 +124,7 @@ impl GitQueue<'_> {
     /// Reports commits of others on the target.
     pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
         let session = self.options.worktrees.session.as_ref();
-        for found in list_foreign(self.repository, (self.into, self.scope), session)? {
+        for found in accept_foreign(self.repository, (self.into, self.scope), session)? {
             (self.on_event)(QueueEvent::Foreign(found));
         }
         Ok(())
@@ -158,13 +158,14 @@ impl GitQueue<'_> {
             return Ok(known);
         }
         let scope = RunScope { branch: self.scope.clone(), tip: Some(tip) };
-        let mut run = Run::scan_again(self.repository, scope, branches.clone(), &self.options.memory)?;
+        let mut run =
+            Run::scan_again(self.repository, scope, branches.clone(), &self.options.memory.commits)?;
         // Once in each drain: what is taken back there meanwhile is found by the next one.
         if let Some(before) = before {
             keep_reverted(&before.run, &mut run);
             return Ok(KnownRun { run, branches });
         }
-        let names: BTreeSet<RepoName> = self.options.task_repos.values().flatten().cloned().collect();
+        let names: BTreeSet<RepoName> = self.options.plan.task_repos.values().flatten().cloned().collect();
         for name in names {
             if let Some(target) = self.find_target(&name) {
                 compare_with(&target.repository, (&name, (target.branch, target.head)), &mut run)?;
@@ -226,7 +227,7 @@ impl GitQueue<'_> {
         let is_forced = self.options.forced.contains(&ticket.task);
         let why = match ticket.find_withheld(self.repository, &known.run, tip)? {
             Some(why) if !is_forced || why == REWRITTEN => Some(why),
-            _ if self.options.distrusted.has(&ticket.task) => {
+            _ if self.options.memory.distrusted.has(&ticket.task) => {
                 Some("its branch has commits that the records of the session do not name".to_owned())
             }
             _ => self.unknown_phase(ticket, known),
@@ -262,7 +263,7 @@ impl GitQueue<'_> {
 
     /// Withholds a ticket that names, or needs, tests that are not among the approved ones.
     fn unknown_phase(&self, ticket: &Ticket, known: &KnownRun) -> Option<String> {
-        let phases = &self.options.phases;
+        let phases = &self.options.plan.phases;
         if let Some(unknown) = ticket.phases.iter().find(|phase| !phases.contains_key(*phase)) {
             return Some(format!("it names the tests of '{unknown}', and the frozen plan has no such tests"));
         }
@@ -296,8 +297,7 @@ pub(super) fn landing_of(run: &Run, ticket: &Ticket) -> Option<Oid> {
 
 /// The tasks that are complete on the target.
 pub(super) fn landed_in(run: &Run) -> HashSet<TaskId> {
-    let is_there = |history: &&TaskHistory| history.is_landed && history.state.state == State::Complete;
-    run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
+    run.tasks.iter().filter(|history| history.has_landed()).map(|history| history.id.clone()).collect()
 }
 
 /// Keeps what is known about tasks that were taken back in another repository.

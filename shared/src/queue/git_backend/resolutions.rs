@@ -5,7 +5,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::{GitQueue, handover::place_of, resolving::ResolverCalls};
+use super::{
+    GitQueue,
+    handover::place_of,
+    resolving::{REVIEW, ResolverCalls},
+};
 use crate::{
     git::{Merge, OtherWriters, Ref, RefMove, TreeChange},
     message::visible,
@@ -38,7 +42,8 @@ impl GitQueue<'_> {
         ticket: Ticket,
         tip: Oid,
     ) -> Result<Ticket, QueueError> {
-        let Some(commit) = ticket.resolved.filter(|commit| !self.options.resolutions.has(*commit)) else {
+        let Some(commit) = ticket.resolved.filter(|commit| !self.options.memory.resolutions.has(*commit))
+        else {
             return Ok(ticket);
         };
         let Some(why) = self.fault_of_resolution(&ticket, commit, tip)? else {
@@ -96,7 +101,7 @@ impl GitQueue<'_> {
             self.review_resolution((resolver, &mut ResolverCalls::new()), (&pool, &mut scratch), resolved)?;
         pool.remove_scratch(&scratch)?;
         if answer.is_ok() {
-            self.options.resolutions.add(resolved.commit);
+            self.options.memory.resolutions.add(resolved.commit);
         }
         Ok(answer.err())
     }
@@ -164,8 +169,7 @@ impl GitQueue<'_> {
         let before =
             scratch.repository.read_tracked(self.repository.tree_of(commit)?, concurrent_children.now())?;
         let watch = self.options.config_guard.watch(&scratch.repository);
-        let reply =
-            self.call((resolver, &resolver.reviewer, calls), scratch, (&ticket.task, &prompt, "review"));
+        let reply = self.call(resolver, calls, scratch, &ticket.task, &prompt, REVIEW);
         let mut trespasses = watch.end();
         let company = concurrent_children.since(1);
         // If the reviewer was alone, its changes do no harm: the worktree is discarded.

@@ -14,7 +14,7 @@ use crate::{
     history::Event,
     message::{Status, visible},
     name::{Attempt, Oid, TaskId},
-    pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError, StepRunner},
+    pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError},
     queue::{
         LogEntry, LoggedOutcome, OnConflict, QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy,
         Resolver, Ticket, TicketState, resolver::Case, store::OutcomeWritten,
@@ -22,6 +22,9 @@ use crate::{
     worktree::{Pool, Scratch},
 };
 
+/// The names of the two calls for a conflict, in logs and for the sandbox.
+const RESOLVE: &str = "resolve";
+pub(super) const REVIEW: &str = "review";
 /// How many landings are searched for those that changed a file.
 const MAX_LANDINGS: usize = 50;
 
@@ -148,7 +151,7 @@ impl GitQueue<'_> {
         };
         let result = match result {
             Ok(commit) => {
-                self.check_and_review((resolver, calls), (&pool, &mut scratch), (ticket, onto, commit))?
+                self.check_and_review((resolver, calls), (&pool, &mut scratch), ticket, onto, commit)?
             }
             Err(why) => Err(why),
         };
@@ -161,7 +164,9 @@ impl GitQueue<'_> {
         &mut self,
         by: (&Resolver, &mut ResolverCalls),
         place: (&Pool, &mut Scratch),
-        (ticket, onto, commit): (&Ticket, Oid, Oid),
+        ticket: &Ticket,
+        onto: Oid,
+        commit: Oid,
     ) -> Result<Result<Oid, String>, QueueError> {
         let (tree, base) = (self.repository.tree_of(commit)?, self.repository.tree_of(onto)?);
         if !self.repository.is_proven(base, tree)? {
@@ -172,14 +177,14 @@ impl GitQueue<'_> {
             Ok(merged) => merged,
             Err(why) => return Ok(Err(why)),
         };
-        let allowed = self.options.allowed.get(&ticket.task).map(Vec::as_slice).unwrap_or_default();
+        let allowed = self.options.plan.allowed.get(&ticket.task).map(Vec::as_slice).unwrap_or_default();
         let protected = self.options.protection.find_changes(self.repository, (base, tree), allowed)?;
         if let Some(refusal) = protected.refusal() {
             return Ok(Err(refusal));
         }
         let resolved = Resolved { ticket, commit, merged };
         Ok(self.review_resolution(by, place, &resolved)?.map(|()| {
-            self.options.resolutions.add(commit);
+            self.options.memory.resolutions.add(commit);
             commit
         }))
     }
@@ -195,8 +200,7 @@ impl GitQueue<'_> {
         let prompt = self.prompt(ticket, onto)?;
         let guarded = self.guarded_refs(ticket)?;
         let watch = self.options.config_guard.watch(&scratch.repository);
-        let reply =
-            self.call((resolver, &resolver.step_runner, calls), scratch, (&ticket.task, &prompt, "resolve"));
+        let reply = self.call(resolver, calls, scratch, &ticket.task, &prompt, RESOLVE);
         let mut trespasses = watch.end();
         trespasses.extend(self.restore_refs(ticket, &guarded)?);
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
@@ -227,10 +231,14 @@ impl GitQueue<'_> {
     /// Calls an agent for a conflict: the resolver or the reviewer.
     pub(super) fn call(
         &mut self,
-        (resolver, step_runner, calls): (&Resolver, &StepRunner, &mut ResolverCalls),
+        resolver: &Resolver,
+        calls: &mut ResolverCalls,
         scratch: &mut Scratch,
-        (task, prompt, step): (&TaskId, &str, &str),
+        task: &TaskId,
+        prompt: &str,
+        step: &str,
     ) -> Result<CallReply, QueueError> {
+        let step_runner = if step == REVIEW { &resolver.reviewer } else { &resolver.step_runner };
         let log = self.repository.top().join(self.new_log(step)?);
         let RunnerKind::Program(runner) = &step_runner.runner else {
             let message = format!("the runner '{}' cannot resolve conflicts", step_runner.name);
@@ -240,7 +248,8 @@ impl GitQueue<'_> {
         let dir = scratch.path.clone();
         let confinement =
             self.options.worktrees.sandbox.confine(&step_runner.sandboxed(step, vec![dir.clone()]));
-        let mut record = CallRecord::of(step_runner, prompt, self.options.words, (self.options.clock)());
+        let mut record =
+            CallRecord::of(step_runner, prompt, self.options.transcripts, (self.options.clock)());
         let mut caller = Caller {
             runner: &step_runner.name,
             limits: resolver.limits,
@@ -262,7 +271,7 @@ impl GitQueue<'_> {
         });
         calls.expense.add(caller.expense.usage, caller.expense.time);
         match step {
-            "review" => calls.review = Some(record),
+            REVIEW => calls.review = Some(record),
             _ => calls.resolve = Some(record),
         }
         if self.options.cancel.is_cancelled() {
@@ -314,7 +323,7 @@ impl GitQueue<'_> {
             String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
         };
         let others = self.tasks_touching(ticket, onto, conflicts)?;
-        Ok(Case { ticket, briefs: &self.options.briefs, others, conflicts, text: &text }.prompt())
+        Ok(Case { ticket, briefs: &self.options.plan.briefs, others, conflicts, text: &text }.prompt())
     }
 
     /// The tasks whose landings changed the conflicting files.

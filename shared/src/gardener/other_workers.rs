@@ -1,18 +1,12 @@
 //! Works on a plan together with workers on other machines: follows what they land, claims tasks before they start, and
 //! publishes those that are finished. A run that is alone is granted everything at once.
 
-mod adopt;
-
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use super::{
     Gardener, GardenerError,
-    choose::{Pick, failed_before},
-    course::{RunProgress, Stop},
-    land::CompletedTask,
+    choose::failed_before,
+    course::{CompletedTask, RunProgress, Stop},
     recover::save_branch,
 };
 use crate::{
@@ -20,7 +14,7 @@ use crate::{
     event::{EventKind, RunEvent},
     failure::Explain,
     git::{Ref, RefMove, RemoteError},
-    history::{Run, RunScope, State},
+    history::{Run, RunScope, State, TaskHistory},
     name::{Oid, TaskId},
     plan::Task,
     progress::{Boxes, NodeProgress, Progress},
@@ -32,9 +26,7 @@ use crate::{
 const MAX_FAILURES: u32 = 20;
 /// How many looks a finished task waits for its own worker to land it, before another worker does.
 const LOOKS_BEFORE_LANDING: u32 = 4;
-/// The shortest time between two looks of a worker, for each of the others. All of them together then look at most ten times
-/// a second. GitHub recommends at most fifteen reads a second.
-const INTERVAL_FOR_EACH: Duration = Duration::from_millis(100);
+
 /// The shortest time between two looks of a worker that has nothing to do.
 const MIN_IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a worker that has other work waits before it lands what it has finished, so that more can land with it.
@@ -42,86 +34,32 @@ const BATCH_DELAY: Duration = Duration::from_secs(3);
 /// How often this worker tries to land a task that has to wait.
 const MAX_TRIES: u32 = 10;
 
-/// What is known about other workers.
-#[derive(Default)]
-pub(super) struct Shared {
-    outlook: Outlook,
-    /// When to look at them again.
-    pub(super) look_at: Option<Instant>,
-    /// The most tasks that others had at the same time.
-    most_taken: u32,
-    /// How many tasks others have claimed before this worker could.
-    lost_claims: usize,
-    /// The task that was claimed together with the last result.
-    claimed_early: Option<TaskId>,
-    /// Tasks that are finished here and could not be published, because the remote was out of reach.
-    unpublished: Vec<CompletedTask>,
-    /// How often in a row the remote was out of reach.
-    failures: u32,
-    /// For how many looks finished tasks of others have waited to land.
-    waited: u32,
-    /// When to try again to land what waits.
-    land_at: Option<Instant>,
-    /// Until when more may be finished that lands together with the last result.
-    batch_until: Option<Instant>,
-    /// How often tasks have waited to land, although it was tried.
-    tries: BTreeMap<TaskId, u32>,
-    /// Remarks that were reported.
-    told: BTreeSet<String>,
-}
-
-impl Shared {
-    /// How long to wait between two looks: so long, or longer if there are many workers.
-    fn interval(&self, alone: Duration) -> Duration {
-        INTERVAL_FOR_EACH.saturating_mul(self.most_taken).max(alone)
-    }
-
-    /// Whether no other worker has this task, or has ended it.
-    pub(super) fn is_open(&self, task: &TaskId) -> bool {
-        let Outlook { taken, finished, failed, .. } = &self.outlook;
-        !taken.contains(task) && !finished.contains_key(task) && !failed.contains(task)
-    }
-
-    /// Whether this task was claimed together with the last result.
-    pub(super) fn is_claimed_early(&self, task: &TaskId) -> bool {
-        self.claimed_early.as_ref() == Some(task)
-    }
-
-    /// Which of the ready tasks this worker tries to claim: one of as many as there are workers.
-    pub(super) fn pick(&self) -> Pick {
-        match self.most_taken {
-            0 => Pick::FIRST,
-            others => {
-                let number = (std::process::id() as usize).wrapping_add(self.lost_claims);
-                Pick { among: others as usize + 1, number }
-            }
-        }
-    }
-}
-
 impl<'a> Gardener<'a> {
     /// The coordinator and how often to look at others, if there may be others.
-    pub(super) fn shared(&self) -> Option<(&'a dyn Coordinator, Duration)> {
+    pub(super) fn coordinator(&self) -> Option<(&'a dyn Coordinator, Duration)> {
         let coordinator: &'a dyn Coordinator = &*self.tools.lanes?.queue.coordinator;
         Some((coordinator, coordinator.interval()?))
     }
 
     /// Looks at what others have done, if it is time.
     pub(super) fn catch_up(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let is_early = course.shared.look_at.is_some_and(|at| at > Instant::now());
-        if self.shared().is_some() && !is_early {
-            self.look(course);
+        let is_early = course.other_workers.look_at.is_some_and(|at| at > Instant::now());
+        if self.coordinator().is_some() && !is_early {
+            self.look_at_remote(course);
         }
     }
 
     /// Looks at what others have done. Returns whether the remote could be reached.
-    fn look(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
-        let Some((coordinator, interval)) = self.shared() else { return true };
-        course.shared.look_at = Some(Instant::now() + course.shared.interval(interval));
-        match coordinator.look().map_err(GardenerError::from).and_then(|outlook| self.apply(course, outlook))
+    fn look_at_remote(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
+        let Some((coordinator, interval)) = self.coordinator() else { return true };
+        course.other_workers.look_at = Some(Instant::now() + course.other_workers.interval(interval));
+        match coordinator
+            .look()
+            .map_err(GardenerError::from)
+            .and_then(|outlook| self.apply_outlook(course, outlook))
         {
             Ok(()) => {
-                course.shared.failures = 0;
+                course.other_workers.failures = 0;
                 true
             }
             Err(error) => self.tolerate(course, error),
@@ -130,13 +68,19 @@ impl<'a> Gardener<'a> {
 
     /// Looks at others more often while this worker has nothing to do but to wait for them.
     pub(super) fn look_soon(&self, course: &mut RunProgress<'_, 'a, '_>) {
-        let Some((_, interval)) = self.shared().filter(|_| course.shared.failures == 0) else { return };
-        let soon = Instant::now() + course.shared.interval(interval.min(MIN_IDLE_INTERVAL));
-        course.shared.look_at = Some(course.shared.look_at.map_or(soon, |at| at.min(soon)));
+        let Some((_, interval)) = self.coordinator().filter(|_| course.other_workers.failures == 0) else {
+            return;
+        };
+        let soon = Instant::now() + course.other_workers.interval(interval.min(MIN_IDLE_INTERVAL));
+        course.other_workers.look_at = Some(course.other_workers.look_at.map_or(soon, |at| at.min(soon)));
     }
 
     /// Applies what others have done.
-    fn apply(&mut self, course: &mut RunProgress<'_, 'a, '_>, outlook: Outlook) -> Result<(), GardenerError> {
+    fn apply_outlook(
+        &mut self,
+        course: &mut RunProgress<'_, 'a, '_>,
+        outlook: Outlook,
+    ) -> Result<(), GardenerError> {
         for remark in &outlook.remarks {
             self.note_once(course, format!("warning: at the remote: {remark}"));
         }
@@ -148,37 +92,37 @@ impl<'a> Gardener<'a> {
             Some(WorkRequest::Drain) => {
                 let words = "this worker was asked to drain: it finishes its tasks and starts no new ones";
                 self.note_once(course, words.to_owned());
-                course.halt(Stop::Asked);
+                course.halt(Stop::NoMore);
             }
             None => {}
         }
         let target = outlook.target;
         let taken = u32::try_from(outlook.taken.len()).unwrap_or(u32::MAX);
-        course.shared.most_taken = course.shared.most_taken.max(taken);
-        course.shared.outlook = outlook;
+        course.other_workers.most_taken = course.other_workers.most_taken.max(taken);
+        course.other_workers.outlook = outlook;
         let has_waiting = !self.waiting_elsewhere(course).is_empty();
-        course.shared.waited = if has_waiting { course.shared.waited + 1 } else { 0 };
+        course.other_workers.waited = if has_waiting { course.other_workers.waited + 1 } else { 0 };
         // While this process lands, it moves the target itself.
         if course.lander.is_none() {
             if let Some(target) = target {
-                self.follow(target)?;
+                self.follow_target(target)?;
             }
             self.notice_landed(course);
         }
-        for finished in std::mem::take(&mut course.shared.unpublished) {
+        for finished in std::mem::take(&mut course.other_workers.unpublished) {
             self.publish(course, finished);
         }
         Ok(())
     }
 
     fn note_once(&mut self, course: &mut RunProgress<'_, 'a, '_>, words: String) {
-        if course.shared.told.insert(words.clone()) {
+        if course.other_workers.told.insert(words.clone()) {
             (self.on_event)(RunEvent::of_run(EventKind::note(words)));
         }
     }
 
     /// Moves the run's branch to where others have moved it.
-    fn follow(&mut self, to: Oid) -> Result<(), GardenerError> {
+    fn follow_target(&mut self, to: Oid) -> Result<(), GardenerError> {
         let run = &self.tools.context.identity.run;
         let target = Target::new(self.repository, run);
         let before = target.require()?.tip();
@@ -198,16 +142,15 @@ impl<'a> Gardener<'a> {
         };
         let refs = self.repository.list_refs(&[&branch.task_refs()])?;
         let refs = refs.into_iter().filter_map(own).collect();
-        let mut run = Run::scan_again(self.repository, scope, refs, &lanes.queue.memory)?;
-        run.tasks.retain(|history| history.is_landed || !lanes.queue.distrusted.has(&history.id));
+        let mut run = Run::scan_again(self.repository, scope, refs, &lanes.queue.memory.commits)?;
+        run.tasks.retain(|history| history.is_landed || !lanes.queue.memory.distrusted.has(&history.id));
         self.run = run;
         Ok(())
     }
 
     /// Notices the tasks of this worker that another one has landed.
     fn notice_landed(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        while let Some(at) = course.finished.iter().position(|finished| has_landed(&self.run, &finished.task))
-        {
+        while let Some(at) = course.finished.iter().position(|finished| self.run.has_landed(&finished.task)) {
             let finished = course.finished.swap_remove(at);
             (self.on_event)(RunEvent::of(&finished.task, EventKind::note("landed by another worker")));
             course.summary.completed.push(finished.task);
@@ -223,22 +166,22 @@ impl<'a> Gardener<'a> {
             failed_before(wanted, &progress).into_iter().map(|task| task.id.clone()).collect();
         for task in failed {
             self.run.forget(&task);
-            lanes.queue.distrusted.add(task);
+            lanes.queue.memory.distrusted.add(task);
         }
     }
 
     /// Claims a task. Returns whether it is ours, and still to be done.
     pub(super) fn claim(&mut self, course: &mut RunProgress<'_, 'a, '_>, task: &Task) -> bool {
-        let Some((coordinator, _)) = self.shared() else { return true };
+        let Some((coordinator, _)) = self.coordinator() else { return true };
         if !task.is_leaf() {
             return true;
         }
         match coordinator.claim(&task.id) {
             Ok(Claiming::Taken) => {
-                course.shared.lost_claims += 1;
+                course.other_workers.lost_claims += 1;
                 // What else others have claimed meanwhile need not be tried.
-                self.look(course);
-                course.shared.outlook.taken.insert(task.id.clone());
+                self.look_at_remote(course);
+                course.other_workers.outlook.taken.insert(task.id.clone());
                 return false;
             }
             Ok(Claiming::Won) => {}
@@ -251,17 +194,17 @@ impl<'a> Gardener<'a> {
             }
             Err(error) => {
                 self.tolerate(course, error.into());
-                course.shared.outlook.taken.insert(task.id.clone());
+                course.other_workers.outlook.taken.insert(task.id.clone());
                 return false;
             }
         }
         // Another worker may have claimed and landed it since we last looked.
-        let is_reached = self.look(course);
+        let is_reached = self.look_at_remote(course);
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         let is_ready = progress.find(&task.id).is_some_and(NodeProgress::is_ready);
         if !is_reached || !is_ready || course.stop.is_some() {
             self.give_back(course, &task.id, Release::Free);
-            course.shared.outlook.taken.insert(task.id.clone());
+            course.other_workers.outlook.taken.insert(task.id.clone());
             return false;
         }
         true
@@ -274,19 +217,19 @@ impl<'a> Gardener<'a> {
         task: &TaskId,
         release: Release,
     ) {
-        let Some((coordinator, _)) = self.shared() else { return };
+        let Some((coordinator, _)) = self.coordinator() else { return };
         if let Err(error) = coordinator.release(task, release) {
             let words = format!(
                 "the claim on {task} could not be removed, so other workers wait until it expires: {error}"
             );
             (self.on_event)(RunEvent::of(task, EventKind::note(words)));
-            course.shared.look_at = None;
+            course.other_workers.look_at = None;
         }
     }
 
     /// Gives the task back that was claimed together with the last result, if it was not started.
     pub(super) fn release_unused(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let Some(task) = course.shared.claimed_early.take() else { return };
+        let Some(task) = course.other_workers.claimed_early.take() else { return };
         if course.running.iter().all(|running| running.task.id != task) {
             self.give_back(course, &task, Release::Free);
         }
@@ -295,26 +238,26 @@ impl<'a> Gardener<'a> {
     /// The task that this worker would start now. It is claimed together with a result, which saves a push.
     fn next_claim(&self, course: &RunProgress<'_, 'a, '_>) -> Option<TaskId> {
         let may_start = course.stop.is_none() && !self.tools.context.cancel.is_cancelled();
-        let is_free = course.shared.claimed_early.is_none() && self.has_place(course);
+        let is_free = course.other_workers.claimed_early.is_none() && self.has_place(course);
         let task = self.next_job(course).filter(|task| may_start && is_free && task.is_leaf())?;
         Some(task.id.clone())
     }
 
     /// Publishes a finished task, so that it can land.
     pub(super) fn publish(&mut self, course: &mut RunProgress<'_, 'a, '_>, mut finished: CompletedTask) {
-        let Some((coordinator, interval)) = self.shared() else {
+        let Some((coordinator, interval)) = self.coordinator() else {
             course.finished.push(finished);
             return;
         };
         let next = self.next_claim(course);
         match coordinator.finish(&finished.task, finished.source, next.as_ref()) {
             Ok(Publication::Done) => {
-                course.shared.claimed_early = course.shared.claimed_early.take().or(next);
+                course.other_workers.claimed_early = course.other_workers.claimed_early.take().or(next);
                 let batch_until = Instant::now() + BATCH_DELAY.min(interval);
-                course.shared.batch_until = Some(batch_until);
+                course.other_workers.batch_until = Some(batch_until);
                 // Another worker may land it meanwhile.
-                course.shared.look_at = course.shared.look_at.map(|at| at.min(batch_until));
-                course.shared.outlook.finished.insert(finished.task.clone(), finished.source);
+                course.other_workers.look_at = course.other_workers.look_at.map(|at| at.min(batch_until));
+                course.other_workers.outlook.finished.insert(finished.task.clone(), finished.source);
                 // The work is at the remote, so the next task can use the lane.
                 let lease = finished.site.take().and_then(|site| site.lease);
                 if let Some(Err(error)) = lease.map(Lease::recycle) {
@@ -328,7 +271,7 @@ impl<'a> Gardener<'a> {
                 }
             }
             Err(error) => {
-                course.shared.unpublished.push(finished);
+                course.other_workers.unpublished.push(finished);
                 self.tolerate(course, error.into());
             }
         }
@@ -350,7 +293,7 @@ impl<'a> Gardener<'a> {
         self.repository.move_refs(&[gone], "arborist: taken over by another worker")?;
         // The other worker may have landed it already.
         self.read_again()?;
-        course.shared.outlook.taken.insert(task.clone());
+        course.other_workers.outlook.taken.insert(task.clone());
         let words = format!(
             "this worker did not renew its claim on {task} in time, so another worker has taken the task over; the work done here is saved as {saved}"
         );
@@ -360,10 +303,10 @@ impl<'a> Gardener<'a> {
 
     /// Publishes what an earlier process in this clone has finished, unless others have it.
     pub(super) fn publish_earlier(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let Some((coordinator, _)) = self.shared() else { return };
-        self.look(course);
+        let Some((coordinator, _)) = self.coordinator() else { return };
+        self.look_at_remote(course);
         for finished in std::mem::take(&mut course.finished) {
-            let published = course.shared.outlook.finished.get(&finished.task);
+            let published = course.other_workers.outlook.finished.get(&finished.task);
             if published == Some(&finished.source) {
                 course.finished.push(CompletedTask { is_queued: false, ..finished });
                 continue;
@@ -384,20 +327,24 @@ impl<'a> Gardener<'a> {
 
     /// Whether this worker lands now. If so, what others have finished is here and lands too.
     pub(super) fn begin_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
-        let Some((coordinator, _)) = self.shared() else { return true };
+        let Some((coordinator, _)) = self.coordinator() else { return true };
         let is_own = course.finished.iter().any(|finished| !finished.is_queued);
         let is_coming = |at: Option<Instant>| at.is_some_and(|at| at > Instant::now());
-        let may_batch = is_coming(course.shared.batch_until) && !course.is_idle() && course.stop.is_none();
-        let is_early = is_coming(course.shared.land_at) || may_batch;
-        let is_due = (is_own || course.shared.waited > LOOKS_BEFORE_LANDING || course.is_idle()) && !is_early;
-        if !is_due || course.shared.outlook.is_landing || self.waiting_elsewhere(course).is_empty() && !is_own
+        let may_batch =
+            is_coming(course.other_workers.batch_until) && !course.is_idle() && course.stop.is_none();
+        let is_early = is_coming(course.other_workers.land_at) || may_batch;
+        let is_due =
+            (is_own || course.other_workers.waited > LOOKS_BEFORE_LANDING || course.is_idle()) && !is_early;
+        if !is_due
+            || course.other_workers.outlook.is_landing
+            || self.waiting_elsewhere(course).is_empty() && !is_own
         {
             return false;
         }
         match coordinator.begin_landing() {
             Ok(true) => {}
             Ok(false) => {
-                course.shared.outlook.is_landing = true;
+                course.other_workers.outlook.is_landing = true;
                 return false;
             }
             Err(error) => {
@@ -405,7 +352,7 @@ impl<'a> Gardener<'a> {
                 return false;
             }
         }
-        let adopted = if self.look(course) { self.adopt(course) } else { Ok(()) };
+        let adopted = if self.look_at_remote(course) { self.adopt(course) } else { Ok(()) };
         if let Err(error) = adopted {
             self.tolerate(course, error);
         }
@@ -418,18 +365,18 @@ impl<'a> Gardener<'a> {
 
     /// Whether a task that had to wait is left in the queue. A worker that shares a plan tries again, but not for ever.
     pub(super) fn tries_again(&self, course: &mut RunProgress<'_, 'a, '_>, at: usize) -> bool {
-        let Some((_, interval)) = self.shared() else { return true };
+        let Some((_, interval)) = self.coordinator() else { return true };
         let finished = &mut course.finished[at];
         finished.is_queued = false;
-        course.shared.land_at = Some(Instant::now() + interval);
-        let tries = course.shared.tries.entry(finished.task.clone()).or_default();
+        course.other_workers.land_at = Some(Instant::now() + interval);
+        let tries = course.other_workers.tries.entry(finished.task.clone()).or_default();
         *tries += 1;
         *tries < MAX_TRIES
     }
 
     /// Lets others land.
     pub(super) fn end_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let ended = self.shared().map(|(coordinator, _)| coordinator.end_landing());
+        let ended = self.coordinator().map(|(coordinator, _)| coordinator.end_landing());
         if let Some(Err(error)) = ended {
             self.tolerate(course, error.into());
         }
@@ -440,25 +387,25 @@ impl<'a> Gardener<'a> {
         let is_known = |task: &TaskId| {
             course.ended.contains(task)
                 || course.finished.iter().any(|finished| finished.task == *task)
-                || has_landed(&self.run, task)
+                || self.run.has_landed(task)
         };
         let is_wanted = |task: &TaskId| course.wanted.iter().any(|wanted| wanted.id == *task);
-        let waiting = course.shared.outlook.finished.iter();
+        let waiting = course.other_workers.outlook.finished.iter();
         let waiting = waiting.filter(|(task, _)| is_wanted(task) && !is_known(task));
         waiting.map(|(task, source)| (task.clone(), *source)).collect()
     }
 
     /// Whether to wait for other workers although this one has nothing to do.
     pub(super) fn awaits_others(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
-        if self.shared().is_none() || course.stop.is_some() || self.tools.context.cancel.is_cancelled() {
+        if self.coordinator().is_none() || course.stop.is_some() || self.tools.context.cancel.is_cancelled() {
             return false;
         }
-        if !course.shared.unpublished.is_empty() || course.shared.failures > 0 {
+        if !course.other_workers.unpublished.is_empty() || course.other_workers.failures > 0 {
             return true;
         }
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         let is_left = |task: &&&Task| progress.is_left(&task.id) && !course.ended.contains(&task.id);
-        let Outlook { taken, finished, .. } = &course.shared.outlook;
+        let Outlook { taken, finished, .. } = &course.other_workers.outlook;
         let is_elsewhere = |task: &&Task| taken.contains(&task.id) || finished.contains_key(&task.id);
         course.wanted.iter().filter(is_left).any(is_elsewhere) || self.next_job(course).is_some()
     }
@@ -469,21 +416,87 @@ impl<'a> Gardener<'a> {
             course.halt(Stop::Error(error));
             return false;
         }
-        course.shared.failures += 1;
-        if course.shared.failures > MAX_FAILURES {
+        course.other_workers.failures += 1;
+        if course.other_workers.failures > MAX_FAILURES {
             course.halt(Stop::Error(error));
             return false;
         }
-        if course.shared.failures == 1 {
+        if course.other_workers.failures == 1 {
             let mut words = format!("warning: {error}; trying again");
             for hint in error.hint().iter().flat_map(|hint| hint.lines()) {
                 words.push_str(&format!("\n  hint: {hint}"));
             }
             (self.on_event)(RunEvent::of_run(EventKind::note(words)));
         }
-        let delay = Duration::from_secs(1 << course.shared.failures.min(5));
-        course.shared.look_at = Some(Instant::now() + delay);
+        let delay = Duration::from_secs(1 << course.other_workers.failures.min(5));
+        course.other_workers.look_at = Some(Instant::now() + delay);
         false
+    }
+
+    /// Brings finished tasks of other workers here.
+    pub(super) fn adopt(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
+        let (Some((coordinator, _)), Some(lanes)) = (self.coordinator(), self.tools.lanes) else {
+            return Ok(());
+        };
+        let mut waiting = self.waiting_elsewhere(course);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        coordinator.fetch(&waiting)?;
+        let sources: Vec<Oid> = waiting.iter().map(|(_, source)| *source).collect();
+        let commits = self.repository.find_commits(&sources)?;
+        for ((task, source), commit) in waiting.clone().into_iter().zip(commits) {
+            if commit != Some(source) {
+                self.distrust(course, (&task, source));
+                continue;
+            }
+            let branch = self.tools.context.identity.run.task_branch(&task);
+            let old = self.repository.find_branch(&branch)?;
+            // A lane of this clone that has the branch checked out keeps its work.
+            if old != Some(source) && !self.repository.checkouts_of(&branch)?.is_empty() {
+                waiting.retain(|(kept, _)| *kept != task);
+                continue;
+            }
+            if let Some(old) = old.filter(|old| *old != source) {
+                save_branch(self.repository, &branch, old)?;
+            }
+            if old != Some(source) {
+                let moved = RefMove { name: &branch.to_ref(), new: Some(source), old };
+                self.repository.move_refs(&[moved], "arborist: finished by another worker")?;
+            }
+            lanes.queue.memory.distrusted.take(&task);
+        }
+        self.read_again()?;
+        for (task, source) in waiting {
+            let history = self.run.find(&task);
+            let is_complete = history.is_some_and(|history| history.state() == State::Complete);
+            let is_there = history.and_then(TaskHistory::last).is_some_and(|event| event.commit == source);
+            if is_complete && is_there {
+                course.finished.push(CompletedTask::elsewhere(task, source));
+            } else {
+                self.distrust(course, (&task, source));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names a finished task whose branch is missing or does not complete the task, and does not wait for it to land.
+    fn distrust(&mut self, course: &mut RunProgress<'_, 'a, '_>, (task, source): (&TaskId, Oid)) {
+        let (Some((coordinator, _)), Some(lanes)) = (self.coordinator(), self.tools.lanes) else { return };
+        coordinator.distrust(task, source);
+        course.other_workers.outlook.finished.remove(task);
+        course.other_workers.outlook.taken.insert(task.clone());
+        self.run.forget(task);
+        // Without a branch here, nothing is reset that would make the task trusted again.
+        let branch = self.tools.context.identity.run.task_branch(task);
+        if !matches!(self.repository.find_branch(&branch), Ok(None)) {
+            lanes.queue.memory.distrusted.add(task.clone());
+        }
+        let words = format!(
+            "warning: at the remote: the claim on {task} says that it is finished, but {} is missing there or does not complete it; it can be taken over when the claim expires",
+            source.short()
+        );
+        self.note_once(course, words);
     }
 }
 
@@ -496,9 +509,4 @@ pub(super) fn is_unreached(error: &GardenerError) -> bool {
                 RemoteError::Unreached { .. }
             )))
     )
-}
-
-/// Whether a task is complete and has landed.
-fn has_landed(run: &Run, task: &TaskId) -> bool {
-    run.find(task).is_some_and(|history| history.is_landed && history.state.state == State::Complete)
 }

@@ -1,18 +1,24 @@
-//! Changes that an unfinished task has left in the checkout. A task that comes after it must not be blamed for tests that
-//! fail because of them, so the tests run before that task starts. Its reviewers are told which files come from a task
-//! that was rejected.
+//! What is known about tests before a task or a phase starts: how many ran, and which may fail because they failed before
+//! the run or were written to fail first. An unfinished task may have left changes in the checkout. A task that comes after
+//! it must not be blamed for tests that fail because of them, so the tests run before that task starts. Its reviewers are
+//! told which files come from a task that was rejected.
 
 use super::{
     Baseline, BaselineGuard, Gardener, GardenerError, Probe, Remains, has_passed,
-    worker::{Tools, works_in},
+    worker::{RunResources, works_in},
 };
 use crate::{
     event::EventKind,
     git::{OtherWriters, TreeChange},
     history::{CommitSource, Run, RunScope, State, TaskHistory},
-    name::{Attempt, TaskId},
-    pipeline::{FilesBeforeTest, KnownRed, OtherRepo, PipelineError, RejectedWork, TaskContext},
+    message::{Key, Status},
+    name::{Attempt, Oid, TaskId},
+    pipeline::{
+        CommandCounts, FilesBeforeTest, KnownRed, OtherRepo, PipelineError, RejectedWork, TaskContext,
+        TestsBefore,
+    },
     plan::Task,
+    progress::{Boxes, Progress},
     record::{RunRecorder, Unfinished, create_baseline_log, log_time},
 };
 
@@ -30,10 +36,7 @@ impl Gardener<'_> {
         let checkout = self.checkout.as_ref().filter(|_| self.tools.context.playback.is_none())?;
         let is_unfinished = |history: &&TaskHistory| {
             let is_leaf = self.plan.find(&history.id).is_none_or(Task::is_leaf);
-            history.id != task.id
-                && is_leaf
-                && !history.state.state.is_done()
-                && history.state.commit.is_some()
+            history.id != task.id && is_leaf && !history.state().is_done() && history.state.commit.is_some()
         };
         let found = self.run.tasks.iter().rfind(is_unfinished)?;
         (!has_passed(&checkout.repository, checkout.tip.head)).then(|| found.id.clone())
@@ -42,8 +45,7 @@ impl Gardener<'_> {
     /// The work of other tasks that have failed, as far as it is in the checkout.
     pub(super) fn find_rejected(&self, task: &Task) -> Result<Vec<RejectedWork>, GardenerError> {
         let Some(checkout) = &self.checkout else { return Ok(Vec::new()) };
-        let has_failed =
-            |history: &&TaskHistory| history.id != task.id && history.state.state == State::Failed;
+        let has_failed = |history: &&TaskHistory| history.id != task.id && history.state() == State::Failed;
         let failed: Vec<&TaskId> =
             self.run.tasks.iter().filter(has_failed).map(|history| &history.id).collect();
         let mut rejected = Vec::new();
@@ -65,9 +67,56 @@ impl Gardener<'_> {
         }
         Ok(rejected)
     }
+
+    /// What the tests of a phase are compared with: those before its first task.
+    pub(super) fn tests_before_phase(&self, phase: &Task) -> Result<TestsBefore, GardenerError> {
+        let tasks: Vec<&Task> = self.plan.leaves_of(&phase.id).collect();
+        let histories = tasks.iter().filter_map(|task| self.run.find(&task.id));
+        let first = histories.flat_map(|history| &history.events).min_by_key(|event| event.time);
+        let first: Vec<Oid> = first.iter().map(|event| event.commit).collect();
+        let first = self.repository.load_commits(&first)?.pop();
+        let protection = &self.tools.context.options.protection;
+        Ok(TestsBefore {
+            counts: CommandCounts::before(self.repository, &self.run, None)?,
+            base: first.and_then(|commit| commit.parents().next()),
+            allows_fewer: tasks
+                .into_iter()
+                .chain([phase])
+                .any(|task| protection.allows_fewer_tests(&task.allow)),
+        })
+    }
+
+    /// The tests that are known to fail when this task starts. The last of the tasks that have to make a test pass is
+    /// not excused.
+    pub(super) fn known_red(&self, task: &Task) -> KnownRed {
+        let tests_first = self.plan.tests_first();
+        if tests_first.is_empty() {
+            return self.red_before.clone();
+        }
+        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        let is_done = |id: &TaskId| progress.find(id).is_some_and(|standing| standing.state.is_done());
+        let mut known = self.red_before.clone();
+        for (red, menders) in tests_first.iter().filter(|(red, _)| *red != task.id) {
+            let is_open = menders.is_empty() || menders.iter().any(|id| *id != task.id && !is_done(id));
+            let is_beside = menders.contains(&task.id)
+                || self.plan.find(red).is_some_and(|red| red.parent == task.parent);
+            let own =
+                KnownRed::of_task(&self.run, red).filter(|own| is_open && (is_beside || !own.is_unread()));
+            known = own.map_or(known.clone(), |own| known.join(&own));
+        }
+        if task.red { known.join(&KnownRed::none_of(self.passed_before())) } else { known }
+    }
+
+    /// How many tests passed in the newest passed test step.
+    fn passed_before(&self) -> u64 {
+        let events = self.run.tasks.iter().flat_map(|task| &task.events);
+        let passes = events.filter(|event| event.status() == Status::TestPass);
+        let newest = passes.max_by_key(|event| event.time);
+        newest.and_then(|event| event.trailers.get(Key::TestPassed)?.parse().ok()).unwrap_or(0)
+    }
 }
 
-impl Tools<'_> {
+impl RunResources<'_> {
     /// Runs the test command with what `other` has left. If it fails, `task` cannot start; with `allow-red`, the tests that
     /// fail become known failures.
     pub(super) fn test_leftovers(

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    LeaseStart, Pool, WorktreeError, clear, is_ours,
+    Pool, WorktreeError, is_ours,
     paths::{Places, lane_number},
     session_worktree::is_of_session,
     set_up, survey,
@@ -26,7 +26,7 @@ const MAX_NAMES: usize = 100;
 
 /// A request for a worktree.
 #[derive(Debug)]
-pub(super) struct PlaceRequest<'a> {
+pub(super) struct WorktreeRequest<'a> {
     pub(super) task: &'a TaskId,
     pub(super) branch: BranchName,
     pub(super) base: Oid,
@@ -44,13 +44,27 @@ pub(super) enum WantedKind {
     Own,
 }
 
+/// How a lease started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseStart {
+    /// The branch has no commits of its own yet.
+    Fresh,
+    /// The branch existed, with commits of its own.
+    Continued {
+        /// The newest of them.
+        tip: Oid,
+    },
+    /// The worktree existed, with whatever files are in it.
+    Adopted,
+}
+
 /// A worktree whose locks we hold.
 #[derive(Debug)]
-pub(super) struct PlaceClaim {
+pub(super) struct ClaimedWorktree {
     pub(super) lane: Repository,
     pub(super) path: PathBuf,
     pub(super) begun: LeaseStart,
-    pub(super) origin: PlaceOrigin,
+    pub(super) origin: WorktreeOrigin,
     /// Set if the branch was created for this claim, at this commit.
     pub(super) made_branch: Option<Oid>,
     pub(super) port: u16,
@@ -59,7 +73,7 @@ pub(super) struct PlaceClaim {
 
 /// Where a claimed worktree comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PlaceOrigin {
+pub(super) enum WorktreeOrigin {
     /// The task had it already.
     Found,
     /// A lane that was free.
@@ -69,15 +83,15 @@ pub(super) enum PlaceOrigin {
 }
 
 /// A worktree that could be taken.
-enum PlaceCandidate {
+enum WorktreeChoice {
     Free(Worktree),
     New(PathBuf),
 }
 
 impl Pool {
     /// Claims a worktree. Other processes that create or remove worktrees wait meanwhile.
-    pub(super) fn claim(&self, request: &PlaceRequest<'_>) -> Result<PlaceClaim, WorktreeError> {
-        let gate = self.gate()?;
+    pub(super) fn claim(&self, request: &WorktreeRequest<'_>) -> Result<ClaimedWorktree, WorktreeError> {
+        let gate = self.lock_registry()?;
         let task_lock = self.lock_task(request)?;
         let mut worktrees = self.repository.list_worktrees()?;
         self.forget_replaced(&mut worktrees)?;
@@ -94,14 +108,14 @@ impl Pool {
         let (candidate, lock) = self.find_candidate(request, &worktrees)?;
         let (begun, made_branch) = self.prepare_branch(request)?;
         let (worktree, origin) = match candidate {
-            PlaceCandidate::Free(worktree) => (worktree, PlaceOrigin::Recycled),
-            PlaceCandidate::New(path) => {
-                (self.make_at(&path, request.base, super::REASON)?, PlaceOrigin::Made)
+            WorktreeChoice::Free(worktree) => (worktree, WorktreeOrigin::Recycled),
+            WorktreeChoice::New(path) => {
+                (self.make_at(&path, request.base, super::REASON)?, WorktreeOrigin::Made)
             }
         };
         let lane = self.linked(&worktree)?;
         let port = set_up::allot_port(&gate, &lane, &worktrees)?;
-        Ok(PlaceClaim {
+        Ok(ClaimedWorktree {
             lane,
             path: worktree.path,
             begun,
@@ -115,10 +129,10 @@ impl Pool {
     fn adopt(
         &self,
         gate: &FileLock,
-        request: &PlaceRequest<'_>,
+        request: &WorktreeRequest<'_>,
         (found, all): (&Worktree, &[Worktree]),
         task_lock: FileLock,
-    ) -> Result<PlaceClaim, WorktreeError> {
+    ) -> Result<ClaimedWorktree, WorktreeError> {
         if !is_ours(found) {
             let (branch, path) = (request.branch.clone(), found.path.clone());
             return Err(WorktreeError::Elsewhere { branch, path });
@@ -126,7 +140,7 @@ impl Pool {
         if !found.path.is_dir() {
             return Err(WorktreeError::Missing(request.task.to_string(), found.path.clone()));
         }
-        let lock = self.lock_place(&found.path, request.task)?;
+        let lock = self.lock_worktree(&found.path, request.task)?;
         let lane = self.linked(found)?;
         if lane.find_head_branch()?.as_ref() != Some(&request.branch) {
             let source = LockError::Held { path: found.path.clone(), holder: Box::default() };
@@ -136,11 +150,11 @@ impl Pool {
             self.follow(&lane, &request.branch, request.base)?;
         }
         let port = set_up::allot_port(gate, &lane, all)?;
-        Ok(PlaceClaim {
+        Ok(ClaimedWorktree {
             lane,
             path: found.path.clone(),
             begun: LeaseStart::Adopted,
-            origin: PlaceOrigin::Found,
+            origin: WorktreeOrigin::Found,
             made_branch: None,
             port,
             locks: [task_lock, lock],
@@ -151,9 +165,9 @@ impl Pool {
     /// worktree.
     fn find_candidate(
         &self,
-        request: &PlaceRequest<'_>,
+        request: &WorktreeRequest<'_>,
         worktrees: &[Worktree],
-    ) -> Result<(PlaceCandidate, FileLock), WorktreeError> {
+    ) -> Result<(WorktreeChoice, FileLock), WorktreeError> {
         if request.place == WantedKind::Lane {
             let is_free =
                 |found: &&Worktree| self.is_free_lane(found) && !request.refused.contains(&found.path);
@@ -164,25 +178,25 @@ impl Pool {
                     continue;
                 }
                 // Another process may have filled it since the list was made.
-                if let Ok(lock) = self.lock_place(&lane.path, request.task)
+                if let Ok(lock) = self.lock_worktree(&lane.path, request.task)
                     && self.linked(lane)?.find_head_branch()?.is_none()
                 {
-                    return Ok((PlaceCandidate::Free(lane.clone()), lock));
+                    return Ok((WorktreeChoice::Free(lane.clone()), lock));
                 }
             }
         }
         let places = self.places.prepared(&self.repository, worktrees)?;
         if let Some(half_made) = self.find_half_made(request, &places, worktrees) {
             return Ok((
-                PlaceCandidate::Free(half_made.clone()),
-                self.lock_place(&half_made.path, request.task)?,
+                WorktreeChoice::Free(half_made.clone()),
+                self.lock_worktree(&half_made.path, request.task)?,
             ));
         }
         self.require_room(worktrees)?;
         self.require_space(&places.base)?;
         let path = self.find_path(request, &places, worktrees)?;
-        let lock = self.lock_place(&path, request.task)?;
-        Ok((PlaceCandidate::New(path), lock))
+        let lock = self.lock_worktree(&path, request.task)?;
+        Ok((WorktreeChoice::New(path), lock))
     }
 
     /// Whether a worktree is a free lane. An agent can register any directory as a worktree, so only those in our
@@ -195,7 +209,7 @@ impl Pool {
     /// A worktree of the task's own name whose creator was killed before it checked out the branch.
     fn find_half_made<'a>(
         &self,
-        request: &PlaceRequest<'_>,
+        request: &WorktreeRequest<'_>,
         places: &Places,
         worktrees: &'a [Worktree],
     ) -> Option<&'a Worktree> {
@@ -228,7 +242,7 @@ impl Pool {
     /// worktree it is an error.
     fn find_path(
         &self,
-        request: &PlaceRequest<'_>,
+        request: &WorktreeRequest<'_>,
         places: &Places,
         worktrees: &[Worktree],
     ) -> Result<PathBuf, WorktreeError> {
@@ -257,7 +271,10 @@ impl Pool {
 
     /// Creates the branch, or moves one without commits of its own to the base. The branch comes first: whatever
     /// happens afterwards, the same command finds it again.
-    fn prepare_branch(&self, request: &PlaceRequest<'_>) -> Result<(LeaseStart, Option<Oid>), WorktreeError> {
+    fn prepare_branch(
+        &self,
+        request: &WorktreeRequest<'_>,
+    ) -> Result<(LeaseStart, Option<Oid>), WorktreeError> {
         let tip = self.repository.find_branch(&request.branch)?;
         match tip {
             Some(tip) if tip == request.base => return Ok((LeaseStart::Fresh, None)),
@@ -335,12 +352,13 @@ impl Pool {
         self.repository.linked(worktree).ok_or_else(missing)
     }
 
-    fn lock_task(&self, request: &PlaceRequest<'_>) -> Result<FileLock, WorktreeError> {
-        let path = self.places.locks().join(clear::name_of_task_lock(&request.branch, request.task));
+    fn lock_task(&self, request: &WorktreeRequest<'_>) -> Result<FileLock, WorktreeError> {
+        let path =
+            self.repository.lock_folder().join(survey::name_of_task_lock(&request.branch, request.task));
         Ok(self.take_lock(&path, request.task)?.temporary())
     }
 
-    pub(super) fn lock_place(&self, path: &Path, task: &TaskId) -> Result<FileLock, WorktreeError> {
+    pub(super) fn lock_worktree(&self, path: &Path, task: &TaskId) -> Result<FileLock, WorktreeError> {
         self.take_lock(&self.repository.worktree_lock(path), task)
     }
 
