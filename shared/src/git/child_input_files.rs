@@ -1,13 +1,7 @@
 //! Writes files that a child process reads: its prompt, and the list of its tools. Other processes can write where
 //! these files are, so they are compared after the child has ended.
 
-use std::{
-    ffi::OsStr,
-    io,
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
-};
+use std::{ffi::OsStr, io, path::PathBuf, thread, time::Duration};
 
 use super::folder_watch::FolderWatch;
 use crate::safe_files::{self, ChangeStamp};
@@ -34,7 +28,7 @@ impl ChildInputFiles {
             safe_files::write(path, content)?;
             let name = path.file_name().map(OsStr::as_encoded_bytes);
             let folders = FolderWatch::begin(path.parent().unwrap_or(path), name.into_iter());
-            inputs.push(ChildInput { path: path.clone(), stamp: stamp_of(path), folders });
+            inputs.push(ChildInput { path: path.clone(), stamp: ChangeStamp::at(path), folders });
         }
         // Any write after this gets another ctime.
         if !files.is_empty() {
@@ -56,13 +50,9 @@ impl ChildInputFiles {
     pub fn are_untouched(&self) -> bool {
         let is_same = |inputs: &ChildInput| {
             inputs.stamp.is_some()
-                && stamp_of(&inputs.path) == inputs.stamp
+                && ChangeStamp::at(&inputs.path) == inputs.stamp
                 && inputs.folders.find_moved().is_empty()
         };
         self.0.iter().all(is_same)
     }
-}
-
-fn stamp_of(path: &Path) -> Option<ChangeStamp> {
-    path.symlink_metadata().ok().map(|found| ChangeStamp::of(&found))
 }

@@ -11,7 +11,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsStr,
     fs, io,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -101,11 +101,8 @@ struct Settings {
     /// Whether worktrees may have different settings.
     has_variants: bool,
     /// Stamps of the files, to notice changes.
-    stamps: Vec<(PathBuf, Option<FileStamp>)>,
+    stamps: Vec<(PathBuf, Option<ChangeStamp>)>,
 }
-
-/// Inode, size and ctime.
-type FileStamp = (u64, u64, i64, i64);
 
 /// A copy of settings on disk.
 #[derive(Debug)]
@@ -417,7 +414,7 @@ impl FrozenSettings {
             safe_files::symlink(target, link)?;
         }
         let all = made.files.iter().map(|(file, _)| file).chain(made.links.iter().map(|(link, _)| link));
-        made.stamps = all.map(|path| (path.clone(), change_stamp_of(path))).collect();
+        made.stamps = all.map(|path| (path.clone(), ChangeStamp::at(path))).collect();
         Ok(made)
     }
 
@@ -444,7 +441,7 @@ impl FrozenSettings {
             self.is_moved.store(true, Ordering::SeqCst);
         }
         !self.is_moved.load(Ordering::SeqCst)
-            && self.stamps.iter().all(|(path, stamp)| change_stamp_of(path) == *stamp)
+            && self.stamps.iter().all(|(path, stamp)| ChangeStamp::at(path) == *stamp)
     }
 
     fn is_intact(&self) -> bool {
@@ -575,11 +572,7 @@ pub(super) fn remove_abandoned(base: &Path) {
     }
 }
 
-fn change_stamp_of(path: &Path) -> Option<ChangeStamp> {
-    path.symlink_metadata().ok().map(|found| ChangeStamp::of(&found))
-}
-
-fn stamp_of(file: &Path) -> Option<FileStamp> {
-    let found = fs::metadata(file).ok()?;
-    Some((found.ino(), found.size(), found.ctime(), found.ctime_nsec()))
+/// The stamp of a file, behind links: the user's own settings may be links.
+fn stamp_of(file: &Path) -> Option<ChangeStamp> {
+    fs::metadata(file).ok().map(|found| ChangeStamp::of(&found))
 }

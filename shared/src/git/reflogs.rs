@@ -45,7 +45,7 @@ impl Reflogs {
         let mut before = std::mem::take(&mut self.0);
         let mut shortened = Vec::new();
         for file in list_logs(repository) {
-            let Some(stamp) = file.symlink_metadata().ok().map(|found| ChangeStamp::of(&found)) else {
+            let Some(stamp) = ChangeStamp::at(&file) else {
                 continue;
             };
             let known = before.remove(&file);

@@ -259,7 +259,7 @@ impl SavedCheckout {
     fn is_untouched(&self) -> bool {
         let top = self.repository.top();
         self.index == self.repository.index_stamp()
-            && self.stamps.iter().all(|(path, stamp)| find_stamp(&top.join(path)) == *stamp)
+            && self.stamps.iter().all(|(path, stamp)| ChangeStamp::at(&top.join(path)) == *stamp)
     }
 
     /// The paths whose saved versions are gone and not committed.
@@ -271,7 +271,8 @@ impl SavedCheckout {
         // A file that is ignored by now is in no tree.
         let stamps: HashMap<&[u8], _> =
             self.stamps.iter().map(|(path, stamp)| (path.as_os_str().as_bytes(), stamp)).collect();
-        let find = |change: &TreeChange| find_stamp(&repository.top().join(OsStr::from_bytes(&change.path)));
+        let find =
+            |change: &TreeChange| ChangeStamp::at(&repository.top().join(OsStr::from_bytes(&change.path)));
         let (ignored, undone): (Vec<_>, Vec<_>) =
             lost.undone.into_iter().partition(|change| change.after.is_none() && find(change).is_some());
         lost.undone = undone;
@@ -362,10 +363,6 @@ fn paths_of(changes: Vec<TreeChange>) -> BTreeSet<Vec<u8>> {
 
 fn stamp_of(top: &Path, change: &TreeChange) -> (PathBuf, Option<ChangeStamp>) {
     let path = PathBuf::from(OsStr::from_bytes(&change.path));
-    let stamp = find_stamp(&top.join(&path));
+    let stamp = ChangeStamp::at(&top.join(&path));
     (path, stamp)
-}
-
-fn find_stamp(path: &Path) -> Option<ChangeStamp> {
-    path.symlink_metadata().ok().map(|found| ChangeStamp::of(&found))
 }

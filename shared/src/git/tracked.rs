@@ -230,7 +230,7 @@ impl Repository {
     pub fn file_time(&self) -> Option<(i64, i64)> {
         let file = self.common_dir.join(format!("arborist/time-{}", std::process::id()));
         safe_files::write(&file, b"").ok()?;
-        let found = file.symlink_metadata().ok().map(|found| ChangeStamp::of(&found).changed);
+        let found = ChangeStamp::at(&file).map(|found| found.changed);
         let _ = safe_files::remove(&file);
         found
     }

@@ -101,7 +101,7 @@ impl MarkedIndex {
 }
 
 fn stamp_of(git_dir: &Path) -> Option<ChangeStamp> {
-    git_dir.join("index").symlink_metadata().ok().map(|found| ChangeStamp::of(&found))
+    ChangeStamp::at(&git_dir.join("index"))
 }
 
 /// Clears all marks of these paths.

@@ -11,14 +11,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     io,
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{MetadataExt, PermissionsExt},
-    },
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -27,7 +24,7 @@ use super::{
 };
 use crate::{
     process::FileLock,
-    safe_files::{self, FileKind},
+    safe_files::{self, ChangeStamp, FileKind},
 };
 
 /// Files that can run programs, lead git to another repository or worktree, or say whose worktree it is.
@@ -51,8 +48,6 @@ const LARGEST: u64 = 1024 * 1024;
 /// How long another process may take to remove a worktree. git removes its files one after the other, and fails if one
 /// of them is created again meanwhile.
 pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(1);
-/// A file's stamp is trusted only if it did not change for this many seconds: clocks of file systems tick slowly.
-const MIN_STAMP_AGE: i64 = 1;
 
 /// The tables of this process, by common git directory.
 static TABLES: LazyLock<Mutex<HashMap<PathBuf, GitDirTable>>> = LazyLock::new(Mutex::default);
@@ -116,7 +111,7 @@ struct Watched {
     name: &'static str,
     content: Content,
     /// The stamp of the file, once it can be trusted.
-    stamp: Option<Stamp>,
+    stamp: Option<ChangeStamp>,
 }
 
 /// The content of a path.
@@ -126,9 +121,6 @@ enum Content {
     File { bytes: Vec<u8>, mode: u32 },
     Other,
 }
-
-/// Identifies one version of a file: inode, size, mode, and ctime, which only the kernel sets.
-type Stamp = (u64, u64, u32, (i64, i64));
 
 /// Watches git directories while a child process runs. Everything that is restored after its start was changed by this
 /// child, or by another one at the same time.
@@ -428,7 +420,7 @@ impl GitDirState {
         let file = |name: &'static str| {
             let path = git_dir.join(name);
             // The stamp is read first: a write in between is then found by its content.
-            let stamp = stamp_of(&path).filter(is_settled);
+            let stamp = ChangeStamp::at(&path).filter(ChangeStamp::is_settled);
             Watched { name, content: Content::of(&path), stamp }
         };
         let (fill_files, modules) = Self::read_filling(git_dir);
@@ -454,7 +446,7 @@ impl GitDirState {
     fn is_unchanged(&self, git_dir: &Path) -> bool {
         let is_same = |watched: &Watched| {
             let path = git_dir.join(watched.name);
-            (watched.stamp.is_some() && stamp_of(&path) == watched.stamp)
+            (watched.stamp.is_some() && ChangeStamp::at(&path) == watched.stamp)
                 || self::is_same(watched.name, &watched.content, &Content::of(&path))
         };
         self.files.iter().all(is_same)
@@ -560,14 +552,4 @@ fn list(repository: &Repository) -> Vec<PathBuf> {
 fn same(one: &Path, other: &Path) -> bool {
     one.as_os_str().as_bytes() == other.as_os_str().as_bytes()
         || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
-}
-
-fn stamp_of(path: &Path) -> Option<Stamp> {
-    let found = path.symlink_metadata().ok()?;
-    Some((found.ino(), found.size(), found.mode(), (found.ctime(), found.ctime_nsec())))
-}
-
-fn is_settled((_, _, _, (seconds, _)): &Stamp) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_secs()).is_ok_and(|now| now > seconds.saturating_add(MIN_STAMP_AGE))
 }
