@@ -510,7 +510,7 @@ impl TaskRun<'_, '_, '_> {
             let quoted = plain_text(&format!("'{}'", Redactor::redact(&run.secrets, &command.command)));
             failed.iter().any(|text| text.contains(&quoted))
         };
-        let (commands, _) = run.options.tests_of(self.task);
+        let commands = run.options.tests_of(self.task);
         event.status() == Status::TestFail && names_command && !commands.iter().any(is_current)
     }
 

@@ -11,9 +11,11 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     pipeline::{
         Counts, FEWER_TESTS, PipelineError, TaskContext, TaskRun, TestResult, TestTally,
-        steps::{counts::ProgramCounts, test::PlacedTest},
+        steps::{
+            counts::ProgramCounts,
+            test::{PlacedTest, TestSubject},
+        },
     },
-    plan::Task,
 };
 
 /// The heading over the numbers, in the commits of test steps and of the start of a run.
@@ -418,19 +420,18 @@ pub struct TestsBefore {
 
 impl TaskContext<'_> {
     /// Fails a passed test step if a command ran fewer tests than before, or skipped more. Records the counts.
-    pub fn require_tests(
+    pub(in crate::pipeline) fn require_tests(
         &mut self,
-        (task, tests): (&Task, &[PlacedTest]),
+        tested: &TestSubject<'_>,
         before: &mut TestsBefore,
         result: TestResult,
-        log: &str,
     ) -> Result<TestResult, PipelineError> {
         if !result.is_passed {
             return Ok(result);
         }
         let mut falls = Vec::new();
         let mut keys = Vec::new();
-        for test in tests {
+        for test in tested.tests {
             let Some(key) = self.count_key(test).filter(|key| !keys.contains(key)) else { continue };
             let now = result.counted.find(&key).unwrap_or_default();
             keys.push(key.clone());
@@ -456,11 +457,11 @@ impl TaskContext<'_> {
             let body = Body::new(ALLOWED, &falls.join("\n")).followed_by(result.body).followed_by(counted);
             return Ok(TestResult { body, ..result });
         }
-        let place = if task.is_leaf() { "the task" } else { "a task of the phase" };
+        let place = if tested.task.is_leaf() { "the task" } else { "a task of the phase" };
         let why = format!("{}; {}", falls.join("; "), permission_advice(place));
         let body = Body::new(FAILED, &why).followed_by(result.body);
         let mut trailers = result.trailers;
-        let _ = trailers.set(Key::TestLog, log);
+        let _ = trailers.set(Key::TestLog, tested.log);
         Ok(TestResult { is_passed: false, why: Some(why), body, trailers, ..result })
     }
 
@@ -488,7 +489,7 @@ impl TaskRun<'_, '_, '_> {
         let passed = self.events.iter().rfind(|event| event.status() == Status::TestPass);
         let now = passed.map(|event| CommandCounts::read(&event.body())).unwrap_or_default();
         let mut lines: Vec<String> = Vec::new();
-        let commands = self.context.run.options.tests_of(self.task).0;
+        let commands = self.context.run.options.tests_of(self.task);
         for test in &self.place_tests(&commands)? {
             let Some(key) = self.context.count_key(test) else { continue };
             let counted = |counts: &CommandCounts| counts.find(&key).filter(|tally| !tally.is_unknown());
