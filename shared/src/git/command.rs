@@ -9,9 +9,9 @@ use std::{
 
 use super::{
     GitError,
-    frozen_settings::FrozenSettings,
     identity::{GitDirId, require_plain_top},
     locks,
+    settings::frozen_settings::FrozenSettings,
 };
 use crate::process::{BackgroundProgram, DRIVER, Program, ProgramOutput, RunningProgram, driver_mark};
 

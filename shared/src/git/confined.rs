@@ -14,7 +14,8 @@ use std::{
 };
 
 use super::{
-    GitCommand, Repository, SettingsChange, harmless_settings::SettingEntry, identity, remote_ssh::is_openssh,
+    GitCommand, Repository, SettingsChange, identity, remote::remote_ssh::is_openssh,
+    settings::harmless_settings::SettingEntry,
 };
 use crate::{process::Confinement, safe_files};
 

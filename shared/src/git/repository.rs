@@ -8,9 +8,13 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, GitVersion, command::without_prefix, identity::GitDirId,
-    open_objects::ObjectDatabase, ref_updater::RefUpdaters, remote_ssh::KnownSshCommand,
-    signatures::KnownSigning, trees::TreeCache, worktree_cache::WorktreeCache,
+    GitCommand, GitError, GitVersion,
+    command::without_prefix,
+    identity::GitDirId,
+    objects::{open_objects::ObjectDatabase, signatures::KnownSigning, trees::TreeCache},
+    refs::ref_updater::RefUpdaters,
+    remote::remote_ssh::KnownSshCommand,
+    worktrees::worktree_cache::WorktreeCache,
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
