@@ -28,7 +28,7 @@ pub struct ProtectedFiles {
 pub enum ProtectedKind {
     /// It must not change, nor appear.
     Whole,
-    /// The same, except for a line that names its schema, which its program adds.
+    /// It must not change, except for a line that names its schema, which its program adds; nor appear.
     WithoutSchema,
     /// It must not change. If it is missing, its program may make it: it is used only if a setting names it.
     IfFound,

@@ -41,7 +41,7 @@ const NO_AMBIGUITY_CHECK: &str = "core.warnAmbiguousRefs=false";
 /// A commit-graph contains parents, trees and dates of commits, and nothing proves that they are right: with a forged
 /// parent, a merge would undo landed work.
 const NO_COMMIT_GRAPH: &str = "core.commitGraph=false";
-/// The same applies to a multi-pack-index. Each pack has its own index anyway.
+/// A multi-pack-index is not used, because nothing proves that it is right. Each pack has its own index anyway.
 const NO_MULTI_PACK_INDEX: &str = "core.multiPackIndex=false";
 
 /// Settings for all commands that only read: they keep git from running programs and fix its output.

@@ -10,7 +10,7 @@ const KIND: &str = "branch name";
 
 /// The prefix of the branches of single tasks, below `refs/heads/`.
 pub const TASK_BRANCHES: &str = "arborist/task/";
-/// The same as a prefix of full ref names.
+/// The prefix of the full ref names of the branches of single tasks.
 pub const TASK_REFS: &str = "refs/heads/arborist/task/";
 
 /// The prefix of refs for landings that wait for a checkout of their branch.

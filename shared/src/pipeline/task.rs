@@ -239,7 +239,7 @@ impl TaskRun<'_, '_, '_> {
         self.recorded_with(event, why, (expense, StepChanges::default()));
     }
 
-    /// The same, with what the step changed.
+    /// Like [`Self::recorded`], with what the step changed.
     pub(super) fn recorded_with(
         &mut self,
         event: Event,

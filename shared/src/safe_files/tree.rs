@@ -226,7 +226,7 @@ pub fn list_stamps(folder: &Path) -> io::Result<Vec<StampedName>> {
     Ok(found)
 }
 
-/// The same as [`list`], but unsorted, and without a system call for each name if the system lists kinds with names.
+/// Like [`list`], but unsorted, and without a system call for each name if the system lists kinds with names.
 pub fn list_kinds(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut found = Vec::new();
     visit_kinds(folder, |name, kind| found.push(FolderEntry { path: folder.join(name), kind }))?;
@@ -260,7 +260,7 @@ pub fn visit_stamps(
     visit_facts(folder, |name, facts| visit(name, facts.kind, &facts.stamp))
 }
 
-/// The same with all metadata.
+/// Visits each name in a folder with its metadata, unsorted, until `visit` returns `None`.
 pub fn visit_facts(
     folder: &Path,
     mut visit: impl FnMut(&OsStr, &Facts) -> Option<()>,

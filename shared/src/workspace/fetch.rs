@@ -299,7 +299,7 @@ impl Workspace {
         self.adopt_below(repository, section, "refs/")
     }
 
-    /// The same for refs whose names begin with `prefix`.
+    /// Like [`Self::adopt`], for refs whose names begin with `prefix`.
     pub fn adopt_below(
         &self,
         repository: &Repository,

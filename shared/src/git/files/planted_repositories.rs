@@ -307,7 +307,7 @@ impl FoldersBefore {
         found
     }
 
-    /// The same without a scan. Neither links nor git directories are entered.
+    /// The folders below `top`, listed without a scan. Neither links nor git directories are entered.
     fn list(top: &Path) -> Self {
         let mut found = Self::default();
         let mut open = VecDeque::from([top.to_owned()]);

@@ -72,7 +72,7 @@ impl MergeConflict {
 }
 
 impl MergeConflict {
-    /// The same conflict, with paths that name the repository.
+    /// This conflict, with paths that name the repository.
     #[must_use]
     pub fn in_repository(mut self, name: &RepoName) -> Self {
         self.paths.iter_mut().for_each(|path| *path = format!("{name}:{path}"));

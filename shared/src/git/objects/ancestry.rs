@@ -155,7 +155,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// The same, without what is remembered, and within so many commits.
+    /// Whether `old` is `new` or one of its ancestors, without what is remembered. `None` after `max_visited` commits.
     fn walk_up_to(&self, old: Oid, new: Oid, max_visited: usize) -> Result<Option<bool>, GitError> {
         if old == new {
             return Ok(self.read_object(ObjectKind::Commit, old)?.map(|_| true));

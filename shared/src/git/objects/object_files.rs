@@ -21,7 +21,7 @@ use crate::{
 
 /// Larger files are verified by libgit2, which may read another file with the same id.
 const LARGEST: u64 = 32 * 1024 * 1024;
-/// The same limit for the uncompressed content.
+/// Files with more uncompressed content are verified by libgit2, too.
 const LARGEST_CONTENT: usize = 256 * 1024 * 1024;
 /// git updates the mtime of a pack whenever it is about to write an object that is in it. Hashing a larger one each
 /// time would take seconds.

@@ -126,7 +126,7 @@ impl Repository {
         RefFactsReader { running, repository: self.clone() }
     }
 
-    /// The same list if the object of a ref cannot be read: git fails then for all refs that it is asked for. So they are
+    /// Lists all refs if the object of one cannot be read: git fails then for all refs that it is asked for. So they are
     /// halved until each damaged ref is alone.
     fn survey_refs_in_parts(&self) -> Result<Vec<RefFacts>, GitError> {
         let mut open: Vec<Vec<Ref>> =

@@ -7,8 +7,8 @@ use crate::{
     name::{Oid, digest},
 };
 
-/// Moves a target branch back to the last commit before a forgery, which is saved. Appends what was done to the message
-/// `message`.
+/// Saves the forged commits of a target branch, moves it back to the commit before them, and returns `message` with what
+/// was done.
 pub(in crate::git) fn remove_forged(
     repository: &Repository,
     name: &str,

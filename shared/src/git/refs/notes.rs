@@ -138,7 +138,8 @@ impl Repository {
         Ok(NoteReader(Listing::Running(Box::new(running), Box::new(self.clone()), prefixes)))
     }
 
-    /// The same list without the refs whose objects cannot be read. git fails for all refs if it cannot read one of them.
+    /// Lists the refs below `prefixes` with their messages, without those whose objects cannot be read. git fails for all refs
+    /// if it cannot read one of them.
     fn read_notes_one_by_one(&self, prefixes: &[String]) -> Result<Vec<(Ref, String)>, GitError> {
         let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
         let mut notes = Vec::new();
@@ -219,7 +220,7 @@ impl Repository {
         self.remove_invalid_ref(name).map(|()| true)
     }
 
-    /// The same list, read in this process; `None` if only git can tell.
+    /// Lists the refs below `prefixes` with their messages in this process; `None` if only git can tell.
     fn read_notes(&self, prefixes: &[&str]) -> Result<Option<Vec<(Ref, String)>>, GitError> {
         let Some(refs) = self.read_refs(prefixes).filter(|_| self.reads_objects_in_process()) else {
             return Ok(None);

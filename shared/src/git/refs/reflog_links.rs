@@ -54,7 +54,7 @@ impl Repository {
         }
     }
 
-    /// The same for all reflogs.
+    /// Removes links that were planted in the place of any reflog.
     pub(in crate::git) fn clear_reflogs(&self) {
         let mut known = known();
         let Some(known) = known.get_mut(&self.common_dir) else { return };

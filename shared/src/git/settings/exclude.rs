@@ -50,7 +50,7 @@ impl Repository {
         self.exclude_below(None, line)
     }
 
-    /// The same, with a comment above the line. [`Repository::stop_excluding`] recognises by it that we added the line.
+    /// Like [`Self::exclude`], with a comment above the line. [`Repository::stop_excluding`] recognises by it that we added the line.
     pub fn exclude_with_note(&self, line: &str, note: &str) -> Result<(), GitError> {
         self.exclude_below(Some(note), line)
     }

@@ -77,12 +77,12 @@ impl<'a> TaskLine<'a> {
         Self::parse_with(text, id_at)
     }
 
-    /// The same for an id such as `A1` or `DB-1`.
+    /// Reads what comes after the box, if it has an id such as `A1` or `DB-1`.
     pub(super) fn parse_family(text: &'a str) -> Option<Self> {
         Self::parse_with(text, |text| ids::family(text).filter(|id| ids::parse(id).is_some()))
     }
 
-    /// The same in a table or a heading.
+    /// Reads a cell of a table or a heading, if it begins with an id such as `A1` or `DB-1`.
     pub(super) fn parse_series(text: &'a str) -> Option<Self> {
         Self::parse_with(text, |text| ids::series(text).filter(|id| ids::parse(id).is_some()))
     }

@@ -131,7 +131,7 @@ pub(super) fn title_of(title: &str, level: usize) -> Title {
     }
 }
 
-/// The same of languages that write no spaces.
+/// The words of [`ASIDE`], in languages that write no spaces.
 const ASIDE_CJK: [&str; 20] = [
     "目标",
     "目標",

@@ -423,7 +423,7 @@ pub(super) fn says_needs(content: &str) -> bool {
         .any(|start| content.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start)))
 }
 
-/// The same in other words, in a line of prose: "Can start after Phase 2", "This phase requires US1", "US1 must be complete before
+/// Whether a line of prose says what a section waits for: "Can start after Phase 2", "This phase requires US1", "US1 must be complete before
 /// this phase".
 pub(super) fn says_when(content: &str) -> bool {
     const STARTS: [&str; 30] = [

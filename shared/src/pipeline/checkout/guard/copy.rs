@@ -227,7 +227,7 @@ impl WatchedCopy {
         self.restore_where(|_| true)
     }
 
-    /// The same outside of the git directory.
+    /// Restores what has changed outside of the git directory, and returns messages about it.
     pub(super) fn restore_elsewhere(&self) -> Vec<String> {
         self.restore_where(|path| !path.starts_with(&self.git_dir))
     }

@@ -121,7 +121,7 @@ impl ConfigGuard {
         self.add_member(name, repository, false);
     }
 
-    /// The same, including its worktree, in which only children of the run work.
+    /// Watches this repository for every child from now on, and its worktree, in which only children of the run work.
     pub fn add_place(&self, name: &str, repository: &Repository) {
         self.add_member(name, repository, true);
     }
@@ -186,7 +186,7 @@ impl ConfigGuard {
         self.guard_all(&[repository], child)
     }
 
-    /// The same for a child that runs in the first of several worktrees and must not touch the others.
+    /// Like [`Self::guard`], for a child that runs in the first of several worktrees and must not touch the others.
     pub fn guard_all<T>(&self, places: &[&Repository], child: impl FnOnce() -> T) -> (T, Option<String>) {
         let watches: Vec<CheckoutWatch> = places.iter().map(|place| self.watch(place)).collect();
         let ended = child();
