@@ -284,7 +284,7 @@ impl Workspace {
         repository: &Repository,
         section: &RepoSection,
     ) -> Result<Vec<(BranchName, Oid)>, GitError> {
-        let branch = |found: &Ref| found.name.strip_prefix("refs/heads/")?.parse().ok();
+        let branch = |found: &Ref| BranchName::of_ref(&found.name);
         let seen = tracking::list(repository, section)?;
         Ok(seen.iter().filter_map(|found| Some((branch(found)?, found.target))).collect())
     }

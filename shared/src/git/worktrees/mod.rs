@@ -289,7 +289,7 @@ impl Repository {
         }
         let printed = self.git("symbolic-ref").args(["--quiet", "HEAD"]).answer()?.unwrap_or_default();
         let name = String::from_utf8_lossy(&printed);
-        Ok(name.trim_end().strip_prefix("refs/heads/").and_then(|name| name.parse().ok()))
+        Ok(BranchName::of_ref(name.trim_end()))
     }
 
     /// Updates files and index from one tree to another. Changed, staged and untracked files stay; if one is in the
@@ -461,7 +461,7 @@ fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
         match name {
             b"HEAD" => worktree.head = Oid::from_hex(value).filter(|_| value.iter().any(|b| *b != b'0')),
             b"branch" => {
-                worktree.branch = text().strip_prefix("refs/heads/").and_then(|name| name.parse().ok());
+                worktree.branch = BranchName::of_ref(&text());
             }
             b"bare" => worktree.is_bare = true,
             b"locked" => worktree.lock = Some(text()),

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     git::{GitError, Head, Repository, Stamp, Worktree},
-    name::Oid,
+    name::{BranchName, Oid},
     safe_files,
 };
 
@@ -90,7 +90,7 @@ impl Repository {
         let content = content.trim_end();
         // With reftables, the file contains a name that no branch can have.
         if let Some(name) = content.strip_prefix("ref: ") {
-            let branch = name.trim_start().strip_prefix("refs/heads/")?.parse().ok()?;
+            let branch = BranchName::of_ref(name.trim_start())?;
             return Some(Head { branch: Some(branch), commit: None });
         }
         let is_complete = content.len() == self.format.hex_len();
