@@ -1,6 +1,7 @@
 //! Headings: which of them are phases, stories or lists of dependencies, in the languages that people use.
 
 use super::Offset;
+use crate::plan::markdown::tokens::is_one_of;
 
 /// A heading and everything below it, up to the next heading of its level.
 #[derive(Debug)]
@@ -208,7 +209,7 @@ pub(super) fn stories_told(text: &str) -> Vec<String> {
         let line = line.trim_start_matches(['>', '*', '_', '-', ' ']);
         let (label, story) = line.split_once(':')?;
         let label = label.trim_end_matches(['*', '_', ' ']);
-        let is_label = ["story", "stories", "user story"].iter().any(|word| label.eq_ignore_ascii_case(word));
+        let is_label = is_one_of(label, &["story", "stories", "user story"]);
         is_label.then(|| story_numbers(story)).filter(|numbers| !numbers.is_empty())
     };
     text.lines().take(FIRST_LINES).find_map(label).unwrap_or_default()

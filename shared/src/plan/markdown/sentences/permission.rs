@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{ClauseVoice, has_any, is_denied, keyword_at},
-        tokens::{Piece, Token, is_cjk},
+        tokens::{Piece, Token, is_cjk, is_one_of},
     },
     ClauseReader,
 };
@@ -109,7 +109,7 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     /// After these words, "parallel" is about something else: "T001 and T002 can share the parallel part".
     const LINKS: [&str; 9] = ["with", "for", "to", "by", "of", "that", "which", "share", "and"];
     const SURELY: [&str; 6] = ["safely", "fully", "easily", "completely", "entirely", "independently"];
-    let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let is_among = |words: &[&str], word: &str| is_one_of(word, words);
     let is_plain = |at: usize| {
         matches!(between[at].what, Piece::Word(_))
             && keyword_at(between, at, ClauseVoice::Section).is_none()
