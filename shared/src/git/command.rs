@@ -90,17 +90,8 @@ const CHANGING_SETTINGS: [&str; 17] = [
 /// Commands that never change files of worktrees. After any other command, the scan of a worktree is not valid any
 /// more.
 const WRITES_NO_WORKTREE: [&str; 11] = [
-    "add",
-    "commit-tree",
-    "hash-object",
-    "ls-files",
-    "merge-tree",
-    "mktree",
-    "pack-objects",
-    "prune-packed",
-    "update-index",
-    "update-ref",
-    "write-tree",
+    "add", "commit-tree", "hash-object", "ls-files", "merge-tree", "mktree", "pack-objects", "prune-packed",
+    "update-index", "update-ref", "write-tree",
 ];
 
 /// Commands that write only to the files of one worktree.

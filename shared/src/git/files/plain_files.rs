@@ -30,18 +30,8 @@ const ATTRIBUTE_SOURCE: &str = "GIT_ATTR_SOURCE";
 /// Everything in the git directory of a worktree without an operation in progress. A checkout removes other files that
 /// git leaves there.
 const IDLE: [&str; 12] = [
-    "HEAD",
-    "ORIG_HEAD",
-    "FETCH_HEAD",
-    "arborist",
-    "commondir",
-    "gitdir",
-    "index",
-    "info",
-    "locked",
-    "logs",
-    "refs",
-    "reftable",
+    "HEAD", "ORIG_HEAD", "FETCH_HEAD", "arborist", "commondir", "gitdir", "index", "info", "locked", "logs",
+    "refs", "reftable",
 ];
 
 /// A file to write or, without content, to remove.

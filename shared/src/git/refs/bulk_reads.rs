@@ -241,16 +241,9 @@ impl Repository {
         if commits.is_empty() {
             return Ok(found);
         }
-        let command = self.git("diff-tree").args([
-            "--stdin",
-            "--always",
-            "--root",
-            "-r",
-            "-z",
-            "--raw",
-            "--no-renames",
-            "--no-abbrev",
-        ]);
+        let command = self
+            .git("diff-tree")
+            .args(["--stdin", "--always", "--root", "-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let printed = checked("diff-tree", command.finish_with(&lines_of(commits))?)?;
         let mut fields = printed.split(|b| *b == 0);
         let mut current = None;

@@ -28,19 +28,8 @@ const DRESS: [&str; 6] = ["**", "__", "~~", "`", "*", "_"];
 
 /// Words that may come before an id.
 const WORDS: [&str; 13] = [
-    "Task ",
-    "task ",
-    "Issue ",
-    "Ticket ",
-    "Tarefa ",
-    "Tarea ",
-    "Tâche ",
-    "Aufgabe ",
-    "Задача ",
-    "タスク",
-    "任务",
-    "任務",
-    "작업 ",
+    "Task ", "task ", "Issue ", "Ticket ", "Tarefa ", "Tarea ", "Tâche ", "Aufgabe ", "Задача ", "タスク",
+    "任务", "任務", "작업 ",
 ];
 
 /// Splits a box from what follows it. A link is no box.

@@ -385,26 +385,8 @@ pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
 pub(super) fn is_of_some_part(clause: &[Token<'_>], at: usize) -> bool {
     /// Words that may come between the story or phase that a sentence is about and "needs".
     const BETWEEN: [&str; 20] = [
-        "also",
-        "and",
-        "but",
-        "it",
-        "this",
-        "that",
-        "which",
-        "still",
-        "only",
-        "story",
-        "phase",
-        "task",
-        "then",
-        "first",
-        "stories",
-        "phases",
-        "tasks",
-        "work",
-        "implementation",
-        "really",
+        "also", "and", "but", "it", "this", "that", "which", "still", "only", "story", "phase", "task",
+        "then", "first", "stories", "phases", "tasks", "work", "implementation", "really",
     ];
     let word = |at: usize| match clause.get(at).map(|token| token.what) {
         Some(Piece::Word(word)) => word.to_ascii_lowercase(),
@@ -457,13 +439,7 @@ pub(super) fn is_parallel_word(word: &str) -> bool {
 /// Whether a word says that things have nothing to do with each other, in the languages that people use.
 pub(super) fn is_independent_word(word: &str) -> bool {
     const STEMS: [&str; 7] = [
-        "independiente",
-        "independente",
-        "indépendant",
-        "indipendent",
-        "unabhängig",
-        "niezależn",
-        "независим",
+        "independiente", "independente", "indépendant", "indipendent", "unabhängig", "niezależn", "независим",
     ];
     let lower = word.to_lowercase();
     lower == "independent" || STEMS.iter().any(|stem| lower.starts_with(stem))
@@ -472,27 +448,8 @@ pub(super) fn is_independent_word(word: &str) -> bool {
 /// Whether a word says that nothing is waited for, in the languages that people use.
 pub(super) fn is_none_word(word: &str) -> bool {
     const NONE: [&str; 21] = [
-        "none",
-        "nothing",
-        "n",
-        "no",
-        "无",
-        "無",
-        "無し",
-        "なし",
-        "없음",
-        "aucune",
-        "aucun",
-        "ninguna",
-        "ninguno",
-        "nenhuma",
-        "nenhum",
-        "keine",
-        "nessuna",
-        "brak",
-        "нет",
-        "немає",
-        "yok",
+        "none", "nothing", "n", "no", "无", "無", "無し", "なし", "없음", "aucune", "aucun", "ninguna",
+        "ninguno", "nenhuma", "nenhum", "keine", "nessuna", "brak", "нет", "немає", "yok",
     ];
     NONE.contains(&word.to_lowercase().as_str())
 }
@@ -500,29 +457,8 @@ pub(super) fn is_none_word(word: &str) -> bool {
 /// Words that may come between a keyword and its object.
 pub(super) fn is_filler(word: &str) -> bool {
     const FILLERS: [&str; 24] = [
-        "task",
-        "tasks",
-        "both",
-        "all",
-        "of",
-        "completing",
-        "completion",
-        "on",
-        "phase",
-        "phases",
-        "the",
-        "from",
-        "user",
-        "story",
-        "stories",
-        "only",
-        "either",
-        "完成",
-        "any",
-        "each",
-        "first",
-        "on:",
-        "la",
+        "task", "tasks", "both", "all", "of", "completing", "completion", "on", "phase", "phases", "the",
+        "from", "user", "story", "stories", "only", "either", "完成", "any", "each", "first", "on:", "la",
         "les",
     ];
     is_one_of(word, &FILLERS)

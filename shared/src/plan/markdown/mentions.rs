@@ -147,18 +147,8 @@ impl Mentions<'_> {
         let next = |offset: usize| clause.get(at + offset).map(|token| token.what);
         let is = |offset: usize, wanted: &[&str]| matches!(next(offset), Some(Piece::Word(word)) if is_one_of(word, wanted));
         const BEFORE_LABEL: [&str; 12] = [
-            "phase",
-            "phases",
-            "阶段",
-            "階段",
-            "fase",
-            "faza",
-            "フェーズ",
-            "story",
-            "stories",
-            "用户故事",
-            "用戶故事",
-            "使用者故事",
+            "phase", "phases", "阶段", "階段", "fase", "faza", "フェーズ", "story", "stories", "用户故事",
+            "用戶故事", "使用者故事",
         ];
         let names_group = |offset: usize| matches!(next(offset), Some(Piece::Phase(_) | Piece::Story(_)));
         if names_group(1) && is(0, &BEFORE_LABEL) {
@@ -336,18 +326,8 @@ const STORY_WORK: [&str; 6] =
     ["entities", "work", "implementations", "implementation", "features", "components"];
 
 const FEATURES_DONE: [&str; 12] = [
-    "being",
-    "are",
-    "is",
-    "to",
-    "complete",
-    "completed",
-    "done",
-    "finished",
-    "deseadas",
-    "desejadas",
-    "souhaitées",
-    "completas",
+    "being", "are", "is", "to", "complete", "completed", "done", "finished", "deseadas", "desejadas",
+    "souhaitées", "completas",
 ];
 
 /// "all user stories", "every story", "all previous phases", "everything", and "all" alone.

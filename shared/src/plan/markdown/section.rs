@@ -22,32 +22,9 @@ pub(super) struct HeadingSection {
 
 /// Words that begin the heading of a phase.
 const PHASE_WORDS: [&str; 26] = [
-    "phase",
-    "fase",
-    "etapa",
-    "étape",
-    "stage",
-    "milestone",
-    "sprint",
-    "iteration",
-    "step",
-    "schritt",
-    "этап",
-    "фаза",
-    "阶段",
-    "階段",
-    "フェーズ",
-    "단계",
-    "페이즈",
-    "giai đoạn",
-    "faza",
-    "etap",
-    "krok",
-    "paso",
-    "passo",
-    "шаг",
-    "aşama",
-    "ステップ",
+    "phase", "fase", "etapa", "étape", "stage", "milestone", "sprint", "iteration", "step", "schritt",
+    "этап", "фаза", "阶段", "階段", "フェーズ", "단계", "페이즈", "giai đoạn", "faza", "etap", "krok",
+    "paso", "passo", "шаг", "aşama", "ステップ",
 ];
 
 /// Words that tell that a heading speaks of a user story.
@@ -306,16 +283,8 @@ pub(super) enum Purpose {
 /// What a phase is for. Only the title counts, without what is in brackets.
 pub(super) fn purpose(title: &str) -> Purpose {
     const FIRST: [&str; 10] = [
-        "setup",
-        "set-up",
-        "foundation",
-        "prerequisite",
-        "initialization",
-        "基础",
-        "基礎",
-        "准备",
-        "セットアップ",
-        "設定",
+        "setup", "set-up", "foundation", "prerequisite", "initialization", "基础", "基礎", "准备",
+        "セットアップ", "設定",
     ];
     const LAST: [&str; 9] =
         ["polish", "cross-cutting", "cross cutting", "收尾", "打磨", "润色", "完善", "ポリッシュ", "仕上げ"];
@@ -380,15 +349,8 @@ pub(super) fn begins_with(title: &str, words: &[&str]) -> bool {
 /// Whether a section says that it need not wait for the one before it.
 pub(super) fn says_apart(text: &str) -> bool {
     const APART: [&str; 9] = [
-        "in parallel with",
-        "parallel to ",
-        "independent of",
-        "independent from",
-        "any time",
-        "anytime",
-        "in any order",
-        "独立于",
-        "可并行",
+        "in parallel with", "parallel to ", "independent of", "independent from", "any time", "anytime",
+        "in any order", "独立于", "可并行",
     ];
     let text = text.to_lowercase();
     APART.iter().any(|words| text.contains(words))
@@ -397,18 +359,8 @@ pub(super) fn says_apart(text: &str) -> bool {
 /// "**Depends on**: Phase 2", "> Prerequisites: Phase 1 complete".
 pub(super) fn says_needs(content: &str) -> bool {
     const STARTS: [&str; 12] = [
-        "depend",
-        "prereq",
-        "precond",
-        "blocked by",
-        "requires",
-        "needs",
-        "no depend",
-        "no deps",
-        "parallel with",
-        "依赖",
-        "依賴",
-        "dépend",
+        "depend", "prereq", "precond", "blocked by", "requires", "needs", "no depend", "no deps",
+        "parallel with", "依赖", "依賴", "dépend",
     ];
     let content = content.trim_start_matches(|c: char| !c.is_alphanumeric());
     // "Independent Test: …" is none, "Independent — no dependencies" is.
@@ -428,36 +380,11 @@ pub(super) fn says_needs(content: &str) -> bool {
 /// this phase".
 pub(super) fn says_when(content: &str) -> bool {
     const STARTS: [&str; 30] = [
-        "after ",
-        "after*",
-        "after:",
-        "start after",
-        "starts after",
-        "start only after",
-        "can start",
-        "can begin",
-        "can only start",
-        "can only begin",
-        "cannot start",
-        "cannot begin",
-        "must be done after",
-        "must start after",
-        "must wait",
-        "must follow",
-        "should start after",
-        "this phase ",
-        "this story ",
-        "前置",
-        "前提",
-        "依存",
-        "의존",
-        "선행",
-        "зависи",
-        "abhängig",
-        "voraussetzung",
-        "bağımlı",
-        "requisitos",
-        "pré-requis",
+        "after ", "after*", "after:", "start after", "starts after", "start only after", "can start",
+        "can begin", "can only start", "can only begin", "cannot start", "cannot begin",
+        "must be done after", "must start after", "must wait", "must follow", "should start after",
+        "this phase ", "this story ", "前置", "前提", "依存", "의존", "선행", "зависи", "abhängig",
+        "voraussetzung", "bağımlı", "requisitos", "pré-requis",
     ];
     const ENDS: [&str; 8] = [
         "before this phase",

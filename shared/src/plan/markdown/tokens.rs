@@ -4,32 +4,9 @@ use super::{Offset, PlanLine, ids, lines::LineKind};
 
 /// Words that go before the label of a phase.
 const PHASES: [&str; 26] = [
-    "phase",
-    "phases",
-    "fase",
-    "fases",
-    "阶段",
-    "階段",
-    "フェーズ",
-    "faza",
-    "fazy",
-    "fazie",
-    "fazą",
-    "etap",
-    "etapu",
-    "etapie",
-    "etapy",
-    "etapa",
-    "etapas",
-    "étape",
-    "фаза",
-    "фазы",
-    "фазе",
-    "фазу",
-    "этап",
-    "этапа",
-    "этапу",
-    "этапе",
+    "phase", "phases", "fase", "fases", "阶段", "階段", "フェーズ", "faza", "fazy", "fazie", "fazą", "etap",
+    "etapu", "etapie", "etapy", "etapa", "etapas", "étape", "фаза", "фазы", "фазе", "фазу", "этап", "этапа",
+    "этапу", "этапе",
 ];
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run

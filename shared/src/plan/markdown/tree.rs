@@ -77,19 +77,8 @@ impl Role {
     /// Whether a phase only tests, documents or finishes what others made.
     pub(super) fn is_about_checks(&self) -> bool {
         const WORDS: [&str; 13] = [
-            "test",
-            "tests",
-            "testing",
-            "validation",
-            "verification",
-            "documentation",
-            "docs",
-            "qa",
-            "polish",
-            "测试",
-            "測試",
-            "テスト",
-            "테스트",
+            "test", "tests", "testing", "validation", "verification", "documentation", "docs", "qa",
+            "polish", "测试", "測試", "テスト", "테스트",
         ];
         let is_check = |word: &String| {
             WORDS.iter().any(|known| word == known || !known.is_ascii() && word.contains(known))

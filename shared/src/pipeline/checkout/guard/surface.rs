@@ -138,23 +138,8 @@ const MODULE: [(&str, WatchMode); 8] = [
 /// Folders at the top of a git directory that git, its extensions and this program make. They are watched in other ways, or contain
 /// only data.
 const OF_GIT: [&str; 17] = [
-    "annex",
-    "arborist",
-    "branches",
-    "hooks",
-    "info",
-    "lfs",
-    "logs",
-    "modules",
-    "objects",
-    "rebase-apply",
-    "rebase-merge",
-    "refs",
-    "reftable",
-    "rr-cache",
-    "sequencer",
-    "svn",
-    "worktrees",
+    "annex", "arborist", "branches", "hooks", "info", "lfs", "logs", "modules", "objects", "rebase-apply",
+    "rebase-merge", "refs", "reftable", "rr-cache", "sequencer", "svn", "worktrees",
 ];
 /// How many files are looked at in all other folders.
 const MAX_SEARCHED: usize = 1000;

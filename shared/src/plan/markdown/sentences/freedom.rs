@@ -91,32 +91,9 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_any_time(&mut self) {
         const MODALS: [&str; 3] = ["can", "may", "could"];
         const WORDS: [&str; 26] = [
-            "at",
-            "be",
-            "done",
-            "run",
-            "start",
-            "started",
-            "begin",
-            "executed",
-            "implemented",
-            "written",
-            "happen",
-            "worked",
-            "on",
-            "in",
-            "parallel",
-            "also",
-            "this",
-            "it",
-            "task",
-            "safely",
-            "and",
-            "independent",
-            "independently",
-            "any",
-            "time",
-            "proceed",
+            "at", "be", "done", "run", "start", "started", "begin", "executed", "implemented", "written",
+            "happen", "worked", "on", "in", "parallel", "also", "this", "it", "task", "safely", "and",
+            "independent", "independently", "any", "time", "proceed",
         ];
         let Some((at, end)) = self.any_time().filter(|_| self.voice == ClauseVoice::Task) else { return };
         let word = |at: usize| match self.clause[at].what {

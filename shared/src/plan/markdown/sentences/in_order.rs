@@ -59,15 +59,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// only one of two ways, it says nothing.
     pub(super) fn note_all_in_order(&mut self) {
         const ALL: [&str; 10] = [
-            "phases",
-            "stories",
-            "fases",
-            "historias",
-            "histórias",
-            "phasen",
-            "фазы",
-            "阶段",
-            "階段",
+            "phases", "stories", "fases", "historias", "histórias", "phasen", "фазы", "阶段", "階段",
             "フェーズ",
         ];
         const ORDER: [&str; 5] = ["order", "orden", "ordem", "ordre", "reihenfolge"];

@@ -53,14 +53,7 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
 /// Whether a word of Chinese, Japanese or Korean says that things have nothing to do with each other.
 fn says_mutually_independent(word: &str) -> bool {
     const WORDS: [&str; 9] = [
-        "相互独立",
-        "互相独立",
-        "彼此独立",
-        "相互獨立",
-        "互相獨立",
-        "互不影响",
-        "互不干扰",
-        "互いに独立",
+        "相互独立", "互相独立", "彼此独立", "相互獨立", "互相獨立", "互不影响", "互不干扰", "互いに独立",
         "독립적",
     ];
     !word.is_ascii() && WORDS.iter().any(|known| word.contains(known))
@@ -158,21 +151,8 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other", "T001 y T002 son independientes entre sí".
     fn is_of_each_other(&self, at: usize, list: &List<'a>) -> bool {
         const BETWEEN: [&str; 15] = [
-            "are",
-            "is",
-            "both",
-            "all",
-            "fully",
-            "completely",
-            "mutually",
-            "also",
-            "tasks",
-            "son",
-            "são",
-            "sont",
-            "sono",
-            "sind",
-            "są",
+            "are", "is", "both", "all", "fully", "completely", "mutually", "also", "tasks", "son", "são",
+            "sont", "sono", "sind", "są",
         ];
         const MUTUAL: [&str; 7] = ["each", "one", "entre", "voneinander", "друг", "tra", "od"];
         let is_among = |token: &Token<'_>, words: &[&str]| token.is_word(words);

@@ -78,28 +78,9 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Whether a name is followed by a word that does not describe its state: then the number is a count, as in "3 new endpoints".
     pub(super) fn is_counted(&self, at: usize) -> bool {
         const PREDICATES: [&str; 22] = [
-            "and",
-            "or",
-            "completion",
-            "implementation",
-            "tests",
-            "merges",
-            "ships",
-            "works",
-            "is",
-            "are",
-            "has",
-            "have",
-            "being",
-            "to",
-            "completes",
-            "complete",
-            "completed",
-            "done",
-            "finished",
-            "lands",
-            "first",
-            "for",
+            "and", "or", "completion", "implementation", "tests", "merges", "ships", "works", "is", "are",
+            "has", "have", "being", "to", "completes", "complete", "completed", "done", "finished", "lands",
+            "first", "for",
         ];
         let Some(Piece::Word(word)) = self.clause.get(at).map(|token| token.what) else { return false };
         keyword_at(self.clause, at, self.voice).is_none() && !is_one_of(word, &PREDICATES)

@@ -12,20 +12,8 @@ use super::{
 
 /// Words for a line of work, whose tasks are done one behind the other while other lines run beside it.
 const LINES_OF_WORK: [&str; 14] = [
-    "track",
-    "tracks",
-    "stream",
-    "streams",
-    "lane",
-    "lanes",
-    "developer",
-    "developers",
-    "dev",
-    "team",
-    "week",
-    "sequential",
-    "workstream",
-    "workstreams",
+    "track", "tracks", "stream", "streams", "lane", "lanes", "developer", "developers", "dev", "team",
+    "week", "sequential", "workstream", "workstreams",
 ];
 
 /// Whether a text names a line of work: "Parallel track A", "Developer B".

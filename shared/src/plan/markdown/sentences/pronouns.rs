@@ -11,20 +11,8 @@ use super::{
 
 /// Words for what is left of a phase.
 const OTHERS: [&str; 14] = [
-    "other",
-    "others",
-    "rest",
-    "remaining",
-    "demás",
-    "otras",
-    "otros",
-    "demais",
-    "outras",
-    "outros",
-    "autres",
-    "anderen",
-    "übrigen",
-    "restlichen",
+    "other", "others", "rest", "remaining", "demás", "otras", "otros", "demais", "outras", "outros",
+    "autres", "anderen", "übrigen", "restlichen",
 ];
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -186,20 +174,8 @@ impl<'a> ClauseReader<'_, 'a> {
             "muss", "müssen", "musi", "muszą",
         ];
         const DONE: [&str; 14] = [
-            "complete",
-            "completed",
-            "done",
-            "finished",
-            "completa",
-            "completo",
-            "completada",
-            "concluída",
-            "concluído",
-            "terminée",
-            "terminé",
-            "abgeschlossen",
-            "ukończona",
-            "zakończona",
+            "complete", "completed", "done", "finished", "completa", "completo", "completada", "concluída",
+            "concluído", "terminée", "terminé", "abgeschlossen", "ukończona", "zakończona",
         ];
         let behind = &self.clause[list.end..];
         let is_must = behind.first().is_some_and(|first| has_any(std::slice::from_ref(first), &MUST));

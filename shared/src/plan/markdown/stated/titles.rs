@@ -16,22 +16,8 @@ use super::{
 
 /// What a line below a task calls its dependencies.
 const LABELS: [&str; 16] = [
-    "dependencies",
-    "dependency",
-    "depends on",
-    "depends",
-    "deps",
-    "prerequisites",
-    "prerequisite",
-    "blocked by",
-    "依赖",
-    "依賴",
-    "依赖关系",
-    "前置",
-    "依赖任务",
-    "依賴任務",
-    "前置任务",
-    "의존성",
+    "dependencies", "dependency", "depends on", "depends", "deps", "prerequisites", "prerequisite",
+    "blocked by", "依赖", "依賴", "依赖关系", "前置", "依赖任务", "依賴任務", "前置任务", "의존성",
 ];
 
 /// A title in the line of a task, as words, and where it is.
