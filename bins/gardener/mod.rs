@@ -216,7 +216,7 @@ impl Stuck {
     /// The tasks that have failed and are not tried again.
     fn find(plan: &Plan, progress: &Progress<'_>, selection: &Selection) -> Self {
         let mut stuck = Self(HashSet::new());
-        if selection.failed == Failed::Stay {
+        if selection.failed == EarlierFailures::Keep {
             let has_failed = |task: &&Task| {
                 progress.find(&task.id).is_some_and(|standing| standing.state == State::Failed)
             };

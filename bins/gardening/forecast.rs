@@ -15,9 +15,9 @@ use crate::ui::{Tone, Ui};
 pub(crate) fn tell(ui: &mut Ui, options: &RunOptions, task: &Task) -> Result<(), Failure> {
     let title = format!("{} {}", task.id, one_line(&task.name));
     ui.line(&ui.paint(Tone::Strong, &title));
-    let (tests, has_tests) = options.tests_of(task);
+    let tests = options.tests_of(task);
     let commands: Vec<String> = tests.iter().map(|test| one_line(&test.command)).collect();
-    let tested = if has_tests { commands.join("; ") } else { "no command".to_owned() };
+    let tested = if commands.is_empty() { "no command".to_owned() } else { commands.join("; ") };
     let steps = [
         ("implement", people(&options.runners.implementers(task)?)),
         ("test", tested),

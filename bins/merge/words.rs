@@ -163,20 +163,8 @@ fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> S
 /// The result of a drain, in one line.
 pub(super) fn summary(report: &QueueReport) -> String {
     let words = [
-        "landed",
-        "parked",
-        "no-change",
-        "not-chosen",
-        "red",
-        "red-before",
-        "broken",
-        "blocked",
-        "conflict",
-        "escalated",
-        "withdrawn",
-        "lost",
-        "reverted",
-        "waiting",
+        "landed", "parked", "no-change", "not-chosen", "red", "red-before", "broken", "blocked", "conflict",
+        "escalated", "withdrawn", "lost", "reverted", "waiting",
     ];
     let mut parts = Vec::new();
     for wanted in words {

@@ -248,6 +248,6 @@ fn only_transactions_reach_git_through_a_pipe() {
     let found: Vec<(PathBuf, String)> = sources("shared/src").into_iter().filter(conversing).collect();
     let names: Vec<_> = found.iter().filter_map(|(path, _)| path.file_name()?.to_str()).collect();
     assert_eq!(names, ["ref_updater.rs"], "a new one needs a reason here");
-    let told = fs::read_to_string("shared/src/git/transaction.rs").unwrap();
+    let told = fs::read_to_string("shared/src/git/refs/transaction.rs").unwrap();
     assert!(told.contains("prepare\\ncommit"));
 }

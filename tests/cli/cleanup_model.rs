@@ -150,13 +150,7 @@ impl Story {
     fn clean(&mut self) {
         let mut args = vec!["--older-than", ["0", "0", "0", "7d"][self.dice.roll(4)]];
         let options = [
-            "--force",
-            "--force",
-            "--reclaim",
-            "--only=worktrees",
-            "--only=branches",
-            "--remote",
-            "--dry-run",
+            "--force", "--force", "--reclaim", "--only=worktrees", "--only=branches", "--remote", "--dry-run",
         ];
         args.extend(
             (0..self.dice.roll(3)).map(|_| options[self.dice.roll(options.len())]).collect::<BTreeSet<_>>(),

@@ -57,13 +57,8 @@ fn it_shows_what_runs_and_leaves_the_lines_that_a_pipe_would_have() {
     let (code, screen, bytes) = terminal.ends();
     assert_eq!(code, 0);
     let piped = Run::of(
-        repo.command("git", &repo.path("")).args([
-            "arborist",
-            "gardener",
-            "--new-run",
-            "--test-command",
-            "true",
-        ]),
+        repo.command("git", &repo.path(""))
+            .args(["arborist", "gardener", "--new-run", "--test-command", "true"]),
         b"",
     );
     let without_ids = |text: &str| {

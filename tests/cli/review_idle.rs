@@ -46,14 +46,8 @@ fn nothing_that_changed_since_a_rejection_is_no_new_attempt() {
     assert_eq!(
         statuses(&repo),
         [
-            "implement-pass",
-            "test-pass",
-            "review-rejected",
-            "implement-fail",
-            "implement-pass",
-            "test-pass",
-            "review-approved",
-            "complete"
+            "implement-pass", "test-pass", "review-rejected", "implement-fail", "implement-pass",
+            "test-pass", "review-approved", "complete"
         ]
     );
     assert!(

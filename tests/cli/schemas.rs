@@ -224,16 +224,8 @@ fn a_word_or_a_field_that_nobody_prints_is_refused() {
 #[test]
 fn the_objects_of_our_documents_are_closed() {
     for name in [
-        "trailers-parse",
-        "trailers-log",
-        "hooks-status",
-        "worktree-list",
-        "merge-queue",
-        "merge-run",
-        "merge-log",
-        "cleanup",
-        "cleanup-saved",
-        "verify",
+        "trailers-parse", "trailers-log", "hooks-status", "worktree-list", "merge-queue", "merge-run",
+        "merge-log", "cleanup", "cleanup-saved", "verify",
     ] {
         let schema = published(name);
         let definitions = schema["$defs"].as_object().unwrap().values();

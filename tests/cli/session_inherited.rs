@@ -44,14 +44,7 @@ fn what_failed_its_tests_is_tested_by_them_again() {
 #[test]
 fn who_reviews_and_what_may_be_spent_is_taken_up_again() {
     let (repo, id) = failed(&[
-        "--review-runner",
-        "demo",
-        "--max-tokens",
-        "900",
-        "--max-task-time",
-        "80",
-        "--max-cost",
-        "2",
+        "--review-runner", "demo", "--max-tokens", "900", "--max-task-time", "80", "--max-cost", "2",
     ]);
     let start = repo.git(["log", "--format=%B", &format!("refs/arborist/sessions/{id}")]).answer();
     for (name, value) in [

@@ -100,18 +100,8 @@ fn the_whole_session_is_played_again_with_the_same_trees_and_verdicts_and_nobody
     assert_eq!((old.len(), again), (6, old));
     let strip = |turn: &Value| {
         let names = [
-            "number",
-            "node",
-            "step",
-            "attempt",
-            "model",
-            "provider",
-            "runner",
-            "files",
-            "tools",
-            "tokens",
-            "message",
-            "agent_session",
+            "number", "node", "step", "attempt", "model", "provider", "runner", "files", "tools", "tokens",
+            "message", "agent_session",
         ];
         names.map(|name| turn[name].clone())
     };

@@ -28,7 +28,7 @@ pub struct ProtectedFiles {
 pub enum ProtectedKind {
     /// It must not change, nor appear.
     Whole,
-    /// The same, except for a line that names its schema, which its program adds.
+    /// It must not change, except for a line that names its schema, which its program adds; nor appear.
     WithoutSchema,
     /// It must not change. If it is missing, its program may make it: it is used only if a setting names it.
     IfFound,
@@ -51,26 +51,9 @@ pub struct ProtectedPath {
 /// Names in the state folders of agent programs under which they keep data of their sessions. Scripts below them are copies of
 /// files, or made again for each session.
 const DATA: [&str; 20] = [
-    "backups",
-    "cache",
-    "debug",
-    "file-history",
-    "history",
-    "log",
-    "logs",
-    "paste-cache",
-    "plans",
-    "projects",
-    "repos",
-    "session-env",
-    "sessions",
-    "shell-snapshots",
-    "snapshot",
-    "statsig",
-    "storage",
-    "telemetry",
-    "tmp",
-    "todos",
+    "backups", "cache", "debug", "file-history", "history", "log", "logs", "paste-cache", "plans",
+    "projects", "repos", "session-env", "sessions", "shell-snapshots", "snapshot", "statsig", "storage",
+    "telemetry", "tmp", "todos",
 ];
 /// The endings of files that an interpreter runs.
 const SCRIPTS: [&str; 13] =
@@ -215,19 +198,8 @@ pub(super) const OPENCODE: &[ProtectedFiles] = &[
         "",
         ".config/opencode",
         &[
-            "AGENTS.md",
-            "agent",
-            "agents",
-            "command",
-            "commands",
-            "mode",
-            "modes",
-            "plugin",
-            "plugins",
-            "skill",
-            "skills",
-            "tool",
-            "tools",
+            "AGENTS.md", "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins",
+            "skill", "skills", "tool", "tools",
         ],
     ),
     // Plugins and language servers that it has fetched.

@@ -17,7 +17,7 @@ pub enum Placeholder {
     Session,
     /// The MCP server, as JSON.
     Tools,
-    /// A file with the same.
+    /// A file that holds the MCP server as JSON.
     ToolsFile,
     /// The MCP server, as a TOML table.
     ToolsToml,

@@ -30,7 +30,7 @@ pub struct ToolServer {
 pub enum ToolsForm {
     /// The most common one: `{"mcpServers": …}`.
     Json,
-    /// The same in a file, by its path.
+    /// The path of a file that contains [`Self::Json`].
     File,
     /// The value of one server in TOML.
     Toml,
@@ -56,7 +56,7 @@ impl ToolServer {
         }
     }
 
-    /// The same for an agent that works in `to` instead of `from`.
+    /// This server for an agent that works in `to` instead of `from`.
     #[must_use]
     pub fn moved(&self, from: &Path, to: &Path) -> Self {
         let mut moved = self.clone();
@@ -79,7 +79,7 @@ impl ToolServer {
         pairs.filter_map(|pair| pair[1].split_once('=')).map(|(_, folder)| PathBuf::from(folder))
     }
 
-    /// The same for a task.
+    /// This server for the agent of a task.
     #[must_use]
     pub fn for_task(mut self, task: &TaskId) -> Self {
         self.env.push(("ARBORIST_TASK".into(), task.to_string()));

@@ -31,7 +31,7 @@ impl Gardener<'_> {
 
     /// Refuses a task that has to write failing tests if there is no test command.
     pub(super) fn refuse_red_without_test(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        let is_untested = |task: &&&Task| task.red && !self.tools.context.options.tests_of(task).1;
+        let is_untested = |task: &&&Task| task.red && self.tools.context.options.tests_of(task).is_empty();
         match wanted.iter().find(is_untested) {
             Some(task) => Err(GardenerError::RedWithoutTest(task.id.clone())),
             None => Ok(()),

@@ -374,17 +374,8 @@ fn facts(task: &Task) -> String {
     format!(
         "{:?}",
         (
-            &task.name,
-            &task.description,
-            &task.parent,
-            &task.depends_on,
-            tests,
-            &task.runner,
-            &task.model,
-            &task.command,
-            &task.repos,
-            task.red,
-            &task.allow
+            &task.name, &task.description, &task.parent, &task.depends_on, tests, &task.runner, &task.model,
+            &task.command, &task.repos, task.red, &task.allow
         )
     )
 }

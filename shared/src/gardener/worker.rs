@@ -123,7 +123,7 @@ impl<'a> RunResources<'a> {
     pub(super) fn needs(&self, task: &Task, name: &RepoName) -> bool {
         let is_tested_there = |section: &RepoSection| {
             let tests =
-                if task.is_leaf() { self.context.options.tests_of(task).0 } else { phase::commands(task) };
+                if task.is_leaf() { self.context.options.tests_of(task) } else { phase::commands(task) };
             tests.iter().any(|test| section.find_tool(&test.command).is_some())
         };
         works_in(task, name)

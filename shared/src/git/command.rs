@@ -9,9 +9,9 @@ use std::{
 
 use super::{
     GitError,
-    frozen_settings::FrozenSettings,
     identity::{GitDirId, require_plain_top},
     locks,
+    settings::frozen_settings::FrozenSettings,
 };
 use crate::process::{BackgroundProgram, DRIVER, Program, ProgramOutput, RunningProgram, driver_mark};
 
@@ -41,7 +41,7 @@ const NO_AMBIGUITY_CHECK: &str = "core.warnAmbiguousRefs=false";
 /// A commit-graph contains parents, trees and dates of commits, and nothing proves that they are right: with a forged
 /// parent, a merge would undo landed work.
 const NO_COMMIT_GRAPH: &str = "core.commitGraph=false";
-/// The same applies to a multi-pack-index. Each pack has its own index anyway.
+/// A multi-pack-index is not used, because nothing proves that it is right. Each pack has its own index anyway.
 const NO_MULTI_PACK_INDEX: &str = "core.multiPackIndex=false";
 
 /// Settings for all commands that only read: they keep git from running programs and fix its output.
@@ -90,17 +90,8 @@ const CHANGING_SETTINGS: [&str; 17] = [
 /// Commands that never change files of worktrees. After any other command, the scan of a worktree is not valid any
 /// more.
 const WRITES_NO_WORKTREE: [&str; 11] = [
-    "add",
-    "commit-tree",
-    "hash-object",
-    "ls-files",
-    "merge-tree",
-    "mktree",
-    "pack-objects",
-    "prune-packed",
-    "update-index",
-    "update-ref",
-    "write-tree",
+    "add", "commit-tree", "hash-object", "ls-files", "merge-tree", "mktree", "pack-objects", "prune-packed",
+    "update-index", "update-ref", "write-tree",
 ];
 
 /// Commands that write only to the files of one worktree.

@@ -14,30 +14,16 @@ use std::{
 };
 
 use super::{
-    GitCommand, Repository, SettingsChange, harmless_settings::SettingEntry, identity, remote_ssh::is_openssh,
+    GitCommand, Repository, SettingsChange, identity, remote::remote_ssh::is_openssh,
+    settings::harmless_settings::SettingEntry,
 };
 use crate::{process::Confinement, safe_files};
 
 /// Commands that write, create or remove files of a worktree. `clone` and `submodule update` are not among them: they
 /// need the network, and with it programs (ssh, credential helpers) that write wherever the user's own settings say.
 const WRITING: [&str; 17] = [
-    "am",
-    "apply",
-    "bisect",
-    "checkout",
-    "checkout-index",
-    "cherry-pick",
-    "clean",
-    "merge",
-    "mv",
-    "read-tree",
-    "rebase",
-    "reset",
-    "restore",
-    "revert",
-    "rm",
-    "stash",
-    "worktree",
+    "am", "apply", "bisect", "checkout", "checkout-index", "cherry-pick", "clean", "merge", "mv",
+    "read-tree", "rebase", "reset", "restore", "revert", "rm", "stash", "worktree",
 ];
 
 /// Commands that write refs and their reflogs, but no files of a worktree.
@@ -53,29 +39,9 @@ const MERGING: [&str; 6] = ["am", "cherry-pick", "merge", "rebase", "revert", "s
 /// Commands that run filters or merge drivers, even if they only compare: git reads a file again that is as young as
 /// the index.
 const RUNNING_HELPERS: [&str; 23] = [
-    "add",
-    "am",
-    "apply",
-    "bisect",
-    "checkout",
-    "checkout-index",
-    "cherry-pick",
-    "diff-files",
-    "diff-index",
-    "hash-object",
-    "ls-files",
-    "merge",
-    "merge-tree",
-    "read-tree",
-    "rebase",
-    "reset",
-    "restore",
-    "revert",
-    "stash",
-    "status",
-    "submodule",
-    "update-index",
-    "worktree",
+    "add", "am", "apply", "bisect", "checkout", "checkout-index", "cherry-pick", "diff-files", "diff-index",
+    "hash-object", "ls-files", "merge", "merge-tree", "read-tree", "rebase", "reset", "restore", "revert",
+    "stash", "status", "submodule", "update-index", "worktree",
 ];
 
 /// Folders of a git directory that users often link to another disk or repository.

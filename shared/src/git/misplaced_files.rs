@@ -14,21 +14,8 @@ use crate::safe_files::{self, FileKind};
 
 /// Names that are files at the top of a git directory.
 const FILES: [&str; 16] = [
-    "HEAD",
-    "ORIG_HEAD",
-    "FETCH_HEAD",
-    "MERGE_HEAD",
-    "MERGE_MSG",
-    "CHERRY_PICK_HEAD",
-    "REVERT_HEAD",
-    "AUTO_MERGE",
-    "config",
-    "config.worktree",
-    "commondir",
-    "gitdir",
-    "index",
-    "locked",
-    "packed-refs",
+    "HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD",
+    "AUTO_MERGE", "config", "config.worktree", "commondir", "gitdir", "index", "locked", "packed-refs",
     "shallow",
 ];
 /// Names that are folders there.

@@ -8,9 +8,13 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, GitVersion, command::without_prefix, identity::GitDirId,
-    open_objects::ObjectDatabase, ref_updater::RefUpdaters, remote_ssh::KnownSshCommand,
-    signatures::KnownSigning, trees::TreeCache, worktree_cache::WorktreeCache,
+    GitCommand, GitError, GitVersion,
+    command::without_prefix,
+    identity::GitDirId,
+    objects::{open_objects::ObjectDatabase, signatures::KnownSigning, trees::TreeCache},
+    refs::ref_updater::RefUpdaters,
+    remote::remote_ssh::KnownSshCommand,
+    worktrees::worktree_cache::WorktreeCache,
 };
 use crate::{
     name::{BranchName, ObjectFormat, Oid, RepoName, digest},
@@ -161,7 +165,7 @@ impl Repository {
         let name = target.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
         let commit = command("rev-parse", dir).args(["-q", "--verify", "HEAD^{commit}"]).finish()?;
         let head = Head {
-            branch: name.as_deref().and_then(branch_of_ref),
+            branch: name.as_deref().and_then(BranchName::of_ref),
             commit: String::from_utf8_lossy(&commit.stdout).trim().parse().ok(),
         };
         Self::from_answers(dir, &lines_of(&output.stdout), version, head)
@@ -350,14 +354,9 @@ fn born_head(lines: &[&[u8]]) -> Result<Head, GitError> {
         return Err(unexpected("no HEAD"));
     };
     Ok(Head {
-        branch: branch_of_ref(&String::from_utf8_lossy(full_name)),
+        branch: BranchName::of_ref(&String::from_utf8_lossy(full_name)),
         commit: Some(Oid::from_hex(commit).ok_or_else(|| unexpected("an object id"))?),
     })
-}
-
-/// The branch of a full ref name. For a detached `HEAD`, git answers `HEAD`, which is no branch.
-fn branch_of_ref(full_name: &str) -> Option<BranchName> {
-    full_name.strip_prefix("refs/heads/")?.parse().ok()
 }
 
 fn top_of(dir: &Path, prefix: &Path) -> PathBuf {

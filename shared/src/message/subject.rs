@@ -198,12 +198,7 @@ mod tests {
     #[test]
     fn conventional_commits_do_not_claim_to_be_ours() {
         for line in [
-            "task(ui): fix",
-            "task(ui@2): fix",
-            "task: x",
-            "task(a@b@c) x",
-            "task(a@b@c):x",
-            "feat(a@b@c): x",
+            "task(ui): fix", "task(ui@2): fix", "task: x", "task(a@b@c) x", "task(a@b@c):x", "feat(a@b@c): x",
         ] {
             assert!(!Subject::is_claimed_by(line), "{line}");
         }

@@ -1,16 +1,12 @@
 //! Branch names, and their conversion into a single ref component.
 
-use std::{fmt, str::FromStr};
-
 use serde::{Deserialize, Serialize};
 
-use super::{NameError, TaskId, ref_component_fault};
-
-const KIND: &str = "branch name";
+use super::{TaskId, ref_component_fault};
 
 /// The prefix of the branches of single tasks, below `refs/heads/`.
 pub const TASK_BRANCHES: &str = "arborist/task/";
-/// The same as a prefix of full ref names.
+/// The prefix of the full ref names of the branches of single tasks.
 pub const TASK_REFS: &str = "refs/heads/arborist/task/";
 
 /// The prefix of refs for landings that wait for a checkout of their branch.
@@ -25,10 +21,10 @@ const LONGEST_COMPONENT: usize = 200;
 pub struct BranchName(String);
 
 impl BranchName {
-    /// The name as written.
+    /// The branch whose ref has this full name.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub fn of_ref(full_name: &str) -> Option<Self> {
+        full_name.strip_prefix("refs/heads/")?.parse().ok()
     }
 
     /// The full name of its ref.
@@ -83,47 +79,6 @@ impl BranchName {
     }
 }
 
-impl FromStr for BranchName {
-    type Err = NameError;
-
-    fn from_str(name: &str) -> Result<Self, NameError> {
-        let fail = |why| Err(NameError::new(name, KIND, why));
-        if name == "HEAD" || name == "@" {
-            return fail("it is reserved by git");
-        }
-        if name.starts_with('-') {
-            return fail("it begins with '-'");
-        }
-        if name.ends_with('.') {
-            return fail("it ends in a dot");
-        }
-        match name.split('/').find_map(ref_component_fault) {
-            Some(why) => fail(why),
-            None => Ok(Self(name.to_owned())),
-        }
-    }
-}
-
-impl TryFrom<String> for BranchName {
-    type Error = NameError;
-
-    fn try_from(name: String) -> Result<Self, NameError> {
-        name.parse()
-    }
-}
-
-impl From<BranchName> for String {
-    fn from(branch: BranchName) -> Self {
-        branch.0
-    }
-}
-
-impl fmt::Display for BranchName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,3 +123,19 @@ mod tests {
         assert_eq!(branch("feature/x").run_of_task_branch(), None);
     }
 }
+
+/// Why `name` is no name of a branch, if it is not.
+fn fault(name: &str) -> Option<&'static str> {
+    if name == "HEAD" || name == "@" {
+        return Some("it is reserved by git");
+    }
+    if name.starts_with('-') {
+        return Some("it begins with '-'");
+    }
+    if name.ends_with('.') {
+        return Some("it ends in a dot");
+    }
+    name.split('/').find_map(ref_component_fault)
+}
+
+checked_name!(BranchName, "branch name", fault);

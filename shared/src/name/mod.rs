@@ -1,20 +1,61 @@
 //! Names that are validated when they are constructed, with a separate type for each kind.
 
+/// Makes a type that holds a string a name: it is parsed from text, unless `fault` says what is wrong with the text, and
+/// printed as it was written.
+macro_rules! checked_name {
+    ($name:ident, $kind:expr, $fault:expr) => {
+        impl $name {
+            /// The name as written.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = crate::name::NameError;
+
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                match $fault(name) {
+                    Some(why) => Err(Self::Err::new(name, $kind, why)),
+                    None => Ok(Self(name.into())),
+                }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = crate::name::NameError;
+
+            fn try_from(name: String) -> Result<Self, Self::Error> {
+                name.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.as_str().to_owned()
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+    };
+}
+
 mod branch;
 mod oid;
 mod pipeline;
 mod repo;
-mod session;
 mod task;
-mod tool;
 
 pub use branch::{BranchName, LANDINGS, TASK_BRANCHES, TASK_REFS};
 pub use oid::{ObjectFormat, ObjectKind, Oid, digest};
 pub use pipeline::PipelineName;
-pub use repo::RepoName;
-pub use session::SessionId;
-pub use task::TaskId;
-pub use tool::ToolName;
+pub use repo::{RepoName, ToolName};
+pub use task::{SessionId, TaskId};
 
 use std::fmt;
 

@@ -76,7 +76,7 @@ impl Oid {
         Self::of_parts(&[kind.as_str().as_bytes(), b" ", size.as_bytes(), b"\0", content], format)
     }
 
-    /// The same for an object with its header, as it is stored.
+    /// The id of an object with its header, as it is stored.
     #[must_use]
     pub fn of_object(object: &[u8], format: ObjectFormat) -> Self {
         Self::of_parts(&[object], format)

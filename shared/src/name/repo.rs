@@ -1,12 +1,8 @@
 //! Names of repositories in a workspace, in plans and in the tools of agents.
 
-use std::{fmt, path::Path, str::FromStr};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-
-use super::NameError;
-
-const KIND: &str = "name of a repository";
 
 /// Providers limit the names of tools to 64 characters, and this is only a part of one.
 const LONGEST: usize = 23;
@@ -20,12 +16,6 @@ const NAMELESS: &str = "repo";
 pub struct RepoName(String);
 
 impl RepoName {
-    /// The name as written.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The default name of a repository: the name of its folder, made valid.
     #[must_use]
     pub fn of_folder(folder: &Path) -> Self {
@@ -46,7 +36,7 @@ impl RepoName {
 }
 
 /// Why `name` is no valid name of a repository or tool, if it is not.
-pub(super) fn fault(name: &str) -> Option<&'static str> {
+fn fault(name: &str) -> Option<&'static str> {
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return Some("it must start with an ASCII letter or digit");
     }
@@ -59,36 +49,30 @@ pub(super) fn fault(name: &str) -> Option<&'static str> {
     (name.len() > LONGEST).then_some("it is longer than 23 characters")
 }
 
-impl FromStr for RepoName {
-    type Err = NameError;
+checked_name!(RepoName, "name of a repository", fault);
 
-    fn from_str(name: &str) -> Result<Self, NameError> {
-        match fault(name) {
-            Some(why) => Err(NameError::new(name, KIND, why)),
-            None => Ok(Self(name.to_owned())),
-        }
+/// The tools that every repository has.
+const TAKEN: [&str; 4] = ["read_file", "write_file", "edit_file", "search_code"];
+
+/// The name of a repository's command. The alphabet is that of repository names; only the type differs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolName(String);
+
+impl ToolName {
+    /// The name that agents use: `NAME__TOOL`.
+    #[must_use]
+    pub fn of(&self, repo: &RepoName) -> String {
+        format!("{repo}__{self}")
     }
 }
 
-impl TryFrom<String> for RepoName {
-    type Error = NameError;
-
-    fn try_from(name: String) -> Result<Self, NameError> {
-        name.parse()
-    }
+/// Why `name` is no name of a tool, if it is not.
+fn tool_fault(name: &str) -> Option<&'static str> {
+    let taken = || TAKEN.contains(&name).then_some("every repository has a tool of this name");
+    fault(name).or_else(taken)
 }
 
-impl From<RepoName> for String {
-    fn from(name: RepoName) -> Self {
-        name.0
-    }
-}
-
-impl fmt::Display for RepoName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+checked_name!(ToolName, "name of a tool", tool_fault);
 
 #[cfg(test)]
 mod tests {
@@ -127,6 +111,15 @@ mod tests {
         fn what_a_folder_gives_is_always_a_name(folder in ".{0,40}") {
             let name = RepoName::of_folder(Path::new(&folder));
             prop_assert_eq!(fault(name.as_str()), None, "{}", name);
+        }
+    }
+
+    #[test]
+    fn what_every_repository_offers_cannot_be_taken() {
+        let repo = RepoName::of_folder("backend".as_ref());
+        assert_eq!("run-tests".parse::<ToolName>().unwrap().of(&repo), "backend__run-tests");
+        for name in ["read_file", "a b", "", "a__b", "a:b"] {
+            assert!(name.parse::<ToolName>().is_err(), "{name}");
         }
     }
 }

@@ -1,12 +1,11 @@
-//! Task ids: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, and valid as the last part of a ref.
+//! Ids of tasks and of sessions: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, and valid as the last part of a ref.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{NameError, ref_component_fault};
+use super::ref_component_fault;
 
-const KIND: &str = "task id";
 const LONGEST: usize = 64;
 
 /// The id of a task, such as `T001`. Comparison is exact: `T1` is neither `T10` nor `t1`. Clones share the text,
@@ -16,12 +15,6 @@ const LONGEST: usize = 64;
 pub struct TaskId(Arc<str>);
 
 impl TaskId {
-    /// The id as written.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The id in lower case. Two ids that are equal in this form cannot be in one plan, because some file systems would
     /// treat their refs as one.
     #[must_use]
@@ -31,7 +24,7 @@ impl TaskId {
 }
 
 /// Why `name` is no task id, if it is not.
-pub(super) fn fault(name: &str) -> Option<&'static str> {
+fn fault(name: &str) -> Option<&'static str> {
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return Some("it must start with an ASCII letter or digit");
     }
@@ -47,36 +40,22 @@ pub(super) fn fault(name: &str) -> Option<&'static str> {
     ref_component_fault(name)
 }
 
-impl FromStr for TaskId {
-    type Err = NameError;
+checked_name!(TaskId, "task id", fault);
 
-    fn from_str(name: &str) -> Result<Self, NameError> {
-        match fault(name) {
-            Some(why) => Err(NameError::new(name, KIND, why)),
-            None => Ok(Self(name.into())),
-        }
+/// The id of a run's session, as in `Arborist-Session`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// Whether `name` is a valid id. The alphabet is that of task ids; only the type differs.
+    #[must_use]
+    pub fn is_valid(name: &str) -> bool {
+        fault(name).is_none()
     }
 }
 
-impl TryFrom<String> for TaskId {
-    type Error = NameError;
-
-    fn try_from(name: String) -> Result<Self, NameError> {
-        name.parse()
-    }
-}
-
-impl From<TaskId> for String {
-    fn from(id: TaskId) -> Self {
-        id.0.as_ref().to_owned()
-    }
-}
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+checked_name!(SessionId, "session id", fault);
 
 #[cfg(test)]
 mod tests {

@@ -105,8 +105,8 @@ pub struct TaskContext<'a> {
     pub set_up_denials: Vec<String>,
 }
 
-/// Checks a lane. `None` reports that tests passed in it. `Some` asks whether tests also fail at the commit that the
-/// task began at, apart from the tests that are known to fail.
+/// Checks a lane. With `None`, it takes note that tests passed in the lane. With the commit that the task began at and the
+/// tests that are known to fail, it runs the tests there, and returns an error if others fail, too: the lane lacks something.
 pub type LaneCheck<'a> = Box<dyn FnMut(Option<(Oid, &KnownRed)>) -> Result<(), PipelineError> + Send + 'a>;
 
 /// Runs a test command at a commit, and returns how many tests ran there. `None` if it failed and does not say it.
@@ -139,9 +139,9 @@ pub struct NamedCommand {
 /// Whether the user has a pre-commit hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreCommit {
-    /// It has one, which is called before agents' work is committed.
+    /// There is one, which is called before agents' work is committed.
     Asked,
-    /// It has none.
+    /// There is none.
     None,
 }
 

@@ -46,11 +46,11 @@ pub use expense::{Expense, OtherSpending};
 pub use options::{Budgets, Flags, PromptTemplates, RunOptions, Sessions, backoff, call_limits, log_size};
 pub use steps::{
     background::{PromptFiles, TaskBackground},
-    counts::{Counts, TestTally, read_counts},
-    failing::Observed,
+    command_counts::{CommandCounts, TestsBefore, find_count_key, has_permission, permission_advice},
+    counts::{Counts, TestTally, ran_no_tests, read_counts},
     feedback::feedback,
     known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
-    no_tests::ran_no_tests,
+    observed::Observed,
     prompt::{
         PromptParts, PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, render as render_diff,
     },
@@ -58,7 +58,6 @@ pub use steps::{
     review::{ReviewPlace, ReviewPlaces, altered, judge},
     template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,
-    test_counts::{CommandCounts, TestsBefore, find_count_key, has_permission, permission_advice},
     verdict::Verdict,
 };
 pub use task::{RejectedWork, TaskEnd, TaskRun};

@@ -179,16 +179,13 @@ impl RunOptions {
         Limits { whole: Some(self.test_time), silence: None, ..self.call_limits }
     }
 
-    /// The commands that test a task, and whether any were configured. Without one, the command is `true`.
+    /// The commands that test a task: its own, or the run's. Empty if none is configured.
     #[must_use]
-    pub fn tests_of(&self, task: &Task) -> (Vec<TestCommand>, bool) {
-        if !task.test_commands.is_empty() {
-            return (task.test_commands.clone(), true);
+    pub fn tests_of(&self, task: &Task) -> Vec<TestCommand> {
+        if task.test_commands.is_empty() {
+            return self.usual_test().into_iter().collect();
         }
-        let usual = self.usual_test();
-        let has_command = usual.is_some();
-        let nothing = || TestCommand { command: "true".into(), ..TestCommand::default() };
-        (vec![usual.unwrap_or_else(nothing)], has_command)
+        task.test_commands.clone()
     }
 
     /// The run's test command.

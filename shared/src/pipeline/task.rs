@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    ConcurrentChildren, Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending, PipelineError, Resume,
-    Stage, TaskBackground, TaskContext, TestResult, TestsBefore, feedback,
+    Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending, PipelineError, Resume, Stage,
+    TaskBackground, TaskContext, TestResult, TestsBefore, feedback,
 };
 use crate::{
     agent::{
@@ -18,15 +18,10 @@ use crate::{
     name::{Attempt, TaskId},
     pipeline::{
         calls::call::open_log,
-        checkout::{
-            guard::joined,
-            guarded::{self, FilesBeforeTest},
-            other_repo::TestedFiles,
-        },
-        steps::test::PlacedTest,
+        steps::test::{GuardedTest, TestSubject, TestsRun},
     },
     plan::{Task, TestCommand},
-    record::{RunRecorder, StepStatus, TaskEvent, Unfinished},
+    record::{RunRecorder, StepStatus, TaskEvent},
 };
 
 /// How a task ended.
@@ -121,21 +116,21 @@ impl TaskRun<'_, '_, '_> {
     }
 
     pub(super) fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
-        let (commands, has_command) = self.context.run.options.tests_of(self.task);
-        let by = if has_command { &commands[0].command } else { "no test command" };
+        let commands = self.context.run.options.tests_of(self.task);
+        let by = commands.first().map_or("no test command", |first| &first.command);
         let log = self.create_log(StepKind::Test, attempt)?;
         self.announce("test", attempt, (by, &log));
-        let result = if has_command {
-            self.run_tests(attempt, &commands, &log)?
-        } else {
+        let result = if commands.is_empty() {
             open_log(&self.context.run.home.join(&log), "no test command\n")?;
-            TestResult::without_test(&commands, &log)
+            TestResult::without_test(&log)
+        } else {
+            self.run_tests(attempt, &commands, &log)?
         };
         let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
         let mut entry = self.entry(status, attempt);
         entry.body = result.body;
         entry.trailers = result.trailers;
-        entry.remark = if has_command { "" } else { " (no test command)" };
+        entry.remark = if commands.is_empty() { " (no test command)" } else { "" };
         let event = self.recorder.record(entry, self.recorder.tree())?;
         self.recorded(event, result.why.as_deref(), Expense::default());
         Ok(if result.is_passed { StepOutcome::Passed } else { StepOutcome::Failed })
@@ -150,25 +145,10 @@ impl TaskRun<'_, '_, '_> {
         self.recorder.forget_worktree();
         self.context.tidy_other_repos(&self.task.id, attempt)?;
         let tests = self.place_tests(commands)?;
-        let concurrent_children = ConcurrentChildren::count(self.recorder.repository());
-        // Looked at first, because the guard uses the same scan.
-        let (repository, tree) = (self.recorder.repository(), self.recorder.tree());
-        let users = self.context.run.users_paths(self.recorder);
-        let before = FilesBeforeTest::read(repository, tree, (&users, concurrent_children.now()))?;
-        let elsewhere = TestedFiles::look(self.context.other_test_repos(), concurrent_children.now())?;
-        let config_guard = &self.context.run.config_guard;
-        let guarded = guarded::begin(self.recorder, config_guard, self.context.other_test_repos());
-        let result = self.context.test(self.task, &tests, log, self.recorder.head());
-        let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
-        let trespass = guarded.end(self.recorder, Some(&mark))?;
-        let other_writers = concurrent_children.since(1);
-        let changed =
-            before.put_back(self.recorder, other_writers, &mark).map_err(PipelineError::Unrestored)?;
-        let of = (&self.task.id, attempt);
-        let elsewhere = elsewhere.put_back(self.context.other_test_repos(), other_writers, of)?;
-        let undone: Vec<String> = trespass.into_iter().chain(changed).chain(elsewhere).collect();
-        let undone = joined(&undone);
-        let judged = result.and_then(|result| self.judge_tests(result, (&tests, log), undone.is_some()));
+        let tested = TestSubject { task: self.task, attempt, tests: &tests, log };
+        let GuardedTest { result, undone } =
+            self.context.test_guarded(self.recorder, &tested, TestsRun::InPlace)?;
+        let judged = result.and_then(|result| self.judge_tests(result, &tested, undone.is_some()));
         match judged {
             // A known failure excuses a failing test, but not a violation.
             Ok(result) => Ok(result.with_violation(undone)),
@@ -183,15 +163,14 @@ impl TaskRun<'_, '_, '_> {
     fn judge_tests(
         &mut self,
         result: TestResult,
-        (tests, log): (&[PlacedTest], &str),
+        tested: &TestSubject<'_>,
         is_violation: bool,
     ) -> Result<TestResult, PipelineError> {
         let result = self.judged(result)?;
         if !is_violation && self.task.test_commands.is_empty() {
             self.require_good_lane(&result)?;
         }
-        let tests = (self.task, tests);
-        self.context.require_tests(tests, &mut self.tests_before, result, log)
+        self.context.require_tests(tested, &mut self.tests_before, result)
     }
 
     /// The reason of the last failed attempt, in one line.
@@ -260,7 +239,7 @@ impl TaskRun<'_, '_, '_> {
         self.recorded_with(event, why, (expense, StepChanges::default()));
     }
 
-    /// The same, with what the step changed.
+    /// Like [`Self::recorded`], with what the step changed.
     pub(super) fn recorded_with(
         &mut self,
         event: Event,

@@ -57,7 +57,7 @@ impl Readiness<'_> {
         waits.into_iter().map(|at| self.plan.tasks[at].id.clone()).collect()
     }
 
-    /// The same as leaves, by position: a phase stands for those of its leaves that are not done.
+    /// The unfinished dependencies of a task and of its phases, as positions of leaves: a phase stands for those of its leaves that are not done.
     #[must_use]
     pub fn leaves_waited_for(&self, id: &TaskId) -> Vec<TaskId> {
         let mut leaves = Vec::new();

@@ -174,7 +174,7 @@ impl FileLock {
         Self::look(path).ok().flatten()
     }
 
-    /// The same, with an error if it could not be determined.
+    /// The holder of the lock at `path`, if it is held, or an error if that could not be determined.
     pub fn look(path: &Path) -> io::Result<Option<Holder>> {
         let file = match safe_files::open(path) {
             Ok(file) => file,

@@ -85,15 +85,8 @@ struct Git {
 
 /// Commands that take no lock. Other runs keep some of these open all the time.
 const READERS: [&[u8]; 9] = [
-    b"cat-file",
-    b"diff-tree",
-    b"rev-list",
-    b"rev-parse",
-    b"log",
-    b"ls-files",
-    b"for-each-ref",
-    b"hash-object",
-    b"merge-tree",
+    b"cat-file", b"diff-tree", b"rev-list", b"rev-parse", b"log", b"ls-files", b"for-each-ref",
+    b"hash-object", b"merge-tree",
 ];
 
 impl Git {

@@ -64,7 +64,7 @@ impl OrphanLock {
         Ok((Self { lock }, ended))
     }
 
-    /// The same if this process took it over before and has dropped it. An attempt ends only after all of its processes
+    /// Takes a lock again that this process took over before and has dropped. An attempt ends only after all of its processes
     /// did, so they are searched only if the lock is still shared.
     pub fn take_again(
         run: &FileLock,

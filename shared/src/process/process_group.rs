@@ -41,7 +41,7 @@ impl ProcessGroup {
         Self { group, mark, ends_strays: false }
     }
 
-    /// The same, and stray processes end with it.
+    /// The group of a program of a step, with which stray processes end.
     pub(super) const fn of_step(group: u32, mark: RunMark) -> Self {
         Self { group, mark, ends_strays: true }
     }

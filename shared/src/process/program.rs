@@ -88,7 +88,7 @@ impl Program {
         }
     }
 
-    /// The same, but `PATH` is searched only once per process, and not in checkouts if the program is elsewhere as well. A
+    /// The program `name`. `PATH` is searched for it only once per process, and not in checkouts if the program is elsewhere as well. A
     /// child could put another program there. Searching a long `PATH` also takes as long as a short program runs.
     #[must_use]
     pub fn located(name: &str) -> Self {
@@ -239,7 +239,7 @@ impl Program {
         Self { is_repeated: Some(is_repeated), ..self }
     }
 
-    /// The same for a program that may have to be run again.
+    /// Runs it to its end, and again if [`Self::repeated_if`] says so.
     pub fn finish_again(&mut self, input: Option<&[u8]>) -> Result<ProgramOutput, ProcessError> {
         for pause in REPEAT_PAUSES.map(Duration::from_millis) {
             let ended = self.finish_once(input)?;
@@ -287,7 +287,7 @@ impl Program {
         self
     }
 
-    /// The same, but only if we handle signals ourselves; otherwise it ends with us. Not for programs that may ask the
+    /// Like [`Self::shielded`], but only if we handle signals ourselves; otherwise it ends with us. Not for programs that may ask the
     /// user something: only the foreground process group may read from a terminal.
     #[must_use]
     pub fn shielded_if_watched(self, is_shielded_if_watched: bool) -> Self {

@@ -89,7 +89,7 @@ impl Writer {
         Self::begin_child(folders, WriteReach::Driver)
     }
 
-    /// The same for a child that can change no more than `reach`.
+    /// A program that works in these folders and can change no more than `reach`.
     pub(super) fn begin_child(folders: &[&Path], reach: WriteReach) -> Self {
         let folders: Option<Vec<PathBuf>> = folders.iter().map(|folder| folder.canonicalize().ok()).collect();
         let folders = folders.filter(|folders| !folders.is_empty());

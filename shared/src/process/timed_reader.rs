@@ -41,7 +41,7 @@ impl Read for TimedReader {
 /// and leaving it half done costs more than waiting.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The same if another program did not end in that time: the next one probably hangs, too.
+/// How long such a program may take if another one did not end within [`GRACE`]: the next one probably hangs, too.
 const GRACE_AFTER_HANG: Duration = Duration::from_millis(250);
 
 /// Whether a program did not end in time after a signal.

@@ -199,7 +199,7 @@ impl OpenRun {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
         let is_left = |task: &Task| self.request.new_run || progress.is_left(&task.id);
         let wanted = wanted(&planned.plan, selection);
-        wanted.into_iter().filter(|task| is_left(task) && !self.options.tests_of(task).1).count()
+        wanted.into_iter().filter(|task| is_left(task) && self.options.tests_of(task).is_empty()).count()
     }
 
     /// Warns about what is doubtful in the plan, and about lines that its author may take for tasks and that are not

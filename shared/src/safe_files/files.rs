@@ -240,7 +240,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(draft.publish(name)?)
 }
 
-/// The same with this mode.
+/// Like [`write`], but the file gets this mode.
 pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let _noted = note(path);
     let (folder, name) = parent_of(path, MissingParent::Create)?;

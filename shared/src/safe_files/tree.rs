@@ -82,6 +82,8 @@ pub struct ChangeStamp {
     pub inode: u64,
     /// The size in bytes.
     pub size: u64,
+    /// The kind and the permissions.
+    pub mode: u32,
     /// The change time (ctime), in seconds and nanoseconds.
     pub changed: (i64, i64),
     /// The modification time (mtime), which programs can set.
@@ -89,6 +91,12 @@ pub struct ChangeStamp {
 }
 
 impl ChangeStamp {
+    /// The stamp of what is at a path, without following a link; `None` if nothing is there.
+    #[must_use]
+    pub fn at(path: &Path) -> Option<Self> {
+        path.symlink_metadata().ok().map(|found| Self::of(&found))
+    }
+
     /// The stamp according to metadata.
     #[must_use]
     pub fn of(found: &Metadata) -> Self {
@@ -96,6 +104,7 @@ impl ChangeStamp {
             device: found.dev(),
             inode: found.ino(),
             size: found.size(),
+            mode: found.mode(),
             changed: (found.ctime(), found.ctime_nsec()),
             written: (found.mtime(), found.mtime_nsec()),
         }
@@ -113,6 +122,7 @@ impl ChangeStamp {
             device: found.st_dev as u64,
             inode: found.st_ino as u64,
             size: found.st_size as u64,
+            mode: found.st_mode as u32,
             changed: (found.st_ctime as i64, found.st_ctime_nsec as i64),
             written: (found.st_mtime as i64, found.st_mtime_nsec as i64),
         }
@@ -122,6 +132,9 @@ impl ChangeStamp {
 /// Two changes within this many nanoseconds may have the same time, because clocks of file systems tick at up to 10 ms.
 const TICK: i128 = 20_000_000;
 
+/// How many seconds ago a file must have changed for its stamp to be final.
+const SETTLED_AFTER_SECONDS: i64 = 1;
+
 impl ChangeStamp {
     /// Whether a change from now on might leave the stamp unchanged. Ask this before you read the file.
     #[must_use]
@@ -129,6 +142,15 @@ impl ChangeStamp {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let changed = i128::from(self.changed.0) * 1_000_000_000 + i128::from(self.changed.1);
         i128::try_from(now.as_nanos()).is_ok_and(|now| now - changed < TICK)
+    }
+
+    /// Whether the last change is so long ago that any later write is certain to get another stamp: clocks of file systems
+    /// tick slowly.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(now.as_secs())
+            .is_ok_and(|now| now > self.changed.0.saturating_add(SETTLED_AFTER_SECONDS))
     }
 }
 
@@ -204,7 +226,7 @@ pub fn list_stamps(folder: &Path) -> io::Result<Vec<StampedName>> {
     Ok(found)
 }
 
-/// The same as [`list`], but unsorted, and without a system call for each name if the system lists kinds with names.
+/// Like [`list`], but unsorted, and without a system call for each name if the system lists kinds with names.
 pub fn list_kinds(folder: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut found = Vec::new();
     visit_kinds(folder, |name, kind| found.push(FolderEntry { path: folder.join(name), kind }))?;
@@ -238,7 +260,7 @@ pub fn visit_stamps(
     visit_facts(folder, |name, facts| visit(name, facts.kind, &facts.stamp))
 }
 
-/// The same with all metadata.
+/// Visits each name in a folder with its metadata, unsorted, until `visit` returns `None`.
 pub fn visit_facts(
     folder: &Path,
     mut visit: impl FnMut(&OsStr, &Facts) -> Option<()>,

@@ -134,26 +134,8 @@ pub(super) use {choices, settings};
 const MERGE_PARTS: (&[Setting], &[Setting]) = MERGE.split_at(1);
 
 const PARTS: [&[Setting]; 20] = [
-    GENERAL,
-    STEPS,
-    RUNNER,
-    TIMEOUTS,
-    TESTS,
-    REVIEW,
-    WORKTREE,
-    PROMPTS,
-    SANDBOX,
-    STEP_SANDBOX,
-    RUNNER_SANDBOX,
-    MERGE_PARTS.0,
-    GATES,
-    MERGE_PARTS.1,
-    BUDGET,
-    SESSION,
-    WORK,
-    ENGINES,
-    REPOS,
-    CLEANUP,
+    GENERAL, STEPS, RUNNER, TIMEOUTS, TESTS, REVIEW, WORKTREE, PROMPTS, SANDBOX, STEP_SANDBOX,
+    RUNNER_SANDBOX, MERGE_PARTS.0, GATES, MERGE_PARTS.1, BUDGET, SESSION, WORK, ENGINES, REPOS, CLEANUP,
 ];
 
 /// All keys, in the order of the manual.

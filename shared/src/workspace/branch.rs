@@ -84,7 +84,7 @@ impl RepoSection {
         let prefix = self.prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
         let refs = repository.list_refs(&[&format!("refs/heads/{prefix}")])?;
         let branches = refs.into_iter().filter_map(|found| {
-            let branch: BranchName = found.name.strip_prefix("refs/heads/")?.parse().ok()?;
+            let branch = BranchName::of_ref(&found.name)?;
             self.is_session_branch(&branch, session).then_some((branch, found.target))
         });
         let mut branches: Vec<(BranchName, Oid)> = branches.collect();

@@ -284,7 +284,7 @@ impl Workspace {
         repository: &Repository,
         section: &RepoSection,
     ) -> Result<Vec<(BranchName, Oid)>, GitError> {
-        let branch = |found: &Ref| found.name.strip_prefix("refs/heads/")?.parse().ok();
+        let branch = |found: &Ref| BranchName::of_ref(&found.name);
         let seen = tracking::list(repository, section)?;
         Ok(seen.iter().filter_map(|found| Some((branch(found)?, found.target))).collect())
     }
@@ -299,7 +299,7 @@ impl Workspace {
         self.adopt_below(repository, section, "refs/")
     }
 
-    /// The same for refs whose names begin with `prefix`.
+    /// Like [`Self::adopt`], for refs whose names begin with `prefix`.
     pub fn adopt_below(
         &self,
         repository: &Repository,

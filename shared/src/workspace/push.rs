@@ -64,7 +64,7 @@ impl PushSet {
         let found = repository.list_refs(&["refs/heads", SESSIONS, TRANSCRIPTS])?;
         let mut heads: Vec<BranchName> = found
             .iter()
-            .filter_map(|found| found.name.strip_prefix("refs/heads/")?.parse().ok())
+            .filter_map(|found| BranchName::of_ref(&found.name))
             .filter(|branch| self.sessions.iter().any(|session| section.is_session_branch(branch, session)))
             .collect();
         // If this process runs a session here, it knows that session's branches. Other branches of the same form were

@@ -37,7 +37,7 @@ pub fn compare_elsewhere(sections: &[RepoSection], run: &mut Run) -> Result<(), 
     Ok(())
 }
 
-/// The same for one repository, with the session's branch there and its commit.
+/// Compares the landed tasks of a run with one repository: the session's branch there, at this commit.
 pub fn compare_with(
     repository: &Repository,
     (repo, (branch, head)): (&RepoName, (BranchName, Oid)),

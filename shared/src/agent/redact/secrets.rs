@@ -223,7 +223,7 @@ fn percent(value: &[u8], kept: &[u8]) -> String {
     text
 }
 
-/// The same with lower-case digits in its escapes.
+/// Percent-encoded text with lower-case digits in its escapes.
 fn lower_escapes(text: &str) -> String {
     let mut parts = text.split('%');
     let first = parts.next().unwrap_or_default().to_owned();

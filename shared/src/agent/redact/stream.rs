@@ -84,7 +84,7 @@ fn hidden_length(text: &[u8]) -> usize {
 /// A longer line is not held back until its end.
 const WINDOW: usize = 64 * 1024;
 
-/// The same for the second pass, which gets long lines in large pieces.
+/// In the second pass, which gets long lines in large pieces, a line longer than this is not held back until its end.
 const CLEANED_WINDOW: usize = 8 * 1024;
 
 /// The longest private key; text after this many bytes is shown again.

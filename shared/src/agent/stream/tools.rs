@@ -17,32 +17,14 @@ const ANSWER: usize = 1000;
 
 /// The fields that describe a call best, in this order.
 const SUMMARY_FIELDS: [&str; 10] = [
-    "command",
-    "file_path",
-    "filePath",
-    "path",
-    "notebook_path",
-    "pattern",
-    "query",
-    "url",
-    "description",
+    "command", "file_path", "filePath", "path", "notebook_path", "pattern", "query", "url", "description",
     "prompt",
 ];
 
 /// Tools that write the file that they name.
 const WRITING_TOOLS: [&str; 12] = [
-    "Write",
-    "Edit",
-    "MultiEdit",
-    "NotebookEdit",
-    "write",
-    "edit",
-    "write_file",
-    "replace",
-    "create_file",
-    "edit_file",
-    "writeToolCall",
-    "editToolCall",
+    "Write", "Edit", "MultiEdit", "NotebookEdit", "write", "edit", "write_file", "replace", "create_file",
+    "edit_file", "writeToolCall", "editToolCall",
 ];
 
 /// The event for a tool call.

@@ -22,7 +22,7 @@ use crate::{
         ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
         checkout::{
             branch::{is_untouched, put_back_branch, quit_operations, save, save_tree},
-            guard::{ConfigWatch, PlaceWatch, joined},
+            guard::{CheckoutWatch, joined},
             ignored::copies_in,
             leftovers::{self, Folded, WorktreeBefore},
             protected_files::TaskProtection,
@@ -69,19 +69,10 @@ pub struct AttemptCheckout {
     pub(super) file_secrets: Option<FileSecrets>,
     /// What is protected from the task.
     pub(super) protection: Option<TaskProtection>,
-    watch: AttemptWatch,
+    watch: Box<CheckoutWatch>,
     /// Excludes the branch from the comparison of the run's refs, because this module decides what becomes of it:
     /// commits by the agent are folded in.
     _branch: ExemptRef,
-}
-
-/// What is watched during an attempt.
-#[derive(Debug)]
-enum AttemptWatch {
-    /// All repositories of the run.
-    Run(Box<ConfigWatch>),
-    /// Only this checkout, because another checkout of the task already watches the run.
-    Place(Box<PlaceWatch>),
 }
 
 /// Where the run is watched from during an attempt in a checkout.
@@ -94,14 +85,11 @@ pub enum WatchedFrom<'w> {
 }
 
 impl WatchedFrom<'_> {
-    fn watch(self, repository: &Repository) -> AttemptWatch {
-        match self {
-            Self::Here(config_guard) => AttemptWatch::Run(Box::new(config_guard.watch(repository))),
-            Self::Home(begun) => match &begun.watch {
-                AttemptWatch::Run(watch) => AttemptWatch::Place(Box::new(watch.watch_place(repository))),
-                AttemptWatch::Place(watch) => AttemptWatch::Place(Box::new(watch.watch_place(repository))),
-            },
-        }
+    fn watch(self, repository: &Repository) -> Box<CheckoutWatch> {
+        Box::new(match self {
+            Self::Here(config_guard) => config_guard.watch(repository),
+            Self::Home(begun) => begun.watch.watch_place(repository),
+        })
     }
 }
 
@@ -146,20 +134,13 @@ impl AttemptCheckout {
     /// Undoes what was done to the repository since the last look, and adds each new message once. The agent is still
     /// running.
     pub fn look_again(&self, noticed: &mut Vec<String>) {
-        let found = match &self.watch {
-            AttemptWatch::Run(watch) => watch.restore(),
-            AttemptWatch::Place(watch) => watch.restore(),
-        };
-        add(noticed, found);
+        add(noticed, self.watch.restore());
     }
 
-    /// The same after the agent, or the hook, has ended.
+    /// Undoes what was done to the repository since the last look, and adds each new message once. The agent, or the hook,
+    /// has ended.
     pub(in crate::pipeline) fn look_at_end(&self, noticed: &mut Vec<String>) {
-        let found = match &self.watch {
-            AttemptWatch::Run(watch) => watch.end(),
-            AttemptWatch::Place(watch) => watch.end(),
-        };
-        add(noticed, found);
+        add(noticed, self.watch.end());
     }
 
     /// Selects from `all`, the changes between our last commit and the worktree's tree `after`, those that may be

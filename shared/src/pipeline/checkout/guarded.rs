@@ -10,7 +10,7 @@ use crate::{
         ChangedPaths, ConfigGuard, OtherRepo,
         checkout::{
             branch,
-            guard::{ConfigWatch, PlaceWatch, joined},
+            guard::{CheckoutWatch, joined},
             submodules::TestedSubmodules,
         },
     },
@@ -20,9 +20,9 @@ use crate::{
 /// Everything that is compared after the child has ended.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Guarded {
-    watch: ConfigWatch,
+    watch: CheckoutWatch,
     /// Other worktrees that the child works in.
-    places: Vec<PlaceWatch>,
+    places: Vec<CheckoutWatch>,
 }
 
 /// Begins to watch a child that works in the checkout of `recorder` and in these other repositories.
@@ -46,7 +46,7 @@ impl Guarded {
         attempt: Option<&str>,
     ) -> Result<Option<String>, GitError> {
         let mut found = self.watch.end();
-        found.extend(self.places.iter().flat_map(PlaceWatch::end));
+        found.extend(self.places.iter().flat_map(CheckoutWatch::end));
         if let Some(attempt) = attempt
             && !branch::is_untouched(recorder)?
         {

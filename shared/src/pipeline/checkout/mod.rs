@@ -1,7 +1,7 @@
 //! The checkout that an agent works in. This module tells the agent's changes from what was there before, and undoes
 //! what the agent did to the repository itself.
 //!
-//! An attempt begins and ends with a snapshot through a private index ([`place`]). Around every child process the
+//! An attempt begins and ends with a snapshot through a private index ([`attempt`]). Around every child process the
 //! `guard` compares refs, hooks and configuration, and restores whatever the child changed there.
 
 pub mod attempt;

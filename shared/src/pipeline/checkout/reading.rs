@@ -7,7 +7,7 @@ use crate::{
         ConfigGuard,
         checkout::{
             branch,
-            guard::{ConfigWatch, PlaceWatch, joined},
+            guard::{CheckoutWatch, joined},
             leftovers::{self, WorktreeBefore},
         },
     },
@@ -27,7 +27,7 @@ pub(in crate::pipeline) struct ReviewedCheckout {
     staged: Oid,
     /// Nested repositories without a commit, which no tree can contain.
     left_out: Vec<Vec<u8>>,
-    watch: ConfigWatch,
+    watch: CheckoutWatch,
 }
 
 /// Records the state of the checkout before a reviewer begins.
@@ -53,7 +53,7 @@ pub(in crate::pipeline) fn begin(
 
 impl ReviewedCheckout {
     /// Also watches the worktree that the reviewer works in. End the returned watch after [`Self::restore`].
-    pub(in crate::pipeline) fn watch_place(&self, repository: &Repository) -> PlaceWatch {
+    pub(in crate::pipeline) fn watch_place(&self, repository: &Repository) -> CheckoutWatch {
         self.watch.watch_place(repository)
     }
 

@@ -86,7 +86,7 @@ pub(super) struct SubmodulesBefore {
 struct LastAttempt {
     /// Digests of the user's changes, by the path of the submodule.
     before: BTreeMap<String, String>,
-    /// The same for all changes when the last attempt ended; `None` while it is under way.
+    /// Digests of all changes when the last attempt ended, by the path of the submodule; `None` while it is under way.
     after: Option<BTreeMap<String, String>>,
 }
 

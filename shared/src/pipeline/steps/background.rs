@@ -25,13 +25,7 @@ const MOST_FILES: usize = 12;
 
 /// The documents that spec-kit, Kiro and OpenSpec keep beside a task list.
 const DOCUMENTS: [&str; 8] = [
-    "spec.md",
-    "plan.md",
-    "research.md",
-    "data-model.md",
-    "quickstart.md",
-    "requirements.md",
-    "design.md",
+    "spec.md", "plan.md", "research.md", "data-model.md", "quickstart.md", "requirements.md", "design.md",
     "proposal.md",
 ];
 /// Where spec-kit keeps the rules of a project.

@@ -46,7 +46,7 @@ fn blocks(text: &str, name: impl Fn(&str) -> Option<String>, ends: impl Fn(&str)
     paragraphs(text, name, ends, |_| true)
 }
 
-/// The same. A message also ends before a paragraph that begins at the margin with a line that does not continue it: the
+/// Like [`blocks`], but a message also ends before a paragraph that begins at the margin with a line that does not continue it: the
 /// output of other programs follows the last failure.
 fn paragraphs(
     text: &str,

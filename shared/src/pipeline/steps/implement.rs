@@ -453,7 +453,7 @@ pub(in crate::pipeline) fn reason(reply: &CallReply) -> Option<String> {
     (!reason.is_empty()).then(|| reason.to_owned())
 }
 
-/// The same from the commit of the newest implement step that passed.
+/// The explanation of an agent that there was nothing to do, from the commit of the newest implement step that passed.
 pub(in crate::pipeline) fn recorded_reason(events: &[Event]) -> Option<String> {
     let last = events.iter().rfind(|event| event.status() == Status::ImplementPass)?;
     let sections = last.body().sections;
@@ -510,7 +510,7 @@ impl TaskRun<'_, '_, '_> {
             let quoted = plain_text(&format!("'{}'", Redactor::redact(&run.secrets, &command.command)));
             failed.iter().any(|text| text.contains(&quoted))
         };
-        let (commands, _) = run.options.tests_of(self.task);
+        let commands = run.options.tests_of(self.task);
         event.status() == Status::TestFail && names_command && !commands.iter().any(is_current)
     }
 

@@ -31,7 +31,7 @@ pub const CHANGED_WITH_PERMISSION: &str = "Protected files that were changed wit
 
 /// The word that stands for usual test files.
 const TESTS: &str = "tests";
-/// The same for agents.
+/// The usual test files in the words of prompts.
 const TESTS_IN_WORDS: &str = "test files and the configuration of test programs";
 /// How many files a message names.
 const MAX_NAMED: usize = 10;

@@ -13,7 +13,7 @@ use crate::{
         AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, OtherRepo,
         PipelineError, ProtectedChanges, Resume, Sessions, Stage, StepRunner, TaskContext, TaskRun, Verdict,
         checkout::{
-            guard::{PlaceWatch, joined},
+            guard::{CheckoutWatch, joined},
             reading,
         },
         steps::{
@@ -177,7 +177,7 @@ impl TaskRun<'_, '_, '_> {
         // The reviewer's worktree has its own files that git obeys.
         let apart_watch = apart.map(|apart| reviewed_checkout.watch_place(&apart.repository));
         let other_repos = self.context.other_repos.iter();
-        let beside: Vec<PlaceWatch> =
+        let beside: Vec<CheckoutWatch> =
             other_repos.map(|other_repo| reviewed_checkout.watch_place(&other_repo.repository)).collect();
         let of = TurnContext::of(self.context, self.task, (StepKind::Review, attempt));
         let mut turns = TurnCommitter::new(self.recorder, None, of);
@@ -188,7 +188,7 @@ impl TaskRun<'_, '_, '_> {
         let other_writers = concurrent_children.since(1);
         let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
         let places = apart_watch.iter().chain(&beside);
-        let mut trespasses: Vec<String> = places.flat_map(PlaceWatch::end).collect();
+        let mut trespasses: Vec<String> = places.flat_map(CheckoutWatch::end).collect();
         // A reviewer that ran alone may write there, because its worktree is discarded.
         if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {
             trespasses.extend(altered(&apart.repository.look_again(&before, other_writers)?));

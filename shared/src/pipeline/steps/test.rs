@@ -23,7 +23,6 @@ use crate::{
             other_repo::TestedFiles,
         },
         context::with_environment,
-        read_counts,
         steps::excerpt::describe_failure,
     },
     plan::{Task, TestCommand, TestKind},
@@ -49,10 +48,35 @@ pub struct TestResult {
     pub trailers: Trailers,
 }
 
+/// What is tested, and with which commands.
+pub(in crate::pipeline) struct TestSubject<'a> {
+    pub(in crate::pipeline) task: &'a Task,
+    pub(in crate::pipeline) attempt: Attempt,
+    pub(in crate::pipeline) tests: &'a [PlacedTest],
+    /// The path of the log.
+    pub(in crate::pipeline) log: &'a str,
+}
+
+/// Where tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pipeline) enum TestsRun {
+    /// In the checkout of the branch.
+    InPlace,
+    /// In a worktree without a branch.
+    Apart,
+}
+
+/// The result of guarded tests.
+pub(in crate::pipeline) struct GuardedTest {
+    pub(in crate::pipeline) result: Result<TestResult, PipelineError>,
+    /// What the tests did although they may not, in one line. It has been undone.
+    pub(in crate::pipeline) undone: Option<String>,
+}
+
 impl TestResult {
     /// The result for a task without a test command. Nothing runs, so nothing needs to be watched.
-    pub(in crate::pipeline) fn without_test(commands: &[TestCommand], log: &str) -> Self {
-        TestTotals::default().result(kinds(commands.iter().map(|command| command.kind)), log)
+    pub(in crate::pipeline) fn without_test(log: &str) -> Self {
+        TestTotals::default().result(kinds([TestKind::default()].into_iter()), log)
     }
 
     /// Turns the result into a failure if the tests did something that they may not do.
@@ -80,27 +104,16 @@ impl TaskContext<'_> {
     ) -> Result<TestResult, PipelineError> {
         let first = Attempt(0);
         self.tidy_other_repos(&phase.id, first)?;
-        let concurrent_children = ConcurrentChildren::count(recorder.repository());
-        let is_in_place = self.dir == recorder.repository().top();
-        let before = is_in_place.then(|| {
-            let writers = (&self.run.users_paths(recorder), concurrent_children.now());
-            FilesBeforeTest::read(recorder.repository(), recorder.tree(), writers)
-        });
-        let before = before.transpose()?;
-        let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
-        let guarded = guarded::begin(recorder, &self.run.config_guard, self.other_test_repos());
         let tests = self.place_tests(phase, commands);
-        let result = self.test(phase, &tests, log, recorder.head());
-        let mark = Unfinished::name_of(recorder.branch(), &phase.id, first);
-        let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
-        let other_writers = concurrent_children.since(1);
-        let here = before.map(|before| before.put_back(recorder, other_writers, &mark)).transpose();
-        let here = here.map_err(PipelineError::Unrestored)?;
-        let changed = elsewhere.put_back(self.other_test_repos(), other_writers, (&phase.id, first))?;
-        let undone: Vec<String> = trespass.into_iter().chain(here.flatten()).chain(changed).collect();
-        let undone = joined(&undone);
+        let tested = TestSubject { task: phase, attempt: first, tests: &tests, log };
+        let is_in_place = self.dir == recorder.repository().top();
+        let GuardedTest { result, undone } = self.test_guarded(
+            recorder,
+            &tested,
+            if is_in_place { TestsRun::InPlace } else { TestsRun::Apart },
+        )?;
         let judged = result
-            .and_then(|result| self.require_tests((phase, &tests), tests_before, result, log))
+            .and_then(|result| self.require_tests(&tested, tests_before, result))
             .map(|result| result.with_violation(undone.clone()));
         if let (Err(_), Some(undone)) = (&judged, undone) {
             self.emit(&phase.id, EventKind::failure(format!("{}: {undone}", phase.id)));
@@ -108,14 +121,39 @@ impl TaskContext<'_> {
         judged
     }
 
-    /// Runs tests for a task. The log gets a heading for each of them, and all of its output.
-    pub fn test(
+    /// Runs tests, then undoes what they did to refs, hooks, configuration and tracked files. An error of the tests is
+    /// part of the result, because what they did is to be reported nevertheless.
+    pub(in crate::pipeline) fn test_guarded(
         &mut self,
-        task: &Task,
-        tests: &[PlacedTest],
-        log: &str,
-        commit: Oid,
-    ) -> Result<TestResult, PipelineError> {
+        recorder: &RunRecorder<'_>,
+        tested: &TestSubject<'_>,
+        place: TestsRun,
+    ) -> Result<GuardedTest, PipelineError> {
+        let concurrent_children = ConcurrentChildren::count(recorder.repository());
+        let is_in_place = place == TestsRun::InPlace;
+        // Looked at first, because the guard uses the same scan.
+        let before = is_in_place.then(|| {
+            let writers = (&self.run.users_paths(recorder), concurrent_children.now());
+            FilesBeforeTest::read(recorder.repository(), recorder.tree(), writers)
+        });
+        let before = before.transpose()?;
+        let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
+        let guarded = guarded::begin(recorder, &self.run.config_guard, self.other_test_repos());
+        let result = self.test(tested, recorder.head());
+        let mark = Unfinished::name_of(recorder.branch(), &tested.task.id, tested.attempt);
+        let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
+        let other_writers = concurrent_children.since(1);
+        let here = before.map(|before| before.put_back(recorder, other_writers, &mark)).transpose();
+        let here = here.map_err(PipelineError::Unrestored)?;
+        let of = (&tested.task.id, tested.attempt);
+        let changed = elsewhere.put_back(self.other_test_repos(), other_writers, of)?;
+        let undone: Vec<String> = trespass.into_iter().chain(here.flatten()).chain(changed).collect();
+        Ok(GuardedTest { result, undone: joined(&undone) })
+    }
+
+    /// Runs tests at a commit. The log gets a heading for each of them, and all of its output.
+    fn test(&mut self, tested: &TestSubject<'_>, commit: Oid) -> Result<TestResult, PipelineError> {
+        let TestSubject { task, tests, log, .. } = *tested;
         let mut clean = self.clean_checkouts.take();
         let place = clean.as_mut().map(|places| places(commit)).transpose();
         self.clean_checkouts = clean;
@@ -214,17 +252,17 @@ impl TestTotals {
     fn add(&mut self, (placed, key): (&PlacedTest, Option<&str>), ended: &SupervisedEnd, secrets: &Secrets) {
         self.seconds += ended.took.as_secs_f64();
         let observed = Observed::of(ended);
-        let output = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         if let Some(key) = key {
             self.counted.add(key, observed.tally);
+        }
+        // Unlike the counts of `Observed::join`, this is the sum of those that are known.
+        if let Some(counts) = observed.counts {
+            *self.counts.get_or_insert(Counts::default()) += counts;
         }
         self.observed = Some(match self.observed.take() {
             Some(earlier) => earlier.join(observed),
             None => observed,
         });
-        if let Some(counts) = read_counts(&output) {
-            *self.counts.get_or_insert(Counts::default()) += counts;
-        }
         if !ended.ending.is_success() {
             let command = placed.describe(&Redactor::redact(secrets, &placed.test.command));
             let why = format!("{command} {}", ended.ending);
@@ -232,6 +270,7 @@ impl TestTotals {
             self.failures.push(why);
             let is_quoted =
                 [&ended.stdout, &ended.stderr].iter().all(|tail| last_chars(&tail.text, TAIL) == tail.text);
+            let output = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
             let details = describe_failure(&output, is_quoted);
             self.details = std::mem::take(&mut self.details).followed_by(details);
         }
@@ -352,7 +391,7 @@ fn passed(result: TestResult, body: Body) -> TestResult {
 
 /// A test command and the repository that it runs in.
 #[derive(Debug, Clone)]
-pub struct PlacedTest {
+pub(in crate::pipeline) struct PlacedTest {
     /// The command.
     pub(in crate::pipeline) test: TestCommand,
     /// The name of the repository; `None` for the plan's.

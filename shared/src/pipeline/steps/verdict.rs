@@ -13,30 +13,9 @@ pub enum Verdict {
 
 /// Words that take a yes back or make it conditional.
 const DOUBTS: [&str; 24] = [
-    "not",
-    "no",
-    "never",
-    "cannot",
-    "neither",
-    "nor",
-    "without",
-    "unless",
-    "if",
-    "once",
-    "when",
-    "until",
-    "would",
-    "could",
-    "should",
-    "might",
-    "but",
-    "however",
-    "except",
-    "rejected",
-    "reject",
-    "disapproved",
-    "unapproved",
-    "changes",
+    "not", "no", "never", "cannot", "neither", "nor", "without", "unless", "if", "once", "when", "until",
+    "would", "could", "should", "might", "but", "however", "except", "rejected", "reject", "disapproved",
+    "unapproved", "changes",
 ];
 
 impl Verdict {

@@ -65,7 +65,7 @@ struct EndedTurn {
     draft: OpenTurn,
     /// The tree of the worktree, if it had changed.
     after: Option<Oid>,
-    /// The same in other repositories.
+    /// The trees of the worktrees in other repositories that had changed.
     beside: Vec<Option<Oid>>,
     model: Option<String>,
     session: Option<String>,

@@ -75,7 +75,7 @@ impl<'a> Fields<'a> {
         self.mistyped_as(value, &format!("'{key}'"), wanted);
     }
 
-    /// The same for a value with this name: an item of a list is not its list.
+    /// Reports a value of the wrong type by the name `what`: an item of a list is not its list.
     fn mistyped_as(&mut self, value: &Value<'_>, what: &str, wanted: &str) {
         let of = self.node.as_ref().map(|node| format!(" of {node}")).unwrap_or_default();
         let place = self.place(value);
@@ -108,7 +108,7 @@ impl<'a> Fields<'a> {
         self.object_named(&format!("'{key}'"), value)
     }
 
-    /// The same with a name that is no key, such as that of an item of a list.
+    /// The object in `value`, which problems name `what`: an item of a list has no key.
     pub(super) fn object_named<'v>(&mut self, what: &str, value: &'v Value<'a>) -> Option<&'v Object<'a>> {
         let object = value.as_object();
         if object.is_none() {

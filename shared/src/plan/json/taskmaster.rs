@@ -14,20 +14,9 @@ const MAIN_TAG: &str = "master";
 
 const KEYS: Keys = Keys {
     known: &[
-        "id",
-        "title",
-        "description",
-        "details",
-        "testStrategy",
-        "status",
-        "dependencies",
-        "subtasks",
+        "id", "title", "description", "details", "testStrategy", "status", "dependencies", "subtasks",
         // These are task-master's too, and nothing follows from them here.
-        "priority",
-        "complexity",
-        "effort",
-        "assignee",
-        "metadata",
+        "priority", "complexity", "effort", "assignee", "metadata",
     ],
     foreign: &[
         ("dependson", "dependencies"),

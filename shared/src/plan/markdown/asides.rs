@@ -59,23 +59,8 @@ const CHECK_LISTS: [&str; 51] = [
 
 /// Words that a list of checks may be called by, and a phase of work too.
 const CHECKS: [&str; 18] = [
-    "validation",
-    "validations",
-    "verification",
-    "sign-off",
-    "signoff",
-    "success",
-    "checkpoint",
-    "review",
-    "code review",
-    "final review",
-    "gate",
-    "gates",
-    "readiness",
-    "requirements",
-    "notes",
-    "检查",
-    "チェック",
+    "validation", "validations", "verification", "sign-off", "signoff", "success", "checkpoint", "review",
+    "code review", "final review", "gate", "gates", "readiness", "requirements", "notes", "检查", "チェック",
     "체크",
 ];
 
@@ -117,26 +102,8 @@ pub(super) fn is_work_list(title: &str) -> bool {
         "체크리스트",
     ];
     const WORK: [&str; 21] = [
-        "implementation",
-        "migration",
-        "development",
-        "execution",
-        "refactoring",
-        "build",
-        "task",
-        "tasks",
-        "todo",
-        "任务",
-        "任務",
-        "待办",
-        "迁移",
-        "实施",
-        "開發",
-        "开发",
-        "实现",
-        "実装",
-        "移行",
-        "작업",
+        "implementation", "migration", "development", "execution", "refactoring", "build", "task", "tasks",
+        "todo", "任务", "任務", "待办", "迁移", "实施", "開發", "开发", "实现", "実装", "移行", "작업",
         "구현",
     ];
     has_word(title, &LISTS) && has_word(title, &WORK)
@@ -145,32 +112,10 @@ pub(super) fn is_work_list(title: &str) -> bool {
 /// Whether the text of a box only tells what its mark means, as "[~] In progress" in a legend.
 pub(super) fn is_of_legend(text: &str) -> bool {
     const STATES: [&str; 26] = [
-        "not started",
-        "not done",
-        "to do",
-        "todo",
-        "open",
-        "pending",
-        "planned",
-        "in progress",
-        "in-progress",
-        "ongoing",
-        "partial",
-        "partially done",
-        "partially complete",
-        "done",
-        "complete",
-        "completed",
-        "finished",
-        "blocked",
-        "skipped",
-        "cancelled",
-        "canceled",
-        "deferred",
-        "incomplete",
-        "task not started",
-        "未开始",
-        "已完成",
+        "not started", "not done", "to do", "todo", "open", "pending", "planned", "in progress",
+        "in-progress", "ongoing", "partial", "partially done", "partially complete", "done", "complete",
+        "completed", "finished", "blocked", "skipped", "cancelled", "canceled", "deferred", "incomplete",
+        "task not started", "未开始", "已完成",
     ];
     let text = text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     let text = text.split(['(', '—', '–', ':', '/']).next().unwrap_or_default();
@@ -191,18 +136,8 @@ pub(super) fn leads_to_checks(text: &str) -> bool {
 /// Whether a section is about what is left for another time.
 pub(super) fn is_for_later(title: &str) -> bool {
     const LATER: [&str; 12] = [
-        "next",
-        "next steps",
-        "future",
-        "later",
-        "out of scope",
-        "backlog",
-        "deferred",
-        "nice to have",
-        "nice-to-have",
-        "stretch",
-        "follow-up",
-        "follow-ups",
+        "next", "next steps", "future", "later", "out of scope", "backlog", "deferred", "nice to have",
+        "nice-to-have", "stretch", "follow-up", "follow-ups",
     ];
     phase_label(title).is_none() && has_word(title, &LATER)
 }
@@ -210,22 +145,8 @@ pub(super) fn is_for_later(title: &str) -> bool {
 /// Whether a section repeats tasks that are listed elsewhere.
 pub(super) fn is_summary(title: &str) -> bool {
     const SUMMARIES: [&str; 16] = [
-        "summary",
-        "overview",
-        "progress",
-        "status",
-        "parallel",
-        "example",
-        "strategy",
-        "mvp",
-        "see above",
-        "tracking",
-        "notes",
-        "coverage",
-        "mapping",
-        "recap",
-        "总结",
-        "概览",
+        "summary", "overview", "progress", "status", "parallel", "example", "strategy", "mvp", "see above",
+        "tracking", "notes", "coverage", "mapping", "recap", "总结", "概览",
     ];
     let lower = title.to_lowercase();
     phase_label(title).is_none()
@@ -242,28 +163,9 @@ pub(super) fn is_repetition(title: &str) -> bool {
 /// Whether a section only tells how far the tasks are that are listed elsewhere.
 pub(super) fn is_tracking(title: &str) -> bool {
     const WORDS: [&str; 22] = [
-        "status",
-        "progress",
-        "tracking",
-        "tracker",
-        "overview",
-        "summary",
-        "fortschritt",
-        "übersicht",
-        "avancement",
-        "suivi",
-        "estado",
-        "progreso",
-        "progresso",
-        "acompanhamento",
-        "postęp",
-        "статус",
-        "прогресс",
-        "进度",
-        "状态",
-        "進捗",
-        "状況",
-        "현황",
+        "status", "progress", "tracking", "tracker", "overview", "summary", "fortschritt", "übersicht",
+        "avancement", "suivi", "estado", "progreso", "progresso", "acompanhamento", "postęp", "статус",
+        "прогресс", "进度", "状态", "進捗", "状況", "현황",
     ];
     let lower = title.to_lowercase();
     phase_label(title).is_none() && WORDS.iter().any(|word| lower.contains(word))
@@ -342,15 +244,8 @@ pub(super) fn lets_optional_wait(text: &str) -> bool {
 /// Whether a section is a change log, whose rows are no tasks.
 pub(super) fn is_history(title: &str) -> bool {
     const HISTORY: [&str; 9] = [
-        "change log",
-        "changelog",
-        "change-log",
-        "revision",
-        "version history",
-        "history",
-        "release notes",
-        "变更",
-        "更新记录",
+        "change log", "changelog", "change-log", "revision", "version history", "history", "release notes",
+        "变更", "更新记录",
     ];
     let lower = title.to_lowercase();
     HISTORY.iter().any(|word| lower.contains(word))

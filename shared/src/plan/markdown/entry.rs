@@ -289,7 +289,7 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// The same for a heading such as "Step 2: Add the table".
+    /// A step of a plan that has neither boxes nor ids, if it is a heading such as "Step 2: Add the table".
     pub(super) fn prose_heading(&mut self, at: usize, title: &'a str, mut task: ProseTask) -> Option<usize> {
         let is_ticked = title.trim_start().starts_with(TICKS) || title.trim_end().ends_with(TICKS);
         if is_ticked {

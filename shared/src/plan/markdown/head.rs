@@ -28,19 +28,8 @@ const DRESS: [&str; 6] = ["**", "__", "~~", "`", "*", "_"];
 
 /// Words that may come before an id.
 const WORDS: [&str; 13] = [
-    "Task ",
-    "task ",
-    "Issue ",
-    "Ticket ",
-    "Tarefa ",
-    "Tarea ",
-    "Tâche ",
-    "Aufgabe ",
-    "Задача ",
-    "タスク",
-    "任务",
-    "任務",
-    "작업 ",
+    "Task ", "task ", "Issue ", "Ticket ", "Tarefa ", "Tarea ", "Tâche ", "Aufgabe ", "Задача ", "タスク",
+    "任务", "任務", "작업 ",
 ];
 
 /// Splits a box from what follows it. A link is no box.
@@ -77,12 +66,12 @@ impl<'a> TaskLine<'a> {
         Self::parse_with(text, id_at)
     }
 
-    /// The same for an id such as `A1` or `DB-1`.
+    /// Reads what comes after the box, if it has an id such as `A1` or `DB-1`.
     pub(super) fn parse_family(text: &'a str) -> Option<Self> {
         Self::parse_with(text, |text| ids::family(text).filter(|id| ids::parse(id).is_some()))
     }
 
-    /// The same in a table or a heading.
+    /// Reads a cell of a table or a heading, if it begins with an id such as `A1` or `DB-1`.
     pub(super) fn parse_series(text: &'a str) -> Option<Self> {
         Self::parse_with(text, |text| ids::series(text).filter(|id| ids::parse(id).is_some()))
     }

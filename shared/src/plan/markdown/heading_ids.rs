@@ -211,19 +211,8 @@ fn names_id(label: &str) -> bool {
 /// Whether a field names dependencies. Preconditions may be those of a test case.
 fn names_needs(label: &str) -> bool {
     const STARTS: [&str; 13] = [
-        "depend",
-        "dépend",
-        "dipend",
-        "abhäng",
-        "zależ",
-        "завис",
-        "залеж",
-        "bağıml",
-        "blocked by",
-        "依赖",
-        "依賴",
-        "依存",
-        "의존",
+        "depend", "dépend", "dipend", "abhäng", "zależ", "завис", "залеж", "bağıml", "blocked by", "依赖",
+        "依賴", "依存", "의존",
     ];
     let label = label.to_lowercase();
     STARTS.iter().any(|start| label.starts_with(start))

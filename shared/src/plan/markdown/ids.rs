@@ -98,7 +98,7 @@ pub(super) fn family(text: &str) -> Option<&str> {
     of_letters(text, &["US"]).filter(|id| !is_priority(id))
 }
 
-/// The same in a table or in headings that count through, where requirements and criteria have such names too.
+/// Like [`family`], in a table or in headings that count through, where requirements and criteria have such names too.
 pub(super) fn series(text: &str) -> Option<&str> {
     of_letters(text, &["US", "FR", "NFR", "SC", "AC", "BR", "UC", "REQ", "ADR", "RISK", "R"])
 }

@@ -1,6 +1,6 @@
 //! The words that say that something waits: "depends on", "after", "blocks", and the words that deny it.
 
-use super::tokens::{Piece, Token};
+use super::tokens::{Piece, Token, is_one_of, is_word_at};
 
 /// Where a sentence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
     } else {
         word
     };
-    let follows = |wanted: &[&str]| matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(next)) if wanted.iter().any(|wanted| next.eq_ignore_ascii_case(wanted)));
+    let follows = |wanted: &[&str]| is_word_at(clause, at + 1, wanted);
     let is_unclear = match lower {
         "until" => !is_until(clause, at, voice),
         "when" => !is_when(clause, at),
@@ -156,16 +156,16 @@ pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: ClauseVoice) ->
     let sense = match sense {
         Sense::Blocks if lower == "before" && is_forbidden(clause, at) => Sense::Waits,
         // "US2 works even before US1 is done".
-        Sense::Blocks if at > 0 && is_any_word(clause.get(at - 1), &EVEN) => Sense::Unrelated,
+        Sense::Blocks if at > 0 && is_word_at(clause, at - 1, &EVEN) => Sense::Unrelated,
         sense => sense,
     };
     // "T001 and T002 can run in parallel with each other" says how they run.
-    if sense == Sense::Unrelated && is_word(clause.get(at + len), "each") {
+    if sense == Sense::Unrelated && is_word_at(clause, at + len, &["each"]) {
         return None;
     }
     // "Services (T001) before the pages that depend on them (T002-T004)" says the same twice.
-    let is_relative = at > 0 && is_any_word(clause.get(at - 1), &["that", "which", "que"]);
-    if sense == Sense::Waits && is_relative && is_any_word(clause.get(at + len), &BACK_REFERENCES) {
+    let is_relative = at > 0 && is_word_at(clause, at - 1, &["that", "which", "que"]);
+    if sense == Sense::Waits && is_relative && is_word_at(clause, at + len, &BACK_REFERENCES) {
         return None;
     }
     Some(Keyword { sense, reach, end: at + len, is_certain })
@@ -314,7 +314,7 @@ fn is_name(token: Option<&Token<'_>>) -> bool {
 
 /// Whether one of some words is among tokens.
 pub(super) fn has_any(tokens: &[Token<'_>], words: &[&str]) -> bool {
-    let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+    let is_among = |word: &str| is_one_of(word, words);
     tokens.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
 }
 
@@ -358,14 +358,14 @@ pub(super) fn is_permitted_before(clause: &[Token<'_>], at: usize) -> bool {
     // "T001 and T002 can run in parallel before T003" permits only the parallel work.
     let is_parallel = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if is_parallel_word(word));
     let is_can = has_any(near, &["can", "may", "could"]) && !has_any(near, &["not", "only", "must"]);
-    is_word(clause.get(at), "before") && is_can && !near.iter().any(is_parallel)
+    is_word_at(clause, at, &["before"]) && is_can && !near.iter().any(is_parallel)
 }
 
 /// Whether "not", "no" or "without" shortly before a keyword turns it round.
 pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
     const SHORTLY: usize = 3;
-    let is_before = is_word(clause.get(at), "before") && is_forbidden(clause, at);
-    if is_word(clause.get(at), "until") || is_before {
+    let is_before = is_word_at(clause, at, &["before"]) && is_forbidden(clause, at);
+    if is_word_at(clause, at, &["until"]) || is_before {
         return false;
     }
     // In "Tests: no | Depends on: T001" the bar parts two statements.
@@ -385,26 +385,8 @@ pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
 pub(super) fn is_of_some_part(clause: &[Token<'_>], at: usize) -> bool {
     /// Words that may come between the story or phase that a sentence is about and "needs".
     const BETWEEN: [&str; 20] = [
-        "also",
-        "and",
-        "but",
-        "it",
-        "this",
-        "that",
-        "which",
-        "still",
-        "only",
-        "story",
-        "phase",
-        "task",
-        "then",
-        "first",
-        "stories",
-        "phases",
-        "tasks",
-        "work",
-        "implementation",
-        "really",
+        "also", "and", "but", "it", "this", "that", "which", "still", "only", "story", "phase", "task",
+        "then", "first", "stories", "phases", "tasks", "work", "implementation", "really",
     ];
     let word = |at: usize| match clause.get(at).map(|token| token.what) {
         Some(Piece::Word(word)) => word.to_ascii_lowercase(),
@@ -427,14 +409,6 @@ pub(super) fn is_wish(clause: &[Token<'_>], at: usize, words: usize) -> bool {
             "best" | "ideally" | "preferably" | "preferred" | "optionally" | "easier" | "simpler" | "nicer" | "最好"
         ) || ["推荐", "推薦", "建议", "建議"].iter().any(|wish| word.contains(wish)))
     })
-}
-
-fn is_word(token: Option<&Token<'_>>, wanted: &str) -> bool {
-    is_any_word(token, &[wanted])
-}
-
-fn is_any_word(token: Option<&Token<'_>>, wanted: &[&str]) -> bool {
-    matches!(token.map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)))
 }
 
 /// Whether a word says that things run at the same time, in the languages that people use.
@@ -465,13 +439,7 @@ pub(super) fn is_parallel_word(word: &str) -> bool {
 /// Whether a word says that things have nothing to do with each other, in the languages that people use.
 pub(super) fn is_independent_word(word: &str) -> bool {
     const STEMS: [&str; 7] = [
-        "independiente",
-        "independente",
-        "indépendant",
-        "indipendent",
-        "unabhängig",
-        "niezależn",
-        "независим",
+        "independiente", "independente", "indépendant", "indipendent", "unabhängig", "niezależn", "независим",
     ];
     let lower = word.to_lowercase();
     lower == "independent" || STEMS.iter().any(|stem| lower.starts_with(stem))
@@ -480,27 +448,8 @@ pub(super) fn is_independent_word(word: &str) -> bool {
 /// Whether a word says that nothing is waited for, in the languages that people use.
 pub(super) fn is_none_word(word: &str) -> bool {
     const NONE: [&str; 21] = [
-        "none",
-        "nothing",
-        "n",
-        "no",
-        "无",
-        "無",
-        "無し",
-        "なし",
-        "없음",
-        "aucune",
-        "aucun",
-        "ninguna",
-        "ninguno",
-        "nenhuma",
-        "nenhum",
-        "keine",
-        "nessuna",
-        "brak",
-        "нет",
-        "немає",
-        "yok",
+        "none", "nothing", "n", "no", "无", "無", "無し", "なし", "없음", "aucune", "aucun", "ninguna",
+        "ninguno", "nenhuma", "nenhum", "keine", "nessuna", "brak", "нет", "немає", "yok",
     ];
     NONE.contains(&word.to_lowercase().as_str())
 }
@@ -508,30 +457,9 @@ pub(super) fn is_none_word(word: &str) -> bool {
 /// Words that may come between a keyword and its object.
 pub(super) fn is_filler(word: &str) -> bool {
     const FILLERS: [&str; 24] = [
-        "task",
-        "tasks",
-        "both",
-        "all",
-        "of",
-        "completing",
-        "completion",
-        "on",
-        "phase",
-        "phases",
-        "the",
-        "from",
-        "user",
-        "story",
-        "stories",
-        "only",
-        "either",
-        "完成",
-        "any",
-        "each",
-        "first",
-        "on:",
-        "la",
+        "task", "tasks", "both", "all", "of", "completing", "completion", "on", "phase", "phases", "the",
+        "from", "user", "story", "stories", "only", "either", "完成", "any", "each", "first", "on:", "la",
         "les",
     ];
-    FILLERS.iter().any(|filler| word.eq_ignore_ascii_case(filler))
+    is_one_of(word, &FILLERS)
 }

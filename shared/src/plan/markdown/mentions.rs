@@ -1,10 +1,10 @@
 //! Tasks, phases and stories as sentences name them, and the nodes that they stand for.
 
-pub(super) use super::names::{List, Name, PlacedName};
+pub(super) use super::names::{List, Name, PlacedName, is_of_tasks};
 use super::{
     keywords::{ClauseVoice, keyword_at},
     node_index::NodeIndex,
-    tokens::{Piece, Token, is_and},
+    tokens::{Piece, Token, is_and, is_one_of, is_word_at},
 };
 
 /// Reads names out of tokens; phases may be named by their titles.
@@ -80,8 +80,7 @@ impl Mentions<'_> {
             return None;
         }
         let list = self.list_at(&clause[..end], open + 1)?;
-        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        list.members.iter().all(is_task).then_some((list.members, end))
+        list.members.iter().all(is_of_tasks).then_some((list.members, end))
     }
 
     /// "Phase 3 (specifically T008/T009)" speaks of these tasks, not of the whole phase.
@@ -97,8 +96,7 @@ impl Mentions<'_> {
         if first == open + 1 && !is_exact(list.end) {
             return None;
         }
-        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        list.members.iter().all(is_task).then_some(list.members)
+        list.members.iter().all(is_of_tasks).then_some(list.members)
     }
 
     /// One member, with the parenthesis that explains it. A number continues the kind of name before it.
@@ -147,20 +145,10 @@ impl Mentions<'_> {
     ) -> Option<(PlacedName<'a>, usize)> {
         let place = clause[at].at;
         let next = |offset: usize| clause.get(at + offset).map(|token| token.what);
-        let is = |offset: usize, wanted: &[&str]| matches!(next(offset), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is = |offset: usize, wanted: &[&str]| matches!(next(offset), Some(Piece::Word(word)) if is_one_of(word, wanted));
         const BEFORE_LABEL: [&str; 12] = [
-            "phase",
-            "phases",
-            "阶段",
-            "階段",
-            "fase",
-            "faza",
-            "フェーズ",
-            "story",
-            "stories",
-            "用户故事",
-            "用戶故事",
-            "使用者故事",
+            "phase", "phases", "阶段", "階段", "fase", "faza", "フェーズ", "story", "stories", "用户故事",
+            "用戶故事", "使用者故事",
         ];
         let names_group = |offset: usize| matches!(next(offset), Some(Piece::Phase(_) | Piece::Story(_)));
         if names_group(1) && is(0, &BEFORE_LABEL) {
@@ -176,7 +164,7 @@ impl Mentions<'_> {
             return None;
         }
         let counts = |label: &str| {
-            let is_task = TASK_WORDS.iter().any(|task| word.eq_ignore_ascii_case(task));
+            let is_task = is_one_of(word, &TASK_WORDS);
             self.known.is_label_word(word) || is_task && self.known.has_phase(label)
         };
         if let Some((name, end)) = self.part_from(clause, at + 1, word) {
@@ -311,7 +299,7 @@ fn priority_at<'a>(clause: &[Token<'a>], at: usize) -> Option<(Name<'a>, usize)>
         Some(Piece::Word(word)) => word,
         _ => "",
     };
-    let is = |at: usize, wanted: &[&str]| wanted.iter().any(|wanted| word(at).eq_ignore_ascii_case(wanted));
+    let is = |at: usize, wanted: &[&str]| is_one_of(word(at), wanted);
     let start = at + usize::from(is(at, &["all", "every", "both"]));
     let is_priority =
         |word: &str| word.len() == 2 && word.starts_with('P') && word.ends_with(|c: char| c.is_ascii_digit());
@@ -338,18 +326,8 @@ const STORY_WORK: [&str; 6] =
     ["entities", "work", "implementations", "implementation", "features", "components"];
 
 const FEATURES_DONE: [&str; 12] = [
-    "being",
-    "are",
-    "is",
-    "to",
-    "complete",
-    "completed",
-    "done",
-    "finished",
-    "deseadas",
-    "desejadas",
-    "souhaitées",
-    "completas",
+    "being", "are", "is", "to", "complete", "completed", "done", "finished", "deseadas", "desejadas",
+    "souhaitées", "completas",
 ];
 
 /// "all user stories", "every story", "all previous phases", "everything", and "all" alone.
@@ -369,7 +347,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     }
     let lower = word.to_lowercase();
     if lower == "everything" {
-        let is_else = matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("else"));
+        let is_else = is_word_at(clause, at + 1, &["else"]);
         return Some((Name::AllAfter, at + 1 + usize::from(is_else)));
     }
     let is_alone = !matches!(
@@ -416,8 +394,8 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
             }
             "story" if is_all => {
                 let ends = !matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Story(_)));
-                let is_phases = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(word)) if ["phase", "phases"].iter().any(|phase| word.eq_ignore_ascii_case(phase)));
-                let is_work = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(word)) if STORY_WORK.iter().any(|work| word.eq_ignore_ascii_case(work)));
+                let is_phases = is_word_at(clause, end + 1, &["phase", "phases"]);
+                let is_work = is_word_at(clause, end + 1, &STORY_WORK);
                 let goes_on = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(_)))
                     && !is_phases
                     && !is_work;
@@ -426,9 +404,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
             // "all desired features being complete".
             "features" | "funcionalidades" | "fonctionnalités" if is_all => {
                 let ends = match clause.get(end + 1).map(|token| token.what) {
-                    Some(Piece::Word(word)) => {
-                        FEATURES_DONE.iter().any(|known| word.eq_ignore_ascii_case(known))
-                    }
+                    Some(Piece::Word(word)) => is_one_of(word, &FEATURES_DONE),
                     what => {
                         !matches!(what, Some(Piece::Story(_) | Piece::Open | Piece::Id(_) | Piece::Phase(_)))
                     }
@@ -473,7 +449,7 @@ fn range_end<'a>(clause: &[Token<'a>], at: usize) -> Option<(Piece<'a>, usize)> 
         }
         _ => false,
     };
-    let is_kind = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("phase"));
+    let is_kind = |at: usize| is_word_at(clause, at, &["phase"]);
     let last = at + 1 + usize::from(is_kind(at + 1));
     match clause.get(last)?.what {
         end @ (Piece::Id(_) | Piece::Number(_) | Piece::Phase(_) | Piece::Story(_)) if joins => {

@@ -69,7 +69,7 @@ use crate::name::TaskId;
 pub struct Unread {
     /// Why it was not taken.
     pub why: Why,
-    /// The same as a complaint, with its place.
+    /// The message about it, with its place.
     pub problem: Problem,
     /// How many lines it speaks of; more than one for a check list.
     pub lines: usize,

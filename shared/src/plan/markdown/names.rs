@@ -105,3 +105,8 @@ impl Mentions<'_> {
         Some((node, at + noun + 1))
     }
 }
+
+/// Whether a name is that of a task or of a range of tasks.
+pub(super) fn is_of_tasks((name, _): &PlacedName<'_>) -> bool {
+    matches!(name, Name::Task(_) | Name::Range(..))
+}

@@ -111,20 +111,8 @@ pub(super) fn counted_level(lines: &[PlanLine<'_>]) -> Option<usize> {
 /// Whether a title speaks of tasks, in the languages that people use.
 pub(super) fn speaks_of_tasks(title: &str) -> bool {
     const WORDS: [&str; 14] = [
-        "task",
-        "step",
-        "phase",
-        "任务",
-        "任務",
-        "タスク",
-        "阶段",
-        "작업",
-        "tarefa",
-        "tarea",
-        "tâche",
-        "aufgabe",
-        "zadani",
-        "задач",
+        "task", "step", "phase", "任务", "任務", "タスク", "阶段", "작업", "tarefa", "tarea", "tâche",
+        "aufgabe", "zadani", "задач",
     ];
     let lower = title.to_lowercase();
     WORDS.iter().any(|word| lower.contains(word))

@@ -107,18 +107,8 @@ pub(super) fn named_in_parallel(line: &PlanLine<'_>) -> Option<Vec<String>> {
 /// The words of a text that tell one section from another, in lower case and in the singular.
 pub(super) fn telling_words(text: &str) -> Vec<String> {
     const GENERIC: [&str; 12] = [
-        "test",
-        "task",
-        "core",
-        "implementation",
-        "user",
-        "story",
-        "storie",
-        "phase",
-        "setup",
-        "different",
-        "file",
-        "with",
+        "test", "task", "core", "implementation", "user", "story", "storie", "phase", "setup", "different",
+        "file", "with",
     ];
     let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
     let words = words.map(|word| word.trim_end_matches('s').to_owned());
@@ -135,15 +125,7 @@ const KINDS: [&[&str]; 8] = [
     &["page", "página", "seite", "stron", "страниц", "页面", "頁面", "ページ", "페이지"],
     &["area", "área", "bereich", "obszar", "област", "领域", "領域", "영역"],
     &[
-        "section",
-        "sección",
-        "seção",
-        "seções",
-        "secciones",
-        "abschnitt",
-        "sekcj",
-        "раздел",
-        "セクション",
+        "section", "sección", "seção", "seções", "secciones", "abschnitt", "sekcj", "раздел", "セクション",
         "섹션",
     ],
 ];
@@ -249,19 +231,8 @@ fn is_of_all(words: &[&str]) -> bool {
     const IN: [&str; 15] =
         ["in", "from", "of", "for", "on", "across", "aus", "an", "de", "des", "em", "en", "из", "в", "z"];
     const DIFFERENT: [&str; 13] = [
-        "different",
-        "separate",
-        "distinct",
-        "verschiedenen",
-        "unterschiedlichen",
-        "différents",
-        "différentes",
-        "diferentes",
-        "distintos",
-        "distintas",
-        "разных",
-        "различных",
-        "różnych",
+        "different", "separate", "distinct", "verschiedenen", "unterschiedlichen", "différents",
+        "différentes", "diferentes", "distintos", "distintas", "разных", "различных", "różnych",
     ];
     match words {
         [tasks, place, between @ ..] if TASKS.contains(tasks) && IN.contains(place) => {

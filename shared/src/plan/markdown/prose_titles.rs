@@ -23,46 +23,11 @@ pub(super) enum Title {
 
 /// Words at the end of a heading whose lists are no tasks.
 const ASIDE: [&str; 40] = [
-    "goal",
-    "goals",
-    "non-goals",
-    "objective",
-    "objectives",
-    "background",
-    "context",
-    "risk",
-    "risks",
-    "question",
-    "questions",
-    "reference",
-    "references",
-    "resources",
-    "architecture",
-    "design",
-    "assumption",
-    "assumptions",
-    "scope",
-    "constraint",
-    "constraints",
-    "prerequisite",
-    "prerequisites",
-    "deliverable",
-    "deliverables",
-    "files",
-    "output",
-    "outputs",
-    "metrics",
-    "stack",
-    "structure",
-    "features",
-    "timeline",
-    "rollback",
-    "decision",
-    "decisions",
-    "benefits",
-    "issues",
-    "tests",
-    "testing",
+    "goal", "goals", "non-goals", "objective", "objectives", "background", "context", "risk", "risks",
+    "question", "questions", "reference", "references", "resources", "architecture", "design", "assumption",
+    "assumptions", "scope", "constraint", "constraints", "prerequisite", "prerequisites", "deliverable",
+    "deliverables", "files", "output", "outputs", "metrics", "stack", "structure", "features", "timeline",
+    "rollback", "decision", "decisions", "benefits", "issues", "tests", "testing",
 ];
 
 /// Words of a heading whose lists are tasks.
@@ -131,28 +96,10 @@ pub(super) fn title_of(title: &str, level: usize) -> Title {
     }
 }
 
-/// The same of languages that write no spaces.
+/// The words of [`ASIDE`], in languages that write no spaces.
 const ASIDE_CJK: [&str; 20] = [
-    "目标",
-    "目標",
-    "标准",
-    "標準",
-    "范围",
-    "範圍",
-    "背景",
-    "风险",
-    "風險",
-    "产出",
-    "產出",
-    "交付物",
-    "参考",
-    "約束",
-    "约束",
-    "目的",
-    "목표",
-    "기준",
-    "범위",
-    "배경",
+    "目标", "目標", "标准", "標準", "范围", "範圍", "背景", "风险", "風險", "产出", "產出", "交付物", "参考",
+    "約束", "约束", "目的", "목표", "기준", "범위", "배경",
 ];
 
 /// "Success metrics" ends with such a word, "Metrics port" does not. "Files to change" begins with one.

@@ -1,6 +1,7 @@
 //! Headings: which of them are phases, stories or lists of dependencies, in the languages that people use.
 
 use super::Offset;
+use crate::plan::markdown::tokens::is_one_of;
 
 /// A heading and everything below it, up to the next heading of its level.
 #[derive(Debug)]
@@ -21,32 +22,9 @@ pub(super) struct HeadingSection {
 
 /// Words that begin the heading of a phase.
 const PHASE_WORDS: [&str; 26] = [
-    "phase",
-    "fase",
-    "etapa",
-    "étape",
-    "stage",
-    "milestone",
-    "sprint",
-    "iteration",
-    "step",
-    "schritt",
-    "этап",
-    "фаза",
-    "阶段",
-    "階段",
-    "フェーズ",
-    "단계",
-    "페이즈",
-    "giai đoạn",
-    "faza",
-    "etap",
-    "krok",
-    "paso",
-    "passo",
-    "шаг",
-    "aşama",
-    "ステップ",
+    "phase", "fase", "etapa", "étape", "stage", "milestone", "sprint", "iteration", "step", "schritt",
+    "этап", "фаза", "阶段", "階段", "フェーズ", "단계", "페이즈", "giai đoạn", "faza", "etap", "krok",
+    "paso", "passo", "шаг", "aşama", "ステップ",
 ];
 
 /// Words that tell that a heading speaks of a user story.
@@ -208,7 +186,7 @@ pub(super) fn stories_told(text: &str) -> Vec<String> {
         let line = line.trim_start_matches(['>', '*', '_', '-', ' ']);
         let (label, story) = line.split_once(':')?;
         let label = label.trim_end_matches(['*', '_', ' ']);
-        let is_label = ["story", "stories", "user story"].iter().any(|word| label.eq_ignore_ascii_case(word));
+        let is_label = is_one_of(label, &["story", "stories", "user story"]);
         is_label.then(|| story_numbers(story)).filter(|numbers| !numbers.is_empty())
     };
     text.lines().take(FIRST_LINES).find_map(label).unwrap_or_default()
@@ -305,16 +283,8 @@ pub(super) enum Purpose {
 /// What a phase is for. Only the title counts, without what is in brackets.
 pub(super) fn purpose(title: &str) -> Purpose {
     const FIRST: [&str; 10] = [
-        "setup",
-        "set-up",
-        "foundation",
-        "prerequisite",
-        "initialization",
-        "基础",
-        "基礎",
-        "准备",
-        "セットアップ",
-        "設定",
+        "setup", "set-up", "foundation", "prerequisite", "initialization", "基础", "基礎", "准备",
+        "セットアップ", "設定",
     ];
     const LAST: [&str; 9] =
         ["polish", "cross-cutting", "cross cutting", "收尾", "打磨", "润色", "完善", "ポリッシュ", "仕上げ"];
@@ -379,15 +349,8 @@ pub(super) fn begins_with(title: &str, words: &[&str]) -> bool {
 /// Whether a section says that it need not wait for the one before it.
 pub(super) fn says_apart(text: &str) -> bool {
     const APART: [&str; 9] = [
-        "in parallel with",
-        "parallel to ",
-        "independent of",
-        "independent from",
-        "any time",
-        "anytime",
-        "in any order",
-        "独立于",
-        "可并行",
+        "in parallel with", "parallel to ", "independent of", "independent from", "any time", "anytime",
+        "in any order", "独立于", "可并行",
     ];
     let text = text.to_lowercase();
     APART.iter().any(|words| text.contains(words))
@@ -396,18 +359,8 @@ pub(super) fn says_apart(text: &str) -> bool {
 /// "**Depends on**: Phase 2", "> Prerequisites: Phase 1 complete".
 pub(super) fn says_needs(content: &str) -> bool {
     const STARTS: [&str; 12] = [
-        "depend",
-        "prereq",
-        "precond",
-        "blocked by",
-        "requires",
-        "needs",
-        "no depend",
-        "no deps",
-        "parallel with",
-        "依赖",
-        "依賴",
-        "dépend",
+        "depend", "prereq", "precond", "blocked by", "requires", "needs", "no depend", "no deps",
+        "parallel with", "依赖", "依賴", "dépend",
     ];
     let content = content.trim_start_matches(|c: char| !c.is_alphanumeric());
     // "Independent Test: …" is none, "Independent — no dependencies" is.
@@ -423,40 +376,15 @@ pub(super) fn says_needs(content: &str) -> bool {
         .any(|start| content.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start)))
 }
 
-/// The same in other words, in a line of prose: "Can start after Phase 2", "This phase requires US1", "US1 must be complete before
+/// Whether a line of prose says what a section waits for: "Can start after Phase 2", "This phase requires US1", "US1 must be complete before
 /// this phase".
 pub(super) fn says_when(content: &str) -> bool {
     const STARTS: [&str; 30] = [
-        "after ",
-        "after*",
-        "after:",
-        "start after",
-        "starts after",
-        "start only after",
-        "can start",
-        "can begin",
-        "can only start",
-        "can only begin",
-        "cannot start",
-        "cannot begin",
-        "must be done after",
-        "must start after",
-        "must wait",
-        "must follow",
-        "should start after",
-        "this phase ",
-        "this story ",
-        "前置",
-        "前提",
-        "依存",
-        "의존",
-        "선행",
-        "зависи",
-        "abhängig",
-        "voraussetzung",
-        "bağımlı",
-        "requisitos",
-        "pré-requis",
+        "after ", "after*", "after:", "start after", "starts after", "start only after", "can start",
+        "can begin", "can only start", "can only begin", "cannot start", "cannot begin",
+        "must be done after", "must start after", "must wait", "must follow", "should start after",
+        "this phase ", "this story ", "前置", "前提", "依存", "의존", "선행", "зависи", "abhängig",
+        "voraussetzung", "bağımlı", "requisitos", "pré-requis",
     ];
     const ENDS: [&str; 8] = [
         "before this phase",

@@ -262,27 +262,8 @@ fn column(title: &str) -> Column {
     } else if has(&["block", "dependents", "unblocks"]) {
         Column::Blocks
     } else if has(&[
-        "depend",
-        "dépend",
-        "prereq",
-        "after",
-        "requires",
-        "依赖",
-        "依賴",
-        "依存",
-        "相依",
-        "needs",
-        "завис",
-        "залеж",
-        "zależ",
-        "abhäng",
-        "dipend",
-        "bağıml",
-        "의존",
-        "선행",
-        "phụ thuộc",
-        "前置任务",
-        "前置任務",
+        "depend", "dépend", "prereq", "after", "requires", "依赖", "依賴", "依存", "相依", "needs", "завис",
+        "залеж", "zależ", "abhäng", "dipend", "bağıml", "의존", "선행", "phụ thuộc", "前置任务", "前置任務",
     ]) && !has(&["independent"])
     {
         Column::Needs

@@ -4,32 +4,9 @@ use super::{Offset, PlanLine, ids, lines::LineKind};
 
 /// Words that go before the label of a phase.
 const PHASES: [&str; 26] = [
-    "phase",
-    "phases",
-    "fase",
-    "fases",
-    "阶段",
-    "階段",
-    "フェーズ",
-    "faza",
-    "fazy",
-    "fazie",
-    "fazą",
-    "etap",
-    "etapu",
-    "etapie",
-    "etapy",
-    "etapa",
-    "etapas",
-    "étape",
-    "фаза",
-    "фазы",
-    "фазе",
-    "фазу",
-    "этап",
-    "этапа",
-    "этапу",
-    "этапе",
+    "phase", "phases", "fase", "fases", "阶段", "階段", "フェーズ", "faza", "fazy", "fazie", "fazą", "etap",
+    "etapu", "etapie", "etapy", "etapa", "etapas", "étape", "фаза", "фазы", "фазе", "фазу", "этап", "этапа",
+    "этапу", "этапе",
 ];
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
@@ -135,6 +112,23 @@ const CJK_WORDS: [&str; 93] = [
 pub(super) struct Token<'a> {
     pub(super) at: Offset,
     pub(super) what: Piece<'a>,
+}
+
+impl Token<'_> {
+    /// Whether it is one of these words, in any case.
+    pub(super) fn is_word(&self, words: &[&str]) -> bool {
+        matches!(self.what, Piece::Word(word) if is_one_of(word, words))
+    }
+}
+
+/// Whether a clause has one of these words at this position.
+pub(super) fn is_word_at(clause: &[Token<'_>], at: usize, words: &[&str]) -> bool {
+    clause.get(at).is_some_and(|token| token.is_word(words))
+}
+
+/// Whether a word is one of these, in any case.
+pub(super) fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 /// What a token is.
@@ -326,17 +320,15 @@ pub(super) fn is_and(word: &str) -> bool {
         "and", "or", "plus", "und", "y", "e", "et", "i", "и", "ve", "та", "і", "og", "och", "dan", "và",
         "和", "与", "與", "及", "と", "과", "와",
     ];
-    WORDS.iter().any(|and| word.eq_ignore_ascii_case(and)) || word == "및"
+    is_one_of(word, &WORDS) || word == "및"
 }
 
 pub(super) fn is_phase_word(word: &str) -> bool {
-    PHASES.iter().any(|phase| word.eq_ignore_ascii_case(phase))
+    is_one_of(word, &PHASES)
 }
 
 fn is_story_word(word: &str) -> bool {
-    ["story", "stories", "用户故事", "用戶故事", "使用者故事", "故事", "ユーザーストーリー"]
-        .iter()
-        .any(|story| word.eq_ignore_ascii_case(story))
+    is_one_of(word, &["story", "stories", "用户故事", "用戶故事", "使用者故事", "故事", "ユーザーストーリー"])
 }
 
 /// `3`, `3.1`, `5a`, `N`; "Phase order" has no label.

@@ -47,7 +47,7 @@ pub(super) struct Role {
     pub(super) label: Option<String>,
     /// The word and the number that a heading other than "Phase 3" counts with: "Group 3", "3. Auth".
     pub(super) counted: Option<(String, String)>,
-    /// The same of a title behind "Phase 3": "Module" and `2` of "Phase 3: Module 2 - Physics".
+    /// The word and the number that a title counts with behind "Phase 3": "Module" and `2` of "Phase 3: Module 2 - Physics".
     pub(super) part: Option<(String, String)>,
     /// The priority in its title, such as `P1`.
     pub(super) priority: Option<String>,
@@ -77,19 +77,8 @@ impl Role {
     /// Whether a phase only tests, documents or finishes what others made.
     pub(super) fn is_about_checks(&self) -> bool {
         const WORDS: [&str; 13] = [
-            "test",
-            "tests",
-            "testing",
-            "validation",
-            "verification",
-            "documentation",
-            "docs",
-            "qa",
-            "polish",
-            "测试",
-            "測試",
-            "テスト",
-            "테스트",
+            "test", "tests", "testing", "validation", "verification", "documentation", "docs", "qa",
+            "polish", "测试", "測試", "テスト", "테스트",
         ];
         let is_check = |word: &String| {
             WORDS.iter().any(|known| word == known || !known.is_ascii() && word.contains(known))

@@ -23,17 +23,8 @@ const UNREACHABLE: [&str; 14] = [
 
 /// Words before the name of a host, in lower case.
 const BEFORE_HOST: [&str; 11] = [
-    "host",
-    "hostname",
-    "to",
-    "lookup",
-    "tcp",
-    "eai_again",
-    "enotfound",
-    "enetunreach",
-    "ehostunreach",
-    "econnrefused",
-    "url",
+    "host", "hostname", "to", "lookup", "tcp", "eai_again", "enotfound", "enetunreach", "ehostunreach",
+    "econnrefused", "url",
 ];
 
 /// What to say about hosts that a program could not reach, if the sandbox has no network.

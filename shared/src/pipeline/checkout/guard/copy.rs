@@ -6,7 +6,6 @@ use std::{
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use super::{
@@ -15,13 +14,11 @@ use super::{
 };
 use crate::{
     git::{copy_aside, is_own_exclude, move_aside, runs_nothing},
-    safe_files::{self, Enclosure, FileKind},
+    safe_files::{self, ChangeStamp, Enclosure, FileKind},
 };
 
 /// Larger files are compared only by size and time, and cannot be restored.
 const MAX_KEPT_SIZE: u64 = 1024 * 1024;
-/// The stamp of a file is trusted after this many seconds without a change.
-const SETTLED_AFTER_SECONDS: i64 = 1;
 /// The number of files in a folder whose content is kept: `core.hooksPath` may name any folder. A folder that grows
 /// beyond this is moved as a whole.
 const MAX_KEPT_FILES: usize = 1000;
@@ -48,37 +45,9 @@ pub(super) enum FileState {
     Special,
 }
 
-/// Identifies one version of a file. Only the system sets the change time, so that a program that writes the same
-/// number of bytes and resets the modification time is noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileStamp {
-    place: (u64, u64),
-    size: u64,
-    mode: u32,
-    changed: (i64, i64),
-}
-
-impl FileStamp {
-    fn of(found: &fs::Metadata) -> Self {
-        Self {
-            place: (found.dev(), found.ino()),
-            size: found.size(),
-            mode: found.mode(),
-            changed: (found.ctime(), found.ctime_nsec()),
-        }
-    }
-
-    /// Whether any later write is certain to get another stamp, because the clocks of file systems tick slowly.
-    fn is_settled(&self) -> bool {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(now.as_secs())
-            .is_ok_and(|now| now > self.changed.0.saturating_add(SETTLED_AFTER_SECONDS))
-    }
-}
-
 /// Files whose content is known by their stamps. Every child causes two reads of everything that is watched, and almost
 /// none of it ever changes.
-static KNOWN_CONTENT: LazyLock<Mutex<HashMap<PathBuf, (FileStamp, FileState)>>> =
+static KNOWN_CONTENT: LazyLock<Mutex<HashMap<PathBuf, (ChangeStamp, FileState)>>> =
     LazyLock::new(Mutex::default);
 
 /// What could not be restored, as it was before. Later children are compared with this, so that none of them passes with
@@ -102,7 +71,7 @@ impl FileState {
     }
 
     fn known_or_read(path: &Path, found: &fs::Metadata, running_children: RunningChildren) -> Self {
-        let stamp = FileStamp::of(found);
+        let stamp = ChangeStamp::of(found);
         let mut read = KNOWN_CONTENT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, there)) = read.get(path)
             && *known == stamp
@@ -258,7 +227,7 @@ impl WatchedCopy {
         self.restore_where(|_| true)
     }
 
-    /// The same outside of the git directory.
+    /// Restores what has changed outside of the git directory, and returns messages about it.
     pub(super) fn restore_elsewhere(&self) -> Vec<String> {
         self.restore_where(|path| !path.starts_with(&self.git_dir))
     }

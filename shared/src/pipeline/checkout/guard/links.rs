@@ -218,7 +218,7 @@ impl LinkScan {
                 FileKind::Special if path.ends_with(FSMONITOR_SOCKET) => {}
                 FileKind::Link | FileKind::Special => self.odd.push(path),
                 FileKind::File if is_cache(&path) => {
-                    self.caches.extend(stamp_of(&path).map(|stamp| (path, stamp)));
+                    self.caches.extend(ChangeStamp::at(&path).map(|stamp| (path, stamp)));
                 }
                 FileKind::File if is_written_in_place(inner) && safe_files::is_hard_link(&path) => {
                     self.hard_links.push(path);
@@ -268,8 +268,4 @@ fn is_written_in_place(path: &Path) -> bool {
 
 fn list(folder: &Path) -> Vec<FolderEntry> {
     safe_files::list_kinds(folder).unwrap_or_default()
-}
-
-fn stamp_of(path: &Path) -> Option<ChangeStamp> {
-    path.symlink_metadata().ok().map(|found| ChangeStamp::of(&found))
 }

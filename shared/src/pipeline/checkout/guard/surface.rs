@@ -23,19 +23,20 @@ use crate::{
 /// How closely something is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WatchMode {
-    /// Its content and mode.
+    /// Content and mode of a file.
     Whole,
-    /// The same for a script in a worktree that git runs.
+    /// Content and mode of a script in a worktree that git runs.
     GitScript,
-    /// The same for a script in a worktree that a reviewer runs.
+    /// Content and mode of a script in a worktree that a reviewer runs.
     ReviewScript,
-    /// The same for settings that the program of a reviewer reads in a worktree.
+    /// Content and mode of settings that the program of a reviewer reads in a worktree.
     ReviewSettings,
-    /// The same for a file that the configuration of another repository of the run includes.
+    /// Content and mode of a file that the configuration of another repository of the run includes.
     OtherConfig,
-    /// The same for everything in a folder.
+    /// Content and mode of everything in a folder.
     Folder,
-    /// The same, and that the folder does not appear, because git behaves differently if it exists.
+    /// Content and mode of everything in a folder, and that the folder does not appear, because git behaves differently if it
+    /// exists.
     KnownFolder,
     /// The `.git` of a submodule. It may disappear together with the submodule; anything else is a change.
     Submodule,
@@ -47,9 +48,9 @@ pub(super) enum WatchMode {
     ExcludeFile,
     /// A file of another repository inside the checkout. It may disappear; anything else is a change.
     InnerFile,
-    /// The same for everything in a folder.
+    /// Everything in a folder of another repository inside the checkout. It may disappear; anything else is a change.
     InnerFolder,
-    /// The same, but it may become a configuration that runs nothing.
+    /// The configuration of another repository inside the checkout. It may disappear, or become one that runs nothing.
     InnerConfig,
 }
 
@@ -138,23 +139,8 @@ const MODULE: [(&str, WatchMode); 8] = [
 /// Folders at the top of a git directory that git, its extensions and this program make. They are watched in other ways, or contain
 /// only data.
 const OF_GIT: [&str; 17] = [
-    "annex",
-    "arborist",
-    "branches",
-    "hooks",
-    "info",
-    "lfs",
-    "logs",
-    "modules",
-    "objects",
-    "rebase-apply",
-    "rebase-merge",
-    "refs",
-    "reftable",
-    "rr-cache",
-    "sequencer",
-    "svn",
-    "worktrees",
+    "annex", "arborist", "branches", "hooks", "info", "lfs", "logs", "modules", "objects", "rebase-apply",
+    "rebase-merge", "refs", "reftable", "rr-cache", "sequencer", "svn", "worktrees",
 ];
 /// How many files are looked at in all other folders.
 const MAX_SEARCHED: usize = 1000;

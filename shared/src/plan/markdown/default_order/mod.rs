@@ -164,7 +164,7 @@ struct Front {
     base: Vec<usize>,
     /// The stories since then.
     stories: Vec<usize>,
-    /// The same by their numbers.
+    /// The stories since `base`, by their numbers.
     by_story: HashMap<String, Vec<usize>>,
     /// A later phase that the last tasks wait for, and what the next of them has to wait for besides.
     late: Option<Box<(usize, Front)>>,

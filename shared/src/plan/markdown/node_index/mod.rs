@@ -46,7 +46,7 @@ pub(super) struct NodeIndex {
     /// The groups of tasks in sections that are no phases, by what their headings count, as "issue" and "1" of "#### Issue #1:
     /// Access"; `None` where two have the same.
     counted_sections: HashMap<(String, String), Option<usize>>,
-    /// The same groups by the phase around them and the word.
+    /// The groups of tasks in sections that are no phases, by the phase around them and the word that their headings count with.
     sections_within: HashMap<(usize, String), Vec<usize>>,
     by_priority: HashMap<String, Vec<usize>>,
     /// The phases whose titles have a word.

@@ -12,7 +12,7 @@ use super::{
 /// Whether a word tells what something is for or part of.
 fn is_preposition(token: &Token<'_>) -> bool {
     const WORDS: [&str; 8] = ["for", "of", "from", "with", "in", "by", "para", "für"];
-    matches!(token.what, Piece::Word(word) if WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    token.is_word(&WORDS)
 }
 
 impl<'a> ClauseReader<'_, 'a> {

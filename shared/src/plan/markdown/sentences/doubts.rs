@@ -5,7 +5,7 @@ use super::{
     super::{
         keywords::{ClauseVoice, Keyword, Sense, has_any, is_none_word},
         mentions::{List, PlacedName},
-        tokens::{Piece, Token},
+        tokens::{Piece, Token, is_one_of, is_word_at},
     },
     ClauseReader, is_of_tasks,
 };
@@ -14,7 +14,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "can proceed after US1 or in parallel", "after Phase 2, or after US1": one way of two is no dependency.
     pub(super) fn leaves_open(&self, at: usize, end: Option<usize>) -> bool {
         const MOST_WORDS: usize = 3;
-        let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is = |at: usize, wanted: &[&str]| is_word_at(self.clause, at, wanted);
         let is_second = at > 0 && is(at - 1, &["or"]) && is(at, &["after", "once"]);
         let is_word =
             |at: &usize| matches!(self.clause.get(*at).map(|token| token.what), Some(Piece::Word(_)));
@@ -68,8 +68,8 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_said = |topic: &[PlacedName<'a>]| {
             self.said.claims.last().is_some_and(|claim| names(&claim.who) == names(topic))
         };
-        let is_other = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if !SAME.iter().any(|same| word.eq_ignore_ascii_case(same)));
-        let is_depends = matches!(self.clause[at].what, Piece::Word(word) if ["depends", "depend"].iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is_other = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if !is_one_of(word, &SAME));
+        let is_depends = self.clause[at].is_word(&["depends", "depend"]);
         is_depends
             && at >= PARTS
             && self.clause[at - PARTS..at].iter().all(is_other)
@@ -81,7 +81,7 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn is_mere_use(&self, at: usize) -> bool {
         const SHORTLY: usize = 24;
         const VAGUE: [&str; 6] = ["builds", "build", "relies", "rely", "follows", "follow"];
-        let is = |token: &Token<'_>, wanted: &[&str]| matches!(token.what, Piece::Word(word) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is = |token: &Token<'_>, wanted: &[&str]| token.is_word(wanted);
         let says = |tokens: &[Token<'a>], wanted: &[&str]| tokens.iter().any(|token| is(token, wanted));
         let behind = &self.clause[at..self.clause.len().min(at + SHORTLY)];
         let before = &self.clause[at.saturating_sub(SHORTLY)..at];
@@ -112,14 +112,14 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Phase 4 depends on Phase 3 because the report requires its facts": a reason for what was said.
     pub(super) fn explains(&self, at: usize) -> bool {
         const SHORTLY: usize = 16;
-        let is_because = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("because"));
+        let is_because = |token: &Token<'_>| token.is_word(&["because"]);
         self.clause[at.saturating_sub(SHORTLY)..at].iter().any(is_because)
     }
 
     /// Whether a keyword without an object that can be read surely states an order, which is then reported.
     pub(super) fn states_unread_order(&self, at: usize, keyword: Keyword) -> bool {
         let Piece::Word(word) = self.clause[at].what else { return false };
-        let is = |known: &[&str]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
+        let is = |known: &[&str]| is_one_of(word, known);
         // "depending on the flag" is a condition.
         if !keyword.is_certain || is(&["depending"]) || self.says_none(at) {
             return false;
@@ -149,7 +149,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// component tasks": these come before them.
     pub(super) fn is_stated(&self, who: &[PlacedName<'a>], keyword: Keyword) -> bool {
         let names = |list: &[PlacedName<'a>]| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-        let is_all = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("all"));
+        let is_all = is_word_at(self.clause, keyword.end, &["all"]);
         let is_said = self.said.claims.last().is_some_and(|claim| names(&claim.who) == names(who));
         !who.is_empty() && (is_said || is_all && who.iter().all(is_of_tasks))
     }
@@ -180,7 +180,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const BEFORE: [&str; 12] =
             ["which", "it", "this", "and", "but", "also", "task", "phase", "story", "step", "only", "still"];
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
-        before.is_some_and(|token| matches!(token.what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known))))
+        before.is_some_and(|token| token.is_word(&BEFORE))
     }
 
     /// In the text of a task, "behaves the same after the T030 extraction" tells about something else than "(after T030)"
@@ -188,7 +188,7 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn is_aside(&self, at: usize, keyword: Keyword) -> bool {
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
         let begins = before.is_none_or(|token| !matches!(token.what, Piece::Word(_) | Piece::Id(_)));
-        let is_once = matches!(self.clause[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("once"));
+        let is_once = self.clause[at].is_word(&["once"]);
         self.voice == ClauseVoice::Task
             && !keyword.is_certain
             && keyword.sense == Sense::Waits

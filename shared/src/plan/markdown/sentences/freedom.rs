@@ -5,7 +5,7 @@ use super::{
     super::{
         keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
         mentions::{List, PlacedName},
-        tokens::{Piece, Token},
+        tokens::{Piece, Token, is_one_of, is_word_at},
     },
     ClauseReader, is_of_tasks,
 };
@@ -60,7 +60,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const NEAR: usize = 3;
         const LISTED: [&str; 8] =
             ["listed", "shown", "mentioned", "named", "noted", "explicit", "stated", "declared"];
-        let is = |at: usize, wanted: &[&str]| matches!(self.clause[at].what, Piece::Word(word) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is = |at: usize, wanted: &[&str]| self.clause[at].is_word(wanted);
         let speaks_of_tasks = (0..self.clause.len()).any(|at| is(at, &["task", "tasks"]));
         let is_rest = |at: usize| {
             let near = at + 1..self.clause.len().min(at + 1 + NEAR);
@@ -74,7 +74,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const FAR: usize = 8;
         let behind = &self.clause[list.end..self.clause.len().min(list.end + FAR)];
         let position = |wanted: &[&str]| {
-            let is_among = |word: &str| wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted));
+            let is_among = |word: &str| is_one_of(word, wanted);
             behind.iter().position(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
         };
         let verb = position(&["follow", "follows", "respect", "per", "according"]);
@@ -91,41 +91,16 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_any_time(&mut self) {
         const MODALS: [&str; 3] = ["can", "may", "could"];
         const WORDS: [&str; 26] = [
-            "at",
-            "be",
-            "done",
-            "run",
-            "start",
-            "started",
-            "begin",
-            "executed",
-            "implemented",
-            "written",
-            "happen",
-            "worked",
-            "on",
-            "in",
-            "parallel",
-            "also",
-            "this",
-            "it",
-            "task",
-            "safely",
-            "and",
-            "independent",
-            "independently",
-            "any",
-            "time",
-            "proceed",
+            "at", "be", "done", "run", "start", "started", "begin", "executed", "implemented", "written",
+            "happen", "worked", "on", "in", "parallel", "also", "this", "it", "task", "safely", "and",
+            "independent", "independently", "any", "time", "proceed",
         ];
         let Some((at, end)) = self.any_time().filter(|_| self.voice == ClauseVoice::Task) else { return };
         let word = |at: usize| match self.clause[at].what {
             Piece::Word(word) => Some(word),
             _ => None,
         };
-        let is_among = |at: usize, words: &[&str]| {
-            word(at).is_some_and(|word| words.iter().any(|known| word.eq_ignore_ascii_case(known)))
-        };
+        let is_among = |at: usize, words: &[&str]| word(at).is_some_and(|word| is_one_of(word, words));
         let start = (0..at)
             .rev()
             .take_while(|at| is_among(*at, &WORDS) || is_among(*at, &MODALS))
@@ -153,7 +128,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Where "anytime", "any time" or "any point" stands, and where it ends.
     fn any_time(&self) -> Option<(usize, usize)> {
         const CJK: [&str; 3] = ["随时", "隨時", "いつでも"];
-        let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is = |at: usize, wanted: &[&str]| is_word_at(self.clause, at, wanted);
         (0..self.clause.len()).find_map(|at| match self.clause[at].what {
             Piece::Word(word)
                 if word.eq_ignore_ascii_case("anytime")
@@ -171,7 +146,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const WORDS: [&str; 3] = ["independent", "independently", "standalone"];
         const KINDS: [&str; 8] = ["task", "tasks", "check", "checks", "script", "work", "phase", "step"];
         let what = |at: usize| self.clause.get(at).map(|token| token.what);
-        let is = |at: usize, wanted: &[&str]| matches!(what(at), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is = |at: usize, wanted: &[&str]| matches!(what(at), Some(Piece::Word(word)) if is_one_of(word, wanted));
         let is_predicate = |at: usize| {
             let is_stressed = at > 0 && is(at - 1, &["fully", "completely", "totally"]);
             let before = at.checked_sub(1 + usize::from(is_stressed));
@@ -214,7 +189,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const STARTS: [&str; 4] = ["start", "begin", "run", "proceed"];
         let is = |back: usize, words: &[&str]| {
             let token = keyword.checked_sub(back).map(|at| self.clause[at].what);
-            matches!(token, Some(Piece::Word(word)) if words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+            matches!(token, Some(Piece::Word(word)) if is_one_of(word, words))
         };
         // "as soon as T030 is done".
         let is_soon = is(0, &["soon"]) && is(1, &["as"]);
@@ -227,7 +202,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "US5 can proceed independently after Foundation".
     pub(super) fn is_alone(&self, keyword: usize) -> bool {
         let before = keyword.checked_sub(1).map(|before| self.clause[before].what);
-        matches!(before, Some(Piece::Word(word)) if ["independent", "independently"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+        matches!(before, Some(Piece::Word(word)) if is_one_of(word, &["independent", "independently"]))
     }
 }
 

@@ -4,11 +4,10 @@
 use super::{
     super::{
         keywords::{ClauseVoice, has_any, is_parallel_word},
-        mentions::List,
+        mentions::{List, is_of_tasks},
         tokens::{Piece, Token},
     },
     ClauseReader,
-    parallel::is_of_tasks,
 };
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -20,7 +19,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let clause = self.clause;
         let Some(colon) = clause.iter().position(|token| token.what == Piece::Colon) else { return };
-        let is = |at: usize, words: &[&str]| matches!(clause[at].what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is = |at: usize, words: &[&str]| clause[at].is_word(words);
         let says_order = colon > 0 && is(colon - 1, &IN_ORDER);
         let is_open = (0..colon).any(|at| is(at, &["any", "priority", "not", "no", "parallel"]));
         if !says_order || is_open {
@@ -39,7 +38,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const LONGEST: usize = 400;
         const CHOICE: [&str; 9] =
             ["or", "if", "either", "staffed", "any", "recommended", "suggested", "developer", "solo"];
-        let is = |token: &Token<'_>, words: &[&str]| matches!(token.what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is = |token: &Token<'_>, words: &[&str]| token.is_word(words);
         let clause = self.clause;
         let Some(colon) = clause.iter().position(|token| token.what == Piece::Colon) else { return };
         let is_order = |part: &[Token<'a>]| is(&part[0], &["priority"]) && is(&part[1], &["order"]);
@@ -60,15 +59,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// only one of two ways, it says nothing.
     pub(super) fn note_all_in_order(&mut self) {
         const ALL: [&str; 10] = [
-            "phases",
-            "stories",
-            "fases",
-            "historias",
-            "histórias",
-            "phasen",
-            "фазы",
-            "阶段",
-            "階段",
+            "phases", "stories", "fases", "historias", "histórias", "phasen", "фазы", "阶段", "階段",
             "フェーズ",
         ];
         const ORDER: [&str; 5] = ["order", "orden", "ordem", "ordre", "reihenfolge"];

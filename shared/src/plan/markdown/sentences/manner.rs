@@ -3,11 +3,10 @@
 use super::{
     super::{
         keywords::{ClauseVoice, has_any, is_denied, is_independent_word, is_parallel_word, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token},
+        mentions::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
+        tokens::{Piece, Token, is_one_of, is_word_at},
     },
     ClauseReader, Force, OrderClaim, is_permission,
-    parallel::is_of_tasks,
 };
 
 /// How far from a word the tasks may be that it is about.
@@ -54,14 +53,7 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
 /// Whether a word of Chinese, Japanese or Korean says that things have nothing to do with each other.
 fn says_mutually_independent(word: &str) -> bool {
     const WORDS: [&str; 9] = [
-        "相互独立",
-        "互相独立",
-        "彼此独立",
-        "相互獨立",
-        "互相獨立",
-        "互不影响",
-        "互不干扰",
-        "互いに独立",
+        "相互独立", "互相独立", "彼此独立", "相互獨立", "互相獨立", "互不影响", "互不干扰", "互いに独立",
         "독립적",
     ];
     !word.is_ascii() && WORDS.iter().any(|known| word.contains(known))
@@ -85,9 +77,7 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(Piece::Word(word)) => word,
             _ => "",
         };
-        let has = |words: &[&str]| {
-            (0..self.clause.len()).any(|at| words.iter().any(|known| word(at).eq_ignore_ascii_case(known)))
-        };
+        let has = |words: &[&str]| (0..self.clause.len()).any(|at| is_one_of(word(at), words));
         if self.voice != ClauseVoice::Section
             || !has(&["sequential", "sequentially"])
             || has(&["or", "parallel", "may", "could", "if", "either", "should", "recommended", "suggested"])
@@ -130,7 +120,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// The "same" of "at the same time", the "side" of "side by side", the "any" of "in any order", "together" at the end, and "song song"
     /// in Vietnamese.
     fn says_at_once(&self, at: usize) -> bool {
-        let is = |at: usize, wanted: &str| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted));
+        let is = |at: usize, wanted: &str| is_word_at(self.clause, at, &[wanted]);
         let ends = |at: usize| !matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
         is(at, "same") && is(at + 1, "time") && ends(at + 2)
             || is(at, "side") && is(at + 1, "by") && is(at + 2, "side") && ends(at + 3)
@@ -161,24 +151,11 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "T008 and T009 are independent", "Phases 1 and 2 are independent of each other", "T001 y T002 son independientes entre sí".
     fn is_of_each_other(&self, at: usize, list: &List<'a>) -> bool {
         const BETWEEN: [&str; 15] = [
-            "are",
-            "is",
-            "both",
-            "all",
-            "fully",
-            "completely",
-            "mutually",
-            "also",
-            "tasks",
-            "son",
-            "são",
-            "sont",
-            "sono",
-            "sind",
-            "są",
+            "are", "is", "both", "all", "fully", "completely", "mutually", "also", "tasks", "son", "são",
+            "sont", "sono", "sind", "są",
         ];
         const MUTUAL: [&str; 7] = ["each", "one", "entre", "voneinander", "друг", "tra", "od"];
-        let is_among = |token: &Token<'_>, words: &[&str]| matches!(token.what, Piece::Word(word) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is_among = |token: &Token<'_>, words: &[&str]| token.is_word(words);
         let between = &self.clause[list.end..at];
         let behind = &self.clause[at + 1..];
         let is_mutual = behind.iter().take(2).any(|token| is_among(token, &MUTUAL));
@@ -191,13 +168,13 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Whether "all", "are" or "mutually" comes right before a position.
     fn says_all_of(&self, at: usize) -> bool {
         let before = at.checked_sub(1).map(|before| self.clause[before].what);
-        matches!(before, Some(Piece::Word(word)) if ["all", "are", "mutually"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+        matches!(before, Some(Piece::Word(word)) if is_one_of(word, &["all", "are", "mutually"]))
     }
 
     /// Whether "parallel" at a position applies to all of something that no id names.
     fn says_all(&self, at: usize) -> bool {
         const SHORTLY: usize = 16;
-        let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is = |at: usize, wanted: &[&str]| is_word_at(self.clause, at, wanted);
         // "**Phase 2**: All 7 tasks can run in parallel (T005-T011)": the label only tells where they are.
         let is_colon = |token: &Token<'_>| token.what == Piece::Colon;
         let near = at.saturating_sub(SHORTLY);
@@ -287,7 +264,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn speaks_of_pairs(&self, at: usize) -> bool {
         const SHORTLY: usize = 20;
         let has = |words: &[&str]| {
-            let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+            let is_among = |word: &str| is_one_of(word, words);
             self.clause[at..]
                 .iter()
                 .take(SHORTLY)
@@ -301,8 +278,7 @@ impl<'a> ClauseReader<'_, 'a> {
         const MOST_WORDS: usize = 4;
         let before = self.last_but_one.as_ref().filter(|before| before.end < list.last)?;
         let between = &self.clause[before.end..list.last];
-        let is_joint =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("and"));
+        let is_joint = |token: &Token<'_>| token.is_word(&["and"]);
         let is_plain = |at: usize| {
             matches!(self.clause[at].what, Piece::Word(_))
                 && keyword_at(self.clause, at, self.voice).is_none()
@@ -390,8 +366,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_told =
             is_of_tasks && self.clause.get(list.end).is_some_and(is_dash) && (list.end..at).all(is_plain);
         // "T002 and T003 touch different files, so they can run in parallel".
-        let is_they =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("they"));
+        let is_they = |token: &Token<'_>| token.is_word(&["they"]);
         let they = self.clause[list.end..at].iter().rposition(is_they).filter(|_| is_of_tasks);
         let they = they.map(|they| list.end + they).filter(|they| (list.end..*they).all(is_plain));
         let between = match they {

@@ -18,15 +18,15 @@ pub(super) use self::{manner::heads_advice, parallel::names_line_of_work};
 
 use std::cell::OnceCell;
 
-use self::{manner::is_advice, parallel::is_of_tasks, permission::is_permission};
+use self::{manner::is_advice, permission::is_permission};
 use super::{
     Offset,
     keywords::{
         ClauseVoice, Keyword, Sense, has_any, is_denied, is_of_some_part, is_permitted_before, is_wish,
         keyword_at,
     },
-    mentions::{List, Mentions, Name, PlacedName, behind_parenthesis},
-    tokens::{Piece, Token},
+    mentions::{List, Mentions, Name, PlacedName, behind_parenthesis, is_of_tasks},
+    tokens::{Piece, Token, is_one_of},
 };
 
 /// That some wait for others.
@@ -127,7 +127,7 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Cla
 /// Whether a clause leaves out its subject, as the second of "T023 depends on T021; can run in parallel with T022".
 fn goes_on(clause: &[Token<'_>]) -> bool {
     const WORDS: [&str; 8] = ["can", "may", "must", "also", "depends", "requires", "needs", "blocks"];
-    matches!(clause.first().map(|token| token.what), Some(Piece::Word(word)) if WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    clause.first().is_some_and(|token| token.is_word(&WORDS))
 }
 
 struct ClauseReader<'c, 'a> {
@@ -172,7 +172,7 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
         let is_section = voice == ClauseVoice::Section;
         let has_while = is_section && has_any(clause, &["while"]);
         let is_word = |at: usize, words: &[&str]| {
-            let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+            let is_among = |word: &str| is_one_of(word, words);
             matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if is_among(word))
         };
         let independent_at = (0..clause.len())
@@ -314,7 +314,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// In "T006-T020 in User Story 1 can run in parallel" the story only tells where the tasks are.
     fn is_place(&self, at: usize, list: &List<'a>) -> bool {
         const BEFORE: [&str; 4] = ["in", "within", "of", "from"];
-        let is_before = |at: usize| matches!(self.clause[at].what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is_before = |at: usize| self.clause[at].is_word(&BEFORE);
         let of_tasks = |last: &List<'a>| {
             last.members.iter().all(is_of_tasks) && last.end + 1 == at && is_before(last.end)
         };
@@ -500,8 +500,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "US1 and US2 must be completed first as they are the foundation, then US3": what "then" follows upon.
     fn note_first(&mut self, at: usize) {
         const SHORTLY: usize = 4;
-        let is_first =
-            matches!(self.clause[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("first"));
+        let is_first = self.clause[at].is_word(&["first"]);
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= SHORTLY;
         let list =
             self.last.as_ref().filter(is_near).filter(|_| is_first && self.voice == ClauseVoice::Section);

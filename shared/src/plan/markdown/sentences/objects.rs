@@ -4,7 +4,7 @@ use super::{
     super::{
         keywords::{ClauseVoice, Keyword, ObjectReach, Sense, has_any, is_denied, is_filler, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token, is_and},
+        tokens::{Piece, Token, is_and, is_one_of, is_word_at},
     },
     ClauseReader,
     permission::is_modal,
@@ -78,32 +78,12 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Whether a name is followed by a word that does not describe its state: then the number is a count, as in "3 new endpoints".
     pub(super) fn is_counted(&self, at: usize) -> bool {
         const PREDICATES: [&str; 22] = [
-            "and",
-            "or",
-            "completion",
-            "implementation",
-            "tests",
-            "merges",
-            "ships",
-            "works",
-            "is",
-            "are",
-            "has",
-            "have",
-            "being",
-            "to",
-            "completes",
-            "complete",
-            "completed",
-            "done",
-            "finished",
-            "lands",
-            "first",
-            "for",
+            "and", "or", "completion", "implementation", "tests", "merges", "ships", "works", "is", "are",
+            "has", "have", "being", "to", "completes", "complete", "completed", "done", "finished", "lands",
+            "first", "for",
         ];
         let Some(Piece::Word(word)) = self.clause.get(at).map(|token| token.what) else { return false };
-        keyword_at(self.clause, at, self.voice).is_none()
-            && !PREDICATES.iter().any(|known| word.eq_ignore_ascii_case(known))
+        keyword_at(self.clause, at, self.voice).is_none() && !is_one_of(word, &PREDICATES)
     }
 
     /// "Recipe entity from US1" at a position: a few words, and where the thing that they name comes from.
@@ -120,16 +100,12 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_bracketed = |at: usize| what(at) == Some(Piece::Open) && is_id(at + 1);
         // "benefits from US3" and "separate from US2" wait for nothing.
         let is_apart = |word: &str| {
-            ["benefit", "benefits", "separate", "different", "independent", "distinct"]
-                .iter()
-                .any(|known| word.eq_ignore_ascii_case(known))
+            is_one_of(word, &["benefit", "benefits", "separate", "different", "independent", "distinct"])
         };
         let end = (at + 1..=at + MOST_WORDS)
             .take_while(|at| word(at - 1).is_some_and(|word| !is_apart(word)))
             .find(|at| {
-                is_id(*at)
-                    || is_bracketed(*at)
-                    || word(*at).is_some_and(|word| FROM.iter().any(|from| word.eq_ignore_ascii_case(from)))
+                is_id(*at) || is_bracketed(*at) || word(*at).is_some_and(|word| is_one_of(word, &FROM))
             })?;
         let list = self.mentions.list_at(self.clause, end + usize::from(!is_id(end)))?;
         let is_closed = is_bracketed(end) && what(list.end) == Some(Piece::Close);
@@ -191,7 +167,8 @@ impl<'a> ClauseReader<'_, 'a> {
                 Some(Piece::Word(word)) => is_and(word),
                 _ => false,
             };
-            let says_again = matches!(what(joint + 1), Some(Piece::Word(word)) if PREPOSITIONS.iter().any(|known| word.eq_ignore_ascii_case(known)));
+            let says_again =
+                matches!(what(joint + 1), Some(Piece::Word(word)) if is_one_of(word, &PREPOSITIONS));
             let start = joint + 1 + usize::from(says_again);
             let next = self.mentions.list_at(self.clause, start);
             let next = next.filter(|list| (joint > *end || says_again) && !self.begins_sentence(list.end));
@@ -296,7 +273,7 @@ impl<'a> ClauseReader<'_, 'a> {
         loop {
             let joint = *end + usize::from(what(*end) == Some(Piece::Close));
             let goes_on = matches!(what(joint), Some(Piece::Plus | Piece::Comma))
-                || matches!(what(joint), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("and"));
+                || matches!(what(joint), Some(Piece::Word(word)) if is_one_of(word, &["and"]));
             let is_word = |at: &usize| {
                 matches!(what(*at), Some(Piece::Word(_)))
                     && keyword_at(self.clause, *at, self.voice).is_none()
@@ -367,7 +344,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_of = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if is_filler(word));
         let start = keyword.end + usize::from(is_of);
         let list = self.mentions.list_at(self.clause, start).filter(|_| is_meant)?;
-        let is_verb = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word(word)) if VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb)));
+        let is_verb = is_word_at(self.clause, list.end, &VERBS);
         let comma = (start..list.end).find(|at| self.clause[*at].what == Piece::Comma)?;
         let first = self.mentions.list_at(&self.clause[..comma], start).filter(|_| is_verb)?;
         Some((first.members, comma))

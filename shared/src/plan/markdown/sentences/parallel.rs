@@ -4,39 +4,22 @@
 use super::{
     super::{
         keywords::{ClauseVoice, Sense, is_denied, is_parallel_word, keyword_at},
-        mentions::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token},
+        mentions::{List, Name, PlacedName, behind_parenthesis, is_of_tasks},
+        tokens::{Piece, Token, is_one_of},
     },
     ClauseReader, is_permission,
 };
 
 /// Words for a line of work, whose tasks are done one behind the other while other lines run beside it.
 const LINES_OF_WORK: [&str; 14] = [
-    "track",
-    "tracks",
-    "stream",
-    "streams",
-    "lane",
-    "lanes",
-    "developer",
-    "developers",
-    "dev",
-    "team",
-    "week",
-    "sequential",
-    "workstream",
-    "workstreams",
+    "track", "tracks", "stream", "streams", "lane", "lanes", "developer", "developers", "dev", "team",
+    "week", "sequential", "workstream", "workstreams",
 ];
 
 /// Whether a text names a line of work: "Parallel track A", "Developer B".
 pub(in super::super) fn names_line_of_work(text: &str) -> bool {
     let mut words = text.split(|c: char| !c.is_alphanumeric());
-    words.any(|word| LINES_OF_WORK.iter().any(|line| word.eq_ignore_ascii_case(line)))
-}
-
-/// Whether a name is that of a task or of a range of tasks.
-pub(super) fn is_of_tasks((name, _): &PlacedName<'_>) -> bool {
-    matches!(name, Name::Task(_) | Name::Range(..))
+    words.any(|word| is_one_of(word, &LINES_OF_WORK))
 }
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -103,7 +86,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// order, and so does "T007-T012 (form), T013 (page)".
     pub(super) fn let_run_beside(&mut self, list: &List<'a>) {
         // "[all other stories can run in parallel]" does not tell which they are.
-        let is_rest = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if ["other", "others", "remaining"].iter().any(|rest| word.eq_ignore_ascii_case(rest)));
+        let is_rest = |token: &Token<'_>| token.is_word(&["other", "others", "remaining"]);
         if self.clause[list.last..list.end].iter().any(is_rest) {
             return;
         }
@@ -164,7 +147,7 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         let [(name, place)] = &list.members[..] else { return false };
         let is_phase = matches!(name, Name::Node(_) | Name::Phase(_) | Name::Story(_));
-        let names_tasks = matches!(self.clause[list.end].what, Piece::Word(word) if TASKS.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let names_tasks = self.clause[list.end].is_word(&TASKS);
         let is_meant = is_phase && names_tasks && is_permission(&self.clause[list.end..at]);
         if !is_meant || !is_parallel_word(word) || is_denied(self.clause, at) {
             return false;

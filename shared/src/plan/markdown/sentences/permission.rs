@@ -3,35 +3,15 @@
 use super::{
     super::{
         keywords::{ClauseVoice, has_any, is_denied, keyword_at},
-        tokens::{Piece, Token, is_cjk},
+        tokens::{Piece, Token, is_cjk, is_one_of},
     },
     ClauseReader,
 };
 
 /// Words that permit something.
 const MODALS: [&str; 22] = [
-    "can",
-    "may",
-    "could",
-    "podem",
-    "pode",
-    "pueden",
-    "puede",
-    "peuvent",
-    "peut",
-    "possono",
-    "può",
-    "können",
-    "kann",
-    "kunnen",
-    "kan",
-    "można",
-    "mogą",
-    "можно",
-    "могут",
-    "dapat",
-    "bisa",
-    "thể",
+    "can", "may", "could", "podem", "pode", "pueden", "puede", "peuvent", "peut", "possono", "può", "können",
+    "kann", "kunnen", "kan", "można", "mogą", "можно", "могут", "dapat", "bisa", "thể",
 ];
 
 /// Whether a token is a word that permits something.
@@ -47,69 +27,17 @@ pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
     const MOST_WORDS: usize = 6;
     /// What stands between them where nothing permits it in words.
     const WORDS: &[&str] = &[
-        "start",
-        "safe",
-        "to",
-        "son",
-        "são",
-        "sont",
-        "sono",
-        "sind",
-        "begin",
-        "proceed",
-        "tasks",
-        "tests",
-        "all",
-        "both",
-        "run",
-        "runs",
-        "be",
-        "execute",
-        "executed",
-        "done",
-        "written",
-        "developed",
-        "worked",
-        "created",
-        "implemented",
-        "launched",
-        "in",
-        "on",
-        "also",
-        "safely",
-        "are",
-        "then",
-        "built",
-        "content",
-        "work",
-        "development",
-        "at",
-        "the",
-        "em",
-        "en",
-        "laufen",
-        "có",
-        "thể",
-        "chạy",
-        "可",
-        "可以",
-        "均可",
-        "都可以",
-        "可同时",
-        "能",
-        "は",
-        "が",
-        "は同時に",
-        "任务",
-        "タスクは",
-        "tarefas",
-        "tareas",
-        "tâches",
+        "start", "safe", "to", "son", "são", "sont", "sono", "sind", "begin", "proceed", "tasks", "tests",
+        "all", "both", "run", "runs", "be", "execute", "executed", "done", "written", "developed", "worked",
+        "created", "implemented", "launched", "in", "on", "also", "safely", "are", "then", "built",
+        "content", "work", "development", "at", "the", "em", "en", "laufen", "có", "thể", "chạy", "可",
+        "可以", "均可", "都可以", "可同时", "能", "は", "が", "は同時に", "任务", "タスクは", "tarefas",
+        "tareas", "tâches",
     ];
     /// After these words, "parallel" is about something else: "T001 and T002 can share the parallel part".
     const LINKS: [&str; 9] = ["with", "for", "to", "by", "of", "that", "which", "share", "and"];
     const SURELY: [&str; 6] = ["safely", "fully", "easily", "completely", "entirely", "independently"];
-    let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let is_among = |words: &[&str], word: &str| is_one_of(word, words);
     let is_plain = |at: usize| {
         matches!(between[at].what, Piece::Word(_))
             && keyword_at(between, at, ClauseVoice::Section).is_none()

@@ -4,27 +4,15 @@ use super::{
     super::{
         keywords::{ClauseVoice, Keyword, Sense, has_any, is_denied, keyword_at},
         mentions::{List, Name, PlacedName, behind_parenthesis},
-        tokens::{Piece, Token},
+        tokens::{Piece, Token, is_one_of, is_word_at},
     },
     ClauseReader, Force, OrderClaim, is_of_tasks,
 };
 
 /// Words for what is left of a phase.
 const OTHERS: [&str; 14] = [
-    "other",
-    "others",
-    "rest",
-    "remaining",
-    "demás",
-    "otras",
-    "otros",
-    "demais",
-    "outras",
-    "outros",
-    "autres",
-    "anderen",
-    "übrigen",
-    "restlichen",
+    "other", "others", "rest", "remaining", "demás", "otras", "otros", "demais", "outras", "outros",
+    "autres", "anderen", "übrigen", "restlichen",
 ];
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -71,7 +59,7 @@ impl<'a> ClauseReader<'_, 'a> {
             "the", "all", "any", "of", "in", "from", "within", "task", "tasks", "las", "los", "de", "la",
             "tareas", "as", "tarefas", "da", "les", "tâches", "den", "aufgaben", "von",
         ];
-        let is = |at: usize, words: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if words.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is = |at: usize, words: &[&str]| is_word_at(self.clause, at, words);
         let is_within = |at: &usize| is(*at, &OTHERS) || is(*at, &WORDS);
         let start = keyword.end;
         let end = start + (start..).take(MOST_WORDS).take_while(is_within).count();
@@ -114,7 +102,7 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn meant_by_pronoun(&self, at: usize) -> Option<Vec<PlacedName<'a>>> {
         const PRONOUNS: [&str; 5] = ["both", "they", "them", "these", "those"];
         let Piece::Word(word) = self.clause.get(at.checked_sub(1)?)?.what else { return None };
-        let is_pronoun = PRONOUNS.iter().any(|known| word.eq_ignore_ascii_case(known));
+        let is_pronoun = is_one_of(word, &PRONOUNS);
         self.antecedent.clone().filter(|_| is_pronoun)
     }
 
@@ -141,7 +129,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "US1 must be complete before this phase", below the heading of the phase.
     pub(super) fn note_before_this(&mut self, list: &List<'a>) {
         const SHORTLY: usize = 8;
-        let is = |token: &Token<'_>, wanted: &str| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case(wanted));
+        let is = |token: &Token<'_>, wanted: &str| token.is_word(&[wanted]);
         let behind = &self.clause[list.end..self.clause.len().min(list.end + SHORTLY)];
         let before = behind.iter().position(|token| is(token, "before"));
         let is_this = before.is_some_and(|at| behind[at..].iter().any(|token| is(token, "this")));
@@ -153,7 +141,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// "T002 and T003 have no dependencies on each other", "T002 和 T003 互不依赖": they run beside each other.
     pub(super) fn note_mutual_freedom(&mut self, at: usize, keyword: Keyword) {
-        let is_each = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("each"));
+        let is_each = is_word_at(self.clause, keyword.end, &["each"]);
         let is_meant = (is_each || self.says_mutual(at)) && self.voice == ClauseVoice::Section;
         if let Some(list) = self.last.clone().filter(|_| is_meant) {
             self.let_run_beside(&list);
@@ -170,7 +158,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "T002 (the fixture) depends on this", in the text of a task: what is named waits for it. A test that comes first may be
     /// spoken of so too, so it counts only so far as it follows the order of the file.
     pub(super) fn note_depends_on_this(&mut self, at: usize, keyword: Keyword) -> bool {
-        let is_this = matches!(self.clause.get(keyword.end).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("this"));
+        let is_this = is_word_at(self.clause, keyword.end, &["this"]);
         let is_meant = is_this && self.voice == ClauseVoice::Task && keyword.sense == Sense::Waits;
         let list = self.last.as_ref().filter(|list| is_meant && list.end == at);
         let Some(who) = list.map(|list| list.members.clone()) else { return false };
@@ -186,20 +174,8 @@ impl<'a> ClauseReader<'_, 'a> {
             "muss", "müssen", "musi", "muszą",
         ];
         const DONE: [&str; 14] = [
-            "complete",
-            "completed",
-            "done",
-            "finished",
-            "completa",
-            "completo",
-            "completada",
-            "concluída",
-            "concluído",
-            "terminée",
-            "terminé",
-            "abgeschlossen",
-            "ukończona",
-            "zakończona",
+            "complete", "completed", "done", "finished", "completa", "completo", "completada", "concluída",
+            "concluído", "terminée", "terminé", "abgeschlossen", "ukończona", "zakończona",
         ];
         let behind = &self.clause[list.end..];
         let is_must = behind.first().is_some_and(|first| has_any(std::slice::from_ref(first), &MUST));
@@ -231,7 +207,7 @@ impl<'a> ClauseReader<'_, 'a> {
         keyword: Keyword,
         topic: Option<&[PlacedName<'a>]>,
     ) -> bool {
-        let is = |at: usize, wanted: &str| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case(wanted));
+        let is = |at: usize, wanted: &str| is_word_at(self.clause, at, &[wanted]);
         let is_mutual = is(keyword.end, "each") && is(keyword.end + 1, "other");
         if is_mutual && self.voice == ClauseVoice::Section && keyword.sense == Sense::Waits {
             let tasks = self.subject_of(at, keyword.sense, topic);

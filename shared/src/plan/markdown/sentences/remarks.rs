@@ -117,7 +117,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// The same where the brackets come right after the names: "T076-T087 (mobile, can start after T020)".
+    /// Brackets right after names say what these wait for: "T076-T087 (mobile, can start after T020)".
     pub(super) fn note_predicate(&mut self, at: usize, list: &List<'a>) {
         if self.voice != ClauseVoice::Section {
             return;

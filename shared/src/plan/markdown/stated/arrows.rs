@@ -124,7 +124,7 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// The same names, with "all" and "everything" meant as `all`.
+/// These names, with "all" and "everything" meant as `all`.
 fn with_all<'a>(names: &[PlacedName<'a>], all: &Name<'a>) -> Vec<PlacedName<'a>> {
     let mut names = names.to_vec();
     let is_all = |name: &Name<'_>| matches!(name, Name::AllBefore | Name::AllAfter);

@@ -67,8 +67,7 @@ impl<'a> Reader<'_, '_, 'a> {
             return Vec::new();
         }
         // In a column "Sequential after", the cell "T030, then T035" names T030; T035 comes later.
-        let is_then =
-            |token: &Token<'_>| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("then"));
+        let is_then = |token: &Token<'_>| token.is_word(&["then"]);
         let cell = cell.split(is_then).next().unwrap_or_default();
         if !denies_order(cell) {
             return mentions.names(cell);

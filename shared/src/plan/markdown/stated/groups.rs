@@ -10,12 +10,12 @@ use super::{
         asides::has_word,
         keywords::{ClauseVoice, Sense, is_parallel_word, keyword_at},
         lines::{LineKind, PlanLine},
-        mentions::{Mentions, Name, PlacedName},
+        mentions::{Mentions, Name, PlacedName, is_of_tasks},
         node_index::{MOST_GROUP_WORDS, NodeIndex},
         parallel_sections::kind_in_parallel,
         section::counted_label,
         sentences::{Force, OrderClaim, names_line_of_work},
-        tokens::{Piece, Token, Tokenizer},
+        tokens::{Piece, Token, Tokenizer, is_one_of},
     },
     Weight,
     reader::Reader,
@@ -214,9 +214,8 @@ impl<'a> Reader<'_, '_, 'a> {
         let waits = |at: usize| {
             keyword_at(rest, at, ClauseVoice::Section).is_some_and(|keyword| keyword.sense == Sense::Waits)
         };
-        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
         let mut lists = self.mentions(false).lists(rest);
-        if lists.is_empty() || !lists.iter().all(|list| list.members.iter().all(is_task)) {
+        if lists.is_empty() || !lists.iter().all(|list| list.members.iter().all(is_of_tasks)) {
             return None;
         }
         if let Some(keyword) = (0..rest.len()).find(|at| waits(*at)) {
@@ -241,8 +240,7 @@ impl<'a> Reader<'_, '_, 'a> {
         let at = if is_all { behind } else { 0 };
         let keyword = tokens.get(at).and_then(|_| keyword_at(&tokens, at, ClauseVoice::Section))?;
         let list = self.mentions(false).list_at(&tokens, keyword.end)?;
-        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        let is_meant = keyword.sense == Sense::Waits && list.members.iter().all(is_task);
+        let is_meant = keyword.sense == Sense::Waits && list.members.iter().all(is_of_tasks);
         is_meant.then_some(First { group: list.members, is_all })
     }
 
@@ -386,13 +384,12 @@ impl<'a> Reader<'_, '_, 'a> {
             [Token { what: Piece::Word(label), .. }, _, Token { what: Piece::Colon, .. }, ..] => label,
             _ => "",
         };
-        let is_label = |labels: &[&str]| labels.iter().any(|known| label.eq_ignore_ascii_case(known));
+        let is_label = |labels: &[&str]| is_one_of(label, labels);
         let is_of_worker = is_label(&["terminal", "agent", "worker", "session", "thread"]);
         let is_named = is_label(&["group", "batch", "set"]);
         let start = if is_of_worker || is_named { start + 3 } else { start };
         let list = self.mentions(false).list_at(&tokens, start)?;
-        let is_task = |(name, _): &PlacedName<'a>| matches!(name, Name::Task(_) | Name::Range(..));
-        if !list.members.iter().all(is_task) {
+        if !list.members.iter().all(is_of_tasks) {
             return None;
         }
         let names_more = tokens[list.end..].iter().any(|token| matches!(token.what, Piece::Id(_)));
@@ -400,9 +397,7 @@ impl<'a> Reader<'_, '_, 'a> {
             matches!(tokens[at].what, Piece::Arrow(_)) && names_more
                 || keyword_at(&tokens, at, ClauseVoice::Section).is_some()
         });
-        let says_sequential = tokens[list.end..]
-            .iter()
-            .any(|token| matches!(token.what, Piece::Word(word) if word.eq_ignore_ascii_case("sequential")));
+        let says_sequential = tokens[list.end..].iter().any(|token| token.is_word(&["sequential"]));
         // A single task that is sequential runs beside nothing.
         let is_single = matches!(list.members[..], [(Name::Task(_), _)]);
         let says_more = says_more || says_sequential && is_single;
@@ -440,7 +435,7 @@ fn opens_tracks(text: &str) -> bool {
 fn is_track(word: &str) -> bool {
     const WORDS: [&str; 8] =
         ["track", "tracks", "stream", "streams", "lane", "lanes", "workstream", "workstreams"];
-    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
+    is_one_of(word, &WORDS)
 }
 
 /// Whether a line may come between what opens a batch and its list: an empty one, or the start of a fence.

@@ -432,7 +432,7 @@ fn replace_throughout(declared: &HashSet<usize>, family: &NodeParents, stated: &
     }
 }
 
-/// The same for one phase whose tasks all but the first say what they wait for.
+/// In a phase whose tasks all but the first say what they wait for, that is all that they wait for.
 fn replace_in_phases(says: &[Says], (roles, family): (&[Role], &NodeParents), stated: &mut Stated) {
     let is_task = |at: usize| family.children[at].is_empty() && roles[at].kind == NodeKind::Task;
     for siblings in family.children.iter().chain([&family.roots]) {

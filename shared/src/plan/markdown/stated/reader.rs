@@ -9,7 +9,7 @@ use super::{
         drawings::{DrawingReader, is_mermaid, waves},
         keywords::{ClauseVoice, Sense, is_none_word, keyword_at},
         lines::{LineKind, PlanLine},
-        mentions::{Mentions, Name, PlacedName},
+        mentions::{Mentions, Name, PlacedName, is_of_tasks},
         node_index::NodeIndex,
         node_parents::NodeParents,
         outline::Block,
@@ -140,15 +140,14 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
             self.runs(&said);
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
-            let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
-            let only = said.only.iter().filter(|(who, on)| who.iter().chain(on).all(is_task));
+            let only = said.only.iter().filter(|(who, on)| who.iter().chain(on).all(is_of_tasks));
             only.for_each(|(who, on)| self.only(who, on));
             self.chains_of_single_tasks(&said);
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
             let is_permitted = line.text.contains(" can ") && line.text.contains(" once ");
             for mut claim in said.claims {
                 claim.force = if is_permitted { claim.force } else { Force::Loose };
-                if is_permitted || claim.who.iter().chain(&claim.on).all(is_task) {
+                if is_permitted || claim.who.iter().chain(&claim.on).all(is_of_tasks) {
                     self.claim(&claim, None, Weight::Section);
                 }
             }
@@ -165,7 +164,6 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
-            let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
             self.chains_of_single_tasks(&said);
             // Behind the first task, it is mostly advice for one person.
             let is_ahead = self.page.outline.entries.first().is_some_and(|first| line.at < first.at);
@@ -174,7 +172,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let arrows = said
                 .arrows
                 .into_iter()
-                .filter(|arrow| is_sequential && arrow.left.iter().chain(&arrow.right).all(is_task));
+                .filter(|arrow| is_sequential && arrow.left.iter().chain(&arrow.right).all(is_of_tasks));
             let arrows = arrows.map(|ArrowClaim { left, right }| (right, left));
             let claims = said.claims.into_iter().filter(|claim| claim.force == Force::Firm);
             for (who, on) in claims.map(|claim| (claim.who, claim.on)).chain(arrows) {
@@ -376,8 +374,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     /// "US4: after US1's models (T013, T014), depends on types from US1": the second means what the first says more exactly.
     fn narrowed_by(&self, claims: &[OrderClaim<'_>]) -> HashSet<(usize, usize)> {
         let is_exact = |claim: &&OrderClaim<'_>| {
-            let is_task = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_) | Name::Range(..));
-            claims.len() > 1 && !claim.who.iter().any(is_task) && claim.on.iter().any(is_task)
+            claims.len() > 1 && !claim.who.iter().any(is_of_tasks) && claim.on.iter().any(is_of_tasks)
         };
         let mut narrowed = HashSet::new();
         for claim in claims.iter().filter(is_exact) {

@@ -8,7 +8,7 @@ use super::{
         lines::{LineKind, PlanLine},
         parallel_sections::{named_in_parallel, telling_words},
         section::{title_words, without_brackets},
-        tokens::{Piece, Token},
+        tokens::{Piece, Token, is_one_of},
     },
     Scope, Weight,
     reader::Reader,
@@ -16,22 +16,8 @@ use super::{
 
 /// What a line below a task calls its dependencies.
 const LABELS: [&str; 16] = [
-    "dependencies",
-    "dependency",
-    "depends on",
-    "depends",
-    "deps",
-    "prerequisites",
-    "prerequisite",
-    "blocked by",
-    "依赖",
-    "依賴",
-    "依赖关系",
-    "前置",
-    "依赖任务",
-    "依賴任務",
-    "前置任务",
-    "의존성",
+    "dependencies", "dependency", "depends on", "depends", "deps", "prerequisites", "prerequisite",
+    "blocked by", "依赖", "依賴", "依赖关系", "前置", "依赖任务", "依賴任務", "前置任务", "의존성",
 ];
 
 /// A title in the line of a task, as words, and where it is.
@@ -181,11 +167,11 @@ fn labelled(content: &str) -> Option<&str> {
     }
     let (label, value) = content.split_once([':', '：'])?;
     let label = label.trim_matches(['-', '*', '_', '>', ' ', '`']);
-    let is_label = LABELS.iter().any(|known| label.eq_ignore_ascii_case(known));
+    let is_label = is_one_of(label, &LABELS);
     is_label.then(|| value.trim_matches(DRESS)).filter(|value| !value.is_empty())
 }
 
 fn is_none(text: &str) -> bool {
     const NONE: [&str; 9] = ["none", "nothing", "n/a", "no", "-", "—", "无", "無", "없음"];
-    NONE.iter().any(|none| text.eq_ignore_ascii_case(none))
+    is_one_of(text, &NONE)
 }

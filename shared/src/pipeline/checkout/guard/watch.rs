@@ -1,0 +1,338 @@
+//! Watches one child process: the worktree that it works in, and everything that all worktrees of a run share.
+
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::{
+    ARE_GUARDS_ON, GuardMember, GuardedRepos, RepoState,
+    agent_files::AgentWatch,
+    copy::{RunningChildren, WatchedCopy},
+    ignored_settings::IgnoredSettings,
+    inner_repos::{move_planted_git, take_out_gitlinks},
+    lock,
+    modules::Modules,
+    own,
+    scripts::CommandWords,
+    surface,
+};
+use crate::{
+    git::{
+        EarlierChanges, GitDirWatch, HiddenMarks, ObjectWatch, OtherWriters, RefWatch, Repository,
+        SettingsChange,
+    },
+    message::visible,
+    process::WorkPlace,
+};
+
+/// Watches the worktree that a child works in, until it is dropped.
+#[derive(Debug)]
+pub struct CheckoutWatch {
+    running_children: RunningChildren,
+    own: WatchedCopy,
+    modules: Modules,
+    /// Settings of the reviewers' programs that git ignores.
+    settings: Option<IgnoredSettings>,
+    /// The paths of submodules in the index.
+    gitlinks: BTreeSet<Vec<u8>>,
+    repository: Repository,
+    /// The commands of reviewers.
+    reviewers: Arc<CommandWords>,
+    /// Named pipes and other special files that already were in the worktree.
+    special: Vec<PathBuf>,
+    /// While it is set, scans of the worktree are not reused, because the child may be writing.
+    work_place: Mutex<Option<WorkPlace>>,
+    /// What all worktrees of the run share. `None` if the watch of another worktree of the child compares it.
+    run: Option<RunWatch>,
+}
+
+/// Watches what all worktrees of a run share.
+#[derive(Debug)]
+struct RunWatch {
+    repo: RepoWatch,
+    /// The other repositories of the run, by their names.
+    other_repos: Vec<(String, RepoWatch)>,
+    agent_files: Option<AgentWatch>,
+}
+
+/// Watches one repository, whichever of its worktrees the child runs in.
+#[derive(Debug)]
+struct RepoWatch {
+    state: Arc<Mutex<RepoState>>,
+    /// The number of messages that existed when the child began.
+    known: usize,
+    homes: GitDirWatch,
+    objects: ObjectWatch,
+    refs: RefWatch,
+    /// While it is set, scans of the run's worktree are not reused, because the child may be writing.
+    work_place: Mutex<Option<WorkPlace>>,
+}
+
+impl CheckoutWatch {
+    /// A child begins that works in the worktree of `repository`, and can reach all repositories of the run.
+    pub(super) fn of_run(mut repos: MutexGuard<'_, GuardedRepos>, repository: &Repository) -> Self {
+        WATCHES_BEGUN.fetch_add(1, Ordering::SeqCst);
+        let running_children = match ACTIVE_WATCHES.fetch_add(1, Ordering::SeqCst) {
+            0 => RunningChildren::None,
+            _ => RunningChildren::Possible,
+        };
+        let reviewers = Arc::clone(&repos.reviewers);
+        let run = RunWatch::begin(&mut repos, repository, running_children);
+        drop(repos);
+        Self { run: Some(run), ..Self::begin(repository, reviewers, running_children) }
+    }
+
+    fn begin(
+        repository: &Repository,
+        reviewers: Arc<CommandWords>,
+        running_children: RunningChildren,
+    ) -> Self {
+        // Listed first, because the same scan tells whether the index can be trusted.
+        let special = repository.list_special();
+        trust_index_again(repository);
+        let work_place = Mutex::new(repository.worktree.as_deref().map(WorkPlace::begin));
+        Self {
+            running_children,
+            own: own(repository, &reviewers, running_children),
+            modules: Modules::find(&repository.git_dir),
+            settings: IgnoredSettings::find(repository, &reviewers.settings, running_children),
+            gitlinks: surface::known_gitlinks(repository),
+            special,
+            repository: repository.clone(),
+            reviewers,
+            work_place,
+            run: None,
+        }
+    }
+
+    /// Also watches another worktree that the same child can reach. Call this before the child begins, and end the
+    /// returned watch after this one: what both worktrees share is compared only once.
+    #[must_use]
+    pub fn watch_place(&self, repository: &Repository) -> Self {
+        Self::begin(repository, Arc::clone(&self.reviewers), self.running_children)
+    }
+
+    /// Restores what was changed since the watch began, and returns messages about it, after the child and everything that
+    /// it started have ended. From now on the index can be trusted again.
+    pub fn end(&self) -> Vec<String> {
+        drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.run.iter().for_each(RunWatch::leave);
+        let found = self.restore();
+        trust_index_again(&self.repository);
+        found
+    }
+
+    /// Restores what was changed since the watch began, and returns messages about it, while the child is running.
+    pub fn restore(&self) -> Vec<String> {
+        if !ARE_GUARDS_ON {
+            return Vec::new();
+        }
+        let mut found = self.restore_files();
+        found.extend(self.run.iter().flat_map(RunWatch::restore_files));
+        // Files first, so that the git commands below obey the original configuration.
+        found.extend(self.remove_special());
+        found.extend(move_planted_git(&self.repository));
+        found.extend(self.settings.iter().flat_map(IgnoredSettings::restore));
+        found.extend(take_out_gitlinks(&self.repository, &self.gitlinks));
+        found.extend(self.run.iter().flat_map(RunWatch::restore_refs));
+        found.dedup();
+        found
+    }
+
+    fn restore_files(&self) -> Vec<String> {
+        surface::open_folders(&self.repository);
+        let mut found = self.own.restore();
+        found.extend(self.modules.move_new());
+        found
+    }
+
+    fn remove_special(&self) -> Option<String> {
+        match self.repository.remove_special(&self.special) {
+            Ok(paths) if paths.is_empty() => None,
+            Ok(paths) => {
+                let shown: Vec<String> = paths.iter().map(|path| visible(&path.to_string_lossy())).collect();
+                Some(format!(
+                    "it left a FIFO, a socket, a device or a huge file in place of a file: {}",
+                    shown.join(", ")
+                ))
+            }
+            Err(error) => Some(format!(
+                "it left a FIFO, a socket, a device or a huge file that could not be removed: {error}"
+            )),
+        }
+    }
+}
+
+impl RunWatch {
+    /// A child begins that can reach `repository`.
+    fn begin(repos: &mut GuardedRepos, repository: &Repository, running_children: RunningChildren) -> Self {
+        let (own, others) = repos.members_beside(repository);
+        let own = own.as_ref().and_then(GuardMember::place);
+        let reviewers = Arc::clone(&repos.reviewers);
+        let repo = RepoWatch::begin(repos.state(repository), (repository, own), &reviewers, running_children);
+        let mut other_repos = Vec::new();
+        for member in others {
+            let state = repos.state(&member.repository);
+            let watched = (&member.repository, member.place());
+            let watch = RepoWatch::begin(state, watched, &reviewers, running_children);
+            other_repos.push((member.name, watch));
+        }
+        let agent_files = repos.agent_files.clone().map(AgentWatch::begin);
+        Self { repo, other_repos, agent_files }
+    }
+
+    fn leave(&self) {
+        self.other_repos.iter().for_each(|(_, watch)| watch.leave());
+        self.repo.leave();
+    }
+
+    fn restore_files(&self) -> Vec<String> {
+        let mut found = self.repo.restore_files();
+        found.extend(self.agent_files.iter().flat_map(AgentWatch::restore));
+        found.extend(self.in_other_repos(RepoWatch::restore_files));
+        found
+    }
+
+    fn restore_refs(&self) -> Vec<String> {
+        let mut found = self.repo.refs.restore();
+        found.extend(self.in_other_repos(|watch| watch.refs.restore()));
+        found
+    }
+
+    fn in_other_repos(&self, restore: impl Fn(&RepoWatch) -> Vec<String>) -> Vec<String> {
+        let all = self.other_repos.iter().flat_map(|(name, watch)| {
+            restore(watch).into_iter().map(move |words| format!("in {name}: {words}"))
+        });
+        all.collect()
+    }
+}
+
+impl Drop for RunWatch {
+    fn drop(&mut self) {
+        ACTIVE_WATCHES.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl RepoWatch {
+    /// A child begins that can reach `repository`. `place` is the run's worktree there.
+    fn begin(
+        state: Arc<Mutex<RepoState>>,
+        (repository, place): (&Repository, Option<&Repository>),
+        reviewers: &CommandWords,
+        running_children: RunningChildren,
+    ) -> Self {
+        let mut known = lock(&state);
+        if known.running_children == 0 {
+            let last = std::mem::take(&mut *known);
+            *known = RepoState::begin((repository, place), last, reviewers, running_children);
+        } else {
+            known.inspect();
+        }
+        freeze(repository, running_children);
+        known.running_children += 1;
+        let count = known.changes.len();
+        let earlier = match running_children {
+            RunningChildren::None => EarlierChanges::Accept,
+            RunningChildren::Possible if known.is_reached() => EarlierChanges::Restore,
+            RunningChildren::Possible => EarlierChanges::Ignore,
+        };
+        drop(known);
+        let top = place.and_then(|place| place.worktree.as_deref());
+        Self {
+            state,
+            known: count,
+            homes: repository.watch_git_dirs(earlier),
+            objects: repository.watch_objects(),
+            refs: repository.watch_refs(),
+            work_place: Mutex::new(top.map(WorkPlace::begin)),
+        }
+    }
+
+    fn leave(&self) {
+        drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Restores files that git obeys, and returns messages about everything that was restored since the watch began.
+    fn restore_files(&self) -> Vec<String> {
+        let mut state = lock(&self.state);
+        state.inspect();
+        let mut found: Vec<String> = state.changes.iter().skip(self.known).cloned().collect();
+        // One listing of the object folders serves both.
+        let folders = state.links.as_ref().map(|links| links.objects().to_vec()).unwrap_or_default();
+        if !state.is_reached() {
+            return found;
+        }
+        drop(state);
+        found.extend(self.homes.restore());
+        found.extend(self.objects.restore(&folders));
+        found
+    }
+}
+
+impl Drop for RepoWatch {
+    fn drop(&mut self) {
+        lock(&self.state).running_children -= 1;
+    }
+}
+
+/// Makes the index trusted again. A failure (another git holds the index, or it is damaged) is ignored: later code then
+/// reads all files, or reports the same error.
+fn trust_index_again(repository: &Repository) {
+    let _ = repository.make_index_known(HiddenMarks::Kept);
+}
+
+/// From now on our git commands use only the current settings. If these cannot be read, git itself refuses to work.
+fn freeze(repository: &Repository, running_children: RunningChildren) {
+    let freeze = match running_children {
+        RunningChildren::None => SettingsChange::Accepted,
+        RunningChildren::Possible => SettingsChange::Ignored,
+    };
+    let _ = repository.freeze_settings(freeze);
+}
+
+/// The number of agents, reviewers and tests that are watched now, in all repositories of this process.
+static ACTIVE_WATCHES: AtomicUsize = AtomicUsize::new(0);
+/// The number of watches that have ever begun.
+static WATCHES_BEGUN: AtomicUsize = AtomicUsize::new(0);
+
+/// Finds out whether a child process was the only one in its repository.
+#[derive(Debug, Clone, Copy)]
+pub struct ConcurrentChildren<'r> {
+    repository: &'r Repository,
+    running_children: usize,
+    begun: usize,
+    /// Whether another process is running a plan here.
+    has_others: bool,
+}
+
+impl<'r> ConcurrentChildren<'r> {
+    /// Call this before the child is watched.
+    #[must_use]
+    pub fn count(repository: &'r Repository) -> Self {
+        let (running_children, begun) =
+            (ACTIVE_WATCHES.load(Ordering::SeqCst), WATCHES_BEGUN.load(Ordering::SeqCst));
+        Self { repository, running_children, begun, has_others: repository.has_other_runs() }
+    }
+
+    /// Whether other processes are running now.
+    #[must_use]
+    pub fn now(self) -> OtherWriters {
+        if self.running_children == 0 && !self.has_others {
+            OtherWriters::Alone
+        } else {
+            OtherWriters::Others
+        }
+    }
+
+    /// Whether other processes were running since then. `own` is the number of watches that belong to the child itself.
+    #[must_use]
+    pub fn since(self, own: usize) -> OtherWriters {
+        let others = WATCHES_BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
+        if others || self.repository.has_other_runs() { OtherWriters::Others } else { self.now() }
+    }
+}
