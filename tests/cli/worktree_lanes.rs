@@ -163,9 +163,7 @@ fn what_is_removed_by_force_is_found_by_the_name_of_its_task() {
     let lane = lease(&repo, "T1");
     fs::write(lane.join("a"), "precious").unwrap();
     repo.arborist(["worktree", "remove", "--force", "T1"]).succeeds().err("files in 'T1' were saved as");
-    repo.arborist(["worktree", "restore", "T1"])
-        .exits(1)
-        .err("hint: see the work that other commands have saved");
+    repo.arborist(["worktree", "restore", "T1"]).exits(1).err("git arborist cleanup saved");
     repo.arborist(["cleanup", "restore", "T1"]).succeeds();
     let path = repo.arborist(["worktree", "path", "T1"]).answer();
     assert_eq!(fs::read_to_string(Path::new(&path).join("a")).unwrap(), "precious");

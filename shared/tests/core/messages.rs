@@ -178,7 +178,7 @@ fn each_fault_names_its_line_and_what_would_be_right() {
         ("task(main@T1@reset): x\nArborist-Step: reset\n", 2, "put an empty line after the subject"),
         ("task(main@T1@reset): x\n\nArborist-Stp: reset\n", 3, "did you mean 'Arborist-Step'?"),
         ("task(main@T1@reset): x\n\nArborist-Step: complete\n", 3, "write: Arborist-Step: reset"),
-        ("task(main@T1@reset): x\n\n", 1, "add after an empty line: Arborist-Step: reset"),
+        ("task(main@T1@reset): x\n\n", 1, "\n  Arborist-Step: reset"),
         (
             "task(main@T1@test-pass): x\n\nArborist-Step: test\nArborist-Test: passed\nArborist-Retry: 0\n",
             4,
