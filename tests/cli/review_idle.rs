@@ -38,6 +38,16 @@ fn an_agent_that_never_changes_anything_uses_up_its_attempts() {
 }
 
 #[test]
+fn a_change_that_the_pre_commit_hook_refused_does_not_pass_if_the_agent_then_does_nothing() {
+    let repo = repo(&format!("{APPROVES}[ $n != 0 ] || echo bad > work.txt\necho done"));
+    repo.write_script(".git/hooks/pre-commit", "#!/bin/sh\n! grep -q bad work.txt\n");
+    repo.arborist(["gardener", "--max-retries", "2"]).exits(1);
+    assert_eq!(statuses(&repo), ["implement-fail", "implement-fail", "failed"]);
+    let failed = repo.git(["log", "-1", "--skip=1", "--format=%B"]).answer();
+    assert!(failed.contains("changed nothing after the pre-commit hook refused its change"), "{failed}");
+}
+
+#[test]
 fn nothing_that_changed_since_a_rejection_is_no_new_attempt() {
     let script = "case \"$prompt\" in Review*) [ -e more.txt ] && echo APPROVED || echo 'REJECTED: more'; exit ;; esac\n\
                   case $n in 0) echo work > work.txt ;; 2) ;; *) echo more > more.txt ;; esac\necho done";

@@ -420,12 +420,15 @@ fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
     }
 }
 
+/// The heading over what the pre-commit hook said.
+const REFUSED_BY_HOOK: &str = "The pre-commit hook refused it:";
+
 /// A hook that rejects the work makes a failure of any success.
 fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
     let Some(said) = refusal else {
         return judgement;
     };
-    let body = Body::new("The pre-commit hook refused it:", &said).followed_by(judgement.body);
+    let body = Body::new(REFUSED_BY_HOOK, &said).followed_by(judgement.body);
     let why = format!("the pre-commit hook refused the change: {}", last_line(&said));
     Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
 }
@@ -487,6 +490,9 @@ impl TaskRun<'_, '_, '_> {
         let why = explain_failure(&events[at]);
         Ok((!is_changed).then(|| match events[at].status() {
             Status::TestFail => format!("the agent changed nothing after the tests failed ({why})"),
+            Status::ImplementFail => {
+                format!("the agent changed nothing after the pre-commit hook refused its change ({why})")
+            }
             _ if events[at].lacks_verdict() => {
                 "the reviewer gave no verdict, and the agent then changed nothing".to_owned()
             }
@@ -546,5 +552,10 @@ impl TaskRun<'_, '_, '_> {
 
 /// Whether an event rejects the work. An interrupted review or test says nothing about it.
 fn is_rejection(event: &Event) -> bool {
-    matches!(event.status(), Status::ReviewRejected | Status::TestFail) && !event.is_interruption()
+    match event.status() {
+        _ if event.is_interruption() => false,
+        Status::ReviewRejected | Status::TestFail => true,
+        Status::ImplementFail => event.body().sections.iter().any(|found| found.heading == REFUSED_BY_HOOK),
+        _ => false,
+    }
 }
