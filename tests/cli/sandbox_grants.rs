@@ -217,6 +217,10 @@ fn codex_has_its_own_sandbox_inside_of_bubblewrap_only() {
         };
         let args = repo.read("T001.txt");
         assert!(args.contains(options), "{mode}: {args}");
+        if is_bwrap && can_nest {
+            let user = std::os::unix::fs::MetadataExt::uid(&repo.home().metadata().unwrap());
+            assert!(std::path::Path::new(&format!("/tmp/codex-daemon-{user}")).is_dir(), "{mode}");
+        }
         assert_eq!(repo.home().join("planted").exists(), mode == "auto" && !can_nest, "{mode}");
     }
 }

@@ -325,6 +325,7 @@ impl Confinement {
             InnerSandbox::None => return None,
             // It makes mount points in all folders that it opens, and /tmp is read-only here. Its TMPDIR stays open.
             InnerSandbox::Nested => {
+                make_folder_of_codex();
                 &["workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true"]
             }
             InnerSandbox::Off => &["danger-full-access"],
@@ -423,6 +424,12 @@ impl Confinement {
             Ok(())
         }
     }
+}
+
+/// codex makes this folder before it starts a command, and cannot do so where /tmp is read-only. It need not write to it.
+fn make_folder_of_codex() {
+    let folder = format!("/tmp/codex-daemon-{}", rustix::process::getuid().as_raw());
+    let _ = rustix::fs::mkdir(folder, rustix::fs::Mode::RWXU);
 }
 
 #[cfg(test)]
