@@ -92,7 +92,7 @@ pub(crate) fn hint_without_run(
     let is_usual = option(repository, &run.scope.branch).is_empty();
     let apart = find_apart(repository, settings).ok().flatten();
     match apart.filter(|_| is_usual && run.start.is_none()) {
-        Some(branch) => format!("the last session has its own branch: {again} --scope {branch}"),
+        Some(branch) => format!("for the last session that has its own branch: {again} --scope {branch}"),
         None => format!("start a run with: {}", Continuation::of(repository, run).continue_run(switches)),
     }
 }

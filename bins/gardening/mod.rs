@@ -48,8 +48,8 @@ pub(crate) struct GardeningArgs {
     /// If the output does not name the failed tests, each task fails until the test command succeeds
     #[arg(long)]
     allow_red: bool,
-    /// Let tasks change this path although the setting 'protect' names it. --allow fewer-tests lets tests of a task be
-    /// fewer than before
+    /// Let tasks change this path although the setting 'protect' names it. --allow fewer-tests accepts a task whose
+    /// test command runs fewer tests than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// Maximum length of the diff in the reviewer's prompt, in characters; a longer diff is cut and summarized

@@ -22,6 +22,11 @@ pub(super) struct FaultPlace<'a> {
 pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) -> FaultPlace<'a>) -> Failure {
     let mut failure = Failure::new(Exit::No, what);
     for fault in faults.iter().take(MAX_SHOWN) {
+        if fault.is_missing {
+            let _ = write!(failure.message, "\n  {}", fault.what);
+            failure = failure.hint(&fault.fix);
+            continue;
+        }
         let FaultPlace { line, text } = place(fault.line);
         let _ = write!(failure.message, "\n  line {line}: {}\n    {}", shown(text), fault.what);
         failure = failure.hint(format!("line {line}: {}", fault.fix));

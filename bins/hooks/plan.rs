@@ -145,9 +145,13 @@ fn script_plan(site: &HookSite, binary: &Quoted) -> Result<HookPlan, Failure> {
         HookContent::Foreign if site.kept.bytes.is_some() && site.kept.bytes != site.script.bytes => {
             Err(Failure::new(
                 Exit::Person,
-                format!("'{}' is in the way of '{}'", site.kept.path.display(), path.display()),
+                format!(
+                    "'{}' cannot be moved to '{}', because that file exists already",
+                    path.display(),
+                    site.kept.path.display()
+                ),
             )
-            .hint("an earlier hook was moved there; compare them, keep one, and install again"))
+            .hint("compare the two files, delete the one that is not needed, and install again"))
         }
         HookContent::Foreign => {
             let aside = HookChange::SetAside { from: path, to: site.kept.path.clone() };

@@ -246,7 +246,7 @@ fn drain(
 fn tell_withheld(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) -> Result<(), Failure> {
     for (ticket, _) in &report.outcomes {
         let TicketState::Withheld { why } = &ticket.standing else { continue };
-        ui.warn(&plain_text(&format!("'{}' is withheld: {why}", ticket.task)));
+        ui.warn(&plain_text(&format!("'{}' does not land: {why}", ticket.task)));
         let run = site.scan(CommitSource::Cached)?;
         show::find_advice(site, &run, ticket)?.iter().for_each(|advice| ui.hint(advice));
     }

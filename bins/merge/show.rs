@@ -221,7 +221,7 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
         TicketState::Waiting if listed.ticket.held.is_some() => {
-            Some(format!("make the gate pass on {into}, then run: {}", site.command("run")))
+            Some(format!("{}, then run: {}", listed.ticket.advice_while_held(), site.command("run")))
         }
         TicketState::Red { with, .. } if !with.is_empty() => Some(format!(
             "to fix it, open its worktree and merge {into}: git arborist worktree add {task} && git arborist worktree run {task} -- git merge {into}\ncommit the fix there, then land it: {} && {}\nor start it over on top of what has landed: {}",

@@ -5,7 +5,8 @@ use arborist_core::{
     message::plain_text,
     name::{Oid, TaskId},
     queue::{
-        ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome, describe_conflicts, describe_gating,
+        ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome, TicketState, describe_conflicts,
+        describe_gating,
     },
 };
 
@@ -137,8 +138,8 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bo
                 _ => line,
             }
         }
-        QueueEvent::Gating { gate, commit, is_repeated } => {
-            plain_text(&describe_gating(gate, *commit, *is_repeated))
+        QueueEvent::Gating { gate, tested, is_repeated } => {
+            plain_text(&describe_gating(gate, tested, *is_repeated))
         }
         QueueEvent::Resolving { task, attempt } => {
             format!("an agent is resolving the conflict of {task} (attempt {attempt})")
@@ -160,24 +161,35 @@ fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> S
     said.chain(commands).collect::<Vec<_>>().join("\n")
 }
 
+/// A task that failed a gate in an earlier drain, and was not tried in this one.
+const RED_EARLIER: &str = "red-earlier";
+
+fn kind(ticket: &Ticket, outcome: &TicketOutcome) -> &'static str {
+    match (outcome, &ticket.standing) {
+        (TicketOutcome::Waiting { .. }, TicketState::Red { .. }) => RED_EARLIER,
+        _ => word(outcome),
+    }
+}
+
 /// The result of a drain, in one line.
 pub(super) fn summary(report: &QueueReport) -> String {
     let words = [
         "landed", "parked", "no-change", "not-chosen", "red", "red-before", "broken", "blocked", "conflict",
-        "escalated", "withdrawn", "lost", "reverted", "waiting",
+        "escalated", "withdrawn", "lost", "reverted", RED_EARLIER, "waiting",
     ];
     let mut parts = Vec::new();
     for wanted in words {
         let tasks: Vec<String> = report
             .outcomes
             .iter()
-            .filter(|(_, outcome)| word(outcome) == wanted)
+            .filter(|(ticket, outcome)| kind(ticket, outcome) == wanted)
             .map(|(ticket, _)| ticket.task.to_string())
             .collect();
         if !tasks.is_empty() {
             let wanted = match wanted {
                 "escalated" => "in conflict".to_owned(),
                 "red" => "failed a gate".to_owned(),
+                RED_EARLIER => "failed a gate earlier".to_owned(),
                 "red-before" => "waiting for a gate that fails on the target too".to_owned(),
                 "no-change" => "unchanged".to_owned(),
                 "broken" => "waiting for a gate that could not run".to_owned(),

@@ -166,7 +166,7 @@ impl PlanArgs {
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command's body takes its arguments")]
 pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
-    let sources = PlanSources::find(&args.specs, ui)?;
+    let sources = PlanSources::find(&args.specs, args.ai.ai, ui)?;
     let strictness = if args.strict { Strictness::Strict } else { Strictness::Lenient };
     let read = |ui: &mut Ui| {
         if args.ai.ai {

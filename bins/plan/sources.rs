@@ -34,7 +34,7 @@ pub(super) struct PlanSources {
 
 impl PlanSources {
     /// Finds and loads the files. Without a repository, files must be named.
-    pub(super) fn find(specs: &[PathBuf], ui: &mut Ui) -> Result<Self, Failure> {
+    pub(super) fn find(specs: &[PathBuf], is_for_agent: bool, ui: &mut Ui) -> Result<Self, Failure> {
         let repository = match Repository::discover() {
             Ok(repository) => Some(repository),
             Err(GitError::NoRepository { .. }) if !specs.is_empty() => None,
@@ -48,7 +48,7 @@ impl PlanSources {
             let config = Config::load(repository)?;
             ui.configure(&config);
             if specs.is_empty() {
-                paths.push(usual_place(repository, &Settings::load(repository, &config)?)?);
+                paths.push(usual_place(repository, &Settings::load(repository, &config)?, is_for_agent)?);
             }
         }
         let place = repository.as_ref().and_then(|found| Some((&*found.dir, found.worktree.as_deref()?)));
@@ -186,7 +186,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Where the plan of a branch is kept when nobody names it, as a path from the current directory.
-fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, Failure> {
+fn usual_place(repository: &Repository, settings: &Settings, is_for_agent: bool) -> Result<PathBuf, Failure> {
     let top = repository.worktree.as_deref().ok_or_else(|| {
         Failure::new(Exit::Fatal, "this repository is bare, so there is no checkout to find a plan in")
             .hint("name a file")
@@ -203,6 +203,8 @@ fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, 
     let plans = find_plans(top, branch);
     match &plans[..] {
         [place] => Ok(from_here(&repository.dir, top, place)),
+        [] if is_for_agent => Err(Failure::new(Exit::No, "no plan was found")
+            .hint("name the file that describes the work: git arborist plan --ai spec.md")),
         [] => Err(Failure::new(Exit::No, "no plan was found")
             .hint(format!("name a file, or create one of these: {}", usual_places(branch).join(", ")))),
         [first, ..] => {

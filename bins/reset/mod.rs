@@ -140,7 +140,9 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             ui.note(&format!("removed {task} from the merge queue"));
         }
         if let Some(saved) = own {
-            ui.note(&format!("its branch is saved as {saved}, and the next run starts a new one"));
+            ui.note(&format!(
+                "its task branch is saved as {saved}; the next run with --jobs or --isolate starts a new one"
+            ));
         }
         if !args.drop && !remains.changes.is_empty() {
             ui.note(&format!("the changes of {task} are still there: {}", remains.done()));

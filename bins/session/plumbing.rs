@@ -214,7 +214,7 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
     let session_writer = SessionWriter::after(&opened.repository, newest.clone());
     append(&session_writer, &RecordKind::End(SessionEnd { result: SessionVerdict::Failed, words }), tip)?;
     if !args.json.json {
-        ui.note(&format!("ended session '{session}' as failed; its branch '{branch}' is kept"));
+        ui.note(&format!("ended session '{session}'; it is recorded as failed"));
     }
     tell(&session_writer, &args.json, ui)
 }

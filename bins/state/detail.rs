@@ -12,6 +12,7 @@ use arborist_core::{
     },
     message::{BodySection, Key, Status, Step, one_line, plain_text, visible},
     name::{Oid, TaskId},
+    pipeline::UNUSED_ANSWER,
     progress::{NodeProgress, RunTotals},
     queue::{GET_BACK, ParkingObstacle, Ticket, land_after_stash},
     record::{LogLink, StepLog},
@@ -309,6 +310,9 @@ pub(super) struct UnfinishedStep {
 impl UnfinishedStep {
     /// Why the task did not continue.
     pub(super) fn words(&self) -> String {
+        if let Some(said) = self.said.as_ref().filter(|said| said.starts_with(UNUSED_ANSWER)) {
+            return said.clone();
+        }
         let who = if self.step == Step::Review { "the reviewer" } else { "the agent" };
         let said = self.said.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
         format!("the last call of {who} ended without a result{said}")

@@ -38,7 +38,7 @@ const BAR: usize = 24;
 /// How many completions without a review are named.
 const MOST_COMPLETIONS: usize = 5;
 /// The width of the columns before the text of an event: commit, age, attempt and status.
-const BEFORE_WORDS: usize = 6 + 11 + 5 + 4 + 17;
+const BEFORE_WORDS: usize = 6 + 11 + 9 + 4 + 17;
 
 pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
     warn_of_ignored(ui, view);
@@ -391,9 +391,9 @@ pub(super) fn show_event(ui: &mut Ui, event: &Event) {
     let told = ui.width().map_or_else(|| told.clone(), |width| rest_of(&told, width, BEFORE_WORDS));
     let status = if told.is_empty() { 0 } else { 16 };
     let line = format!(
-        "      {} {:>4} {attempt:<3} {} {told}",
+        "      {} {:>8} {attempt:<3} {} {told}",
         ui.paint(Tone::Busy, &event.commit.short()),
-        clock::age(event.time),
+        clock::ago(event.time),
         ui.paint(tone, &format!("{:<status$}", status_word(event))),
     );
     ui.line(line.trim_end());

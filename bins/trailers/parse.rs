@@ -80,11 +80,10 @@ pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
     for TrailerDocument { key, value } in &document.trailers {
         ui.line(&format!("{key}: {value}"));
     }
-    if let Some(fault) = document.faults.first() {
-        ui.warn(&format!(
-            "the message looks like a task commit, but is not valid: line {}: {}",
-            fault.line, fault.what
-        ));
+    if let MessageReading::Unsound(faults) = read(&message)
+        && let Some(fault) = faults.first()
+    {
+        ui.warn(&format!("the message looks like a task commit, but is not valid: {fault}"));
         ui.hint("to see all problems, run: git arborist trailers check");
     }
     Ok(Exit::Done)

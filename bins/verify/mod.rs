@@ -183,7 +183,7 @@ fn show_problem(ui: &mut Ui, problem: &VerifyProblem) {
     let commit = problem.commit.map(|commit| format!("{} ", commit.short())).unwrap_or_default();
     let task = problem.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
     let words = ui.paint(Tone::Bad, &problem.problem);
-    ui.line(&format!("{commit}{task}({}): {words}", problem.check.as_str()));
+    ui.line(&format!("{commit}{task}(check '{}'): {words}", problem.check.as_str()));
 }
 
 fn show_outside(ui: &mut Ui, found: &Verification) {

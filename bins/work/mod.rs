@@ -3,7 +3,11 @@
 mod logs;
 mod submit;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Context;
 use arborist_core::{
@@ -248,10 +252,12 @@ fn ask(request: WorkRequest, args: &RequestArgs, ui: &mut Ui) -> Outcome {
         .map_or_else(|| format!("all workers of '{}'", shared.run()), |worker| format!("worker '{worker}'"));
     ui.line(&format!("asked {whom} to {}, through {}", request.as_str(), shared.claims_remote()));
     if let Some(worker) = args.worker.as_ref().filter(|worker| !workers.contains(worker)) {
-        ui.warn(&format!("no worker '{worker}' has claimed a task; the request takes effect when one does"));
+        ui.warn(&format!(
+            "no worker '{worker}' has a task at the moment; the request takes effect when one has"
+        ));
         let names: Vec<&str> = workers.iter().map(WorkerName::as_str).collect();
         if !names.is_empty() {
-            ui.hint(&format!("workers with claims: {}", names.join(", ")));
+            ui.hint(&format!("workers that have a task: {}", names.join(", ")));
         }
     }
     Ok(Exit::Done)
@@ -259,6 +265,7 @@ fn ask(request: WorkRequest, args: &RequestArgs, ui: &mut Ui) -> Outcome {
 
 fn work(args: &WorkArgs, ui: &mut Ui) -> Outcome {
     let request = args.request()?;
+    refuse_unknown_command(args)?;
     let cancel = watch_signals();
     if let Some(url) = &args.clone {
         enter_clone((url, args.branch.as_ref()), &cancel, ui)?;
@@ -277,6 +284,21 @@ fn work(args: &WorkArgs, ui: &mut Ui) -> Outcome {
         work.leave();
     }
     outcome
+}
+
+/// Refuses a word that is neither a plan nor a command.
+fn refuse_unknown_command(args: &WorkArgs) -> Result<(), Failure> {
+    let Some(word) = args.plan.as_ref().and_then(|plan| plan.to_str()) else { return Ok(()) };
+    let is_word = word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    if !is_word || args.clone.is_some() || Path::new(word).exists() {
+        return Ok(());
+    }
+    let words = format!("'{word}' is neither a plan file nor a command of 'git arborist work'");
+    let failure = Failure::new(Exit::No, words);
+    Err(match word {
+        "status" | "state" | "list" => failure.hint("see who works on what: git arborist state --remote"),
+        _ => failure.hint("see the commands: git arborist work -h"),
+    })
 }
 
 /// A worker that has joined the others.

@@ -33,7 +33,10 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
             trouble.hint().iter().for_each(|hint| ui.hint(hint));
         }
         if !args.json {
-            ui.line(&words(section, &supply));
+            ui.line(&match opened.workspace.is_configured {
+                true => words(section, &supply),
+                false => "nothing to fetch: no workspace is configured here".into(),
+            });
             taken.iter().for_each(|name| ui.line(&format!("  took over {}", visible(name))));
         }
         synced.push(SyncedDocument::new(section, &supply, taken));
@@ -59,7 +62,7 @@ fn words(section: &RepoSection, supply: &SyncOutcome) -> String {
     let name = &section.name;
     match supply {
         SyncOutcome::Local => {
-            format!("{name}: not fetched, because the workspace configures no remote for it")
+            format!("{name}: not fetched, because workspace.repos.{name}.remote is not set")
         }
         SyncOutcome::Cloned { remote } => format!("{name}: cloned from {}", shown_url(remote)),
         SyncOutcome::Fetched { remote } => format!("{name}: fetched from {}", shown_url(remote)),

@@ -73,7 +73,7 @@ fn cells(row: &WorktreeRow) -> [String; COLUMNS] {
     let active = standing.and_then(|standing| standing.active);
     let cells: [String; COLUMNS] = [
         title,
-        row.state.to_owned(),
+        row.word().to_owned(),
         text(row.distance.map(|far| format!("+{} -{}", far.ahead, far.behind))),
         text(active.map(clock::ago)),
         text(row.long.map(|long| format!("{} dirty, {}", long.dirty, megabytes(long.size)))),

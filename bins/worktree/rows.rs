@@ -30,6 +30,8 @@ pub(super) struct WorktreeRow {
     /// The task's state according to history, or `free`, `session`, `missing`, `broken`; `lost` if its
     /// branch was deleted.
     pub(super) state: &'static str,
+    /// Whether its task has begun and no run is working on it.
+    pub(super) is_paused: bool,
     pub(super) distance: Option<Distance>,
     pub(super) long: Option<Long>,
 }
@@ -86,7 +88,17 @@ impl WorktreeRow {
             _ => "pending",
         };
         let (task, branch, head) = (standing.task.clone(), standing.branch.clone(), standing.head);
-        Self { task, run: None, branch, head, state, distance: None, long: None, standing: Some(standing) }
+        Self {
+            task,
+            run: None,
+            branch,
+            head,
+            state,
+            is_paused: false,
+            distance: None,
+            long: None,
+            standing: Some(standing),
+        }
     }
 
     fn of_branch((branch, tip): (BranchName, Oid)) -> Self {
@@ -98,6 +110,7 @@ impl WorktreeRow {
             branch: Some(branch),
             head: Some(tip),
             state,
+            is_paused: false,
             distance: None,
             long: None,
             standing: None,
@@ -111,6 +124,11 @@ impl WorktreeRow {
             (None, Some(standing)) => standing.name(),
             (None, None) => String::new(),
         }
+    }
+
+    /// The state for people, in the words of `git arborist state`.
+    pub(super) fn word(&self) -> &'static str {
+        if self.is_paused { "paused" } else { self.state }
     }
 
     pub(super) fn kind(&self) -> &'static str {
@@ -218,11 +236,13 @@ impl Runs<'_> {
         }
         if let Some(history) = history {
             row.state = history.state().as_str();
+            row.is_paused = history.state().is_under_way();
         }
         if let Some(task) = &row.task
             && let Some(step) = known.work.step_of(task)
         {
             row.state = step;
+            row.is_paused = false;
         }
         Ok(())
     }

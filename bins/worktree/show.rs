@@ -101,7 +101,7 @@ fn show(ui: &mut Ui, row: &WorktreeRow) {
     ui.line(&format!(
         "{}  {}",
         ui.paint(Tone::Strong, &visible(&row.title())),
-        ui.paint(tone(row), row.state)
+        ui.paint(tone(row), row.word())
     ));
     let mut field = |name: &str, value: Option<String>| {
         if let Some(value) = value {

@@ -197,7 +197,7 @@ fn an_earlier_hook_in_the_way_is_not_lost() {
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# one\n");
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# two\n");
-    repo.arborist(["hooks", "install"]).exits(2).err("is in the way of");
+    repo.arborist(["hooks", "install"]).exits(2).err("because that file exists already");
     repo.arborist(["hooks", "uninstall"]).exits(2).err("'; the earlier hook is still in '");
     assert!(repo.read(".git/hooks/commit-msg").contains("two"));
     assert!(repo.read(".git/hooks/commit-msg.pre-arborist").contains("one"));

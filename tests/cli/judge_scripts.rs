@@ -48,8 +48,7 @@ fn a_script_of_the_reviewer_is_put_back_however_its_command_names_it() {
             path => review_by(&repo, &["sh", path]),
         }
         let run = repo.arborist(RUN.iter().chain(&["--sandbox", "off"]));
-        let words =
-            "'ci/review.sh' is run by the reviewer; it was changed while the task ran, and was restored";
+        let words = "the reviewer's command names 'ci/review.sh', so a task may not change it; it was changed, and was restored";
         assert!(run.stderr().contains(words), "{kind}: {}", run.report());
         assert!(!is_complete(&repo), "{kind}");
         assert_eq!(repo.read("ci/review.sh"), STRICT, "{kind}");
@@ -68,7 +67,7 @@ fn a_script_of_the_reviewer_behind_links_is_put_back() {
         let script = if path == "by" { "by/review.sh" } else { path };
         review_by(&repo, &["sh", script]);
         let run = repo.arborist(RUN.iter().chain(place).chain(&["--sandbox", "off"]));
-        assert!(run.stderr().contains("'ci/review.sh' is run by the reviewer"), "{}", run.report());
+        assert!(run.stderr().contains("the reviewer's command names 'ci/review.sh'"), "{}", run.report());
         assert!(!is_complete(&repo), "{path} {place:?}");
     }
 }
@@ -101,7 +100,7 @@ fn a_reviewer_that_git_ignores_is_put_back() {
         repo.agent(&format!("echo x > T001.txt; {BRIBE} '{}'", judge.display()));
         review_by(&repo, &[judge.to_str().unwrap()]);
         let run = repo.arborist(RUN.iter().chain(place).chain(&["--sandbox", "off"]));
-        assert!(run.stderr().contains("judge' is run by the reviewer"), "{place:?}: {}", run.report());
+        assert!(run.stderr().contains("judge', so a task may not change it"), "{place:?}: {}", run.report());
         assert!(!is_complete(&repo), "{place:?}");
         assert_eq!(repo.read(".venv/bin/judge"), format!("#!/bin/sh\n{STRICT}"));
     }
@@ -113,7 +112,10 @@ fn a_script_that_the_reviewer_would_run_is_not_added() {
         let repo = repo(&format!("{BRIBE} {path}"));
         review_by(&repo, &["sh", "-c", &format!("sh {path} || sh ci/review.sh")]);
         let run = repo.arborist(RUN.iter().chain(&["--sandbox", "off"]));
-        let words = format!("'{}' is run by the reviewer; it was added", path.trim_start_matches("./"));
+        let words = format!(
+            "the reviewer's command names '{}', so a task may not add it",
+            path.trim_start_matches("./")
+        );
         assert!(run.stderr().contains(&words), "{}", run.report());
         assert!(!is_complete(&repo) && !repo.path(path).exists());
     }
@@ -133,7 +135,7 @@ fn a_task_of_another_repository_does_not_change_its_reviewers_script_there() {
         review_by(&workspace, &["sh", "ci/review.sh"]);
         let run = workspace.arborist(RUN.iter().chain(place).chain(&["--sandbox", "off"]));
         assert!(
-            run.stderr().contains("'ci/review.sh' is run by the reviewer"),
+            run.stderr().contains("the reviewer's command names 'ci/review.sh'"),
             "{place:?}: {}",
             run.report()
         );

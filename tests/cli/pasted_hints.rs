@@ -295,7 +295,7 @@ fn a_command_without_a_run_names_the_session_that_has_its_own_branch() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.arborist(["gardener", "--session-branch", "--jobs", "2", "--only", "T001"]).succeeds();
     std::fs::remove_dir_all(repo.path("spec")).unwrap();
-    let label = "the last session has its own branch: ";
+    let label = "for the last session that has its own branch: ";
     let said = repo.arborist(["logs", "T001"]).exits(1).stderr();
     paste(&repo, &hinted(&said, label)).succeeds().out("1 of 2 done");
     let said = repo.arborist(["merge", "add", "T001"]).exits(1).stderr();

@@ -54,7 +54,7 @@ fn uncommitted_changes_to_the_configuration_are_not_blamed_on_a_commit() {
     let said = run.stderr();
     let shown = paste(&repo, &hinted(&said, "your uncommitted changes to .arborist/config.toml with: "));
     shown.succeeds().out("+max-retries = 2");
-    paste(&repo, &hinted(&said, "to restore .arborist/config.toml, run: ")).succeeds();
+    paste(&repo, &hinted(&said, "to remove the new file .arborist/config.toml, run: ")).succeeds();
     repo.arborist(["gardener"]).succeeds();
 }
 
@@ -156,7 +156,7 @@ fn a_changed_gate_is_accepted_as_printed() {
     repo.arborist(["gardener", "--jobs", "2"]).exits(1);
     repo.write(".arborist/config.toml", "[merge.gates.all]\ncommand = \"true\"\n");
     let said = repo.arborist(["merge", "run"]).exits(2).stderr();
-    hinted(&said, "to restore .arborist/config.toml, run: ");
+    hinted(&said, "to remove the new file .arborist/config.toml, run: ");
     let command = hinted(&said, "which also continues the run: ");
     assert!(!paste(&repo, &command).stderr().contains("you have not approved them"));
     repo.arborist(["merge", "run"]).succeeds();

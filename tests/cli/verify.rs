@@ -366,7 +366,7 @@ fn task_commits_and_records_are_signed_and_a_known_signer_is_required() {
     fs::write(repo.root().join("signers"), "").unwrap();
     repo.arborist(["verify"]).succeeds();
     let run = repo.arborist(["verify", "--signed"]).exits(1);
-    run.out("(signature): its signature is not accepted");
+    run.out("(check 'signature'): its signature is not accepted");
 }
 
 #[test]

@@ -300,8 +300,8 @@ fn state_shows_who_works_on_what_and_what_is_left() {
         .repo
         .arborist_in(&shared.clone(1), ["work", "stop", "nobody"])
         .succeeds()
-        .err("no worker 'nobody' has claimed a task")
-        .err(&format!("workers with claims: {name}"));
+        .err("no worker 'nobody' has a task at the moment")
+        .err(&format!("workers that have a task: {name}"));
     shared.repo.arborist_in(&shared.clone(1), ["work", "stop", &name]).succeeds().out(&name);
     let (code, said) = ended(worker);
     assert_ne!(code, Some(0), "{said}");

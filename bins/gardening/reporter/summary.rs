@@ -108,7 +108,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
 }
 
 /// What an agent could do in the user's checkout.
-const GIT_WAS_WRITABLE: &str = "agents could write to .git in your checkout; to prevent that, use bubblewrap (--sandbox bwrap) or --isolate";
+const GIT_WAS_WRITABLE: &str = "agents could write to .git in your checkout; to prevent that, use --isolate";
 
 fn merge_lines(account: &RunAccount) -> Vec<SummaryEntry> {
     let other =

@@ -54,13 +54,15 @@ impl Objection {
             }
             Self::Unsound { commit, faults, text } => {
                 let commit = commit.short();
-                let line = faults.first().map_or(1, |fault| fault.line);
-                let mut words = format!(
-                    "commit {commit} looks like a task commit, but its message is not valid\n  line {line}: {}",
-                    shown(text)
-                );
+                let first = faults.first().filter(|fault| !fault.is_missing);
+                let mut words =
+                    format!("commit {commit} looks like a task commit, but its message is not valid");
+                if let Some(first) = first {
+                    let _ = write!(words, "\n  line {}: {}", first.line, shown(text));
+                }
                 for fault in faults.iter().take(MAX_SHOWN) {
-                    let _ = match fault.line == line {
+                    let is_first = first.is_some_and(|first| first.line == fault.line && !fault.is_missing);
+                    let _ = match is_first {
                         true => write!(words, "\n    {}", fault.what),
                         false => write!(words, "\n  {fault}"),
                     };
@@ -90,7 +92,10 @@ impl Objection {
                 };
                 let mut words = format!("reword it before you push (git rebase -i {commit}^){skip}");
                 for fault in faults.iter().take(MAX_SHOWN) {
-                    let _ = write!(words, "\nin {commit}, line {}: {}", fault.line, fault.fix);
+                    let _ = match fault.is_missing {
+                        true => write!(words, "\nin {commit}, {}", fault.fix),
+                        false => write!(words, "\nin {commit}, line {}: {}", fault.line, fault.fix),
+                    };
                 }
                 if faults.len() > MAX_SHOWN {
                     let _ = write!(words, "\nsee all faults with: git arborist trailers check {commit}");

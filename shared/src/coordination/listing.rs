@@ -101,9 +101,10 @@ impl RemoteView {
         }
     }
 
-    /// The workers that have a claim.
+    /// The workers that work on a task or land.
     pub(super) fn list_workers(&self) -> BTreeSet<WorkerName> {
         let claims = self.tasks.values().chain(&self.lander).filter_map(|found| found.claim.as_ref());
+        let claims = claims.filter(|claim| claim.state == ClaimState::Working);
         claims.map(|claim| claim.worker.clone()).collect()
     }
 

@@ -138,7 +138,7 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
     Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
-    #[error("{} {} already done in the run of '{branch}', and the history of this branch contains that run", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("{} {} already done: this run would start from a history that contains the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
@@ -414,7 +414,7 @@ impl Explain for GardenerError {
             Self::BegunApart { command, options, .. } => {
                 format!("to continue it there, run: {command}{}", options.common)
             }
-            Self::NotLanded { task, command, .. } => advice_to_land(task, *command),
+            Self::NotLanded { task, branch, command, .. } => advice_to_land((task, branch), *command),
             Self::Merged { path, .. } => advice_on_finished_tasks(path),
             Self::Parked { branch, obstacle, options } => {
                 advice_on_parked(branch, obstacle.as_ref(), options)
@@ -481,13 +481,16 @@ fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> S
 }
 
 /// How to land a task that is complete.
-fn advice_to_land(task: &TaskId, command: LandingCommand) -> String {
+fn advice_to_land((task, branch): (&TaskId, &BranchName), command: LandingCommand) -> String {
+    // The branch of a session is usually not the one that is checked out.
+    let run = branch.run_of_task_branch().filter(|run| run.as_str().starts_with("arborist/"));
+    let scope = run.map(|run| format!(" --scope {run}")).unwrap_or_default();
     let what = match command {
         LandingCommand::Resolve => "resolve its conflict with",
         LandingCommand::Status => "see what can be done with",
         LandingCommand::Land | LandingCommand::Run => "land it with",
     };
-    format!("{what}: {}", command.text(task, ""))
+    format!("{what}: {}", command.text(task, &scope))
 }
 
 /// How to start a run with uncommitted changes.

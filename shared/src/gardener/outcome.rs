@@ -49,8 +49,8 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
 /// Translates an event of the queue into events of the run.
 pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
     match event {
-        queue::QueueEvent::Gating { gate, commit, is_repeated } => {
-            let words = queue::describe_gating(&gate, commit, is_repeated);
+        queue::QueueEvent::Gating { gate, tested, is_repeated } => {
+            let words = queue::describe_gating(&gate, &tested, is_repeated);
             vec![RunEvent { task: None, kind: EventKind::note(words) }]
         }
         queue::QueueEvent::Settled { ticket, outcome } => {

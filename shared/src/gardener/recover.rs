@@ -361,7 +361,8 @@ pub fn save_own_branch(
 ) -> Result<Option<String>, GardenerError> {
     let branch = run.task_branch(task);
     let Some(own) = repository.find_branch(&branch)? else { return Ok(None) };
-    if repository.is_ancestor(own, tip)? {
+    let is_saved = repository.find_ref(&saved_branch_ref(&branch, own))? == Some(own);
+    if is_saved || repository.is_ancestor(own, tip)? {
         return Ok(None);
     }
     save_branch(repository, &branch, own).map(Some)

@@ -433,7 +433,7 @@ impl Drift {
         Ok(false)
     }
 
-    /// Who changed it and how to restore it, one line each.
+    /// Who changed it and how to undo that, one line each.
     #[must_use]
     pub fn words(&self) -> String {
         let Self { path, accepted, by, is_tracked, is_uncommitted } = self;
@@ -454,7 +454,8 @@ impl Drift {
             (None, _) if !is_tracked => format!("rm {shown}"),
             (None, _) => format!("git rm -f {shown} && git commit -m 'Remove {shown}' -- {shown}"),
         };
-        format!("{}to restore {shown}, run: {back}", own.or(who).unwrap_or_default())
+        let what = if accepted.is_some() { "restore" } else { "remove the new file" };
+        format!("{}to {what} {shown}, run: {back}", own.or(who).unwrap_or_default())
     }
 }
 

@@ -285,11 +285,11 @@ impl<'a> Reader<'a> {
         // Without an empty line before it, a trailer would be part of the subject.
         let place = match self.block < end {
             true => "add to the last paragraph:",
-            false => "add as the last paragraph, below an empty line:",
+            false => "add this as the last paragraph of the message, below an empty line:",
         };
         let fix = format!("{place}{}", lines.collect::<String>());
         let what = format!("{names} {are} missing: a '{}' commit must have {them}", subject.status);
-        self.fault(end, what, fix);
+        self.faults.push(Fault { is_missing: true, ..Fault::new(end, what, fix) });
     }
 
     fn check_agreement(&mut self, subject: &Subject) {
@@ -413,6 +413,8 @@ pub struct Fault {
     pub what: String,
     /// How to fix it.
     pub fix: String,
+    /// Whether something is missing, so that no line is wrong.
+    pub is_missing: bool,
 }
 
 impl Fault {
@@ -420,13 +422,16 @@ impl Fault {
     /// at a time.
     pub const MAX_REPORTED: usize = 50;
 
-    pub(super) fn new(line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { line, what: what.into(), fix: fix.into() }
+    pub(crate) fn new(line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { line, what: what.into(), fix: fix.into(), is_missing: false }
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
+        match self.is_missing {
+            true => f.write_str(&self.what),
+            false => write!(f, "line {}: {}", self.line, self.what),
+        }
     }
 }

@@ -103,7 +103,9 @@ pub enum PipelineError {
     #[error("processes of the agent could not be stopped: {0}")]
     Survivors(String),
     /// The replayed session has no record of what comes next.
-    #[error("session '{session}' has no record of another {step} step of '{task}'")]
+    #[error(
+        "session '{session}' did not continue with the {step} step of '{task}' here, so there is nothing to replay"
+    )]
     NotRecorded {
         /// The session that is replayed.
         session: SessionId,
@@ -185,7 +187,7 @@ impl Explain for PipelineError {
             Self::Agent(error) => error.hint(),
             Self::Session(error) => error.hint(),
             Self::NotRecorded { .. } => {
-                Some("the replayed work is on the branch; to let agents continue from there, run: git arborist session replay <session> --turn <last>".into())
+                Some("to let agents continue from here, run: git arborist session replay <session> --turn <turn>".into())
             }
             Self::RedLane { .. } => Some("the worktree may lack files or packages: add them with the settings worktree.setup or worktree.copy; no attempt is used up\nor continue with --allow-red".into()),
             Self::NoTestPlace(_) => None,

@@ -55,7 +55,7 @@ pub use steps::{
         PromptParts, PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, render as render_diff,
     },
     protect::{CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection},
-    review::{ReviewPlace, ReviewPlaces, altered, judge},
+    review::{ReviewPlace, ReviewPlaces, UNUSED_ANSWER, altered, judge},
     template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,
     verdict::Verdict,

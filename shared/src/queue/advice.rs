@@ -1,10 +1,7 @@
 //! What a person reads about a ticket: why it has not landed, and the command that helps.
 
 use super::{ParkingObstacle, Ticket, TicketOutcome, TicketState};
-use crate::{
-    git::MergeConflict,
-    name::{Oid, TaskId},
-};
+use crate::{git::MergeConflict, name::TaskId};
 
 /// The command that helps a task to land.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +94,27 @@ impl Ticket {
     }
 }
 
+/// How the reason ends of a ticket that is held because its target fails a gate.
+pub(in crate::queue) const FAILS_ON_TARGET: &str = "' fails on the target too";
+/// What follows the name of a gate in the reason of a ticket that is held because the gate could not run.
+pub(in crate::queue) const COULD_NOT_RUN: &str = "' could not run: ";
+
 impl Ticket {
+    /// What to do before a ticket that is held can land.
+    #[must_use]
+    pub fn advice_while_held(&self) -> String {
+        let why = self.held.as_deref().unwrap_or_default();
+        if why.ends_with(FAILS_ON_TARGET) {
+            format!("make the gate pass on {}", self.into)
+        } else if why.contains(COULD_NOT_RUN) && why.contains("command not found") {
+            "install the program, or correct the command of the gate".into()
+        } else if why.contains(COULD_NOT_RUN) {
+            "correct the gate".into()
+        } else {
+            "remove the cause".into()
+        }
+    }
+
     /// Why it waits, as a clause. `outcome` is what the queue reports that it waits for.
     #[must_use]
     pub fn reason_to_wait(&self, outcome: &str) -> String {
@@ -125,7 +142,7 @@ pub fn describe_conflicts(conflicts: &[MergeConflict]) -> String {
 
 /// The line for a gate that starts. A gate that failed runs a second time on the same commit before a task is blamed.
 #[must_use]
-pub fn describe_gating(gate: &str, commit: Oid, is_repeated: bool) -> String {
+pub fn describe_gating(gate: &str, tested: &str, is_repeated: bool) -> String {
     let again = if is_repeated { " again, to be sure" } else { "" };
-    format!("testing {} with gate '{gate}'{again}", commit.short())
+    format!("testing {tested} with gate '{gate}'{again}")
 }

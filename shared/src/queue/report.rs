@@ -122,8 +122,8 @@ pub enum QueueEvent {
     Gating {
         /// Its name.
         gate: String,
-        /// The commit.
-        commit: Oid,
+        /// What it tests: the merged tasks or the target, and the commit.
+        tested: String,
         /// Whether it has already run on the same files.
         is_repeated: bool,
     },

@@ -394,7 +394,7 @@ pub(super) const REWRITTEN: &str = "its branch was rewritten";
 const GONE: &str = "the run that completed it is no longer in";
 const FOREIGN: &str = "the run that completed it was never in";
 const EARLIER: &str = "it was completed in an earlier run of";
-const INCOMPLETE: &str = "its task is";
+const INCOMPLETE: &str = "it is";
 
 /// The run that completed a ticket, if it is not the run that the ticket is to land in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

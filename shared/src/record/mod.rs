@@ -355,8 +355,7 @@ impl<'a> RunRecorder<'a> {
 
     fn set(&self, status: Status, trailers: &mut Trailers, key: Key, value: &str) -> Result<(), RecordError> {
         trailers.set(key, value).map_err(|expected| {
-            let fault =
-                Fault { line: 1, what: format!("{}: {value}", key.as_str()), fix: expected.to_owned() };
+            let fault = Fault::new(1, format!("{}: {value}", key.as_str()), expected);
             RecordError::Unsound { status, faults: vec![fault] }
         })
     }

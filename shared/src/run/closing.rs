@@ -240,7 +240,8 @@ impl OpenRun {
             let retry = format!("run 'git arborist session {verb} {session}{option} -- --retry-failed'");
             *hint = hint.replace(&format!("{SAME_COMMAND} with --retry-failed"), &retry);
             *hint = hint.replace(SAME_COMMAND, &command);
-            *hint = hint.replace("<session>", session.as_str()).replace("<last>", &last.to_string());
+            let (origin, turn) = self.continuing_turn(session.as_str());
+            *hint = hint.replace("<session>", &origin).replace("<turn>", &turn.to_string());
         }
         failure
     }

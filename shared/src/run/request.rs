@@ -415,7 +415,7 @@ pub fn require_given(repository: &Repository, test: Option<&String>) -> Result<(
     }
     let command = test.lines().next().unwrap_or_default();
     let words = format!(
-        "the record of the session has a test command that was never used in this repository:\n{}",
+        "the test command in the record of the session is not approved in this repository:\n{}",
         consent::shown(&[&command.to_owned()])
     );
     Err(Failure::new(Exit::Person, words)

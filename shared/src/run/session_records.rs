@@ -154,6 +154,18 @@ impl OpenRun {
         self.session_writer.get().map_or(0, |session_writer| session_writer.newest().record.totals.turns)
     }
 
+    /// The session and the turn from which a replay continues the work of this session. Before its first turn, these are
+    /// the ones that it began with.
+    pub(super) fn continuing_turn(&self, session: &str) -> (String, u32) {
+        let last = self.last_turn();
+        let fork = self
+            .session_writer
+            .get()
+            .and_then(|session_writer| session_writer.newest().record.context.forked_from.clone())
+            .filter(|_| last == 0);
+        fork.map_or_else(|| (session.to_owned(), last), |fork| (fork.session.to_string(), fork.turn))
+    }
+
     /// Records the end of the run, or a pause.
     pub(super) fn close_session(
         &self,

@@ -140,7 +140,7 @@ impl SharedWork {
         Ok(view.list_in_work((self.options.clock)(), plan))
     }
 
-    /// Asks workers to stop or to drain: one, or all. Returns those that have a claim.
+    /// Asks workers to stop or to drain: one, or all. Returns those that have a task.
     pub fn ask(
         &self,
         request: WorkRequest,

@@ -135,7 +135,7 @@ impl Explain for SettingsError {
         if let Some(meant) = SETTINGS.iter().find_map(|setting| inner(setting.key)) {
             return Some(format!("did you mean '{prefix}{meant}'?"));
         }
-        if beside.is_empty() {
+        if section.is_empty() || beside.is_empty() {
             return Some("see all keys with: git arborist init --dry-run".into());
         }
         Some(format!("known keys: {}", beside.join(", ")))

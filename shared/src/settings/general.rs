@@ -252,7 +252,7 @@ settings! {
         key: "timeouts.commit-message",
         variable: Some("ARBORIST_TIMEOUTS_COMMIT_MESSAGE"),
         kind: ValueKind::Count,
-        expected: "a number of seconds",
+        expected: SECONDS,
         default: DefaultValue::Count(30),
         about: "How long the runner of the step commit-message may take; after that the agent's own words are used.",
     }

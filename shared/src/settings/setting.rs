@@ -52,7 +52,8 @@ pub(super) fn is_key(pattern: &str, key: &str) -> bool {
 }
 
 pub(super) const PATH: &str = "a path, in quotes";
-pub(super) const SECONDS: &str = "a number of seconds";
+pub(super) const SECONDS: &str = "a number of seconds, 0 or more";
+pub(super) const POSITIVE_SECONDS: &str = "a number of seconds, 1 or more";
 
 /// Defines a struct with a field for each key, and the table of these keys. So the type of a value, its default and
 /// its description are in one place, and no key can be in the manual without being read.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     DefaultValue, ValueKind,
-    setting::{PATH, SECONDS, choices, settings},
+    setting::{PATH, POSITIVE_SECONDS, SECONDS, choices, settings},
     value::Sourced,
 };
 
@@ -128,7 +128,7 @@ settings! {
         key: "work.ttl",
         variable: Some("ARBORIST_WORK_TTL"),
         kind: ValueKind::Positive,
-        expected: SECONDS,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(600),
         about: "How long a claim of a worker is valid if it is not renewed. After that, another worker takes the task over. A short time finds dead workers sooner and costs more pushes.",
     }

@@ -147,9 +147,11 @@ impl Verifier<'_> {
         for event in events.iter().filter(|event| is_verdict(event) && open.contains(&event.session())) {
             let words = match event.session() {
                 Some(session) => {
-                    format!("it names session '{session}' on '{branch}', which did not start in this history")
+                    format!(
+                        "it names session '{session}', but this history has no run of '{branch}' with that session"
+                    )
                 }
-                None => format!("it names a run on '{branch}', which did not start in this history"),
+                None => format!("it names a run of '{branch}', but this history has no such run"),
             };
             self.result.problem(VerifyCheck::Run, event.task(), Some(event.commit), words);
         }

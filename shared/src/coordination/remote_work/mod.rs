@@ -114,7 +114,7 @@ impl RemoteWork {
         shown_url(self.options.claims_at())
     }
 
-    /// Asks workers to stop or to drain: one, or all that are at work now. Returns those that have a claim.
+    /// Asks workers to stop or to drain: one, or all that are at work now. Returns those that have a task.
     pub fn ask(
         repository: &Repository,
         (options, network): (&WorkOptions, &Network),

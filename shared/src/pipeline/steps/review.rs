@@ -1,6 +1,6 @@
 //! The review step: a reviewer decides about a commit, in a worktree that contains nothing else.
 
-use std::{fmt, path::Path, thread, time::Duration};
+use std::{fmt, io::Write, path::Path, thread, time::Duration};
 
 use crate::{
     agent::{CallOutcome, FailureKind, limits::Chain},
@@ -25,6 +25,7 @@ use crate::{
         turns::{committer::TurnCommitter, note::TurnContext, whole_call::CallChanges},
     },
     record::Unfinished,
+    safe_files,
 };
 
 /// How often reviewers are called for one change before the user has to find out why they fail.
@@ -123,7 +124,14 @@ impl TaskRun<'_, '_, '_> {
             let (called, trespass) =
                 self.ask_reviewer(attempt, (&chain, time_left), (&prompt, &file), place.as_ref())?;
             expense.add(called.expense.usage, called.expense.time);
+            let has_answered =
+                matches!(&called.result, Ok(CallReply { outcome: CallOutcome::Success { .. }, .. }));
             let answer = reject_doubtful_answer(called, trespass.clone());
+            if let (true, Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. })) =
+                (has_answered, &answer.result)
+            {
+                note_in_log(&file, message);
+            }
             let called = self.cut_short(FinishedCall { expense, ..answer });
             // An answer contains it already.
             *undone = trespass.filter(|_| called.result.is_err());
@@ -299,6 +307,16 @@ impl TaskRun<'_, '_, '_> {
     }
 }
 
+/// How the last line of a log begins if the reviewer answered, but its answer is not used.
+pub const UNUSED_ANSWER: &str = "the answer of the reviewer is not used: ";
+
+/// Says at the end of the log why the answer is not used. The log is only for people.
+fn note_in_log(log: &Path, why: &str) {
+    if let Ok(mut file) = safe_files::open_log(log) {
+        let _ = writeln!(file, "\n{UNUSED_ANSWER}{why}");
+    }
+}
+
 /// A rejection without calling a reviewer.
 fn rejected(words: &str) -> FinishedCall {
     let outcome = CallOutcome::Success { text: words.to_owned(), usage: None, session: None };
@@ -311,7 +329,9 @@ fn rejected(words: &str) -> FinishedCall {
 /// have seen something else than what lands, or followed instructions that are in no commit.
 pub fn altered(touched: &Touched) -> Option<String> {
     let paths = touched.shown().join(", ");
-    (!paths.is_empty()).then(|| format!("tracked files were written while it was reviewed: {paths}"))
+    (!paths.is_empty()).then(|| {
+        format!("a reviewer may not change files, but these files in its worktree were changed: {paths}")
+    })
 }
 
 /// The reason of a rejection in one line.

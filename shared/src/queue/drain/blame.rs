@@ -6,7 +6,7 @@ use crate::{
     name::{Oid, TaskId},
     queue::{
         Asking, Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError,
-        QueueEvent, Ticket, TicketOutcome, TicketState,
+        QueueEvent, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
     },
 };
 
@@ -199,7 +199,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 
 /// Why a ticket waits whose gate fails on the target too.
 pub(super) fn red_before(failing: &Failing) -> String {
-    format!("the gate '{}' fails on the target too", failing.gate.name)
+    format!("the gate '{}{FAILS_ON_TARGET}", failing.gate.name)
 }
 
 fn red(failing: &Failing, with: &[TaskId]) -> TicketState {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
-    queue::QueueView,
+    queue::{QueueView, advice::COULD_NOT_RUN},
 };
 
 /// The rules of a drain.
@@ -335,7 +335,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn stop_broken(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
-            let why = format!("the gate '{}' could not run: {}", failing.gate.name, failing.why);
+            let why = format!("the gate '{}{COULD_NOT_RUN}{}", failing.gate.name, failing.why);
             self.hold(&step.ticket, why)?;
             self.set_aside(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
         }

@@ -17,7 +17,7 @@ use crate::{
     name::{Oid, TaskId},
     pipeline::{ConcurrentChildren, KnownRed, Observed, PipelineError, Redaction, TestTally, ran_no_tests},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    queue::{Asking, Failing, GATES, Gate, GateVerdict, QueueError, Ticket},
+    queue::{Asking, Failing, GATES, Gate, GateVerdict, QueueBackend, QueueError, Ticket},
     record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
@@ -176,6 +176,27 @@ impl GitQueue<'_> {
         self.run_in(&pool, gate, (commit, tree), Self::for_run)
     }
 
+    /// Describes a commit for people: which tasks are merged into what.
+    fn describe_tested(&mut self, gate: &Gate, commit: Oid) -> Result<String, QueueError> {
+        let short = commit.short();
+        if let Some(repo) = &gate.repo {
+            return Ok(format!("{short} in '{repo}'"));
+        }
+        let tip = self.tip()?;
+        let (mut tasks, mut base) = (Vec::new(), commit);
+        while let Some((onto, task)) = self.stacked.get(&base).filter(|_| base != tip) {
+            tasks.push(task.as_str());
+            base = *onto;
+        }
+        tasks.reverse();
+        let into = if base == tip { self.into.to_string() } else { format!("an earlier {}", self.into) };
+        Ok(match tasks.split_last() {
+            None => format!("{into} ({short})"),
+            Some((last, [])) => format!("{last} merged into {into} ({short})"),
+            Some((last, more)) => format!("{} and {last} merged into {into} ({short})", more.join(", ")),
+        })
+    }
+
     pub(super) fn run_in(
         &mut self,
         pool: &Pool,
@@ -184,7 +205,8 @@ impl GitQueue<'_> {
         configure: impl Fn(&Self, Program, &Path) -> Program,
     ) -> Result<GateRecord, QueueError> {
         let is_repeated = self.results.contains_key(&(tree, gate.key()));
-        (self.on_event)(crate::queue::QueueEvent::Gating { gate: gate.name.clone(), commit, is_repeated });
+        let tested = self.describe_tested(gate, commit)?;
+        (self.on_event)(crate::queue::QueueEvent::Gating { gate: gate.name.clone(), tested, is_repeated });
         let log = self.new_log(&format!("gate-{}", gate.name))?;
         let file = safe_files::open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;

@@ -334,7 +334,8 @@ impl WatchedCopy {
         };
         match written {
             Ok(Some(kept)) => {
-                words += &format!("{restored}; the changed version is kept in {}", kept.display());
+                let what = if *before == FileState::Nothing { "it" } else { "the changed version" };
+                words += &format!("{restored}; {what} is kept in {}", kept.display());
             }
             Ok(None) => words += restored,
             Err(error) => words += &format!(", and could not be restored: {error}"),
@@ -376,7 +377,6 @@ impl WatchedCopy {
         let shown = in_git.unwrap_or_else(|| inside.unwrap_or(path).to_owned());
         let shown = shown.display();
         let role = match watch_mode {
-            WatchMode::ReviewScript => Some("is run by the reviewer"),
             WatchMode::ReviewSettings => Some("is read by the reviewer's program"),
             WatchMode::GitScript => Some("is run by git"),
             WatchMode::OtherConfig => {
@@ -384,6 +384,13 @@ impl WatchedCopy {
             }
             _ => None,
         };
+        if watch_mode == WatchMode::ReviewScript {
+            let (may, deed) =
+                if *before == FileState::Nothing { ("add", "added") } else { ("change", "changed") };
+            return format!(
+                "the reviewer's command names '{shown}', so a task may not {may} it; it was {deed}"
+            );
+        }
         if let Some(role) = role {
             let deed = if *before == FileState::Nothing { "added" } else { "changed" };
             return format!("'{shown}' {role}; it was {deed} while the task ran");
