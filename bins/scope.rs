@@ -92,9 +92,14 @@ pub(crate) fn hint_without_run(
     let is_usual = option(repository, &run.scope.branch).is_empty();
     let apart = find_apart(repository, settings).ok().flatten();
     match apart.filter(|_| is_usual && run.start.is_none()) {
-        Some(branch) => format!("for the last session that has its own branch: {again} --scope {branch}"),
+        Some(branch) => hint_apart(again, &branch),
         None => format!("start a run with: {}", Continuation::of(repository, run).continue_run(switches)),
     }
+}
+
+/// The hint that the last session with its own branch, which need not be the last session, is on `branch`.
+pub(crate) fn hint_apart(again: &str, branch: &BranchName) -> String {
+    format!("for the last session that has its own branch: {again} --scope {branch}")
 }
 
 /// The branch of the last session with its own branch, for a hint. Other branches never affect the state of this one.

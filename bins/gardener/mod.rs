@@ -97,12 +97,12 @@ WHAT AGENTS ARE TOLD
    more than 100 KiB is always passed in a file. Agents need not use git. An
    agent that finds nothing to change ends its reply with 'NOTHING TO DO:
    <reason>'. Without this line, an attempt fails in two cases: the task has
-   not changed any file yet, or no file has changed since its last failed test
-   or rejected review. The last line of a review must be 'APPROVED' or
-   'REJECTED: <reasons>'. Anything else is a rejection. If the reviewer itself
-   fails three times, the run stops; run the same command to repeat the review.
-   To let your own runner report a rate limit, see runners.*.events in
-   git-arborist(1).
+   not changed any file yet, or no file has changed since its tests last
+   failed, its review was last rejected or the pre-commit hook last refused its
+   changes. The last line of a review must be 'APPROVED' or 'REJECTED:
+   <reasons>'. Anything else is a rejection. If the reviewer itself fails three
+   times, the run stops; run the same command to repeat the review. To let your
+   own runner report a rate limit, see runners.*.events in git-arborist(1).
 
 PROTECTED TESTS
    An attempt fails if it changes or deletes a file that the setting 'protect'

@@ -280,9 +280,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         && kind == Kind::Text
         && let Some(branch) = scope::find_apart(&repository, &settings)?
     {
-        ui.hint(&format!(
-            "for the last session that has its own branch: git arborist state --scope {branch}"
-        ));
+        ui.hint(&scope::hint_apart("git arborist state", &branch));
     }
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
 }
