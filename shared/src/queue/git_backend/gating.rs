@@ -17,7 +17,7 @@ use crate::{
     name::{Oid, TaskId},
     pipeline::{ConcurrentChildren, KnownRed, Observed, PipelineError, Redaction, TestTally, ran_no_tests},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    queue::{Asking, Failing, GATES, Gate, GateVerdict, QueueBackend, QueueError, Ticket},
+    queue::{Asking, Failing, GATES, Gate, GateVerdict, QueueError, Ticket},
     record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
@@ -177,19 +177,24 @@ impl GitQueue<'_> {
     }
 
     /// Describes a commit for people: which tasks are merged into what.
-    fn describe_tested(&mut self, gate: &Gate, commit: Oid) -> Result<String, QueueError> {
+    fn describe_tested(&self, gate: &Gate, commit: Oid) -> Result<String, QueueError> {
         let short = commit.short();
         if let Some(repo) = &gate.repo {
             return Ok(format!("{short} in '{repo}'"));
         }
-        let tip = self.tip()?;
+        // `tip` may itself run gates, on a parked landing.
+        let tip = match &self.seen {
+            Some(seen) => Some(seen.position.tip()),
+            None => self.repository.find_branch(self.into)?,
+        };
         let (mut tasks, mut base) = (Vec::new(), commit);
-        while let Some((onto, task)) = self.stacked.get(&base).filter(|_| base != tip) {
+        while let Some((onto, task)) = self.stacked.get(&base).filter(|_| Some(base) != tip) {
             tasks.push(task.as_str());
             base = *onto;
         }
         tasks.reverse();
-        let into = if base == tip { self.into.to_string() } else { format!("an earlier {}", self.into) };
+        let into =
+            if Some(base) == tip { self.into.to_string() } else { format!("an earlier {}", self.into) };
         Ok(match tasks.split_last() {
             None => format!("{into} ({short})"),
             Some((last, [])) => format!("{last} merged into {into} ({short})"),
