@@ -15,4 +15,5 @@ pub(super) mod report;
 pub(super) mod review;
 pub(super) mod template;
 pub(super) mod test;
+pub(super) mod unchanged;
 pub(super) mod verdict;

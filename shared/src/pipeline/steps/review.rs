@@ -18,8 +18,8 @@ use crate::{
         },
         steps::{
             background::PromptFiles,
-            implement,
             prompt::{self, PromptParts, RepoDiff},
+            unchanged,
         },
         task::{RejectedWork, StepOutcome, last_line},
         turns::{committer::TurnCommitter, note::TurnContext, whole_call::CallChanges},
@@ -261,7 +261,7 @@ impl TaskRun<'_, '_, '_> {
             + &list_rejected(&self.rejected)
             + &protected.review_words()
             + &self.describe_tests()?;
-        let idle = implement::recorded_reason(&self.events);
+        let idle = unchanged::recorded_reason(&self.events);
         let TaskContext { run, dir, .. } = &*self.context;
         let is_elsewhere = self.context.place_of(self.task) != *dir;
         // The reviewer's worktree has only committed files.
