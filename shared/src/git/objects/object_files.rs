@@ -95,6 +95,8 @@ impl Repository {
         let mut table = files.lock();
         if !table.is_begun {
             table.is_begun = true;
+            // libgit2 reads the configuration when it opens a repository for writing, so not after a child could change it.
+            self.objects.open_for_run(self);
             // First, because a new link changes the stamps of the files. It locks the held objects under this table.
             self.hold_objects();
             let objects = self.common_dir.join("objects");

@@ -48,8 +48,8 @@ struct OpenObjects {
 enum ObjectWriter {
     /// Only by git.
     Git,
-    /// With the repository as libgit2 opened it.
-    Opened(Mutex<git2::Repository>),
+    /// With the repository as libgit2 opens it on first use.
+    Direct(OnceLock<Option<Mutex<git2::Repository>>>),
     /// By a stand-in repository of ours, created on first use.
     StandIn(OnceLock<Option<StandIn>>),
 }
@@ -73,13 +73,20 @@ impl ObjectDatabase {
     ) -> Option<T> {
         let opened = match &self.open(repository)?.writer {
             ObjectWriter::Git => return None,
-            ObjectWriter::Opened(opened) => opened,
+            ObjectWriter::Direct(opened) => {
+                opened.get_or_init(|| open_writer(&repository.common_dir)).as_ref()?
+            }
             ObjectWriter::StandIn(stand_in) => {
                 let stand_in = stand_in.get_or_init(|| StandIn::make(repository)).as_ref()?;
                 stand_in.is_intact().then_some(&stand_in.opened)?
             }
         };
         Some(action(&opened.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Opens it for writing, too.
+    pub(in crate::git) fn open_for_run(&self, repository: &Repository) {
+        let _ = self.write(repository, |_| ());
     }
 
     fn open(&self, repository: &Repository) -> Option<&OpenObjects> {
@@ -105,19 +112,19 @@ impl OpenObjects {
         // Each read must verify the object file. With a cache, small trees and commits would come from memory.
         git2::opts::enable_caching(false);
         let reader = Mutex::new(open_reader(repository)?);
-        let writer = ObjectWriter::open(repository, &config, extensions.iter().all(is_known));
+        let writer = ObjectWriter::choose(&config, extensions.iter().all(is_known));
         Some(Self { reader, writer })
     }
 }
 
 impl ObjectWriter {
-    fn open(repository: &Repository, config: &git2::Config, is_known: bool) -> Self {
+    fn choose(config: &git2::Config, is_known: bool) -> Self {
         let has = |name: &str| config.get_entry(name).is_ok();
         if SETTINGS_FOR_GIT_ONLY.iter().any(|name| has(name)) {
             return Self::Git;
         }
         if is_known {
-            return open_writer(&repository.common_dir).map_or(Self::Git, Self::Opened);
+            return Self::Direct(OnceLock::new());
         }
         if has(SETTING_OF_REPOSITORY) { Self::Git } else { Self::StandIn(OnceLock::new()) }
     }
