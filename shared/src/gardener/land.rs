@@ -128,7 +128,7 @@ impl<'a> Gardener<'a> {
             return;
         }
         let is_new = course.finished.iter().any(|finished| !finished.is_queued);
-        if course.is_drained && !is_new && self.coordinator().is_none() {
+        if course.is_drained && !is_new && self.remote_work().is_none() {
             return;
         }
         if !self.may_land(course)

@@ -94,7 +94,7 @@ impl<'a> Gardener<'a> {
             self.refuse_own_branches(&wanted)?;
         }
         match selection.failed {
-            EarlierFailures::Retry if self.coordinator().is_some() => self.forget_failed(&wanted),
+            EarlierFailures::Retry if self.remote_work().is_some() => self.forget_failed(&wanted),
             EarlierFailures::Retry => self.reset_failed(&wanted)?,
             EarlierFailures::Keep => {}
         }
@@ -278,7 +278,7 @@ impl<'a> Gardener<'a> {
         let is_open = |task: &&Task| has_places(task) && course.other_workers.is_open(&task.id);
         let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(is_open).collect();
         // Workers that share a plan test phases only as gates of landings.
-        let due = find_due_phase(plan, &progress).filter(|_| self.coordinator().is_none());
+        let due = find_due_phase(plan, &progress).filter(|_| self.remote_work().is_none());
         due.filter(|phase| is_free(phase) && has_places(phase) && !is_parked).or_else(|| {
             let next = |wanted: &[&'a Task], pick| {
                 choose::next_task(wanted, &progress, &running, &course.ended, pick)

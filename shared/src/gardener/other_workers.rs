@@ -10,7 +10,7 @@ use super::{
     recover::save_branch,
 };
 use crate::{
-    coordination::{Claiming, CoordinationError, Coordinator, Outlook, Publication, Release, WorkRequest},
+    coordination::{Claiming, CoordinationError, Outlook, Publication, Release, RemoteWork, WorkRequest},
     event::{EventKind, RunEvent},
     failure::Explain,
     git::{Ref, RefMove, RemoteError},
@@ -35,25 +35,25 @@ const BATCH_DELAY: Duration = Duration::from_secs(3);
 const MAX_TRIES: u32 = 10;
 
 impl<'a> Gardener<'a> {
-    /// The coordinator and how often to look at others, if there may be others.
-    pub(super) fn coordinator(&self) -> Option<(&'a dyn Coordinator, Duration)> {
-        let coordinator: &'a dyn Coordinator = &*self.tools.lanes?.queue.coordinator;
-        Some((coordinator, coordinator.interval()?))
+    /// Where the plan is shared with workers on other machines, if it is.
+    pub(super) fn remote_work(&self) -> Option<&'a RemoteWork> {
+        self.tools.lanes?.queue.remote_work.as_deref()
     }
 
     /// Looks at what others have done, if it is time.
     pub(super) fn catch_up(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
         let is_early = course.other_workers.look_at.is_some_and(|at| at > Instant::now());
-        if self.coordinator().is_some() && !is_early {
+        if self.remote_work().is_some() && !is_early {
             self.look_at_remote(course);
         }
     }
 
     /// Looks at what others have done. Returns whether the remote could be reached.
     fn look_at_remote(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
-        let Some((coordinator, interval)) = self.coordinator() else { return true };
-        course.other_workers.look_at = Some(Instant::now() + course.other_workers.interval(interval));
-        match coordinator
+        let Some(remote_work) = self.remote_work() else { return true };
+        course.other_workers.look_at =
+            Some(Instant::now() + course.other_workers.interval(remote_work.interval()));
+        match remote_work
             .look()
             .map_err(GardenerError::from)
             .and_then(|outlook| self.apply_outlook(course, outlook))
@@ -68,10 +68,11 @@ impl<'a> Gardener<'a> {
 
     /// Looks at others more often while this worker has nothing to do but to wait for them.
     pub(super) fn look_soon(&self, course: &mut RunProgress<'_, 'a, '_>) {
-        let Some((_, interval)) = self.coordinator().filter(|_| course.other_workers.failures == 0) else {
+        let Some(remote_work) = self.remote_work().filter(|_| course.other_workers.failures == 0) else {
             return;
         };
-        let soon = Instant::now() + course.other_workers.interval(interval.min(MIN_IDLE_INTERVAL));
+        let soon =
+            Instant::now() + course.other_workers.interval(remote_work.interval().min(MIN_IDLE_INTERVAL));
         course.other_workers.look_at = Some(course.other_workers.look_at.map_or(soon, |at| at.min(soon)));
     }
 
@@ -172,11 +173,11 @@ impl<'a> Gardener<'a> {
 
     /// Claims a task. Returns whether it is ours, and still to be done.
     pub(super) fn claim(&mut self, course: &mut RunProgress<'_, 'a, '_>, task: &Task) -> bool {
-        let Some((coordinator, _)) = self.coordinator() else { return true };
+        let Some(remote_work) = self.remote_work() else { return true };
         if !task.is_leaf() {
             return true;
         }
-        match coordinator.claim(&task.id) {
+        match remote_work.claim(&task.id) {
             Ok(Claiming::Taken) => {
                 course.other_workers.lost_claims += 1;
                 // What else others have claimed meanwhile need not be tried.
@@ -217,8 +218,8 @@ impl<'a> Gardener<'a> {
         task: &TaskId,
         release: Release,
     ) {
-        let Some((coordinator, _)) = self.coordinator() else { return };
-        if let Err(error) = coordinator.release(task, release) {
+        let Some(remote_work) = self.remote_work() else { return };
+        if let Err(error) = remote_work.release(task, release) {
             let words = format!(
                 "the claim on {task} could not be removed, so other workers wait until it expires: {error}"
             );
@@ -245,15 +246,15 @@ impl<'a> Gardener<'a> {
 
     /// Publishes a finished task, so that it can land.
     pub(super) fn publish(&mut self, course: &mut RunProgress<'_, 'a, '_>, mut finished: CompletedTask) {
-        let Some((coordinator, interval)) = self.coordinator() else {
+        let Some(remote_work) = self.remote_work() else {
             course.finished.push(finished);
             return;
         };
         let next = self.next_claim(course);
-        match coordinator.finish(&finished.task, finished.source, next.as_ref()) {
+        match remote_work.finish(&finished.task, finished.source, next.as_ref()) {
             Ok(Publication::Done) => {
                 course.other_workers.claimed_early = course.other_workers.claimed_early.take().or(next);
-                let batch_until = Instant::now() + BATCH_DELAY.min(interval);
+                let batch_until = Instant::now() + BATCH_DELAY.min(remote_work.interval());
                 course.other_workers.batch_until = Some(batch_until);
                 // Another worker may land it meanwhile.
                 course.other_workers.look_at = course.other_workers.look_at.map(|at| at.min(batch_until));
@@ -303,7 +304,7 @@ impl<'a> Gardener<'a> {
 
     /// Publishes what an earlier process in this clone has finished, unless others have it.
     pub(super) fn publish_earlier(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let Some((coordinator, _)) = self.coordinator() else { return };
+        let Some(remote_work) = self.remote_work() else { return };
         self.look_at_remote(course);
         for finished in std::mem::take(&mut course.finished) {
             let published = course.other_workers.outlook.finished.get(&finished.task);
@@ -311,7 +312,7 @@ impl<'a> Gardener<'a> {
                 course.finished.push(CompletedTask { is_queued: false, ..finished });
                 continue;
             }
-            match coordinator.claim(&finished.task) {
+            match remote_work.claim(&finished.task) {
                 Ok(Claiming::Won) => self.publish(course, CompletedTask { is_queued: false, ..finished }),
                 Ok(Claiming::Taken) => {
                     if let Err(error) = self.save_lost(course, finished) {
@@ -327,7 +328,7 @@ impl<'a> Gardener<'a> {
 
     /// Whether this worker lands now. If so, what others have finished is here and lands too.
     pub(super) fn begin_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
-        let Some((coordinator, _)) = self.coordinator() else { return true };
+        let Some(remote_work) = self.remote_work() else { return true };
         let is_own = course.finished.iter().any(|finished| !finished.is_queued);
         let is_coming = |at: Option<Instant>| at.is_some_and(|at| at > Instant::now());
         let may_batch =
@@ -341,7 +342,7 @@ impl<'a> Gardener<'a> {
         {
             return false;
         }
-        match coordinator.begin_landing() {
+        match remote_work.begin_landing() {
             Ok(true) => {}
             Ok(false) => {
                 course.other_workers.outlook.is_landing = true;
@@ -365,10 +366,10 @@ impl<'a> Gardener<'a> {
 
     /// Whether a task that had to wait is left in the queue. A worker that shares a plan tries again, but not for ever.
     pub(super) fn tries_again(&self, course: &mut RunProgress<'_, 'a, '_>, at: usize) -> bool {
-        let Some((_, interval)) = self.coordinator() else { return true };
+        let Some(remote_work) = self.remote_work() else { return true };
         let finished = &mut course.finished[at];
         finished.is_queued = false;
-        course.other_workers.land_at = Some(Instant::now() + interval);
+        course.other_workers.land_at = Some(Instant::now() + remote_work.interval());
         let tries = course.other_workers.tries.entry(finished.task.clone()).or_default();
         *tries += 1;
         *tries < MAX_TRIES
@@ -376,7 +377,7 @@ impl<'a> Gardener<'a> {
 
     /// Lets others land.
     pub(super) fn end_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let ended = self.coordinator().map(|(coordinator, _)| coordinator.end_landing());
+        let ended = self.remote_work().map(RemoteWork::end_landing);
         if let Some(Err(error)) = ended {
             self.tolerate(course, error.into());
         }
@@ -397,7 +398,7 @@ impl<'a> Gardener<'a> {
 
     /// Whether to wait for other workers although this one has nothing to do.
     pub(super) fn awaits_others(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
-        if self.coordinator().is_none() || course.stop.is_some() || self.tools.context.cancel.is_cancelled() {
+        if self.remote_work().is_none() || course.stop.is_some() || self.tools.context.cancel.is_cancelled() {
             return false;
         }
         if !course.other_workers.unpublished.is_empty() || course.other_workers.failures > 0 {
@@ -435,14 +436,14 @@ impl<'a> Gardener<'a> {
 
     /// Brings finished tasks of other workers here.
     pub(super) fn adopt(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
-        let (Some((coordinator, _)), Some(lanes)) = (self.coordinator(), self.tools.lanes) else {
+        let (Some(remote_work), Some(lanes)) = (self.remote_work(), self.tools.lanes) else {
             return Ok(());
         };
         let mut waiting = self.waiting_elsewhere(course);
         if waiting.is_empty() {
             return Ok(());
         }
-        coordinator.fetch(&waiting)?;
+        remote_work.fetch(&waiting)?;
         let sources: Vec<Oid> = waiting.iter().map(|(_, source)| *source).collect();
         let commits = self.repository.find_commits(&sources)?;
         for ((task, source), commit) in waiting.clone().into_iter().zip(commits) {
@@ -482,8 +483,8 @@ impl<'a> Gardener<'a> {
 
     /// Names a finished task whose branch is missing or does not complete the task, and does not wait for it to land.
     fn distrust(&mut self, course: &mut RunProgress<'_, 'a, '_>, (task, source): (&TaskId, Oid)) {
-        let (Some((coordinator, _)), Some(lanes)) = (self.coordinator(), self.tools.lanes) else { return };
-        coordinator.distrust(task, source);
+        let (Some(remote_work), Some(lanes)) = (self.remote_work(), self.tools.lanes) else { return };
+        remote_work.distrust(task, source);
         course.other_workers.outlook.finished.remove(task);
         course.other_workers.outlook.taken.insert(task.clone());
         self.run.forget(task);

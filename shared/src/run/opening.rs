@@ -18,7 +18,7 @@ use super::{
     request::{secrets, typed, typed_again},
 };
 use crate::{
-    coordination::{Alone, Coordinator},
+    coordination::RemoteWork,
     event::RunOpening,
     failure::Failure,
     gardener::{
@@ -99,8 +99,8 @@ pub struct OpenRun {
     pub(super) config_guard: ConfigGuard,
     /// Commits of the run that were read before.
     memory: CommitCache,
-    /// Decides with other workers who works on what.
-    pub(super) coordinator: Arc<dyn Coordinator>,
+    /// Where the plan is shared with workers on other machines, if it is.
+    pub(super) remote_work: Option<Arc<RemoteWork>>,
     pub(super) cancel: Cancel,
     pub(super) clock: fn() -> i64,
 }
@@ -159,7 +159,7 @@ impl OpenRun {
             has_remotes: ["remote.", "branch."].iter().any(|prefix| config.section(prefix).next().is_some()),
             config_guard: ConfigGuard::default(),
             memory: CommitCache::default(),
-            coordinator: Arc::new(Alone),
+            remote_work: None,
             cancel,
             clock,
             request,
@@ -251,7 +251,7 @@ impl OpenRun {
     ) -> Result<(), Failure> {
         let listener = monitor.listener();
         if self.is_start(run) {
-            let worker = self.coordinator.worker();
+            let worker = self.remote_work.as_ref().map(|remote_work| remote_work.worker());
             let sandbox = match self.options.sandbox.is_missing() {
                 true => start::SandboxSupport::Missing,
                 false => start::SandboxSupport::Present,

@@ -28,7 +28,7 @@ impl OpenRun {
     pub fn lanes(&self, jobs: usize, planned: &Planned, run: &Run) -> Result<Lanes<'_>, Failure> {
         let mut queue = self.queue_options(planned)?;
         queue.fan_in = self.request.lanes.policy;
-        queue.coordinator = self.coordinator.clone();
+        queue.remote_work = self.remote_work.clone();
         queue.worktrees.session = Some(self.session(run).clone());
         queue.worktrees.repo = Some(self.workspace.main().name.clone());
         queue.worktrees.want_lanes(Lanes::wanted(jobs));

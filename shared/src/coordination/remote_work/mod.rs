@@ -4,7 +4,7 @@
 //! this process gave it. So whoever loses a claim can publish nothing more under it. A claim is taken over only after
 //! this process has seen it unchanged for its time to live, by its own clock.
 
-mod coordinator;
+mod exchange;
 mod records;
 
 use std::{
@@ -105,7 +105,7 @@ impl RemoteWork {
     }
 
     /// The remote with the branch of the run, without secrets.
-    fn remote(&self) -> String {
+    pub fn remote(&self) -> String {
         shown_url(&self.options.remote)
     }
 
