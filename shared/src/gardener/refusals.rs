@@ -22,7 +22,7 @@ impl Gardener<'_> {
     pub(super) fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
         match find_begun_apart(self.repository, &self.run, wanted)? {
             Some(task) => {
-                let scope = &self.tools.context.identity.run;
+                let scope = &self.resources.context.identity.run;
                 Err(GardenerError::apart(self.repository, &self.run, scope, &task.id))
             }
             None => Ok(()),
@@ -31,7 +31,8 @@ impl Gardener<'_> {
 
     /// Refuses a task that has to write failing tests if there is no test command.
     pub(super) fn refuse_red_without_test(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        let is_untested = |task: &&&Task| task.red && self.tools.context.options.tests_of(task).is_empty();
+        let is_untested =
+            |task: &&&Task| task.red && self.resources.context.options.tests_of(task).is_empty();
         match wanted.iter().find(is_untested) {
             Some(task) => Err(GardenerError::RedWithoutTest(task.id.clone())),
             None => Ok(()),
@@ -45,7 +46,7 @@ impl Gardener<'_> {
             wanted.iter().any(|wanted| wanted.id == lost.task)
                 && progress.find(&lost.task).is_none_or(|standing| !standing.state.is_done())
         };
-        let lost = find_lost_branches(self.repository, &self.tools.context.identity.run)?;
+        let lost = find_lost_branches(self.repository, &self.resources.context.identity.run)?;
         lost.into_iter().find(is_open).map_or(Ok(()), |lost| Err(GardenerError::Lost(lost)))
     }
 

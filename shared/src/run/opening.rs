@@ -22,7 +22,7 @@ use crate::{
     event::RunOpening,
     failure::Failure,
     gardener::{
-        Gardener, GardenerError, Lanes, ReviewWorktrees, RunResources, Selection, WorkerPlace, recover, start,
+        Gardener, GardenerError, Lanes, ReviewWorktrees, RunResources, Selection, Workplace, recover, start,
     },
     git::{Config, GitVersion, Repository, SavedCheckout, SettingsChange},
     history::{CommitCache, CommitSource, HistoryError, Run, RunScope, State},
@@ -319,8 +319,8 @@ impl OpenRun {
             plan: &planned.plan,
             plan_path: planned.path(),
             run,
-            tools,
-            checkout: Some(WorkerPlace {
+            resources: tools,
+            checkout: Some(Workplace {
                 repository: self.repository.clone(),
                 tip,
                 orphan_lock,

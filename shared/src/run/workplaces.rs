@@ -31,7 +31,7 @@ impl OpenRun {
         queue.remote_work = self.remote_work.clone();
         queue.worktrees.session = Some(self.session(run).clone());
         queue.worktrees.repo = Some(self.workspace.main().name.clone());
-        queue.worktrees.want_lanes(Lanes::wanted(jobs));
+        queue.worktrees.want_lanes(Lanes::number_for(jobs));
         Ok(Lanes {
             repository: &self.repository,
             pool: Pool::open(&self.repository, &self.branch, queue.worktrees.clone())
@@ -68,7 +68,7 @@ impl OpenRun {
         options.sandbox = self.options.sandbox.clone();
         // An invalid number of jobs is reported when lanes are opened.
         if let Ok(Some(jobs)) = self.request.lanes.count(&self.settings) {
-            options.want_lanes(Lanes::wanted(jobs));
+            options.want_lanes(Lanes::number_for(jobs));
         }
         options
     }
