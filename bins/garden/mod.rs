@@ -77,7 +77,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let single = args.message.clone().map(SingleTask::Words);
     let request = RunRequest { single, ..args.common.request() };
     let mut opened = open(request, ui)?;
-    let run = opened.scan_to_show()?;
+    let run = opened.scan_recorded()?;
     let planned = match &args.message {
         Some(words) => opened.plan_of_words(&run, words)?,
         None => opened.plan(&run)?,

@@ -264,7 +264,7 @@ pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
 
 fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(args.request(), ui)?;
-    let run = opened.scan_to_show()?;
+    let run = opened.scan_recorded()?;
     let planned = opened.plan(&run)?;
     if let Some(answer) = planned.find_merged_answer() {
         Reporter::new(&args.common, ui).answer(&answer);

@@ -345,7 +345,7 @@ fn try_work(
     if shared.follow(&work)? {
         return Ok(None);
     }
-    let run = opened.scan_to_show()?;
+    let run = opened.scan_recorded()?;
     let planned = opened.plan(&run)?;
     planned.refuse_merged()?;
     let jobs = opened.request.lanes.count(&opened.settings)?;

@@ -4,7 +4,7 @@ use std::{cell::OnceCell, collections::BTreeSet};
 
 use super::{
     planned::id_of_words,
-    request::{LANES, TEST, garden_words, option_approvals, test_approval, typed},
+    request::{LANES, TEST, garden_words, option_approvals, recorded_words, test_approval},
 };
 use crate::{
     consent,
@@ -169,7 +169,7 @@ impl<'a> Continuation<'a> {
     fn typed_options(&self, is_wanted: impl Fn(&str) -> bool) -> String {
         let mut asked = self.options.get_or_init(|| self.find_given_options().unwrap_or_default()).clone();
         asked.options.retain(|name, _| is_wanted(name));
-        typed(&asked)
+        recorded_words(&asked)
     }
 
     /// The options of the run that the user gave in this repository. Any process can write the record of a session, so
@@ -177,7 +177,7 @@ impl<'a> Continuation<'a> {
     fn find_given_options(&self) -> Option<Asked> {
         let session_reader = SessionReader::new(self.repository);
         let newest = session_reader.newest(&self.run.start.as_ref()?.session).ok()??;
-        let mut asked: Asked = session_reader.asked_of(&newest).ok()?;
+        let mut asked: Asked = session_reader.recorded_options_of(&newest).ok()?;
         asked.options.retain(|name, value| {
             let approvals = match name.as_str() {
                 TEST => BTreeSet::from([test_approval(self.repository, value)]),

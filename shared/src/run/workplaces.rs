@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    CallSource, OpenRun, Planned, RunListener, branch_choice::tell_of_uncommitted, closing::RunMonitor,
+    CallSource, OpenRun, Planned, RunListener, branch_choice::tell_of_uncommitted, monitor::RunMonitor,
     request::secrets,
 };
 use crate::{
@@ -86,7 +86,8 @@ impl OpenRun {
     /// Copies the plan to where the run works, and refuses to mix agents' work with uncommitted changes of the user.
     pub(super) fn prepare_workplace(
         &self,
-        (planned, run): (&Planned, &Run),
+        planned: &Planned,
+        run: &Run,
         recorder: &RunRecorder<'_>,
         lanes: Option<&Lanes<'_>>,
         monitor: &mut RunMonitor<'_>,
