@@ -25,7 +25,7 @@ pub struct Position {
     /// The parked landing on top of it.
     pub parked: Option<Oid>,
     /// The commit of the landing ref, whether it still is on top of the branch or not.
-    set_aside: Option<Oid>,
+    landing_ref: Option<Oid>,
 }
 
 impl Position {
@@ -113,7 +113,7 @@ impl<'a> Target<'a> {
             return Ok(None);
         };
         let parked = self.repository.find_landing(refs, self.into, branch)?;
-        Ok(Some(Position { branch, parked, set_aside: find(self.into.landing_ref()) }))
+        Ok(Some(Position { branch, parked, landing_ref: find(self.into.landing_ref()) }))
     }
 
     /// Its position; an error if the branch does not exist.
@@ -124,7 +124,7 @@ impl<'a> Target<'a> {
     /// Deletes a landing ref that is no longer on top of the branch. Commits that the branch lacks are saved; their
     /// tickets will be merged again.
     pub(super) fn clear_stale(&self, position: &Position) -> Result<Option<String>, QueueError> {
-        let (Some(parked), None) = (position.set_aside, position.parked) else {
+        let (Some(parked), None) = (position.landing_ref, position.parked) else {
             return Ok(None);
         };
         let mut kept = None;
@@ -258,7 +258,7 @@ impl<'a> Target<'a> {
     /// Parks `to` for the branch.
     pub(super) fn park(&self, position: &Position, to: Oid) -> Result<(), QueueError> {
         let name = self.into.landing_ref();
-        let park = RefMove { name: &name, new: Some(to), old: position.set_aside };
+        let park = RefMove { name: &name, new: Some(to), old: position.landing_ref };
         Ok(self.repository.move_refs(&[park], "arborist: parked")?)
     }
 }

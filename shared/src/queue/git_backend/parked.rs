@@ -11,7 +11,9 @@ use crate::{
     git::{Merge, RawCommit, note_landing},
     history::Event,
     name::{Oid, TaskId},
-    queue::{Asking, Gate, GateVerdict, Position, QueueError, QueueEvent, StoredTicket, Ticket, TicketState},
+    queue::{
+        Gate, GateVerdict, Position, QueueError, QueueEvent, Remembered, StoredTicket, Ticket, TicketState,
+    },
 };
 
 /// The landings that this process has parked or checked.
@@ -86,7 +88,7 @@ impl GitQueue<'_> {
             self.stacked.insert(commit, (before, ticket.task));
             before = commit;
         }
-        let (verdict, _) = self.ask_all(parked, &gates, Asking::Once)?;
+        let (verdict, _) = self.ask_all(parked, &gates, Remembered::Any)?;
         Ok(match verdict {
             GateVerdict::Green => {
                 commits.into_iter().for_each(note_landing);
