@@ -76,7 +76,7 @@ impl<'a> Gardener<'a> {
         let Some(lanes) = self.resources.lanes else {
             return Ok(());
         };
-        lanes.pool.free(|task| self.run.has_landed(task))?;
+        lanes.pool.release_landed(|task| self.run.has_landed(task))?;
         for other in self.resources.other_lanes.iter() {
             other.free(|task| self.run.has_landed(task))?;
         }
@@ -267,7 +267,7 @@ impl Gardener<'_> {
         let Some(Workplace { lease: Some(lease), other_leases, .. }) = workplace else {
             let is_it = |task: &TaskId| *task == ticket.task;
             self.resources.other_lanes.iter().try_for_each(|other| other.free(is_it))?;
-            return Ok(lanes.pool.free(is_it)?);
+            return Ok(lanes.pool.release_landed(is_it)?);
         };
         for lease in other_leases {
             let is_its = |other: &&OtherLanes| other.has(&lease);
@@ -275,14 +275,14 @@ impl Gardener<'_> {
                 other.recycle(lease, lanes.queue.afterwards)?;
             }
         }
-        self.recycle(lease, ticket.source, commit)
+        self.release_lane(lease, ticket.source, commit)
     }
 
     /// Frees the lane for the next task. Deletes the branch if it is not to be kept: nothing has it checked out now,
     /// and its commits are proved to be in the target.
-    fn recycle(&self, lease: Lease, source: Oid, landed: Oid) -> Result<(), GardenerError> {
+    fn release_lane(&self, lease: Lease, source: Oid, landed: Oid) -> Result<(), GardenerError> {
         let branch = lease.branch.clone();
-        lease.recycle()?;
+        lease.release()?;
         let is_kept = self.resources.lanes.is_none_or(|lanes| lanes.queue.afterwards == Afterwards::Keep);
         if is_kept { Ok(()) } else { self.delete_landed((&branch, source), landed) }
     }
@@ -316,7 +316,7 @@ fn drain(
     let run = &resources.context.identity.run;
     let queue = Queue::open(lanes.repository, run.clone(), run.clone(), resources.context.clock)?;
     Store::new(lanes.repository).add(tickets)?;
-    released.into_iter().try_for_each(Lease::recycle)?;
+    released.into_iter().try_for_each(Lease::release)?;
     Ok(queue.drain(&lanes.queue, &mut |event| {
         let has_landed = matches!(&event, queue::QueueEvent::Settled { outcome, .. } if matches!(**outcome, TicketOutcome::Landed { .. }));
         for event in translate(event) {
@@ -364,7 +364,7 @@ impl<'a> Gardener<'a> {
             let finished = &mut state.finished[at];
             finished.is_queued = true;
             let leases = finished.workplace.take().into_iter().flat_map(Workplace::into_leases);
-            leases.into_iter().try_for_each(Lease::recycle)?;
+            leases.into_iter().try_for_each(Lease::release)?;
         }
         Ok(())
     }

@@ -157,7 +157,7 @@ pub(super) fn begin_lane(
     starts_over: bool,
 ) -> Result<(Tip, bool), GardenerError> {
     let head = tip_of(lease)?;
-    if lease.begun == LeaseStart::Adopted {
+    if lease.start == LeaseStart::Adopted {
         repair_lane_index(&lease.repository, head)?;
     }
     let is_reset = (starts_over && head != start.base) || is_stale(lease, head, start)?;

@@ -84,7 +84,7 @@ impl OtherLanes {
 
     /// Frees the lanes of tasks that have landed.
     pub(super) fn free(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), GardenerError> {
-        Ok(self.pool.free(has_landed)?)
+        Ok(self.pool.release_landed(has_landed)?)
     }
 
     /// Whether a lease is one of these lanes.
@@ -95,7 +95,7 @@ impl OtherLanes {
     /// Frees the lane of a task that has landed, and deletes its branch if it is not to be kept.
     pub(super) fn recycle(&self, lease: Lease, afterwards: Afterwards) -> Result<(), GardenerError> {
         let branch = lease.branch.clone();
-        lease.recycle()?;
+        lease.release()?;
         if let (Afterwards::Delete, Some(tip)) = (afterwards, self.repository.find_branch(&branch)?)
             && self.repository.is_ancestor(tip, self.head()?)?
         {

@@ -263,7 +263,7 @@ impl<'a> Gardener<'a> {
                 state.other_workers.outlook.finished.insert(finished.task.clone(), finished.source);
                 // The work is at the remote, so the next task can use the lane.
                 let leases = finished.workplace.take().into_iter().flat_map(Workplace::into_leases);
-                if let Err(error) = leases.into_iter().try_for_each(Lease::recycle) {
+                if let Err(error) = leases.into_iter().try_for_each(Lease::release) {
                     state.halt(Stop::Error(error.into()));
                 }
                 state.finished.push(finished);
@@ -289,7 +289,7 @@ impl<'a> Gardener<'a> {
         let FinishedTask { task, workplace, source, .. } = finished;
         let branch = self.resources.context.identity.run.task_branch(&task);
         let (name, saved) = (branch.to_ref(), save_branch(self.repository, &branch, source)?);
-        workplace.into_iter().flat_map(Workplace::into_leases).try_for_each(Lease::recycle)?;
+        workplace.into_iter().flat_map(Workplace::into_leases).try_for_each(Lease::release)?;
         let gone = RefMove { name: &name, new: None, old: Some(source) };
         self.repository.move_refs(&[gone], "arborist: taken over by another worker")?;
         // The other worker may have landed it already.

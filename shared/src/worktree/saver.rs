@@ -149,7 +149,7 @@ impl Pool {
 
     /// Creates a worktree at `path`, which must not exist, with the saved files as uncommitted changes.
     pub fn revive(&self, path: &Path, saved: &Remembered) -> Result<PathBuf, WorktreeError> {
-        let _gate = self.lock_registry()?;
+        let _registry_lock = self.lock_registry()?;
         let worktrees = self.repository.list_worktrees()?;
         let places = self.places.prepared(&self.repository, &worktrees)?;
         let path = match path.strip_prefix(&self.places.base) {
