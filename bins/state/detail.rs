@@ -287,7 +287,7 @@ fn show_words(ui: &mut Ui, event: &Event, is_shown: fn(&str) -> bool) {
 /// How much of the end of a log is read to find its last line.
 const TAIL: u64 = 4096;
 /// How many characters of that line are shown.
-const LONGEST: usize = 200;
+const LONGEST_LOG_LINE: usize = 200;
 
 /// The newest logs of a task.
 #[derive(Debug, Default)]
@@ -389,5 +389,5 @@ fn last_line(path: &Path) -> Option<String> {
     let text = String::from_utf8_lossy(&bytes);
     let last = text.lines().rfind(|line| !line.trim().is_empty())?;
     let is_text = !["{", "===", "> "].iter().any(|start| last.starts_with(start));
-    is_text.then(|| one_line(last).chars().take(LONGEST).collect())
+    is_text.then(|| one_line(last).chars().take(LONGEST_LOG_LINE).collect())
 }

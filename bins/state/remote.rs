@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How many seconds a run must have taken before a rate says something.
-const SHORTEST: i64 = 60;
+const SHORTEST_RUN: i64 = 60;
 
 /// A plan that workers share, and who works on it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -137,7 +137,7 @@ impl RemoteStateDocument {
         let is_active = self.working + self.finished > 0;
         let end = if is_active { Some(clock::now()) } else { landings.iter().max().copied() };
         let seconds = begun.zip(end).map_or(0, |((begun, _), end)| end.saturating_sub(begun));
-        if landings.is_empty() || seconds < SHORTEST {
+        if landings.is_empty() || seconds < SHORTEST_RUN {
             return Ok(());
         }
         let rest = self.working + self.finished + self.left;

@@ -81,7 +81,7 @@ fn is_in_operation(place: &Path) -> bool {
 }
 
 /// How often a move is tried if the checkouts of the branch change meanwhile.
-const MAX_TRIES: usize = 5;
+const MAX_MOVE_TRIES: usize = 5;
 
 /// A branch that tasks land on.
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +144,7 @@ impl<'a> Target<'a> {
 
     /// Moves the branch, and updates its checkout if that touches none of the user's changes.
     pub(super) fn advance(&self, from: Oid, to: Oid) -> Result<MoveResult, QueueError> {
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_MOVE_TRIES {
             let place = match self.repository.usage(self.into, to)? {
                 BranchUse::Free => return self.swap(from, to),
                 BranchUse::Busy(why) => return Ok(MoveResult::Refused(self.parking(&why, None))),

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Reading a worktree takes seconds. If it takes longer, it hangs on something that an agent has put there.
-const LIMIT: Duration = Duration::from_secs(120);
+const SAVE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Saves one worktree repeatedly. It has its own index and remembers what it saw: if nothing changed, nothing is read
 /// or written again.
@@ -56,7 +56,7 @@ impl<'a> Saver<'a> {
     /// cancelled.
     pub fn save(&mut self, cancel: &Cancel) -> Result<Option<Oid>, GitError> {
         // Only this part is interrupted: a git that is moving refs would leave its lock files.
-        let tree = within(LIMIT, cancel, || self.index.add_again(&mut self.seen))?;
+        let tree = within(SAVE_TIMEOUT, cancel, || self.index.add_again(&mut self.seen))?;
         if self.saved.is_some_and(|saved| saved.tree == tree) {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HeldWorkClaim, INTERVALS, Known, RemoteWork, Renewal, TRIES};
+use super::{HeldWorkClaim, INTERVALS, Known, MAX_PUSH_TRIES, RemoteWork, Renewal};
 use crate::{
     coordination::{
         ClaimState, Claiming, CoordinationError, Outlook, Publication, PublishedLanding, Release,
@@ -82,7 +82,7 @@ impl RemoteWork {
         let mut known = self.known();
         // Only with the first try: if that is refused, another worker may have taken the next task.
         let mut next = next.filter(|next| !known.view.tasks.contains_key(*next));
-        for _ in 0..TRIES {
+        for _ in 0..MAX_PUSH_TRIES {
             let Some(held) = known.held.get(task).cloned() else { return Ok(Publication::Lost) };
             let finished = self.restate(&held, (ClaimState::Finished, Some(tip)))?;
             let mut pushes = vec![

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Larger files are verified by libgit2, which may read another file with the same id.
-const LARGEST: u64 = 32 * 1024 * 1024;
+const LARGEST_OBJECT_FILE: u64 = 32 * 1024 * 1024;
 /// Files with more uncompressed content are verified by libgit2, too.
 const LARGEST_CONTENT: usize = 256 * 1024 * 1024;
 /// git updates the mtime of a pack whenever it is about to write an object that is in it. Hashing a larger one each
@@ -311,7 +311,7 @@ impl Verification {
 
 /// Whether the content of a file matches its id. A file that is gone does no harm.
 fn verify(repository: &Repository, (file, id): (&Path, Oid), known: Option<KnownFile>) -> Verification {
-    let Ok(stream) = safe_files::read_up_to(file, LARGEST) else {
+    let Ok(stream) = safe_files::read_up_to(file, LARGEST_OBJECT_FILE) else {
         return Verification::of(safe_files::kind_of(file).is_none() || is_readable(repository, id), None);
     };
     let hash = Oid::of_object(&stream, ObjectFormat::Sha256);

@@ -42,7 +42,7 @@ pub enum RedTarget {
 }
 
 /// How often a landing is tried if the target moves meanwhile.
-const MAX_TRIES: usize = 10;
+const MAX_LANDING_TRIES: usize = 10;
 
 /// A drain in progress.
 pub struct Drain<'a, G: QueueBackend> {
@@ -155,7 +155,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     /// Stacks these tickets on the target and lands them, or halves the stack until bad tickets are alone.
     fn land_or_halve(&mut self, tickets: &[Ticket], part: Part) -> Result<(), QueueError> {
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_LANDING_TRIES {
             if self.is_over || self.backend.is_cancelled() {
                 return Ok(());
             }
