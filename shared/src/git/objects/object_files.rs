@@ -233,7 +233,12 @@ impl Table {
 
 impl Folder {
     /// Verifies a changed file. A forged one is moved aside, and its id and a message are returned.
-    fn verify_file(&mut self, repository: &Repository, id: Oid, found: &ChangeStamp) -> Option<(Oid, String)> {
+    fn verify_file(
+        &mut self,
+        repository: &Repository,
+        id: Oid,
+        found: &ChangeStamp,
+    ) -> Option<(Oid, String)> {
         let known = self.files.get(&id).copied();
         if known == Some(KnownFile::Settled(*found)) {
             return None;
