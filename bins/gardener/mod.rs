@@ -21,7 +21,8 @@ use crate::{
     catalog,
     entry::Outcome,
     gardening::{
-        GardeningArgs, Reporter, approve, foretell, foretell_phase, give_back_here, open, tell_prompts,
+        GardeningArgs, Reporter, approve_and_remember, foretell, foretell_phase, open, release_branch_here,
+        tell_prompts,
     },
     ui::Ui,
 };
@@ -195,7 +196,7 @@ impl GardenerArgs {
                 failed: if self.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep },
             },
             source: if self.offline { CallSource::Records } else { CallSource::Agents },
-            is_guest: self.give_back,
+            has_borrowed_branch: self.give_back,
             ..self.common.request()
         }
     }
@@ -257,7 +258,7 @@ impl Stuck {
 pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
     let outcome = run_plan(&args, ui);
     if args.give_back {
-        give_back_here(ui);
+        release_branch_here(ui);
     }
     outcome
 }
@@ -286,8 +287,8 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     if !selection.only.is_empty() {
         refuse_waiting(&due, &progress).map_err(|error| opened.with_hints(error))?;
     }
-    opened.is_idle = due.is_empty();
-    if !opened.is_idle {
+    opened.has_no_task_left = due.is_empty();
+    if !opened.has_no_task_left {
         opened.inherit_options(&planned, &run)?;
     }
     if args.common.is_dry_run() {
@@ -325,7 +326,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    approve(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
+    approve_and_remember(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);
     let opened = opened.enter_workplace(&planned, &run, &mut reporter)?;
     let lanes = jobs.map(|jobs| opened.lanes(jobs, &planned, &run)).transpose()?;

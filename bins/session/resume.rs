@@ -31,7 +31,7 @@ use super::{
     session_worktree::{Follow, go_on, is_own_branch, session_worktree},
     then::{self, Moment},
 };
-use crate::{approval, clock, entry::Outcome, gardening::give_back, ui::Ui};
+use crate::{approval, clock, entry::Outcome, gardening::release_branch, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
@@ -94,14 +94,14 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     }
     follow.go(ui)?;
     let session_worktree = session_worktree(&opened, branch, &record.session, &args.onward, ui)?;
-    let is_guest = session_worktree.is_made && !is_own_branch(&opened, record)?;
-    if is_guest {
+    let has_borrowed_branch = session_worktree.is_made && !is_own_branch(&opened, record)?;
+    if has_borrowed_branch {
         resume_options.switch("give-back");
     }
     let stopped =
         enter(&opened, args, (newest, &history), &session_worktree, (resume_options, had_failed), ui);
-    if is_guest && session_worktree.is_new {
-        give_back(&opened.repository, branch, ui);
+    if has_borrowed_branch && session_worktree.is_new {
+        release_branch(&opened.repository, branch, ui);
     }
     stopped
 }

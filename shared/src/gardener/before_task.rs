@@ -95,7 +95,7 @@ impl Gardener<'_> {
             return self.red_before.clone();
         }
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
-        let is_done = |id: &TaskId| progress.find(id).is_some_and(|standing| standing.state.is_done());
+        let is_done = |id: &TaskId| progress.find(id).is_some_and(|node| node.state.is_done());
         let mut known = self.red_before.clone();
         for (red, menders) in tests_first.iter().filter(|(red, _)| *red != task.id) {
             let is_open = menders.is_empty() || menders.iter().any(|id| *id != task.id && !is_done(id));

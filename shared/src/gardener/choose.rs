@@ -123,14 +123,13 @@ pub fn left_over((plan, run): (&Plan, &Run), selection: &Selection, failed: &[Ta
 
 /// The tasks that are not done and have not failed in this call.
 pub(super) fn left(wanted: &[&Task], progress: &Progress<'_>, failed: &[TaskId]) -> Vec<TaskId> {
-    let is_left = |standing: &&NodeProgress<'_>| !standing.state.is_done() && !failed.contains(standing.id);
+    let is_left = |node: &&NodeProgress<'_>| !node.state.is_done() && !failed.contains(node.id);
     let left = wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_left);
-    left.map(|standing| standing.id.clone()).collect()
+    left.map(|node| node.id.clone()).collect()
 }
 
 /// The tasks that have failed before.
 pub(super) fn failed_before<'a>(wanted: &[&'a Task], progress: &Progress<'_>) -> Vec<&'a Task> {
-    let has_failed =
-        |task: &&&Task| progress.find(&task.id).is_some_and(|standing| standing.state == State::Failed);
+    let has_failed = |task: &&&Task| progress.find(&task.id).is_some_and(|node| node.state == State::Failed);
     wanted.iter().filter(has_failed).copied().collect()
 }

@@ -398,10 +398,10 @@ impl<'a> Gardener<'a> {
         let plan = self.plan;
         let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
         let is_done = |leaf: &Task| {
-            let standing = progress.find(&leaf.id);
+            let node = progress.find(&leaf.id);
             leaf.id == *task
                 || others.contains(&leaf.id)
-                || standing.is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
+                || node.is_some_and(|node| node.state == State::Skipped || node.is_landed())
         };
         let parent = |phase: &&'a Task| phase.parent.as_ref().and_then(|parent| plan.find(parent));
         let phases = std::iter::successors(plan.find(task), parent).skip(1);

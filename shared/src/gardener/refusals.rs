@@ -44,7 +44,7 @@ impl Gardener<'_> {
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         let is_open = |lost: &LostBranch| {
             wanted.iter().any(|wanted| wanted.id == lost.task)
-                && progress.find(&lost.task).is_none_or(|standing| !standing.state.is_done())
+                && progress.find(&lost.task).is_none_or(|node| !node.state.is_done())
         };
         let lost = find_lost_branches(self.repository, &self.resources.context.identity.run)?;
         lost.into_iter().find(is_open).map_or(Ok(()), |lost| Err(GardenerError::Lost(lost)))
@@ -163,11 +163,11 @@ fn last_of_reflog(path: &std::path::Path) -> Option<Oid> {
 pub fn refuse_waiting(due: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
     let Some(first) = due.first().and_then(|task| progress.find(&task.id)) else { return Ok(()) };
     let can_start = |task: &&Task| {
-        let waits = progress.find(&task.id).is_some_and(|standing| !standing.waits_for.is_empty());
+        let waits = progress.find(&task.id).is_some_and(|node| !node.waits_for.is_empty());
         !waits || progress.waits_for_tests_only(&task.id)
     };
     // What is complete lands first, and may be what the selection waits for.
-    let has_unlanded = progress.leaves().any(NodeProgress::is_apart);
+    let has_unlanded = progress.leaves().any(NodeProgress::is_unlanded);
     if has_unlanded || due.iter().any(can_start) {
         return Ok(());
     }
@@ -176,10 +176,10 @@ pub fn refuse_waiting(due: &[&Task], progress: &Progress<'_>) -> Result<(), Gard
 
 /// Refuses tasks that were merged by hand and reverted: a person has to decide whether they are wanted.
 pub fn refuse_reverted(wanted: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
-    let is_reverted = |standing: &&NodeProgress<'_>| standing.state == State::Reverted;
-    for standing in wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_reverted) {
-        if let Some(reverted) = standing.history.and_then(|history| history.reverted.clone()) {
-            return Err(GardenerError::Reverted { task: standing.id.clone(), reverted });
+    let is_reverted = |node: &&NodeProgress<'_>| node.state == State::Reverted;
+    for node in wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_reverted) {
+        if let Some(reverted) = node.history.and_then(|history| history.reverted.clone()) {
+            return Err(GardenerError::Reverted { task: node.id.clone(), reverted });
         }
     }
     Ok(())

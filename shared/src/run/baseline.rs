@@ -133,7 +133,7 @@ impl OpenRun {
             self.workspace.sections.iter().any(|section| section.find_tool(command).is_some())
         };
         let Some(command) = command.filter(|command| !is_tool(command)) else { return Ok(None) };
-        let is_played = self.request.source != CallSource::Agents || self.is_idle;
+        let is_played = self.request.source != CallSource::Agents || self.has_no_task_left;
         if is_played || !self.has_use_of_command(planned, run) {
             return Ok(None);
         }
@@ -174,8 +174,8 @@ impl OpenRun {
         let main = self.workspace.main().name.as_str();
         let is_tested_here = |task: &&Task| {
             let is_here = task.repos.first().is_none_or(|repo| repo == main);
-            let is_left = self.request.new_run
-                || progress.find(&task.id).is_some_and(|standing| !standing.state.is_done());
+            let is_left =
+                self.request.new_run || progress.find(&task.id).is_some_and(|node| !node.state.is_done());
             task.test_commands.is_empty() && is_here && is_left
         };
         planned.plan.leaves().any(|task| is_tested_here(&task))

@@ -65,7 +65,7 @@ impl OpenRun {
             listener
                 .remark(&visible(&format!("using options from an earlier command of this session:{words}")));
         }
-        let may_have_begun = self.is_untouched && !self.has_session_branch && !self.request.new_run;
+        let may_have_begun = self.has_no_run_commit && !self.has_session_branch && !self.request.new_run;
         if may_have_begun && self.repository.is_shallow {
             listener.warn(
                 "this is a shallow clone without a run of this branch, so the run starts from the beginning",
@@ -183,7 +183,8 @@ impl OpenRun {
         listener: &mut dyn RunListener,
     ) {
         let untested = self.count_untested((planned, selection), run);
-        let lands_untested = !self.is_idle && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
+        let lands_untested =
+            !self.has_no_task_left && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
         let words = match (self.is_new_run(run), lands_untested) {
             _ if untested == 0 => return,
             (true, true) => "the test step always passes, and landings are not tested",

@@ -51,7 +51,7 @@ pub struct OpenRun {
     /// Its branch.
     pub branch: BranchName,
     /// Whether no task is left to do, so that no approval is needed.
-    pub is_idle: bool,
+    pub has_no_task_left: bool,
     /// Options taken from the session's records.
     pub(super) inherited: InheritedOptions,
     pub(super) head: Oid,
@@ -69,7 +69,7 @@ pub struct OpenRun {
     pub(super) has_session_branch: bool,
     /// Whether the branch has no commit of this run yet: because it was created for the run, or because a new run was
     /// requested in a shallow clone, where old runs cannot be found.
-    pub(super) is_untouched: bool,
+    pub(super) has_no_run_commit: bool,
     /// Where logs are kept: the user's checkout.
     pub(super) home: PathBuf,
     /// The uncommitted work of the user's checkouts.
@@ -114,13 +114,13 @@ impl OpenRun {
         let hook = pre_commit(&repository, &config)?;
         let RunPlace { branch, head, session, pending_move } = place;
         // A worktree that was created for the run may be removed, and its logs must stay.
-        let is_in_own_worktree = request.is_guest || session.is_some() && pending_move.is_none();
+        let is_in_own_worktree = request.has_borrowed_branch || session.is_some() && pending_move.is_none();
         let home =
             if is_in_own_worktree { workspace.main().path.clone() } else { repository.top().to_owned() };
         Ok(Self {
             home,
             has_session_branch: session.is_some(),
-            is_untouched: pending_move.as_ref().is_some_and(|pending_move| !pending_move.is_written_on)
+            has_no_run_commit: pending_move.as_ref().is_some_and(|pending_move| !pending_move.is_written_on)
                 || is_first_in_shallow(&repository, &request, (&branch, head))?,
             pending_move,
             saved_checkouts: Mutex::default(),
@@ -144,7 +144,7 @@ impl OpenRun {
             cancel,
             clock,
             request,
-            is_idle: false,
+            has_no_task_left: false,
             inherited: InheritedOptions::default(),
         })
     }
@@ -153,7 +153,7 @@ impl OpenRun {
 impl OpenRun {
     /// Reads the state of the run from history, with work on task branches that no record mentions.
     pub(super) fn scan(&self) -> Result<Run, Failure> {
-        if self.is_untouched {
+        if self.has_no_run_commit {
             let scope = RunScope { branch: self.branch.clone(), tip: None };
             return Ok(Run::scan(&self.repository, scope, CommitSource::Fresh)?);
         }

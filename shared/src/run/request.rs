@@ -59,7 +59,7 @@ pub struct RunRequest {
     /// Whether agents are called.
     pub source: CallSource,
     /// Whether the run works on the user's branch and gives it back at its end.
-    pub is_guest: bool,
+    pub has_borrowed_branch: bool,
     /// The task, if only one is run.
     pub single: Option<SingleTask>,
 }

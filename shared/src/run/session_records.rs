@@ -98,7 +98,7 @@ impl OpenRun {
                 let newest = session_writer.newest();
                 let before = SessionReader::new(&self.repository).recorded_options_of(&newest)?;
                 let now = self.request.recorded()?;
-                let is_asked = self.request.source == CallSource::Agents && !self.is_idle;
+                let is_asked = self.request.source == CallSource::Agents && !self.has_no_task_left;
                 let asked = (is_asked && now != before).then_some(now);
                 let is_told = matches!(newest.record.kind, RecordKind::Resume(_) | RecordKind::Start(_));
                 if !is_told || asked.is_some() {

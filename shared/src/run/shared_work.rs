@@ -203,7 +203,7 @@ impl OpenRun {
         (plan, run): (&Plan, &Run),
         listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
-        if self.remote_work.is_some() || self.is_idle {
+        if self.remote_work.is_some() || self.has_no_task_left {
             return Ok(());
         }
         let remotes = match run.is_shared() {

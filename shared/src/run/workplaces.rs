@@ -101,7 +101,7 @@ impl OpenRun {
                     return Err(GardenerError::OperationInProgress(operation.what).into());
                 }
                 // If nothing is left to do, no agent can touch uncommitted changes.
-                if !self.is_idle {
+                if !self.has_no_task_left {
                     let is_clean = is_clean(&self.repository);
                     if !is_clean {
                         self.refuse_uncommitted(recorder, planned, run)?;
@@ -122,7 +122,7 @@ impl OpenRun {
     /// Saves uncommitted work of the user's checkouts in which no task works: the one that the run left for a session's
     /// worktree, and those of the other repositories.
     pub(super) fn save_left_checkouts(&self, listener: &mut dyn RunListener) {
-        if self.is_idle {
+        if self.has_no_task_left {
             return;
         }
         if self.home != self.repository.top()
@@ -179,7 +179,7 @@ impl OpenRun {
     /// Creates the folder of logs, and refuses a folder of logs or reports that would replace a file. This is found
     /// before the run starts, not by its first task.
     fn prepare_folders(&self) -> Result<(), Failure> {
-        if self.is_idle {
+        if self.has_no_task_left {
             return Ok(());
         }
         let RunOptions { log_dir, report_dir, .. } = &self.options;
