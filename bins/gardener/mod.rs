@@ -308,8 +308,8 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
                 ui.line(&format!("{} would not run, because it waits for a task that failed", task.id));
                 continue;
             }
-            let is_apart = progress.find(&task.id).is_some_and(NodeProgress::is_apart);
-            match (is_apart, jobs) {
+            let is_unlanded = progress.find(&task.id).is_some_and(NodeProgress::is_unlanded);
+            match (is_unlanded, jobs) {
                 // In the checkout, the run would fail with this error.
                 (true, None) => {
                     let error = GardenerError::apart(&opened.repository, &run, &opened.branch, &task.id);

@@ -314,7 +314,7 @@ impl<'a> Gardener<'a> {
             }
             match remote_work.claim(&finished.task) {
                 Ok(Claiming::Won) => {
-                    self.keep_until_landed(state, FinishedTask { is_queued: false, ..finished })
+                    self.keep_until_landed(state, FinishedTask { is_queued: false, ..finished });
                 }
                 Ok(Claiming::Taken) => {
                     if let Err(error) = self.save_lost(state, finished) {

@@ -83,7 +83,7 @@ pub fn write_start(
     if let Some(worker) = worker {
         let _ = trailers.set(Key::Worker, worker.as_str());
     }
-    write_first(recorder, plan.into(), trailers, body)
+    write_first(recorder, plan.into(), &trailers, body)
 }
 
 /// Writes the commit that starts a run which continues the work of another session. It names that session, because the base of a
@@ -97,13 +97,13 @@ pub fn write_start_of(
     if let Some(session) = replays {
         let _ = trailers.set(Key::Replays, session.as_str());
     }
-    write_first(recorder, plan, trailers, Body::default())
+    write_first(recorder, plan, &trailers, Body::default())
 }
 
 fn write_first(
     recorder: &mut RunRecorder<'_>,
     plan: FrozenPlan<'_>,
-    more: Trailers,
+    more: &Trailers,
     body: Body,
 ) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
