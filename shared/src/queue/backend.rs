@@ -70,7 +70,7 @@ pub enum Merged {
 
 /// Which remembered results may be used instead of running a gate again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remembered {
+pub enum RememberedResults {
     /// All.
     Any,
     /// Those of gates that passed. A gate that failed runs again.
@@ -127,7 +127,7 @@ pub trait QueueBackend {
         &mut self,
         commit: Oid,
         gates: &[Gate],
-        remembered: Remembered,
+        remembered: RememberedResults,
     ) -> Result<(GateVerdict, usize), QueueError>;
     /// Whether a gate is known to have failed on a commit recently. Runs nothing.
     fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError>;

@@ -22,7 +22,7 @@ mod ticket;
 pub use advice::{LandingCommand, describe_conflicts, describe_gating};
 pub use backend::{
     Closing, EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries,
-    Remembered, Resolution,
+    RememberedResults, Resolution,
 };
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};

@@ -6,7 +6,7 @@ use crate::{
     name::{Oid, TaskId},
     queue::{
         Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError, QueueEvent,
-        Remembered, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
+        RememberedResults, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
     },
 };
 
@@ -20,7 +20,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         let mut with = Vec::new();
         if let (Some(base), false, false) = (self.batch.base, landed.is_empty(), builds_on)
             && let Merged::Clean(alone) = self.backend.merge(base, ticket)?
-            && self.run_gates(alone.commit, &alone.gates, Remembered::Any)? == GateVerdict::Green
+            && self.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? == GateVerdict::Green
         {
             with = landed;
         }
@@ -77,7 +77,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         if self.backend.is_cancelled() {
             return Ok(None);
         }
-        Ok(match self.run_gates(alone.commit, &alone.gates, Remembered::Any)? {
+        Ok(match self.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? {
             GateVerdict::Green => Some(true),
             GateVerdict::Red(_) => Some(false),
             GateVerdict::Broken(_) => None,
@@ -97,7 +97,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         let Some(base) = self.batch.base.filter(|_| !is_known_green) else {
             return Ok(false);
         };
-        let verdict = self.run_gates(base, std::slice::from_ref(&failing.gate), Remembered::Any)?;
+        let verdict = self.run_gates(base, std::slice::from_ref(&failing.gate), RememberedResults::Any)?;
         Ok(matches!(verdict, GateVerdict::Red(_)))
     }
 
@@ -172,7 +172,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Runs the gates. One that passed on the target runs a second time before it counts as failed.
     fn test_despite_red_target(&mut self, step: &LandingStep) -> Result<GateVerdict, QueueError> {
-        match self.run_gates(step.commit, &step.gates, Remembered::Any)? {
+        match self.run_gates(step.commit, &step.gates, RememberedResults::Any)? {
             GateVerdict::Red(failing) if !self.was_red_before(&failing)? => {
                 self.confirm(step.commit, &step.gates, &failing)
             }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::{
     Batch, Closing, Failing, FanIn, Gate, GateVerdict, LandingStep, Merged, NextLanding, Published,
-    QueueBackend, QueueError, QueueEvent, QueueReport, Remembered, Resolution, StackSetback, Ticket,
+    QueueBackend, QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, StackSetback, Ticket,
     TicketOutcome, TicketState, arrange,
 };
 use crate::{
@@ -283,7 +283,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 gates.push(gate.clone());
             }
         }
-        let verdict = self.run_gates(commit, &gates, Remembered::Any)?;
+        let verdict = self.run_gates(commit, &gates, RememberedResults::Any)?;
         let GateVerdict::Red(failing) = &verdict else {
             return Ok(verdict);
         };
@@ -296,7 +296,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     /// Runs failed gates again. If they pass now, they are reported as flaky.
     fn confirm(&mut self, commit: Oid, gates: &[Gate], failing: &Failing) -> Result<GateVerdict, QueueError> {
-        let again = self.run_gates(commit, gates, Remembered::Passed)?;
+        let again = self.run_gates(commit, gates, RememberedResults::Passed)?;
         if again == GateVerdict::Green {
             self.report.flaky.push(failing.gate.name.clone());
             let words = format!(
@@ -312,7 +312,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         &mut self,
         commit: Oid,
         gates: &[Gate],
-        remembered: Remembered,
+        remembered: RememberedResults,
     ) -> Result<GateVerdict, QueueError> {
         let (verdict, runs) = self.backend.run_gates(commit, gates, remembered)?;
         self.report.gate_runs += runs;

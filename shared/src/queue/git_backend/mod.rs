@@ -26,7 +26,7 @@ use recover::{KnownRun, Seen};
 
 use super::{
     Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged, Published,
-    QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, Remembered, Resolution, Store,
+    QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, RememberedResults, Resolution, Store,
     StoredTicket, Target, Ticket, TicketState, claim::HeldQueueClaim, store::OutcomeWritten,
 };
 use crate::{
@@ -201,7 +201,7 @@ impl QueueBackend for GitQueue<'_> {
         &mut self,
         commit: Oid,
         gates: &[Gate],
-        remembered: Remembered,
+        remembered: RememberedResults,
     ) -> Result<(GateVerdict, usize), QueueError> {
         self.ask_all(commit, gates, remembered)
     }

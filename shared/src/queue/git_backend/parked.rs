@@ -12,7 +12,8 @@ use crate::{
     history::Event,
     name::{Oid, TaskId},
     queue::{
-        Gate, GateVerdict, Position, QueueError, QueueEvent, Remembered, StoredTicket, Ticket, TicketState,
+        Gate, GateVerdict, Position, QueueError, QueueEvent, RememberedResults, StoredTicket, Ticket,
+        TicketState,
     },
 };
 
@@ -88,7 +89,7 @@ impl GitQueue<'_> {
             self.stacked.insert(commit, (before, ticket.task));
             before = commit;
         }
-        let (verdict, _) = self.ask_all(parked, &gates, Remembered::Any)?;
+        let (verdict, _) = self.ask_all(parked, &gates, RememberedResults::Any)?;
         Ok(match verdict {
             GateVerdict::Green => {
                 commits.into_iter().for_each(note_landing);

@@ -10,7 +10,7 @@ use arborist_core::{
     queue::{
         Batch, Closing, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep, Merged,
         Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RedTarget,
-        Remembered, Resolution, Ticket, TicketState,
+        RememberedResults, Resolution, Ticket, TicketState,
     },
     settings::Origin,
 };
@@ -257,7 +257,7 @@ impl QueueBackend for World {
         &mut self,
         commit: Oid,
         gates: &[Gate],
-        remembered: Remembered,
+        remembered: RememberedResults,
     ) -> Result<(GateVerdict, usize), QueueError> {
         assert!(!gates.is_empty());
         self.is_stopped |= self.is_stopped_when_asked;
@@ -273,7 +273,7 @@ impl QueueBackend for World {
             denied: None,
         };
         let known = self.said.get(&tree).cloned();
-        let known = known.filter(|said| *said == GateVerdict::Green || remembered == Remembered::Any);
+        let known = known.filter(|said| *said == GateVerdict::Green || remembered == RememberedResults::Any);
         let runs = usize::from(known.is_none());
         let verdict = match known {
             Some(verdict) => verdict,
