@@ -36,9 +36,9 @@ impl ActiveWork {
     }
 
     /// What the run is doing for this task.
-    pub(crate) fn doing(&self, standing: &NodeProgress<'_>) -> Option<StepStatus> {
-        let pid = self.holder.as_ref().filter(|_| self.has(standing))?.pid;
-        StepStatus::find(&self.repository, &self.run, standing.id, pid)
+    pub(crate) fn doing(&self, node: &NodeProgress<'_>) -> Option<StepStatus> {
+        let pid = self.holder.as_ref().filter(|_| self.has(node))?.pid;
+        StepStatus::find(&self.repository, &self.run, node.id, pid)
     }
 
     /// The state of a task that the run is working on.
@@ -48,12 +48,12 @@ impl ActiveWork {
     }
 
     /// Whether the run is working on this task.
-    pub(crate) fn has(&self, standing: &NodeProgress<'_>) -> bool {
-        self.holder.is_some() && (standing.state.is_under_way() || self.begun.contains(standing.id))
+    pub(crate) fn has(&self, node: &NodeProgress<'_>) -> bool {
+        self.holder.is_some() && (node.state.is_under_way() || self.begun.contains(node.id))
     }
 
     /// Whether an attempt of this task was interrupted, so that the next run starts by recording it.
-    pub(crate) fn has_cut_off(&self, standing: &NodeProgress<'_>) -> bool {
-        self.holder.is_none() && self.begun.contains(standing.id)
+    pub(crate) fn has_cut_off(&self, node: &NodeProgress<'_>) -> bool {
+        self.holder.is_none() && self.begun.contains(node.id)
     }
 }

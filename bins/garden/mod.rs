@@ -14,7 +14,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve, foretell, open, tell_prompts},
+    gardening::{GardeningArgs, Reporter, approve_and_remember, foretell, open, tell_prompts},
     ui::Ui,
 };
 
@@ -77,7 +77,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let single = args.message.clone().map(SingleTask::Words);
     let request = RunRequest { single, ..args.common.request() };
     let mut opened = open(request, ui)?;
-    let run = opened.scan_to_show()?;
+    let run = opened.scan_recorded()?;
     let planned = match &args.message {
         Some(words) => opened.plan_of_words(&run, words)?,
         None => opened.plan(&run)?,
@@ -110,7 +110,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         let known = progress.leaves().map(|standing| standing.id.as_str());
         opened.with_hints(GardenerError::no_task(&task, known))
     })?;
-    if standing.is_apart() {
+    if standing.is_unlanded() {
         return Err(opened.with_hints(GardenerError::apart(&opened.repository, &run, &opened.branch, &task)));
     }
     refuse_reverted(standing.planned.as_slice(), &progress)?;
@@ -155,7 +155,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     }
     let failed = if args.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep };
     let wish = Selection { only: vec![task], failed, ..Selection::default() };
-    approve(&opened, &opened.require_runnable(&planned, None)?, ui)?;
+    approve_and_remember(&opened, &opened.require_runnable(&planned, None)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);
     let opened = opened.enter_workplace(&planned, &run, &mut reporter)?;
     let ended = opened.drive(&planned, None, &wish, &mut reporter)?;

@@ -21,7 +21,8 @@ use crate::{
     catalog,
     entry::Outcome,
     gardening::{
-        GardeningArgs, Reporter, approve, foretell, foretell_phase, give_back_here, open, tell_prompts,
+        GardeningArgs, Reporter, approve_and_remember, foretell, foretell_phase, open, release_branch_here,
+        tell_prompts,
     },
     ui::Ui,
 };
@@ -195,7 +196,7 @@ impl GardenerArgs {
                 failed: if self.retry_failed { EarlierFailures::Retry } else { EarlierFailures::Keep },
             },
             source: if self.offline { CallSource::Records } else { CallSource::Agents },
-            is_guest: self.give_back,
+            has_borrowed_branch: self.give_back,
             ..self.common.request()
         }
     }
@@ -257,14 +258,14 @@ impl Stuck {
 pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
     let outcome = run_plan(&args, ui);
     if args.give_back {
-        give_back_here(ui);
+        release_branch_here(ui);
     }
     outcome
 }
 
 fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(args.request(), ui)?;
-    let run = opened.scan_to_show()?;
+    let run = opened.scan_recorded()?;
     let planned = opened.plan(&run)?;
     if let Some(answer) = planned.find_merged_answer() {
         Reporter::new(&args.common, ui).answer(&answer);
@@ -286,8 +287,8 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     if !selection.only.is_empty() {
         refuse_waiting(&due, &progress).map_err(|error| opened.with_hints(error))?;
     }
-    opened.is_idle = due.is_empty();
-    if !opened.is_idle {
+    opened.has_no_task_left = due.is_empty();
+    if !opened.has_no_task_left {
         opened.inherit_options(&planned, &run)?;
     }
     if args.common.is_dry_run() {
@@ -307,8 +308,8 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
                 ui.line(&format!("{} would not run, because it waits for a task that failed", task.id));
                 continue;
             }
-            let is_apart = progress.find(&task.id).is_some_and(NodeProgress::is_apart);
-            match (is_apart, jobs) {
+            let is_unlanded = progress.find(&task.id).is_some_and(NodeProgress::is_unlanded);
+            match (is_unlanded, jobs) {
                 // In the checkout, the run would fail with this error.
                 (true, None) => {
                     let error = GardenerError::apart(&opened.repository, &run, &opened.branch, &task.id);
@@ -325,7 +326,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    approve(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
+    approve_and_remember(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
     let mut reporter = Reporter::new(&args.common, ui);
     let opened = opened.enter_workplace(&planned, &run, &mut reporter)?;
     let lanes = jobs.map(|jobs| opened.lanes(jobs, &planned, &run)).transpose()?;

@@ -1,12 +1,12 @@
 //! What `garden` and `gardener` share: their options, opening a run in this checkout, and reporting.
 
+mod borrowed_branch;
 mod forecast;
-mod guest;
 mod options;
 mod reporter;
 
-pub(crate) use forecast::{tell as foretell, tell_phase as foretell_phase, tell_prompts};
-pub(crate) use guest::{give_back, give_back_here};
+pub(crate) use borrowed_branch::{release_branch, release_branch_here};
+pub(crate) use forecast::{foretell, foretell_phase, tell_prompts};
 pub(crate) use reporter::Reporter;
 
 use std::{collections::BTreeSet, path::PathBuf};
@@ -124,7 +124,7 @@ impl GardeningArgs {
             accept_changes: self.accept_changes,
             consent: approval::consent(self.yes),
             source: CallSource::Agents,
-            is_guest: false,
+            has_borrowed_branch: false,
             single: None,
         }
     }
@@ -144,13 +144,18 @@ pub(crate) fn open(request: RunRequest, ui: &mut Ui) -> Result<OpenRun, Failure>
     OpenRun::open(request, RunHost { repository, config, cancel: watch_signals(), clock: clock::now })
 }
 
-/// Asks the user to approve the commands that come from files of the repository.
-pub(crate) fn approve(opened: &OpenRun, commands: &BTreeSet<String>, ui: &mut Ui) -> Result<(), Failure> {
+/// Asks the user to approve the commands that come from files of the repository, and remembers the options as approved.
+pub(crate) fn approve_and_remember(
+    opened: &OpenRun,
+    commands: &BTreeSet<String>,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
     approval::require(&opened.repository, commands, opened.request.consent, ui)?;
     opened.remember_options()
 }
 
-/// A token that the first signal cancels. The second signal ends this process.
+/// A token that the first signal cancels. The second signal ends this process. If signals cannot be watched, the first one
+/// ends it, as it does in any program; the next command then repairs what is left.
 pub(crate) fn watch_signals() -> Cancel {
     interrupt::watch(|signal| {
         ui::leave();

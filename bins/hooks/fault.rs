@@ -8,7 +8,7 @@ use arborist_core::{
 };
 
 const MAX_SHOWN: usize = 5;
-const LONGEST: usize = 100;
+const LONGEST_FAULT: usize = 100;
 
 /// The position of a fault.
 pub(super) struct FaultPlace<'a> {
@@ -46,7 +46,7 @@ pub(crate) fn more_than(told: usize, faults: &[Fault]) -> Option<String> {
 /// A line of foreign text, without control characters.
 pub(super) fn shown(line: &str) -> String {
     let plain = plain_text(line).replace('\n', " ");
-    match plain.char_indices().nth(LONGEST) {
+    match plain.char_indices().nth(LONGEST_FAULT) {
         Some((end, _)) => format!("{}…", &plain[..end]),
         None => plain,
     }

@@ -358,7 +358,7 @@ fn phases_of(options: &QueueOptions, tickets: &[StoredTicket], run: &Run) -> Has
 fn asked_before(site: &OpenQueue, run: &Run) -> Result<Asked, Failure> {
     let session_reader = SessionReader::new(&site.repository);
     let newest = run.start.as_ref().map(|start| session_reader.newest(&start.session)).transpose()?.flatten();
-    Ok(newest.map(|newest| session_reader.asked_of(&newest)).transpose()?.unwrap_or_default())
+    Ok(newest.map(|newest| session_reader.recorded_options_of(&newest)).transpose()?.unwrap_or_default())
 }
 
 /// The recorded test command, if the user gave it in this repository: any process can write the record of a session.

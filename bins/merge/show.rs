@@ -94,7 +94,7 @@ fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
     for at in &line.ready {
         list(&tickets[*at], tickets[*at].held.clone().or(tickets[*at].resolution()));
     }
-    for (at, needs) in &line.held {
+    for (at, needs) in &line.waiting {
         list(&tickets[*at], Some(waits_for(needs, &tickets)));
     }
     for ticket in tickets.iter().filter(|ticket| !is_open(ticket)) {

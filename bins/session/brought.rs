@@ -32,12 +32,12 @@ pub(super) fn require_remote(
     onward: &Onward,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
-    let mut wishes: BTreeSet<String> = main.required_approval().into_iter().collect();
+    let mut approvals: BTreeSet<String> = main.required_approval().into_iter().collect();
     let consent = onward.consent();
-    if consent == Consent::None && !consent::unseen(&opened.repository.common_dir, &wishes).is_empty() {
-        wishes.extend(in_checkout(opened, workspace, onward));
+    if consent == Consent::None && !consent::unseen(&opened.repository.common_dir, &approvals).is_empty() {
+        approvals.extend(in_checkout(opened, workspace, onward));
     }
-    Ok(approval::require(&opened.repository, &wishes, consent, ui)?)
+    Ok(approval::require(&opened.repository, &approvals, consent, ui)?)
 }
 
 /// Commands from files of the checkout. Files that cannot be read are reported later, if they matter.
@@ -48,9 +48,9 @@ fn in_checkout(opened: &OpenSessions, workspace: &Workspace, onward: &Onward) ->
     let more = || -> Option<BTreeSet<String>> {
         let settings = Settings::load_for_run(repository, &opened.config).ok()?;
         // It is not known yet whether the session has lanes.
-        let mut wishes = onward.alone();
-        wishes.switch("isolate");
-        let request = wishes.read().ok()?;
+        let mut resume_options = onward.alone();
+        resume_options.switch("isolate");
+        let request = resume_options.read().ok()?;
         let path = find_plan(repository, &request, &settings)?;
         let bytes = safe_files::read_beneath(repository.top(), &path).ok()?;
         request.foreign_commands(&settings, workspace, &Plan::read(&path, &bytes).ok()?).ok()
@@ -63,7 +63,7 @@ fn in_checkout(opened: &OpenSessions, workspace: &Workspace, onward: &Onward) ->
 /// records, and from the checkout if a worktree has to be created for its branch.
 pub(super) fn require(
     opened: &OpenSessions,
-    wishes: &ResumeOptions<'_>,
+    resume_options: &ResumeOptions<'_>,
     (commit, plan): (Oid, Option<&PlanRef>),
     branch: Option<&BranchName>,
     ui: &mut Ui,
@@ -71,10 +71,10 @@ pub(super) fn require(
     let repository = &opened.repository;
     let settings = Settings::load_at(repository, &opened.config, commit)?;
     let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
-    require_given(repository, wishes.test.as_ref())?;
-    let mut commands = wishes.approvals.clone();
+    require_given(repository, resume_options.test.as_ref())?;
+    let mut commands = resume_options.approvals.clone();
     match frozen(repository, plan)? {
-        Some(plan) => commands.extend(wishes.read()?.foreign_commands(&settings, &workspace, &plan)?),
+        Some(plan) => commands.extend(resume_options.read()?.foreign_commands(&settings, &workspace, &plan)?),
         None => commands.extend(workspace.required_approvals()),
     }
     let is_housed = match branch {
@@ -87,7 +87,7 @@ pub(super) fn require(
         let here = Settings::load(repository, &opened.config)?;
         commands.extend(WorktreeOptions::new(&here, &Cancel::new()).foreign_commands());
     }
-    Ok(approval::require(repository, &commands, wishes.consent(), ui)?)
+    Ok(approval::require(repository, &commands, resume_options.consent(), ui)?)
 }
 
 fn frozen(repository: &Repository, plan: Option<&PlanRef>) -> Result<Option<Plan>, Failure> {

@@ -1,4 +1,5 @@
-//! The options of a continued run: the recorded ones, unless the user gives others.
+//! The options of `session resume` and `session replay`: all recorded ones, unless the user gives others. `RunRequest` in the
+//! core says what other commands take from the records.
 
 use std::{collections::BTreeSet, ffi::OsString};
 
@@ -48,10 +49,10 @@ impl Onward {
         opened: &OpenSessions,
         newest: &StoredRecord,
     ) -> Result<ResumeOptions<'_>, Failure> {
-        let asked = opened.session_reader().asked_of(newest)?;
+        let asked = opened.session_reader().recorded_options_of(newest)?;
         let is_replaced =
             |name: &str| self.gives(name) || (self.gives("runner") && OF_RUNNER.contains(&name));
-        let mut wishes = self.alone();
+        let mut resume_options = self.alone();
         if let Some(name) = asked.withheld.iter().find(|name| !is_replaced(name)) {
             return Err(withheld(name, newest));
         }
@@ -59,20 +60,21 @@ impl Onward {
             refuse_option(name, value)?;
             let option = |value: &str| OsString::from(format!("--{name}={value}"));
             match find_recorded(name) {
-                Some(OptionKind::List) => wishes.options.extend(value.split(',').map(option)),
-                Some(OptionKind::Lines) => wishes.options.extend(value.lines().map(option)),
-                Some(OptionKind::Value) => wishes.options.push(option(value)),
-                Some(OptionKind::Folder) if is_inner(value) => wishes.options.push(option(value)),
-                Some(OptionKind::Switch) if value == "true" => wishes.switch(name),
+                Some(OptionKind::List) => resume_options.options.extend(value.split(',').map(option)),
+                Some(OptionKind::Lines) => resume_options.options.extend(value.lines().map(option)),
+                Some(OptionKind::Value) => resume_options.options.push(option(value)),
+                Some(OptionKind::Folder) if is_inner(value) => resume_options.options.push(option(value)),
+                Some(OptionKind::Switch) if value == "true" => resume_options.switch(name),
                 _ => {}
             }
         }
         let test = asked.options.get(TEST).filter(|_| !is_replaced(TEST));
-        wishes.test = test.map(|command| test_approval(&opened.repository, command));
-        wishes.approvals = option_approvals(asked.options.iter().filter(|(name, _)| !is_replaced(name)));
+        resume_options.test = test.map(|command| test_approval(&opened.repository, command));
+        resume_options.approvals =
+            option_approvals(asked.options.iter().filter(|(name, _)| !is_replaced(name)));
         // Parse them before anything is written.
-        wishes.read()?;
-        Ok(wishes)
+        resume_options.read()?;
+        Ok(resume_options)
     }
 
     /// Only the options that the user gives now.
@@ -156,7 +158,8 @@ impl ResumeOptions<'_> {
         newest: &StoredRecord,
     ) -> Result<Option<Asked>, Failure> {
         let now = self.read()?.recorded()?;
-        Ok(Some(now).filter(|now| opened.session_reader().asked_of(newest).ok().as_ref() != Some(now)))
+        Ok(Some(now)
+            .filter(|now| opened.session_reader().recorded_options_of(newest).ok().as_ref() != Some(now)))
     }
 
     /// Parses them as the run will.

@@ -59,20 +59,20 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let commit = moment.commit;
     let first = opened.session_reader().start_of(newest)?;
     let start = start_in(&first)?;
-    let mut wishes = args.onward.recorded(&opened, newest)?;
+    let mut resume_options = args.onward.recorded(&opened, newest)?;
     let plan = start.plan.as_deref().and_then(PlanRef::parse).ok_or_else(|| {
         Failure::new(Exit::No, format!("session '{}' has no plan to continue", newest.record.session))
     })?;
     if args.offline {
         require_recording(&opened, newest, start, args.turn)?;
         // No agent is called, so these are not used.
-        wishes.approvals.clear();
+        resume_options.approvals.clear();
     }
     let configured = then::configured_in(&opened, newest, (args.turn, &moment))?;
-    brought::require(&opened, &wishes, (configured, Some(&plan)), None, ui)?;
-    let Asked { options, withheld } = match wishes.asked(&opened, newest)? {
+    brought::require(&opened, &resume_options, (configured, Some(&plan)), None, ui)?;
+    let Asked { options, withheld } = match resume_options.asked(&opened, newest)? {
         Some(asked) => asked,
-        None => opened.session_reader().asked_of(newest)?,
+        None => opened.session_reader().recorded_options_of(newest)?,
     };
     let start = SessionStart { options, withheld, offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
@@ -91,10 +91,10 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     }
     let _ = ui.finish();
     if args.offline {
-        wishes.without_agents();
-        wishes.switch("offline");
+        resume_options.without_agents();
+        resume_options.switch("offline");
     }
-    go_on(&session_worktree, &branch, wishes)
+    go_on(&session_worktree, &branch, resume_options)
 }
 
 /// Checks that everything to replay is here, before anything is started.

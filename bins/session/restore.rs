@@ -97,8 +97,7 @@ fn bring_back_plan(
         is_same &= now == then;
     }
     if !is_same {
-        let words = ("brought back", Body::default());
-        write_change(recorder, FrozenPlan::Kept(&plan), words)?;
+        write_change(recorder, FrozenPlan::Kept(&plan), "brought back", Body::default())?;
     }
     Ok(())
 }

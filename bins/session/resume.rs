@@ -31,7 +31,7 @@ use super::{
     session_worktree::{Follow, go_on, is_own_branch, session_worktree},
     then::{self, Moment},
 };
-use crate::{approval, clock, entry::Outcome, gardening::give_back, ui::Ui};
+use crate::{approval, clock, entry::Outcome, gardening::release_branch, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
@@ -74,18 +74,18 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     refuse(&opened.repository, (newest, standing), args.turn)?;
     let moment = args.turn.map(|number| Moment::of(&opened, newest, number)).transpose()?;
     let had_failed = had_failed(&opened, newest)?;
-    let mut wishes = args.onward.recorded(&opened, newest)?;
+    let mut resume_options = args.onward.recorded(&opened, newest)?;
     let branch = &record.context.branch;
     let follow = Follow::find(&opened.repository, record)?;
     let history = follow.history()?;
     refuse_other(record, &history, args.turn)?;
     if let Some(start) = &history.start {
-        brought::require(&opened, &wishes, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
+        brought::require(&opened, &resume_options, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
     }
     if let Some(moment) = moment {
         // The plan and the configuration of that turn are in force again.
         let plan = then::frozen_plan(&opened, newest, &moment)?;
-        brought::require(&opened, &wishes, (moment.commit, plan.as_ref()), Some(branch), ui)?;
+        brought::require(&opened, &resume_options, (moment.commit, plan.as_ref()), Some(branch), ui)?;
     }
     // If it is checked out, it is not moved.
     if !is_own_branch(&opened, record)? && opened.repository.checkouts_of(branch)?.is_empty() {
@@ -94,13 +94,14 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     }
     follow.go(ui)?;
     let session_worktree = session_worktree(&opened, branch, &record.session, &args.onward, ui)?;
-    let is_guest = session_worktree.is_made && !is_own_branch(&opened, record)?;
-    if is_guest {
-        wishes.switch("give-back");
+    let has_borrowed_branch = session_worktree.is_made && !is_own_branch(&opened, record)?;
+    if has_borrowed_branch {
+        resume_options.switch("give-back");
     }
-    let stopped = enter(&opened, args, (newest, &history), &session_worktree, (wishes, had_failed), ui);
-    if is_guest && session_worktree.is_new {
-        give_back(&opened.repository, branch, ui);
+    let stopped =
+        enter(&opened, args, (newest, &history), &session_worktree, (resume_options, had_failed), ui);
+    if has_borrowed_branch && session_worktree.is_new {
+        release_branch(&opened.repository, branch, ui);
     }
     stopped
 }
@@ -111,7 +112,7 @@ fn enter(
     args: &ResumeArgs,
     (newest, history): (&StoredRecord, &Run),
     session_worktree: &SessionWorktree,
-    (mut wishes, had_failed): (ResumeOptions<'_>, bool),
+    (mut resume_options, had_failed): (ResumeOptions<'_>, bool),
     ui: &mut Ui,
 ) -> Outcome {
     let (record, branch) = (&newest.record, &newest.record.context.branch);
@@ -134,20 +135,20 @@ fn enter(
         // The run commits it as an accepted change.
         bring_file(&session_worktree.path, &changed.path, &changed.bytes)?;
     }
-    let asked = wishes.asked(opened, newest)?;
+    let asked = resume_options.asked(opened, newest)?;
     append(&session_writer, &RecordKind::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
     if had_failed && args.turn.is_none() {
-        wishes.switch("retry-failed");
+        resume_options.switch("retry-failed");
     }
     if has_changed.is_some() || args.plan_changed {
-        wishes.switch("accept-changes");
+        resume_options.switch("accept-changes");
     }
     ui.note(&format!(
         "continuing session '{}' on '{branch}' in '{}'",
         record.session,
         session_worktree.path.display()
     ));
-    go_on(session_worktree, branch, wishes)
+    go_on(session_worktree, branch, resume_options)
 }
 
 /// The selected session. Without a name, the only unfinished one; others may have just been fetched.

@@ -54,16 +54,16 @@ pub(super) fn is_own_branch(opened: &OpenSessions, record: &Record) -> Result<bo
 pub(super) fn go_on(
     session_worktree: &SessionWorktree,
     branch: &BranchName,
-    mut wishes: ResumeOptions<'_>,
+    mut resume_options: ResumeOptions<'_>,
 ) -> Outcome {
     let is_killed = !Unfinished::find_all(&session_worktree.repository, branch)?.is_empty();
     if !is_killed && !session_worktree.repository.is_clean()? {
-        wishes.switch("isolate");
+        resume_options.switch("isolate");
     }
     let beside = std::env::current_exe().context("could not find the path of this program")?;
     let program = Program::new(beside.with_file_name("git-arborist-gardener"))
         .dir(&session_worktree.path)
-        .args(wishes.into_options());
+        .args(resume_options.into_options());
     let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
     // The session has its branch, whatever is configured for new ones.
     let program = program.env("ARBORIST_SESSION_BRANCH", "false");

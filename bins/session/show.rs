@@ -65,7 +65,7 @@ pub(super) fn run(args: &SessionShowArgs, ui: &mut Ui) -> Outcome {
     }
     let session_reader = opened.session_reader();
     let (first, checkpoint) = (session_reader.start_of(newest)?, session_reader.checkpoint_of(newest)?);
-    let (start, asked) = (start_in(&first)?, session_reader.asked_of(newest)?);
+    let (start, asked) = (start_in(&first)?, session_reader.recorded_options_of(newest)?);
     if args.json.json {
         let session = SessionDocument::new(&opened, newest);
         return document::print(

@@ -34,54 +34,54 @@ const MOST_LINES: usize = 20;
 const CUT_SPACE: usize = 10;
 
 pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
-    let Some(standing) = view.progress.find(task) else {
+    let Some(node) = view.progress.find(task) else {
         return;
     };
     tree::warn_of_ignored(ui, view);
-    let (mark, tone) = tree::mark(ui, view, standing);
-    let name = plain_text(standing.name);
+    let (mark, tone) = tree::mark(ui, view, node);
+    let name = plain_text(node.name);
     ui.line(&format!(
         "{} {} {}",
         ui.paint(tone, mark),
         ui.paint(Tone::Strong, task.as_str()),
         ui.paint(Tone::Strong, &name)
     ));
-    for (label, value) in facts(view, standing) {
+    for (label, value) in facts(view, node) {
         ui.text_line(&format!("  {label:<12} "), &value);
     }
-    if let Some(task) = standing
+    if let Some(task) = node
         .planned
         .filter(|task| !task.description.trim().is_empty() && task.description.trim() != task.name)
     {
         ui.line("");
         plain_text(&task.description).lines().for_each(|line| ui.line(format!("  {line}").trim_end()));
     }
-    if let Some(history) = standing.history {
+    if let Some(history) = node.history {
         show_history(ui, history);
     }
 }
 
-fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("state", state_words(view, standing))];
-    facts.extend(failure_facts(view, standing));
-    let next = next_command(view, standing);
+fn facts(view: &StateView<'_>, node: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("state", state_words(view, node))];
+    facts.extend(failure_facts(view, node));
+    let next = next_command(view, node);
     let is_stashed = next.as_ref().is_some_and(|command| command.contains(" stash "));
     facts.extend(next.map(|command| ("next", command)));
     facts.extend(is_stashed.then(|| ("", GET_BACK.to_owned())));
     let phase =
-        standing.planned.and_then(|task| task.parent.as_ref()).and_then(|parent| view.progress.find(parent));
+        node.planned.and_then(|task| task.parent.as_ref()).and_then(|parent| view.progress.find(parent));
     facts.extend(phase.map(|phase| ("phase", plain_text(phase.name))));
     let needs: Vec<String> =
-        standing.planned.iter().flat_map(|task| &task.depends_on).map(|id| need(view, id)).collect();
+        node.planned.iter().flat_map(|task| &task.depends_on).map(|id| need(view, id)).collect();
     if !needs.is_empty() {
         facts.push(("depends on", needs.join(", ")));
     }
     let children: Vec<String> =
-        standing.planned.iter().flat_map(|task| &task.children).map(|id| need(view, id)).collect();
+        node.planned.iter().flat_map(|task| &task.children).map(|id| need(view, id)).collect();
     if !children.is_empty() {
         facts.push(("tasks", children.join(", ")));
     }
-    if let Some(history) = standing.history {
+    if let Some(history) = node.history {
         facts.extend(history_facts(view, history));
     }
     let branches = view
@@ -95,44 +95,44 @@ fn facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str
     facts
 }
 
-fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
-    if let Some(doing) = view.work.doing(standing) {
-        let state = gerund(&doing.step).unwrap_or(standing.state.as_str());
+fn state_words(view: &StateView<'_>, node: &NodeProgress<'_>) -> String {
+    if let Some(doing) = view.work.doing(node) {
+        let state = gerund(&doing.step).unwrap_or(node.state.as_str());
         // The log of the agent has its own row.
         let has_row = view.logs.implement.iter().any(|log| *log == doing.log);
         let log = if has_row { String::new() } else { format!(", log {}", tree::one_line(&doing.log)) };
         return format!("{state}, {}{log}", remark::busy_words(&doing));
     }
-    if view.work.has(standing) {
-        return format!("{}, a run is working on it", standing.state.as_str());
+    if view.work.has(node) {
+        return format!("{}, a run is working on it", node.state.as_str());
     }
-    let mut words = standing.words();
-    if view.work.has_cut_off(standing) && !words.contains("interrupted") {
+    let mut words = node.words();
+    if view.work.has_cut_off(node) && !words.contains("interrupted") {
         words.push_str(", the last attempt was interrupted");
     }
-    words.extend(view.lost_words(standing).map(|lost| format!(", {lost}")));
-    if standing.is_stray {
+    words.extend(view.lost_words(node).map(|lost| format!(", {lost}")));
+    if node.is_stray {
         words.push_str(", not in the plan");
     }
-    let is_apart = standing.history.is_some_and(|history| !history.is_landed);
-    if is_apart && standing.state != State::Complete {
+    let is_unlanded = node.history.is_some_and(|history| !history.is_landed);
+    if is_unlanded && node.state != State::Complete {
         words.push_str(", on its own branch");
-    } else if standing.is_landed() && view.is_parked(standing) {
+    } else if node.is_landed() && view.is_parked(node) {
         words.push_str(", not on the branch yet: the landing is waiting for your checkout");
     }
     words
 }
 
 /// Why it has not landed, or why the last attempt failed, and which tests did.
-fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
-    if let Some(why) = view.find_ticket(standing).and_then(Ticket::reason) {
+fn failure_facts(view: &StateView<'_>, node: &NodeProgress<'_>) -> Vec<(&'static str, String)> {
+    if let Some(why) = view.find_ticket(node).and_then(Ticket::reason) {
         return vec![("why", tree::one_line(&why))];
     }
-    let is_over = standing.state.is_done() && standing.state != State::Failed;
-    if let Some(unfinished) = view.logs.unfinished.as_ref().filter(|_| !is_over && !view.work.has(standing)) {
+    let is_over = node.state.is_done() && node.state != State::Failed;
+    if let Some(unfinished) = view.logs.unfinished.as_ref().filter(|_| !is_over && !view.work.has(node)) {
         return vec![("why", plain_text(&unfinished.words()))];
     }
-    let Some(history) = standing.history.filter(|_| !is_over && !view.work.has(standing)) else {
+    let Some(history) = node.history.filter(|_| !is_over && !view.work.has(node)) else {
         return Vec::new();
     };
     let Some(last) = history.last().filter(|last| last.is_failure()) else { return Vec::new() };
@@ -152,12 +152,12 @@ fn failure_facts(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Vec<(&'st
 }
 
 /// The command that continues with this task; `None` if nothing is left to do, or a run is working on it.
-fn next_command(view: &StateView<'_>, standing: &NodeProgress<'_>) -> Option<String> {
-    if view.work.has(standing) {
+fn next_command(view: &StateView<'_>, node: &NodeProgress<'_>) -> Option<String> {
+    if view.work.has(node) {
         return None;
     }
-    let next = view.continuation.next(standing, view.find_ticket(standing));
-    if view.parked.is_some() && (next.is_some() || view.is_parked(standing)) {
+    let next = view.continuation.next(node, view.find_ticket(node));
+    if view.parked.is_some() && (next.is_some() || view.is_parked(node)) {
         // To stash an unfinished merge would end it.
         return Some(match view.obstacle {
             Some(ParkingObstacle::Operation(_)) => {
@@ -287,7 +287,7 @@ fn show_words(ui: &mut Ui, event: &Event, is_shown: fn(&str) -> bool) {
 /// How much of the end of a log is read to find its last line.
 const TAIL: u64 = 4096;
 /// How many characters of that line are shown.
-const LONGEST: usize = 200;
+const LONGEST_LOG_LINE: usize = 200;
 
 /// The newest logs of a task.
 #[derive(Debug, Default)]
@@ -389,5 +389,5 @@ fn last_line(path: &Path) -> Option<String> {
     let text = String::from_utf8_lossy(&bytes);
     let last = text.lines().rfind(|line| !line.trim().is_empty())?;
     let is_text = !["{", "===", "> "].iter().any(|start| last.starts_with(start));
-    is_text.then(|| one_line(last).chars().take(LONGEST).collect())
+    is_text.then(|| one_line(last).chars().take(LONGEST_LOG_LINE).collect())
 }

@@ -176,7 +176,7 @@ impl StateDocument {
             },
             unpushed: view.unpushed.iter().cloned().collect(),
             parked: view.parked.map(|parked| parked.to_string()),
-            tasks: view.asked().map(|standing| TaskDocument::new(standing, view)).collect(),
+            tasks: view.asked().map(|node| TaskDocument::new(node, view)).collect(),
         }
     }
 }
@@ -209,39 +209,39 @@ fn plan(shown: &Shown) -> Option<PlanDocument> {
 }
 
 impl TaskDocument {
-    fn new(standing: &NodeProgress<'_>, view: &StateView<'_>) -> Self {
+    fn new(node: &NodeProgress<'_>, view: &StateView<'_>) -> Self {
         fn texts<T: ToString>(items: &[T]) -> Vec<String> {
             items.iter().map(ToString::to_string).collect()
         }
-        let task = standing.planned;
-        let last = standing.history.and_then(|history| history.last());
+        let task = node.planned;
+        let last = node.history.and_then(|history| history.last());
         let events = |events: &[Event]| events.iter().map(EventDocument::from).collect();
         Self {
-            id: standing.id.to_string(),
-            name: standing.name.to_owned(),
-            state: standing.state.as_str(),
-            attempt: standing.attempt().map(|attempt| attempt.0),
+            id: node.id.to_string(),
+            name: node.name.to_owned(),
+            state: node.state.as_str(),
+            attempt: node.attempt().map(|attempt| attempt.0),
             commit: last.map(|event| event.commit.to_string()),
             time: last.map(|event| rfc3339(event.time)),
-            ready: standing.is_ready(),
-            running: view.work.has(standing),
-            doing: view.work.doing(standing).map(DoingDocument::from),
-            landed: standing.is_landed() && !view.is_parked(standing),
-            unverified: standing.history.is_some_and(|history| history.is_unverified),
-            lost: view.find_lost(standing).map(|commit| commit.to_string()),
-            planned: !standing.is_stray,
+            ready: node.is_ready(),
+            running: view.work.has(node),
+            doing: view.work.doing(node).map(DoingDocument::from),
+            landed: node.is_landed() && !view.is_parked(node),
+            unverified: node.history.is_some_and(|history| history.is_unverified),
+            lost: view.find_lost(node).map(|commit| commit.to_string()),
+            planned: !node.is_stray,
             depends_on: task.map(|task| texts(&task.depends_on)).unwrap_or_default(),
-            waits_for: texts(&standing.waits_for),
+            waits_for: texts(&node.waits_for),
             parent: task.and_then(|task| task.parent.as_ref()).map(ToString::to_string),
             children: task.map(|task: &Task| texts(&task.children)).unwrap_or_default(),
             interrupted: last.and_then(Event::interruption).map(str::to_owned),
-            interruptions: standing.history.map_or(0, |history| history.interruptions().count),
-            forks: standing.history.map(|history| texts(&history.forks)).unwrap_or_default(),
+            interruptions: node.history.map_or(0, |history| history.interruptions().count),
+            forks: node.history.map(|history| texts(&history.forks)).unwrap_or_default(),
             trailers: last.map(|event| trailers(&event.trailers)).unwrap_or_default(),
             history: view
                 .options
                 .with_history
-                .then(|| standing.history.map(|history| events(&history.events)).unwrap_or_default()),
+                .then(|| node.history.map(|history| events(&history.events)).unwrap_or_default()),
         }
     }
 }

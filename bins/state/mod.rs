@@ -225,7 +225,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     }
     let found = source::find(&repository, &settings, run, args.tree.as_deref())?;
     let mut progress = Progress::new(found.plan.as_ref(), run, found.boxes);
-    progress.hold(|node| work.has(node));
+    progress.mark_not_ready(|node| work.has(node));
     let totals = RunTotals::of_run(run);
     let is_asked = args.scope.is_some();
     let tree = args.tree.as_ref().map(|tree| format!(" --tree {}", shell_word(&tree.to_string_lossy())));
@@ -312,14 +312,13 @@ impl LostWork {
         (run, plan): (&Run, Option<&Plan>),
         progress: &mut Progress<'_>,
     ) -> Result<Self, Failure> {
-        let is_untouched =
-            |standing: &NodeProgress<'_>| standing.state == State::Pending && standing.history.is_none();
+        let is_untouched = |node: &NodeProgress<'_>| node.state == State::Pending && node.history.is_none();
         let (mut lost, mut lost_branches) = (HashMap::new(), HashMap::new());
         if progress.leaves().any(is_untouched) {
             lost.extend(find_lost_tasks(repository, run)?);
             lost_branches = hold_lost(repository, run, progress)?;
         }
-        let has_ticket = |standing: &NodeProgress<'_>| standing.is_apart() || is_untouched(standing);
+        let has_ticket = |node: &NodeProgress<'_>| node.is_unlanded() || is_untouched(node);
         let tickets = match progress.counted().any(has_ticket) {
             true => Store::new(repository).load(Some(&run.scope.branch))?,
             false => Vec::new(),
@@ -337,8 +336,8 @@ impl LostWork {
                 lost.entry(ticket.task.clone()).or_insert(ticket.source);
             }
         }
-        let is_unqueued = |standing: &NodeProgress<'_>| {
-            standing.is_apart() && tickets.iter().all(|ticket| ticket.task != *standing.id)
+        let is_unqueued = |node: &NodeProgress<'_>| {
+            node.is_unlanded() && tickets.iter().all(|ticket| ticket.task != *node.id)
         };
         let mut dropped = HashSet::new();
         if progress.counted().any(is_unqueued) {
@@ -363,7 +362,7 @@ fn hold_lost(
     let found = find_lost_branches(repository, &run.scope.branch)?;
     let lost: HashMap<TaskId, LostBranch> =
         found.into_iter().map(|found| (found.task.clone(), found)).collect();
-    progress.hold(|node| lost.contains_key(node.id));
+    progress.mark_not_ready(|node| lost.contains_key(node.id));
     Ok(lost)
 }
 
@@ -418,8 +417,8 @@ impl StateView<'_> {
         self.progress
             .nodes()
             .iter()
-            .filter(move |standing| tasks.is_empty() || tasks.contains(standing.id))
-            .filter(move |standing| !only_ready || standing.is_ready())
+            .filter(move |node| tasks.is_empty() || tasks.contains(node.id))
+            .filter(move |node| !only_ready || node.is_ready())
     }
 
     /// Whether all selected tasks are done and on the run's branch. If nothing is known, nothing is done; and a parked
@@ -428,8 +427,8 @@ impl StateView<'_> {
         let tasks = &self.options.tasks;
         let mut asked =
             self.progress.nodes().iter().filter(|s| tasks.is_empty() || tasks.contains(s.id)).peekable();
-        let is_there = |standing: &NodeProgress<'_>| {
-            standing.state == State::Skipped || (standing.is_landed() && !self.is_parked(standing))
+        let is_there = |node: &NodeProgress<'_>| {
+            node.state == State::Skipped || (node.is_landed() && !self.is_parked(node))
         };
         asked.peek().is_some() && asked.all(is_there)
     }
@@ -437,41 +436,41 @@ impl StateView<'_> {
     /// How much of the work is done. As in the summary of a run, parked landings do not count.
     fn share(&self) -> Share {
         let share = self.progress.share();
-        let is_parked = |standing: &&NodeProgress<'_>| standing.is_landed() && self.is_parked(standing);
+        let is_parked = |node: &&NodeProgress<'_>| node.is_landed() && self.is_parked(node);
         Share { done: share.done - self.progress.counted().filter(is_parked).count(), ..share }
     }
 
     /// Whether a task has landed in a commit that waits for the checkout.
-    fn is_parked(&self, standing: &NodeProgress<'_>) -> bool {
-        let last = standing.history.and_then(TaskHistory::last);
+    fn is_parked(&self, node: &NodeProgress<'_>) -> bool {
+        let last = node.history.and_then(TaskHistory::last);
         last.is_some_and(|event| self.parked_commits.contains(&event.commit))
     }
 
     /// That the commits of a task are no longer on the branch.
-    fn lost_words(&self, standing: &NodeProgress<'_>) -> Option<String> {
-        if let Some(lost) = self.lost_branches.get(standing.id).filter(|_| standing.state == State::Pending) {
+    fn lost_words(&self, node: &NodeProgress<'_>) -> Option<String> {
+        if let Some(lost) = self.lost_branches.get(node.id).filter(|_| node.state == State::Pending) {
             return Some(lost.to_string());
         }
-        let last = self.find_lost(standing)?;
-        let is_queued = self.tickets.iter().any(|ticket| ticket.task == *standing.id);
+        let last = self.find_lost(node)?;
+        let is_queued = self.tickets.iter().any(|ticket| ticket.task == *node.id);
         let queue = if is_queued { "; it is still queued, see 'git arborist merge status'" } else { "" };
         let branch = visible(self.run.scope.branch.as_str());
         Some(format!("its commits are no longer in {branch}, the last was {}{queue}", last.short()))
     }
 
-    fn find_lost(&self, standing: &NodeProgress<'_>) -> Option<Oid> {
-        let tip = self.lost_branches.get(standing.id).and_then(|lost| lost.tip);
-        self.lost.get(standing.id).copied().or(tip).filter(|_| standing.state == State::Pending)
+    fn find_lost(&self, node: &NodeProgress<'_>) -> Option<Oid> {
+        let tip = self.lost_branches.get(node.id).and_then(|lost| lost.tip);
+        self.lost.get(node.id).copied().or(tip).filter(|_| node.state == State::Pending)
     }
 
     /// Whether the user has removed a complete task from the queue, and it was not queued again.
-    fn is_dropped(&self, standing: &NodeProgress<'_>) -> bool {
-        self.find_ticket(standing).is_none() && self.dropped.contains(standing.id)
+    fn is_dropped(&self, node: &NodeProgress<'_>) -> bool {
+        self.find_ticket(node).is_none() && self.dropped.contains(node.id)
     }
 
     /// The ticket of a task that is complete and has not landed.
-    fn find_ticket(&self, standing: &NodeProgress<'_>) -> Option<&Ticket> {
-        self.tickets.iter().find(|ticket| standing.is_apart() && ticket.task == *standing.id)
+    fn find_ticket(&self, node: &NodeProgress<'_>) -> Option<&Ticket> {
+        self.tickets.iter().find(|ticket| node.is_unlanded() && ticket.task == *node.id)
     }
 
     /// Refuses unknown tasks. `selection` has the options that select the run, as they were typed.
@@ -490,7 +489,7 @@ impl StateView<'_> {
         let place = if plan.is_some() { "the plan or the history" } else { "the history" };
         let failure =
             Failure::new(Exit::No, format!("no task '{unknown}' in {place} of '{}'", self.run.scope.branch));
-        let known = self.progress.nodes().iter().map(|standing| standing.id.as_str());
+        let known = self.progress.nodes().iter().map(|node| node.id.as_str());
         Err(match nearest(unknown.as_str(), known) {
             Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
             None => failure.hint(format!("see all tasks with: git arborist state{selection}")),
@@ -502,7 +501,7 @@ impl StateView<'_> {
             Kind::Json => return print(ui, &document::StateDocument::new(self)),
             Kind::Short => tree::show_line(ui, self),
             Kind::Ids => {
-                self.asked().for_each(|standing| ui.line(&format!("{}\t{}", standing.id, standing.name)));
+                self.asked().for_each(|node| ui.line(&format!("{}\t{}", node.id, node.name)));
             }
             Kind::Text => match self.options.tasks.as_slice() {
                 [task] if !self.options.only_ready => detail::show(ui, self, task),

@@ -19,57 +19,57 @@ pub(super) fn busy_words(doing: &StepStatus) -> String {
 }
 
 /// The remark: attempt, age, what it waits for; and why the task failed.
-pub(super) fn remark(view: &StateView<'_>, standing: &NodeProgress<'_>) -> (String, Option<String>) {
+pub(super) fn remark(view: &StateView<'_>, node: &NodeProgress<'_>) -> (String, Option<String>) {
     let mut parts = Vec::new();
-    let pause = standing.pause().filter(|_| !view.work.has(standing));
+    let pause = node.pause().filter(|_| !view.work.has(node));
     let is_told = pause.as_ref().is_some_and(|pause| pause.contains("interrupted"));
-    if view.work.has_cut_off(standing) && !is_told {
+    if view.work.has_cut_off(node) && !is_told {
         parts.push("interrupted".into());
     }
-    parts.extend(view.lost_words(standing));
-    if standing.is_undone() {
+    parts.extend(view.lost_words(node));
+    if node.is_undone() {
         parts.push("reverted".into());
     }
-    if standing.state == State::Reverted {
-        let reverted = standing.history.and_then(|history| history.reverted.as_ref());
+    if node.state == State::Reverted {
+        let reverted = node.history.and_then(|history| history.reverted.as_ref());
         parts.extend(reverted.map(RevertedMerge::words));
     }
-    let hand_merge = standing.history.and_then(|history| history.merged_by_hand.as_ref());
+    let hand_merge = node.history.and_then(|history| history.merged_by_hand.as_ref());
     parts.extend(hand_merge.and_then(HandMerge::taken_back_words));
-    let last = standing.history.and_then(|history| history.last());
-    match (pause, standing.attempt().filter(|attempt| attempt.0 > 0)) {
+    let last = node.history.and_then(|history| history.last());
+    match (pause, node.attempt().filter(|attempt| attempt.0 > 0)) {
         (Some(pause), _) => parts.push(pause),
         (None, Some(attempt)) => parts.push(format!("attempt {}", attempt.ordinal())),
         (None, None) => {}
     }
-    if standing.is_apart() {
-        let ticket = view.find_ticket(standing).filter(|ticket| ticket.standing != TicketState::Waiting);
+    if node.is_unlanded() {
+        let ticket = view.find_ticket(node).filter(|ticket| ticket.standing != TicketState::Waiting);
         let why = ticket.map(|ticket| format!(" ({})", ticket.standing.word())).unwrap_or_default();
         parts.push(format!("not landed{why}"));
     }
-    if standing.is_landed() && view.is_parked(standing) {
+    if node.is_landed() && view.is_parked(node) {
         parts.push("not on the branch yet (parked)".into());
     }
-    if standing.history.is_some_and(|history| history.is_unverified) {
+    if node.history.is_some_and(|history| history.is_unverified) {
         parts.push("landing unverified".into());
     }
-    if let Some(last) = standing.history.and_then(|history| history.last()) {
+    if let Some(last) = node.history.and_then(|history| history.last()) {
         let what = if last.status() == Status::Reset { "reset " } else { "" };
         parts.push(format!("{what}{}", clock::ago(last.time)));
     }
-    if standing.is_stray {
+    if node.is_stray {
         parts.push("not in the plan".into());
     }
-    if let Some(history) = standing.history.filter(|history| !history.forks.is_empty()) {
+    if let Some(history) = node.history.filter(|history| !history.forks.is_empty()) {
         parts.push(format!(
             "between {}",
             list(&history.forks.iter().map(Oid::short).collect::<Vec<_>>(), " and ")
         ));
     }
-    if !standing.waits_for.is_empty() && !standing.state.is_done() {
-        parts.push(format!("waits for {}", list(&standing.waits_for, ", ")));
+    if !node.waits_for.is_empty() && !node.state.is_done() {
+        parts.push(format!("waits for {}", list(&node.waits_for, ", ")));
     }
-    (parts.join(", "), last.filter(|_| standing.state == State::Failed).and_then(reason))
+    (parts.join(", "), last.filter(|_| node.state == State::Failed).and_then(reason))
 }
 
 /// Why a task failed, in one line.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How many seconds a run must have taken before a rate says something.
-const SHORTEST: i64 = 60;
+const SHORTEST_RUN: i64 = 60;
 
 /// A plan that workers share, and who works on it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -102,10 +102,9 @@ pub(super) fn run(remote: &str, json: bool, ui: &mut Ui) -> Outcome {
 impl RemoteStateDocument {
     fn new(shared: &SharedWork, view: &RemoteView, progress: &Progress<'_>) -> Self {
         let count = |state: ClaimState| view.tasks.values().filter(|claim| claim.is(state)).count();
-        let is_claimed =
-            |standing: &arborist_core::progress::NodeProgress<'_>| view.tasks.contains_key(standing.id);
+        let is_claimed = |node: &arborist_core::progress::NodeProgress<'_>| view.tasks.contains_key(node.id);
         let leaves = || progress.leaves();
-        let left = leaves().filter(|standing| !standing.state.is_done() && !is_claimed(standing)).count();
+        let left = leaves().filter(|node| !node.state.is_done() && !is_claimed(node)).count();
         let lander = view.lander.iter().filter(|lander| !lander.is(ClaimState::Free));
         let claims = view.tasks.iter().map(|(task, claim)| ClaimDocument::new(Some(task.as_str()), claim));
         Self {
@@ -113,7 +112,7 @@ impl RemoteStateDocument {
             branch: shared.run().to_string(),
             head: view.target.map(|target| target.to_string()),
             tasks: leaves().count(),
-            done: leaves().filter(|standing| standing.state.is_done()).count(),
+            done: leaves().filter(|node| node.state.is_done()).count(),
             working: count(ClaimState::Working),
             finished: count(ClaimState::Finished),
             failed: count(ClaimState::Failed),
@@ -137,7 +136,7 @@ impl RemoteStateDocument {
         let is_active = self.working + self.finished > 0;
         let end = if is_active { Some(clock::now()) } else { landings.iter().max().copied() };
         let seconds = begun.zip(end).map_or(0, |((begun, _), end)| end.saturating_sub(begun));
-        if landings.is_empty() || seconds < SHORTEST {
+        if landings.is_empty() || seconds < SHORTEST_RUN {
             return Ok(());
         }
         let rest = self.working + self.finished + self.left;

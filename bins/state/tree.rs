@@ -59,18 +59,14 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
     let room = width.map_or(WIDEST_NAME, |width| width.saturating_sub(ids + REST).max(NARROWEST_NAME));
     let names = asked.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(room);
     let columns = Columns { ids, names, width };
-    for standing in asked {
-        if standing.is_leaf() {
-            show_task(ui, view, standing, &columns);
+    for node in asked {
+        if node.is_leaf() {
+            show_task(ui, view, node, &columns);
         } else {
-            show_phase(ui, view, standing);
+            show_phase(ui, view, node);
         }
         if view.options.with_history {
-            standing
-                .history
-                .iter()
-                .flat_map(|history| &history.events)
-                .for_each(|event| show_event(ui, event));
+            node.history.iter().flat_map(|history| &history.events).for_each(|event| show_event(ui, event));
         }
     }
     if view.run.start.is_none() {
@@ -164,7 +160,7 @@ fn summary(view: &StateView<'_>) -> String {
     let paused = view.progress.counted().filter(|s| is_paused(view, s)).count();
     let ready = view.progress.count_ready();
     let (dropped, waiting): (Vec<&NodeProgress<'_>>, Vec<&NodeProgress<'_>>) =
-        view.progress.counted().filter(|s| s.is_apart()).partition(|s| view.is_dropped(s));
+        view.progress.counted().filter(|s| s.is_unlanded()).partition(|s| view.is_dropped(s));
     let counts = [
         (waiting.len(), "waiting to land"),
         (dropped.len(), "not landed"),
@@ -186,8 +182,8 @@ fn summary(view: &StateView<'_>) -> String {
 }
 
 /// Whether a task was started, and no run is working on it now.
-pub(super) fn is_paused(view: &StateView<'_>, standing: &NodeProgress<'_>) -> bool {
-    standing.is_paused() && !view.work.has(standing)
+pub(super) fn is_paused(view: &StateView<'_>, node: &NodeProgress<'_>) -> bool {
+    node.is_paused() && !view.work.has(node)
 }
 
 fn show_heading(ui: &mut Ui, view: &StateView<'_>) {
@@ -255,28 +251,28 @@ fn origin(view: &StateView<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn show_phase(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) {
-    let is_running = has_work_below(view, standing);
-    let is_begun = standing.state.is_under_way() && has_left_below(view, standing);
-    let is_parked = tasks_below(view, standing).into_iter().any(|task| view.is_parked(task));
-    let (fancy, plain, tone, state) = match standing.state {
+fn show_phase(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>) {
+    let is_running = has_work_below(view, node);
+    let is_begun = node.state.is_under_way() && has_left_below(view, node);
+    let is_parked = tasks_below(view, node).into_iter().any(|task| view.is_parked(task));
+    let (fancy, plain, tone, state) = match node.state {
         _ if is_running => ("▶", ">", Tone::Busy, "running"),
         _ if is_begun => ("·", ".", Tone::Dim, "started"),
         State::Pending => ("·", ".", Tone::Dim, ""),
         State::Complete if is_parked => ("▶", ">", Tone::Busy, "parked"),
         State::Implementing => ("·", ".", Tone::Dim, "waiting to land"),
         state => {
-            let (mark, tone) = mark(ui, view, standing);
+            let (mark, tone) = mark(ui, view, node);
             (mark, mark, tone, state.as_str())
         }
     };
     let mark = if ui.has_unicode() { fancy } else { plain };
-    let indent = "  ".repeat(standing.depth);
-    let used = indent.len() + 2 + standing.id.as_str().len() + 1 + 2 + state.len();
+    let indent = "  ".repeat(node.depth);
+    let used = indent.len() + 2 + node.id.as_str().len() + 1 + 2 + state.len();
     let room = ui.width().map(|width| width.saturating_sub(used).max(NARROWEST_NAME));
-    let name = one_line(standing.name);
+    let name = one_line(node.name);
     let name = room.map_or_else(|| name.clone(), |room| shortened(&name, room));
-    let id = ui.paint(Tone::Dim, standing.id.as_str());
+    let id = ui.paint(Tone::Dim, node.id.as_str());
     let line = format!(
         "{indent}{} {id} {}  {}",
         ui.paint(tone, mark),
@@ -302,22 +298,22 @@ fn has_left_below(view: &StateView<'_>, phase: &NodeProgress<'_>) -> bool {
     tasks_below(view, phase).into_iter().any(|task| !task.state.is_done())
 }
 
-fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, columns: &Columns) {
-    let (mark, tone) = mark(ui, view, standing);
-    let (ids, room) = (columns.ids, columns.names.saturating_sub(2 * standing.depth));
-    let name = one_line(standing.name);
+fn show_task(ui: &mut Ui, view: &StateView<'_>, node: &NodeProgress<'_>, columns: &Columns) {
+    let (mark, tone) = mark(ui, view, node);
+    let (ids, room) = (columns.ids, columns.names.saturating_sub(2 * node.depth));
+    let name = one_line(node.name);
     let name = if columns.width.is_some() { shortened(&name, room) } else { name };
-    let indent = "  ".repeat(standing.depth);
+    let indent = "  ".repeat(node.depth);
     let used = name.width();
     let pad = room.saturating_sub(used);
-    let doing = view.work.doing(standing);
-    let word = match standing.state {
+    let doing = view.work.doing(node);
+    let word = match node.state {
         _ if doing.is_some() => doing.as_ref().and_then(|doing| gerund(&doing.step)).unwrap_or("begun"),
-        State::Pending if view.work.has(standing) => "begun",
-        state if view.work.has(standing) => state.as_str(),
-        _ => standing.word(),
+        State::Pending if view.work.has(node) => "begun",
+        state if view.work.has(node) => state.as_str(),
+        _ => node.word(),
     };
-    let (remark, reason) = doing.map_or_else(|| remark(view, standing), |doing| (busy_words(&doing), None));
+    let (remark, reason) = doing.map_or_else(|| remark(view, node), |doing| (busy_words(&doing), None));
     let used = indent.len() + 2 + ids + 1 + used + pad + 2 + STATE + 1;
     let whole = reason.as_ref().map_or_else(|| remark.clone(), |reason| format!("{remark}: {reason}"));
     let (remark, below) = match (columns.width, reason) {
@@ -334,7 +330,7 @@ fn show_task(ui: &mut Ui, view: &StateView<'_>, standing: &NodeProgress<'_>, col
         (None, _) => (whole, None),
     };
     // An id that leaves no room for the other columns is on its own line, so that it can be copied.
-    let (mut mark, mut id) = (ui.paint(tone, mark), standing.id.as_str());
+    let (mut mark, mut id) = (ui.paint(tone, mark), node.id.as_str());
     if id.len() > ids {
         ui.line(&format!("{indent}{mark} {id}"));
         (mark, id) = (" ".to_owned(), "");
@@ -363,19 +359,19 @@ pub(super) fn one_line(text: &str) -> String {
     if plain.contains('\n') { plain.replace('\n', " ") } else { plain }
 }
 
-pub(super) fn mark(ui: &Ui, view: &StateView<'_>, standing: &NodeProgress<'_>) -> (&'static str, Tone) {
-    let (fancy, plain, tone) = match standing.state {
+pub(super) fn mark(ui: &Ui, view: &StateView<'_>, node: &NodeProgress<'_>) -> (&'static str, Tone) {
+    let (fancy, plain, tone) = match node.state {
         // It does not count as done yet.
-        State::Complete if standing.is_apart() || view.is_parked(standing) => ("▶", ">", Tone::Busy),
+        State::Complete if node.is_unlanded() || view.is_parked(node) => ("▶", ">", Tone::Busy),
         State::Complete => ("✔", "x", Tone::Good),
         State::Failed => ("✘", "!", Tone::Bad),
         State::Forked => ("⑂", "?", Tone::Bad),
         State::Reverted => ("↶", "<", Tone::Bad),
         State::Skipped => ("⊘", "-", Tone::Dim),
-        State::Pending if view.work.has(standing) => ("▶", ">", Tone::Busy),
-        _ if standing.word() == "ready" => ("○", "o", Tone::Strong),
+        State::Pending if view.work.has(node) => ("▶", ">", Tone::Busy),
+        _ if node.word() == "ready" => ("○", "o", Tone::Strong),
         State::Pending => ("·", ".", Tone::Dim),
-        _ if standing.history.and_then(|history| history.last()).is_some_and(Event::is_failure) => {
+        _ if node.history.and_then(|history| history.last()).is_some_and(Event::is_failure) => {
             ("▶", ">", Tone::Bad)
         }
         State::Implementing | State::Testing | State::Reviewing => ("▶", ">", Tone::Busy),

@@ -28,7 +28,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     catalog, clock,
     entry::{self, Outcome},
-    gardening::{GardeningArgs, Reporter, approve, watch_signals},
+    gardening::{GardeningArgs, Reporter, approve_and_remember, watch_signals},
     numbers::positive,
     ui::Ui,
 };
@@ -345,15 +345,15 @@ fn try_work(
     if shared.follow(&work)? {
         return Ok(None);
     }
-    let run = opened.scan_to_show()?;
+    let run = opened.scan_recorded()?;
     let planned = opened.plan(&run)?;
     planned.refuse_merged()?;
     let jobs = opened.request.lanes.count(&opened.settings)?;
-    opened.is_idle = due(args, &planned, &run)?.is_empty();
-    if !opened.is_idle {
+    opened.has_no_task_left = due(args, &planned, &run)?.is_empty();
+    if !opened.has_no_task_left {
         opened.inherit_options(&planned, &run)?;
     }
-    approve(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
+    approve_and_remember(&opened, &opened.require_runnable(&planned, jobs)?, ui)?;
     if !opened.share(work, &run)? {
         if !std::mem::replace(&mut joined.is_told, true) {
             ui.note("waiting for another worker, which starts the run or lands tasks");

@@ -21,7 +21,7 @@ use crate::{
 
 const COLUMNS: usize = 8;
 const BRANCH: usize = 1;
-const HEAD: usize = 2;
+const HEAD_CELL: usize = 2;
 const BASE: usize = 3;
 const REMOTE: usize = 6;
 const PATH: usize = 7;
@@ -83,7 +83,7 @@ fn cells((status, error): &(RepoStatus<'_>, Option<String>)) -> [String; COLUMNS
     let branch = present.branch.as_ref().map_or_else(|| "(detached)".to_owned(), ToString::to_string);
     let short = |id: Option<Oid>| id.map(|id| id.short()).unwrap_or_default();
     cells[BRANCH] = visible(&branch);
-    cells[HEAD] = short(present.head);
+    cells[HEAD_CELL] = short(present.head);
     cells[BASE] = short(present.base);
     cells[4] = present.distance.map(|far| format!("+{} -{}", far.ahead, far.behind)).unwrap_or_default();
     cells[5] = match present.dirty {

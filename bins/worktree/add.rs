@@ -67,7 +67,7 @@ pub(super) fn run(args: &WorktreeAddArgs, ui: &mut Ui) -> Outcome {
     tell(&lease, &opened, ui)?;
     tell_of_crowding(&opened, ui);
     ui.line(&lease.path.display().to_string());
-    lease.keep();
+    drop(lease);
     Ok(Exit::Done)
 }
 
@@ -176,7 +176,7 @@ fn find_dirt(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Option<String> {
 fn tell(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(), Failure> {
     let branch = &lease.branch;
     let at = lease.repository.head.commit.map(|commit| commit.short()).unwrap_or_default();
-    let words = match lease.begun {
+    let words = match lease.start {
         LeaseStart::Fresh => format!("created branch '{branch}' at {at}"),
         LeaseStart::Continued { tip } => {
             let distance = opened.repository.distance(tip, opened.require_tip()?)?;

@@ -39,7 +39,7 @@ pub(super) struct WorktreeRestoreArgs {
 /// Runs the command with our own standard streams. Its work is saved periodically.
 pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
-    let lease = opened.pool.hold(&args.task)?;
+    let lease = opened.pool.lease_existing(&args.task)?;
     // The command can change the configuration, and a save must not run programs that it names then.
     lease.repository.freeze_settings(SettingsChange::Accepted)?;
     let mut saver = Saver::new(&lease.repository, opened.pool.run(), &args.task)?;

@@ -16,7 +16,7 @@ const MOST_IDS: usize = 10;
 /// How many tasks of a kind have their own line.
 const MOST_LINES: usize = 3;
 /// How many characters of a name or a reason are shown. A text that is only a little longer is shown whole.
-const LONGEST: usize = 100;
+const LONGEST_REASON: usize = 100;
 const A_LITTLE: usize = 20;
 /// The width of the labels, unless one is longer.
 const NARROWEST_LABEL: usize = 7;
@@ -259,18 +259,19 @@ fn thousands(count: u64) -> String {
 }
 
 fn short(text: &str) -> String {
-    if text.chars().count() <= LONGEST + A_LITTLE {
+    if text.chars().count() <= LONGEST_REASON + A_LITTLE {
         return text.to_owned();
     }
-    let most: String = text.chars().take(LONGEST + A_LITTLE).collect();
+    let most: String = text.chars().take(LONGEST_REASON + A_LITTLE).collect();
     // So is a clause.
     let clauses = most.rsplit_once("; ").map(|(clauses, _)| clauses);
-    if let Some(clauses) = clauses.filter(|clauses| clauses.chars().count() > LONGEST) {
+    if let Some(clauses) = clauses.filter(|clauses| clauses.chars().count() > LONGEST_REASON) {
         return format!("{clauses}; ...");
     }
-    let begin: String = text.chars().take(LONGEST).collect();
+    let begin: String = text.chars().take(LONGEST_REASON).collect();
     // A word is left out as a whole, unless it is very long.
-    let words = begin.rsplit_once(' ').map(|(words, _)| words).filter(|words| words.len() > LONGEST / 2);
+    let words =
+        begin.rsplit_once(' ').map(|(words, _)| words).filter(|words| words.len() > LONGEST_REASON / 2);
     format!("{}...", words.unwrap_or(&begin).trim_end())
 }
 

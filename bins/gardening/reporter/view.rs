@@ -25,7 +25,7 @@ const WIDEST: usize = 16;
 /// The maximal width of the bar.
 const WIDEST_BAR: usize = 30;
 /// How much of an agent's text is kept; no terminal is wider.
-const LONGEST: usize = 1000;
+const LONGEST_WORDS: usize = 1000;
 
 /// The state of the view.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl LiveView {
     fn says(&mut self, task: &TaskId, text: &str) {
         let last = text.lines().map(one_line).rfind(|line| !line.is_empty());
         if let (Some(running), Some(line)) = (self.running.iter_mut().find(|one| one.task == *task), last) {
-            running.words = line.chars().take(LONGEST).collect();
+            running.words = line.chars().take(LONGEST_WORDS).collect();
         }
     }
 

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// The largest file that is written or edited, in bytes.
-const LARGEST: u64 = 8 * 1024 * 1024;
+const LARGEST_FILE: u64 = 8 * 1024 * 1024;
 
 /// The output of a tool, in pieces, or an error.
 pub(super) type ToolOutput = Result<Vec<String>, String>;
@@ -32,8 +32,8 @@ pub(super) fn read_file(root: &Root, args: &ReadArgs) -> ToolOutput {
 
 pub(super) fn write_file(root: &Root, args: &WriteArgs) -> ToolOutput {
     let path = parse(&args.path)?;
-    if args.content.len() as u64 > LARGEST {
-        return Err(format!("'{path}' would be larger than {LARGEST} bytes"));
+    if args.content.len() as u64 > LARGEST_FILE {
+        return Err(format!("'{path}' would be larger than {LARGEST_FILE} bytes"));
     }
     let content = match root.enclosure.read(&path) {
         Ok(old) => with_line_ends_of(&whole(&path, old).unwrap_or_default(), &args.content),
@@ -80,11 +80,11 @@ fn parse(path: &str) -> Result<InnerPath, String> {
 /// The whole file, if it is not too large.
 pub(super) fn whole(path: &InnerPath, file: std::fs::File) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1)
+    file.take(LARGEST_FILE + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| format!("'{path}' could not be read: {error}"))?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(format!("'{path}' is larger than {LARGEST} bytes"));
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(format!("'{path}' is larger than {LARGEST_FILE} bytes"));
     }
     Ok(bytes)
 }

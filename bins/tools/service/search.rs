@@ -15,7 +15,7 @@ use super::{
 /// The default and maximal number of lines.
 const LINES: usize = 200;
 /// The longest part of a line that is shown, in characters.
-const LONGEST: usize = 300;
+const LONGEST_EXCERPT: usize = 300;
 /// The time limit of a search.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -105,7 +105,7 @@ fn read(root: &Root, name: &str) -> Option<Vec<u8>> {
 
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)).into_owned();
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(LONGEST_EXCERPT) {
         Some((at, _)) => format!("{} [cut]", &text[..at]),
         None => text,
     }

@@ -64,7 +64,7 @@ pub enum CallOutcome {
 }
 
 /// How many bytes of a runner's last text are kept.
-const LONGEST: usize = 64 * 1024;
+const LONGEST_LAST_TEXT: usize = 64 * 1024;
 
 /// The final event of a stream. A later one replaces an earlier one.
 #[derive(Debug, Clone)]
@@ -192,8 +192,8 @@ impl Tally {
         self.has_rejected |= begins_with_rejection(words);
         self.words.push_str(words);
         self.words.push('\n');
-        if self.words.len() > 2 * LONGEST {
-            let mut cut = self.words.len() - LONGEST;
+        if self.words.len() > 2 * LONGEST_LAST_TEXT {
+            let mut cut = self.words.len() - LONGEST_LAST_TEXT;
             while !self.words.is_char_boundary(cut) {
                 cut += 1;
             }

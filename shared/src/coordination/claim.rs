@@ -25,7 +25,7 @@ pub const CLAIMS: &str = "refs/arborist/claims/";
 /// branch has this name.
 pub const WORK_CLAIMS: &str = "refs/arborist/claims/%work/";
 /// The largest commit that is read as a claim.
-pub(super) const LARGEST: u64 = 4096;
+pub(super) const LARGEST_CLAIM: u64 = 4096;
 /// The limits of a time to live in seconds. A claim with a longer one was not written by a worker.
 const TIMES_TO_LIVE: std::ops::RangeInclusive<u64> = 1..=86_400;
 /// How long a claim that cannot be read is respected.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
     ClaimState, CoordinationError, TaskClaim, WorkOptions, WorkerName,
-    claim::{ClaimRefs, LARGEST},
+    claim::{ClaimRefs, LARGEST_CLAIM},
 };
 use crate::{
     git::{FetchDepth, Network, RawCommit, Repository},
@@ -16,7 +16,7 @@ use crate::{
 /// How many refs are fetched by one command.
 pub(super) const MOST_AT_ONCE: usize = 200;
 /// How often the remote is asked again if refs vanish between listing and fetching them.
-const TRIES: usize = 3;
+const MAX_LISTING_TRIES: usize = 3;
 /// How many refs that cannot be used are named.
 const MOST_REMARKS: usize = 5;
 
@@ -95,7 +95,7 @@ impl RemoteView {
             let listed = list(repository, (options, refs), network)?;
             match fetch_unknown(repository, (options, refs), (&listed, network), known) {
                 Ok(()) => return Ok(Self::of(refs, listed, known)),
-                Err(_) if tries < TRIES => tries += 1,
+                Err(_) if tries < MAX_LISTING_TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
         }
@@ -231,7 +231,7 @@ fn fetch_unknown(
         repository.fetch_refs((remote, &names), FetchDepth::Newer, network)?;
         let claims = part.iter().filter(|(name, _)| *name != refs.target);
         let commits: Vec<Oid> = claims.map(|(_, commit)| *commit).collect();
-        let contents = repository.find_small_commits(&commits, LARGEST)?;
+        let contents = repository.find_small_commits(&commits, LARGEST_CLAIM)?;
         known.extend(commits.into_iter().zip(contents));
     }
     Ok(())

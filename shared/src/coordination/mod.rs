@@ -1,7 +1,6 @@
-//! Who works on what. A run asks its [`Coordinator`] before it starts a task, publishes a finished one and lands.
-//!
-//! [`Alone`] is the answer for a run on one machine: everything is granted. [`RemoteWork`] shares the plan with workers
-//! on other machines through claims, which are refs at a remote.
+//! Who works on what. A run that shares its plan with workers on other machines has a [`RemoteWork`], and asks it before it
+//! starts a task, publishes a finished one or lands. Claims are refs at a remote. A run on one machine has none and asks
+//! nobody.
 
 mod claim;
 mod error;
@@ -15,7 +14,6 @@ pub use remote_work::RemoteWork;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     time::Duration,
 };
 
@@ -116,90 +114,4 @@ pub enum Release {
     Free,
     /// It has failed. No worker takes it again.
     Failed,
-}
-
-/// Decides who works on what.
-pub trait Coordinator: fmt::Debug + Send + Sync {
-    /// How often to look at what others do; `None` on one machine.
-    fn interval(&self) -> Option<Duration>;
-    /// The name of this worker; `None` on one machine.
-    fn worker(&self) -> Option<&WorkerName>;
-    /// The remote through which the plan is shared, without secrets; `None` on one machine.
-    fn shown_remote(&self) -> Option<String>;
-    /// What others have done.
-    fn look(&self) -> Result<Outlook, CoordinationError>;
-    /// Claims a task.
-    fn claim(&self, task: &TaskId) -> Result<Claiming, CoordinationError>;
-    /// Publishes a task that is finished at `tip`, and claims `next` with the same push if it is free.
-    fn finish(
-        &self,
-        task: &TaskId,
-        tip: Oid,
-        next: Option<&TaskId>,
-    ) -> Result<Publication, CoordinationError>;
-    /// Gives a task back.
-    fn release(&self, task: &TaskId, release: Release) -> Result<(), CoordinationError>;
-    /// Brings these commits of finished tasks here.
-    fn fetch(&self, tasks: &[(TaskId, Oid)]) -> Result<(), CoordinationError>;
-    /// No longer counts a task as finished, because the commit of its claim cannot land. Until it expires, its claim is
-    /// respected like one that cannot be read.
-    fn distrust(&self, task: &TaskId, source: Oid);
-    /// Whether this worker may land now. If so, look again: something may have landed before.
-    fn begin_landing(&self) -> Result<bool, CoordinationError>;
-    /// Publishes a landing.
-    fn land(&self, landing: &PublishedLanding<'_>) -> Result<SharedLanding, CoordinationError>;
-    /// Lets others land.
-    fn end_landing(&self) -> Result<(), CoordinationError>;
-}
-
-/// A run on one machine: everything is granted.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Alone;
-
-impl Coordinator for Alone {
-    fn interval(&self) -> Option<Duration> {
-        None
-    }
-
-    fn worker(&self) -> Option<&WorkerName> {
-        None
-    }
-
-    fn shown_remote(&self) -> Option<String> {
-        None
-    }
-
-    fn look(&self) -> Result<Outlook, CoordinationError> {
-        Ok(Outlook::default())
-    }
-
-    fn claim(&self, _: &TaskId) -> Result<Claiming, CoordinationError> {
-        Ok(Claiming::Won)
-    }
-
-    fn finish(&self, _: &TaskId, _: Oid, _: Option<&TaskId>) -> Result<Publication, CoordinationError> {
-        Ok(Publication::Done)
-    }
-
-    fn release(&self, _: &TaskId, _: Release) -> Result<(), CoordinationError> {
-        Ok(())
-    }
-
-    fn fetch(&self, _: &[(TaskId, Oid)]) -> Result<(), CoordinationError> {
-        Ok(())
-    }
-
-    fn distrust(&self, _: &TaskId, _: Oid) {}
-
-    fn begin_landing(&self) -> Result<bool, CoordinationError> {
-        Ok(true)
-    }
-
-    fn land(&self, _: &PublishedLanding<'_>) -> Result<SharedLanding, CoordinationError> {
-        Ok(SharedLanding::Done)
-    }
-
-    fn end_landing(&self) -> Result<(), CoordinationError> {
-        Ok(())
-    }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// How many characters of a log are fetched: its end.
-const LONGEST: usize = 1_000_000;
+const LONGEST_LOG: usize = 1_000_000;
 /// How many jobs one job may consist of.
 const MOST_JOBS: usize = 1_000;
 
@@ -91,7 +91,7 @@ impl Engine {
         let text = text.map_err(|error| self.unknown_placeholder(key, error))?;
         let limits = Limits { whole: Some(COMMAND_TIMEOUT), ..Limits::default() };
         let program = Program::located("sh").args(["-c", &text]);
-        let ended = Supervised::new(program).limits(limits).until(cancel).tail(LONGEST).run(|_| ());
+        let ended = Supervised::new(program).limits(limits).until(cancel).tail(LONGEST_LOG).run(|_| ());
         if ended.ending.is_success() {
             return Ok(WorkerLog { text: ended.stdout.text, is_cut: ended.stdout.cut });
         }
@@ -113,7 +113,7 @@ impl Engine {
             "done".to_owned(),
             format!("if [ -z \"$log\" ]; then echo 'there is no log of job {job}' >&2; exit 1; fi"),
             // A character has up to four bytes.
-            format!("exec tail -c {} \"$log\"", 4 * LONGEST),
+            format!("exec tail -c {} \"$log\"", 4 * LONGEST_LOG),
         ];
         lines.join("\n")
     }

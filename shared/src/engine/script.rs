@@ -98,7 +98,7 @@ pub(super) const JOB: &str = "ARBORIST_JOB";
 /// How long an engine may take to say whether a job is alive.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest name of a job or a place.
-const LONGEST: usize = 128;
+const LONGEST_JOB_NAME: usize = 128;
 
 /// A worker's job, as its claims name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,7 +193,7 @@ pub(super) fn job_file(job: &str) -> String {
 /// Whether a name of a job or place can be used in a command without being taken for something else.
 pub(super) fn is_plain_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:/@-".contains(c);
-    !name.is_empty() && name.len() <= LONGEST && !name.starts_with('-') && name.chars().all(is_plain)
+    !name.is_empty() && name.len() <= LONGEST_JOB_NAME && !name.starts_with('-') && name.chars().all(is_plain)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// How many characters of an agent's text are printed at once.
-const LONGEST: usize = 500;
+const LONGEST_WORDS: usize = 500;
 
 /// The heads of a session's repositories, by name.
 pub type Snapshot = BTreeMap<String, Oid>;
@@ -476,7 +476,7 @@ fn plain<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    let words: String = plain_text(text).trim().chars().take(LONGEST).collect();
+    let words: String = plain_text(text).trim().chars().take(LONGEST_WORDS).collect();
     serializer.serialize_str(&words)
 }
 

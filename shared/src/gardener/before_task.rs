@@ -26,14 +26,15 @@ impl Gardener<'_> {
     /// An unfinished task whose changes are in the checkout, if it is not known that the tests pass with them. Tasks with
     /// their own test commands are not asked about, because these may fail until the task is done.
     pub(super) fn find_leftovers(&self, task: &Task) -> Option<TaskId> {
-        let options = self.tools.context.options;
-        let is_tool =
-            |command: &str| self.tools.sections.iter().any(|section| section.find_tool(command).is_some());
+        let options = self.resources.context.options;
+        let is_tool = |command: &str| {
+            self.resources.sections.iter().any(|section| section.find_tool(command).is_some())
+        };
         let has_test = options.test_command.as_deref().is_some_and(|command| !is_tool(command));
         if !has_test || !task.test_commands.is_empty() || !task.repos.is_empty() {
             return None;
         }
-        let checkout = self.checkout.as_ref().filter(|_| self.tools.context.playback.is_none())?;
+        let checkout = self.checkout.as_ref().filter(|_| self.resources.context.playback.is_none())?;
         let is_unfinished = |history: &&TaskHistory| {
             let is_leaf = self.plan.find(&history.id).is_none_or(Task::is_leaf);
             history.id != task.id && is_leaf && !history.state().is_done() && history.state.commit.is_some()
@@ -75,7 +76,7 @@ impl Gardener<'_> {
         let first = histories.flat_map(|history| &history.events).min_by_key(|event| event.time);
         let first: Vec<Oid> = first.iter().map(|event| event.commit).collect();
         let first = self.repository.load_commits(&first)?.pop();
-        let protection = &self.tools.context.options.protection;
+        let protection = &self.resources.context.options.protection;
         Ok(TestsBefore {
             counts: CommandCounts::before(self.repository, &self.run, None)?,
             base: first.and_then(|commit| commit.parents().next()),
@@ -94,7 +95,7 @@ impl Gardener<'_> {
             return self.red_before.clone();
         }
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
-        let is_done = |id: &TaskId| progress.find(id).is_some_and(|standing| standing.state.is_done());
+        let is_done = |id: &TaskId| progress.find(id).is_some_and(|node| node.state.is_done());
         let mut known = self.red_before.clone();
         for (red, menders) in tests_first.iter().filter(|(red, _)| *red != task.id) {
             let is_open = menders.is_empty() || menders.iter().any(|id| *id != task.id && !is_done(id));

@@ -82,22 +82,22 @@ fn is_below(plan: &Plan, task: &Task, named: &TaskId) -> bool {
 }
 
 /// The next task to start while `running` ones run: the first ready one that names none of their files. One that does
-/// waits until they have landed, because it would conflict with them. Tasks in `ended` are not started again.
+/// waits until they have landed, because it would conflict with them. Tasks in `excluded` are not started again.
 pub(super) fn next_task<'a>(
     wanted: &[&'a Task],
     progress: &Progress<'_>,
     running: &[&Task],
-    ended: &BTreeSet<TaskId>,
+    excluded: &BTreeSet<TaskId>,
     pick: Pick,
 ) -> Option<&'a Task> {
     let is_ready = |task: &&&Task| {
-        let is_free = !ended.contains(&task.id) && running.iter().all(|other| other.id != task.id);
+        let is_free = !excluded.contains(&task.id) && running.iter().all(|other| other.id != task.id);
         is_free && progress.find(&task.id).is_some_and(NodeProgress::is_ready)
     };
-    let is_apart = |task: &&&Task| running.iter().all(|other| !task.shares_files(other));
-    let first = wanted.iter().filter(is_ready).filter(is_apart).copied();
-    let first: Vec<&'a Task> = first.take(pick.among).collect();
-    first.get(pick.number % first.len().max(1)).copied()
+    let shares_no_file = |task: &&&Task| running.iter().all(|other| !task.shares_files(other));
+    let candidates = wanted.iter().filter(is_ready).filter(shares_no_file).copied();
+    let candidates: Vec<&'a Task> = candidates.take(pick.among).collect();
+    candidates.get(pick.number % candidates.len().max(1)).copied()
 }
 
 /// Which of the tasks that could be started is started. Workers that share a plan choose different ones, so that they
@@ -123,14 +123,13 @@ pub fn left_over((plan, run): (&Plan, &Run), selection: &Selection, failed: &[Ta
 
 /// The tasks that are not done and have not failed in this call.
 pub(super) fn left(wanted: &[&Task], progress: &Progress<'_>, failed: &[TaskId]) -> Vec<TaskId> {
-    let is_left = |standing: &&NodeProgress<'_>| !standing.state.is_done() && !failed.contains(standing.id);
+    let is_left = |node: &&NodeProgress<'_>| !node.state.is_done() && !failed.contains(node.id);
     let left = wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_left);
-    left.map(|standing| standing.id.clone()).collect()
+    left.map(|node| node.id.clone()).collect()
 }
 
 /// The tasks that have failed before.
 pub(super) fn failed_before<'a>(wanted: &[&'a Task], progress: &Progress<'_>) -> Vec<&'a Task> {
-    let has_failed =
-        |task: &&&Task| progress.find(&task.id).is_some_and(|standing| standing.state == State::Failed);
+    let has_failed = |task: &&&Task| progress.find(&task.id).is_some_and(|node| node.state == State::Failed);
     wanted.iter().filter(has_failed).copied().collect()
 }

@@ -196,8 +196,7 @@ impl GardenerError {
     /// The error for a task that waits for others.
     #[must_use]
     pub fn not_ready(task: &TaskId, needs: &[TaskId], progress: &Progress<'_>) -> Self {
-        let is_failed =
-            |need: &&TaskId| progress.find(need).is_some_and(|standing| standing.state == State::Failed);
+        let is_failed = |need: &&TaskId| progress.find(need).is_some_and(|node| node.state == State::Failed);
         let words =
             |need: &TaskId| if is_failed(&need) { format!("{need}, which failed") } else { need.to_string() };
         let has_failed = needs.iter().any(|need| is_failed(&need));

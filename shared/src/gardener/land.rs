@@ -7,12 +7,12 @@ use crate::{
     coordination::Release,
     event::RunEvent,
     gardener::{
-        Gardener, GardenerError, WorkerPlace,
-        course::{CompletedTask, DrainReport, RunProgress, Stop, WorkerReport},
+        Gardener, GardenerError, Workplace,
         lanes::LaneStart,
         other_lanes::OtherLanes,
         other_workers::is_unreached,
         outcome::{Unlanded, explain, foreign_event, translate},
+        work_state::{DrainReport, FinishedTask, Stop, ThreadReport, WorkState},
         worker::RunResources,
     },
     git::RefMove,
@@ -36,13 +36,13 @@ const MAX_LOG_ENTRIES: usize = 1000;
 impl<'a> Gardener<'a> {
     /// The run's newest commit, including a parked landing.
     pub(super) fn newest(&self) -> Result<Oid, GardenerError> {
-        Ok(Target::new(self.repository, &self.tools.context.identity.run).require()?.tip())
+        Ok(Target::new(self.repository, &self.resources.context.identity.run).require()?.tip())
     }
 
     /// Reports commits of others on the run's branch, on which the next task builds. Tasks in lanes leave the branch to
     /// the user, so it may have moved at any time.
     pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
-        let identity = &self.tools.context.identity;
+        let identity = &self.resources.context.identity;
         let found = accept_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
         for found in found {
             (self.on_event)(RunEvent { task: None, kind: foreign_event(found) });
@@ -51,11 +51,11 @@ impl<'a> Gardener<'a> {
     }
 
     /// Checks the run's branch a last time: no later check would see what the last child process did there.
-    pub(super) fn look_at_target(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        if self.tools.lanes.is_some()
+    pub(super) fn look_at_target(&mut self, state: &mut WorkState<'_, 'a, '_>) {
+        if self.resources.lanes.is_some()
             && let Err(error) = self.tell_of_foreign()
         {
-            course.halt(Stop::Error(error));
+            state.halt(Stop::Error(error));
         }
     }
 
@@ -67,17 +67,17 @@ impl<'a> Gardener<'a> {
             base: self.newest()?,
             run_start: self.run.start.as_ref().map(|start| start.commit),
             newest: newest.map(|event| event.commit),
-            session: self.tools.context.identity.session.clone(),
+            session: self.resources.context.identity.session.clone(),
         })
     }
 
     /// Finds tasks that an earlier run completed in their lanes. Lanes of tasks that it landed are freed.
-    pub(super) fn find_finished(&self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
-        let Some(lanes) = self.tools.lanes else {
+    pub(super) fn find_finished(&self, state: &mut WorkState<'_, 'a, '_>) -> Result<(), GardenerError> {
+        let Some(lanes) = self.resources.lanes else {
             return Ok(());
         };
-        lanes.pool.free(|task| self.run.has_landed(task))?;
-        for other in self.tools.other_lanes.iter() {
+        lanes.pool.release_landed(|task| self.run.has_landed(task))?;
+        for other in self.resources.other_lanes.iter() {
             other.free(|task| self.run.has_landed(task))?;
         }
         let waiting: Vec<(TaskId, Oid)> = self
@@ -87,11 +87,11 @@ impl<'a> Gardener<'a> {
             .filter(|history| history.state() == State::Complete && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
-        let run = &self.tools.context.identity.run;
+        let run = &self.resources.context.identity.run;
         let store = Store::new(self.repository);
         let known = store.load(Some(run))?;
         // Tickets of landed tasks are left over from a crash. Draining the queue closes them.
-        course.is_drained = known.is_empty() && waiting.is_empty();
+        state.has_leftover_tickets = !(known.is_empty() && waiting.is_empty());
         if waiting.is_empty() {
             return Ok(());
         }
@@ -103,10 +103,10 @@ impl<'a> Gardener<'a> {
             let is_dropped = !is_known && last.is_some_and(|entry| entry.outcome == LoggedOutcome::Dropped);
             let why = is_dropped.then(|| "it was taken out of the queue".to_owned());
             let is_queued = is_known || is_dropped;
-            course.finished.push(CompletedTask {
+            state.finished.push(FinishedTask {
                 task,
                 is_adopted: false,
-                site: None,
+                workplace: None,
                 source,
                 is_queued,
                 why,
@@ -118,106 +118,107 @@ impl<'a> Gardener<'a> {
     /// Starts a thread that lands what is finished, unless one is running.
     pub(super) fn start_landing<'scope, 'env>(
         &mut self,
-        course: &mut RunProgress<'scope, 'a, '_>,
+        state: &mut WorkState<'scope, 'a, '_>,
         scope: &'scope Scope<'scope, 'env>,
-        (tools, sender): (&'env RunResources<'a>, &SyncSender<WorkerReport>),
+        resources: &'env RunResources<'a>,
+        sender: &SyncSender<ThreadReport>,
     ) where
         'a: 'scope,
     {
-        if course.lander.is_some() || self.tools.context.cancel.is_cancelled() || self.lands_when_asked() {
+        if state.lander.is_some() || self.resources.context.cancel.is_cancelled() || self.lands_when_asked() {
             return;
         }
-        let is_new = course.finished.iter().any(|finished| !finished.is_queued);
-        if course.is_drained && !is_new && self.coordinator().is_none() {
+        let is_new = state.finished.iter().any(|finished| !finished.is_queued);
+        if !state.has_leftover_tickets && !is_new && self.remote_work().is_none() {
             return;
         }
-        if !self.may_land(course)
-            || tools.lanes.is_some_and(|lanes| course.can_wait((lanes.jobs, lanes.most())))
-            || !self.begin_landing(course)
+        if !self.may_land(state)
+            || resources.lanes.is_some_and(|lanes| state.delay_landing(lanes.jobs, lanes.max()))
+            || !self.begin_landing(state)
         {
             return;
         }
-        let new = course.finished.iter().filter(|finished| !finished.is_queued);
+        let new = state.finished.iter().filter(|finished| !finished.is_queued);
         let new: Vec<TaskId> = new.map(|finished| finished.task.clone()).collect();
-        let redoes = tools.lanes.is_some_and(|lanes| lanes.queue.on_conflict == OnConflict::Reimplement);
+        let redoes = resources.lanes.is_some_and(|lanes| lanes.queue.on_conflict == OnConflict::Reimplement);
         let (mut tickets, mut released) = (Vec::new(), Vec::new());
-        for finished in course.finished.iter_mut().filter(|finished| !finished.is_queued) {
+        for finished in state.finished.iter_mut().filter(|finished| !finished.is_queued) {
             if !self.completes_a_phase_with(&finished.task, &new) {
                 finished.is_queued = true;
                 tickets.push(self.ticket(finished, &[]));
                 // A task that may be done again must not be checked out: otherwise its branch could not be deleted.
-                let site = finished.site.take_if(|_| redoes);
-                released.extend(site.into_iter().flat_map(WorkerPlace::into_leases));
+                let workplace = finished.workplace.take_if(|_| redoes);
+                released.extend(workplace.into_iter().flat_map(Workplace::into_leases));
             }
         }
-        course.is_drained = true;
+        state.has_leftover_tickets = false;
         let sender = sender.clone();
-        course.lander = Some(scope.spawn(move || {
-            let drained = Box::new(DrainReport(drain(tools, (tickets, released), &sender)));
-            let _ = sender.send(WorkerReport::Drained(drained));
+        state.lander = Some(scope.spawn(move || {
+            let drained = Box::new(DrainReport(drain(resources, tickets, released, &sender)));
+            let _ = sender.send(ThreadReport::Drained(drained));
         }));
     }
 
     /// With a policy that lands only some tasks, waits until no task is running, so that all are considered together.
     /// With "all or nothing", nothing lands if a task failed.
-    fn may_land(&self, course: &RunProgress<'_, 'a, '_>) -> bool {
-        match self.tools.lanes.map(|lanes| lanes.queue.fan_in) {
+    fn may_land(&self, state: &WorkState<'_, 'a, '_>) -> bool {
+        match self.resources.lanes.map(|lanes| lanes.queue.fan_in) {
             None | Some(FanIn::KeepClean) => true,
-            Some(FanIn::Choose(_)) => course.running.is_empty(),
-            Some(FanIn::AllOrNothing) => course.running.is_empty() && course.summary.failed.is_empty(),
+            Some(FanIn::Choose(_)) => state.running.is_empty(),
+            Some(FanIn::AllOrNothing) => state.running.is_empty() && state.summary.failed.is_empty(),
         }
     }
 
     /// If something landed while the tests of a phase ran, their result is not recorded, and they run again.
     pub(super) fn apply_phase(
         &mut self,
-        course: &mut RunProgress<'_, 'a, '_>,
+        state: &mut WorkState<'_, 'a, '_>,
         phase: TaskId,
         result: Result<TaskEnd, GardenerError>,
     ) {
         let is_overtaken =
             matches!(result, Err(GardenerError::Pipeline(PipelineError::Record(RecordError::Moved { .. }))));
         if !is_overtaken {
-            self.judge(course, phase, result);
+            self.apply_result(state, phase, result);
         }
     }
 
     /// Applies the report of a drain.
-    pub(super) fn apply_landings(&mut self, course: &mut RunProgress<'_, 'a, '_>, drained: DrainReport) {
-        course.lander = None;
-        course.landed = Some(Instant::now());
-        self.end_landing(course);
+    pub(super) fn apply_landings(&mut self, state: &mut WorkState<'_, 'a, '_>, drained: DrainReport) {
+        state.lander = None;
+        state.landed_at = Some(Instant::now());
+        self.end_landing(state);
         let report = match drained.0 {
             Ok(report) => report,
             Err(error) if is_elsewhere(&error) => {
-                return course.finished.iter_mut().for_each(|finished| finished.is_queued = false);
+                return state.finished.iter_mut().for_each(|finished| finished.is_queued = false);
             }
-            Err(error) => return course.halt(Stop::Error(error)),
+            Err(error) => return state.halt(Stop::Error(error)),
         };
         if report.is_stopped {
-            course.halt(Stop::Error(PipelineError::stopped(&self.tools.context.cancel).into()));
+            state.halt(Stop::Error(PipelineError::stopped(&self.resources.context.cancel).into()));
         }
-        course.summary.parked = report.parking;
+        state.summary.parked = report.parking;
         for (ticket, outcome) in report.outcomes {
-            if let Err(error) = self.apply_landing(course, &ticket, outcome) {
-                course.halt(Stop::Error(error));
+            if let Err(error) = self.apply_landing(state, &ticket, outcome) {
+                state.halt(Stop::Error(error));
             }
         }
     }
 
     fn apply_landing(
         &mut self,
-        course: &mut RunProgress<'_, 'a, '_>,
+        state: &mut WorkState<'_, 'a, '_>,
         ticket: &Ticket,
         outcome: TicketOutcome,
     ) -> Result<(), GardenerError> {
-        let Some(at) = course.finished.iter().position(|finished| finished.task == ticket.task) else {
+        let Some(at) = state.finished.iter().position(|finished| finished.task == ticket.task) else {
             return Ok(());
         };
         let (why, needs_person, command) = match outcome {
             TicketOutcome::Landed { commit } | TicketOutcome::Parked { commit } => {
-                let finished = course.finished.swap_remove(at);
-                course.summary.completed.push(finished.task);
+                let finished = state.finished.swap_remove(at);
+                state.summary.completed.push(finished.task);
                 let events = self.repository.load_commits(&[commit])?;
                 events
                     .iter()
@@ -226,17 +227,17 @@ impl<'a> Gardener<'a> {
                 if finished.is_adopted {
                     self.delete_landed((&ticket.branch(), ticket.source), commit)?;
                 }
-                return self.free_lanes(finished.site, ticket, commit);
+                return self.free_lanes(finished.workplace, ticket, commit);
             }
-            TicketOutcome::Waiting { reason } if !self.tries_again(course, at) => {
+            TicketOutcome::Waiting { reason } if !self.tries_again(state, at) => {
                 (ticket.reason_to_wait(&reason), true, LandingCommand::Status)
             }
             TicketOutcome::Waiting { reason } => {
-                course.finished[at].why = Some(ticket.reason_to_wait(&reason));
+                state.finished[at].why = Some(ticket.reason_to_wait(&reason));
                 return Ok(());
             }
             TicketOutcome::Withdrawn => {
-                let finished = course.finished.swap_remove(at);
+                let finished = state.finished.swap_remove(at);
                 self.run.forget(&finished.task);
                 return Ok(());
             }
@@ -245,11 +246,11 @@ impl<'a> Gardener<'a> {
                 (why, needs_person, other.command())
             }
         };
-        let finished = course.finished.swap_remove(at);
-        course.ended.insert(finished.task.clone());
-        self.give_back(course, &finished.task, Release::Failed);
-        course.summary.unlanded.push(Unlanded { task: finished.task, why, needs_person, command });
-        course.halt_unless_kept_going();
+        let finished = state.finished.swap_remove(at);
+        state.excluded.insert(finished.task.clone());
+        self.give_back(state, &finished.task, Release::Failed);
+        state.summary.unlanded.push(Unlanded { task: finished.task, why, needs_person, command });
+        state.halt_unless_kept_going();
         Ok(())
     }
 }
@@ -258,31 +259,31 @@ impl Gardener<'_> {
     /// Frees the lanes of a task that has landed.
     fn free_lanes(
         &self,
-        site: Option<WorkerPlace>,
+        workplace: Option<Workplace>,
         ticket: &Ticket,
         commit: Oid,
     ) -> Result<(), GardenerError> {
-        let Some(lanes) = self.tools.lanes else { return Ok(()) };
-        let Some(WorkerPlace { lease: Some(lease), other_leases, .. }) = site else {
+        let Some(lanes) = self.resources.lanes else { return Ok(()) };
+        let Some(Workplace { lease: Some(lease), other_leases, .. }) = workplace else {
             let is_it = |task: &TaskId| *task == ticket.task;
-            self.tools.other_lanes.iter().try_for_each(|other| other.free(is_it))?;
-            return Ok(lanes.pool.free(is_it)?);
+            self.resources.other_lanes.iter().try_for_each(|other| other.free(is_it))?;
+            return Ok(lanes.pool.release_landed(is_it)?);
         };
         for lease in other_leases {
             let is_its = |other: &&OtherLanes| other.has(&lease);
-            if let Some(other) = self.tools.other_lanes.iter().find(is_its) {
+            if let Some(other) = self.resources.other_lanes.iter().find(is_its) {
                 other.recycle(lease, lanes.queue.afterwards)?;
             }
         }
-        self.recycle(lease, ticket.source, commit)
+        self.release_lane(lease, ticket.source, commit)
     }
 
     /// Frees the lane for the next task. Deletes the branch if it is not to be kept: nothing has it checked out now,
     /// and its commits are proved to be in the target.
-    fn recycle(&self, lease: Lease, source: Oid, landed: Oid) -> Result<(), GardenerError> {
+    fn release_lane(&self, lease: Lease, source: Oid, landed: Oid) -> Result<(), GardenerError> {
         let branch = lease.branch.clone();
-        lease.recycle()?;
-        let is_kept = self.tools.lanes.is_none_or(|lanes| lanes.queue.afterwards == Afterwards::Keep);
+        lease.release()?;
+        let is_kept = self.resources.lanes.is_none_or(|lanes| lanes.queue.afterwards == Afterwards::Keep);
         if is_kept { Ok(()) } else { self.delete_landed((&branch, source), landed) }
     }
 
@@ -306,25 +307,26 @@ fn is_elsewhere(error: &GardenerError) -> bool {
 
 /// Queues tickets and lands what can land.
 fn drain(
-    tools: &RunResources<'_>,
-    (tickets, released): (Vec<Ticket>, Vec<Lease>),
-    reports: &SyncSender<WorkerReport>,
+    resources: &RunResources<'_>,
+    tickets: Vec<Ticket>,
+    released: Vec<Lease>,
+    reports: &SyncSender<ThreadReport>,
 ) -> Result<queue::QueueReport, GardenerError> {
-    let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
-    let run = &tools.context.identity.run;
-    let queue = Queue::open(lanes.repository, run.clone(), run.clone(), tools.context.clock)?;
+    let lanes = resources.lanes.ok_or(GardenerError::NoPlace)?;
+    let run = &resources.context.identity.run;
+    let queue = Queue::open(lanes.repository, run.clone(), run.clone(), resources.context.clock)?;
     Store::new(lanes.repository).add(tickets)?;
-    released.into_iter().try_for_each(Lease::recycle)?;
+    released.into_iter().try_for_each(Lease::release)?;
     Ok(queue.drain(&lanes.queue, &mut |event| {
         let has_landed = matches!(&event, queue::QueueEvent::Settled { outcome, .. } if matches!(**outcome, TicketOutcome::Landed { .. }));
         for event in translate(event) {
-            let _ = reports.send(WorkerReport::News(event));
+            let _ = reports.send(ThreadReport::News(event));
         }
         // A batch moves the branch once, so the first ticket of it records the new tip.
         let followed =
-            has_landed.then(|| tools.checkpoints.follow(lanes.repository, run, Status::Merge)).flatten();
+            has_landed.then(|| resources.checkpoints.follow(lanes.repository, run, Status::Merge)).flatten();
         if let Some(kind) = followed {
-            let _ = reports.send(WorkerReport::News(RunEvent { task: None, kind }));
+            let _ = reports.send(ThreadReport::News(RunEvent { task: None, kind }));
         }
     })?)
 }
@@ -332,13 +334,13 @@ fn drain(
 impl<'a> Gardener<'a> {
     /// Whether finished tasks land only when the user asks (`merge.auto` is off).
     pub(super) fn lands_when_asked(&self) -> bool {
-        self.tools.lanes.is_some_and(|lanes| lanes.queue.landing == Landing::WhenAsked)
+        self.resources.lanes.is_some_and(|lanes| lanes.queue.landing == Landing::WhenAsked)
     }
 
     /// The queued tickets that only a person can help: a branch is gone, or their changes were merged and taken back.
     pub(super) fn find_stuck(&self) -> Result<Vec<Ticket>, GardenerError> {
-        let identity = &self.tools.context.identity;
-        let elsewhere = OtherBranches::open(self.tools.sections, self.plan, &identity.session);
+        let identity = &self.resources.context.identity;
+        let elsewhere = OtherBranches::open(self.resources.sections, self.plan, &identity.session);
         let mut stuck = Vec::new();
         for StoredTicket { mut ticket, .. } in Store::new(self.repository).load(Some(&identity.run))? {
             ticket.update_state(self.repository, (&self.run, Some(&elsewhere)))?;
@@ -349,31 +351,35 @@ impl<'a> Gardener<'a> {
 
     /// If tasks land only when the user asks, queues what is finished. The ticket keeps the work alive, so lanes are
     /// freed.
-    pub(super) fn leave_queued(&self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
+    pub(super) fn leave_queued(&self, state: &mut WorkState<'_, 'a, '_>) -> Result<(), GardenerError> {
         if !self.lands_when_asked() {
             return Ok(());
         }
-        course.is_drained = true;
-        while let Some(at) = course.finished.iter().position(|finished| !finished.is_queued) {
-            let waiting = course.finished.iter().filter(|finished| finished.is_waiting());
+        state.has_leftover_tickets = false;
+        while let Some(at) = state.finished.iter().position(|finished| !finished.is_queued) {
+            let waiting = state.finished.iter().filter(|finished| finished.is_waiting());
             let queued: Vec<TaskId> = waiting.map(|finished| finished.task.clone()).collect();
-            let ticket = self.ticket(&course.finished[at], &queued);
+            let ticket = self.ticket(&state.finished[at], &queued);
             Store::new(self.repository).add(vec![ticket])?;
-            let finished = &mut course.finished[at];
+            let finished = &mut state.finished[at];
             finished.is_queued = true;
-            let leases = finished.site.take().into_iter().flat_map(WorkerPlace::into_leases);
-            leases.into_iter().try_for_each(Lease::recycle)?;
+            let leases = finished.workplace.take().into_iter().flat_map(Workplace::into_leases);
+            leases.into_iter().try_for_each(Lease::release)?;
         }
         Ok(())
     }
 
     /// The ticket of a task. The tests of a phase gate the landing of its last task; if other tasks of the phase are
     /// queued, the ticket waits for them.
-    pub(super) fn ticket(&self, finished: &CompletedTask, queued: &[TaskId]) -> Ticket {
-        let now = (self.tools.context.clock)();
-        let mut ticket =
-            Ticket::new(self.tools.context.identity.run.clone(), finished.task.clone(), finished.source, now);
-        ticket.session = Some(self.tools.context.identity.session.clone());
+    pub(super) fn ticket(&self, finished: &FinishedTask, queued: &[TaskId]) -> Ticket {
+        let now = (self.resources.context.clock)();
+        let mut ticket = Ticket::new(
+            self.resources.context.identity.run.clone(),
+            finished.task.clone(),
+            finished.source,
+            now,
+        );
+        ticket.session = Some(self.resources.context.identity.session.clone());
         if let Some(task) = self.plan.find(&finished.task) {
             ticket.name.clone_from(&task.name);
         }
@@ -392,10 +398,10 @@ impl<'a> Gardener<'a> {
         let plan = self.plan;
         let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
         let is_done = |leaf: &Task| {
-            let standing = progress.find(&leaf.id);
+            let node = progress.find(&leaf.id);
             leaf.id == *task
                 || others.contains(&leaf.id)
-                || standing.is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
+                || node.is_some_and(|node| node.state == State::Skipped || node.is_landed())
         };
         let parent = |phase: &&'a Task| phase.parent.as_ref().and_then(|parent| plan.find(parent));
         let phases = std::iter::successors(plan.find(task), parent).skip(1);

@@ -68,11 +68,7 @@ pub(super) struct LaneStart {
 impl Lanes<'_> {
     /// Takes a lane for a task. If the task's branch is stale, it is saved and the task starts over. Also returns whether
     /// the task begins without any earlier work.
-    pub(super) fn take(
-        &self,
-        task: &TaskId,
-        start: &LaneStart,
-    ) -> Result<(WorkerPlace, bool), GardenerError> {
+    pub(super) fn take(&self, task: &TaskId, start: &LaneStart) -> Result<(Workplace, bool), GardenerError> {
         let lease = self.pool.lease(task, start.base)?;
         let orphan_lock = self.take_orphan_lock(&lease.path)?;
         let (tip, is_reset) = begin_lane(&lease, start, self.queue.memory.distrusted.has(task))?;
@@ -83,7 +79,7 @@ impl Lanes<'_> {
         let starts_over = is_reset
             || (has_no_commits && Unfinished::find_all(&lease.repository, &lease.branch)?.is_empty());
         let (repository, other_leases) = (lease.repository.clone(), Vec::new());
-        let site = WorkerPlace { repository, tip, orphan_lock, lease: Some(lease), other_leases };
+        let site = Workplace { repository, tip, orphan_lock, lease: Some(lease), other_leases };
         Ok((site, starts_over))
     }
 
@@ -100,16 +96,16 @@ impl Lanes<'_> {
         Ok(!is_new)
     }
 
-    /// The maximal number of lanes: one for each agent, and as many again, but at least [`WAITING`], for finished tasks
+    /// The largest number of lanes: one for each agent, and as many again, but at least [`WAITING`], for finished tasks
     /// that wait to land together, so that agents do not wait for landings. A single agent has one lane, and finds it
     /// as it left it.
-    pub(super) fn most(&self) -> usize {
-        Self::wanted(self.jobs).min(self.pool.max()).max(1)
+    pub(super) fn max(&self) -> usize {
+        Self::number_for(self.jobs).min(self.pool.max()).max(1)
     }
 
     /// The number of lanes for this number of jobs.
     #[must_use]
-    pub fn wanted(jobs: usize) -> usize {
+    pub fn number_for(jobs: usize) -> usize {
         if jobs == 1 { 1 } else { jobs.saturating_add(jobs.max(WAITING)) }
     }
 
@@ -161,7 +157,7 @@ pub(super) fn begin_lane(
     starts_over: bool,
 ) -> Result<(Tip, bool), GardenerError> {
     let head = tip_of(lease)?;
-    if lease.begun == LeaseStart::Adopted {
+    if lease.start == LeaseStart::Adopted {
         repair_lane_index(&lease.repository, head)?;
     }
     let is_reset = (starts_over && head != start.base) || is_stale(lease, head, start)?;
@@ -273,9 +269,9 @@ fn save_and_reset(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerErr
     Ok(repository.clean(&["-q", "-f", "-d"])?)
 }
 
-/// A place to work in. A worker owns it while it works there.
+/// A checkout to work in. The thread of a task owns it while the task is worked on there.
 #[derive(Debug)]
-pub struct WorkerPlace {
+pub struct Workplace {
     /// The repository, opened there.
     pub repository: Repository,
     /// The branch that is checked out there, and its commit.
@@ -288,7 +284,7 @@ pub struct WorkerPlace {
     pub other_leases: Vec<Lease>,
 }
 
-impl WorkerPlace {
+impl Workplace {
     /// A recorder for this place.
     #[must_use]
     pub fn recorder(&self, identity: &RunIdentity) -> RunRecorder<'_> {

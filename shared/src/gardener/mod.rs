@@ -1,10 +1,22 @@
-//! Works through a plan. The [`Gardener`] owns the state of the run: it hands ready tasks to workers, applies what they
-//! report, and stops where a person is needed.
+//! Works through a plan. The [`Gardener`] owns the state of the run: it starts a thread for each ready task, applies what the
+//! threads report, and stops where a person is needed.
+//!
+//! A task is not started, although its dependencies are complete, for one of these reasons:
+//!
+//! | the task | decided by |
+//! |---|---|
+//! | is not selected, or has ended in this call | [`wanted`], `WorkState::excluded` |
+//! | names files that a running task names | `choose::next_task` |
+//! | needs the checkout of another repository in which a running task works | `Gardener::next_job` |
+//! | has been taken by a worker on another machine | `OtherWorkers::is_open` |
+//! | has no place: all jobs or lanes are taken | `Gardener::has_place` |
+//!
+//! Whether its dependencies are complete is decided by [`Progress`]; `refusals` and [`GardenerError`] say why nothing is
+//! started at all.
 
 mod baseline;
 mod before_task;
 mod choose;
-mod course;
 mod error;
 mod land;
 mod lanes;
@@ -16,12 +28,13 @@ mod recover;
 mod refusals;
 mod review_worktrees;
 pub mod start;
+mod work_state;
 mod worker;
 
 pub use baseline::{Baseline, BaselineGuard, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub use error::{GardenerError, TypedOptions, continue_apart};
-pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, WorkerPlace};
+pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, Workplace};
 pub use other_lanes::OtherLanes;
 pub use outcome::{Summary, Unlanded};
 pub use phase::find_due_phase;
@@ -52,8 +65,8 @@ use crate::{
     session::{find_unrecorded, owned_by, owned_elsewhere},
     worktree::take_left_out,
 };
-use course::{CompletedTask, EndedJob, RunProgress, RunningWorker, Stop, WorkerReport, next_report};
 pub(crate) use lanes::events_before_reset;
+use work_state::{EndedJob, FinishedTask, Stop, TaskThread, ThreadReport, WorkState, next_report};
 use worker::{Job, JobKind, JobPlace, TaskStart, work, works_in};
 
 /// A run that is open.
@@ -66,11 +79,11 @@ pub struct Gardener<'a> {
     pub plan_path: Option<&'a str>,
     /// The history of the run when it was opened, and the events since.
     pub run: Run,
-    /// What workers need.
-    pub tools: RunResources<'a>,
-    /// The user's checkout, while no worker uses it.
-    pub checkout: Option<WorkerPlace>,
-    /// Worktrees in other repositories, while no worker uses them.
+    /// What the threads of all tasks share.
+    pub resources: RunResources<'a>,
+    /// The user's checkout, while no task uses it.
+    pub checkout: Option<Workplace>,
+    /// Worktrees in other repositories, while no task uses them.
     pub other_repos: Vec<OtherRepo>,
     /// Tests that failed before the run began.
     pub red_before: KnownRed,
@@ -78,7 +91,7 @@ pub struct Gardener<'a> {
     pub on_event: Box<dyn FnMut(RunEvent) + 'a>,
 }
 
-/// How many reports may be queued. A worker that sends more blocks, and so does its agent, so that memory stays
+/// How many reports may be queued. A thread that sends more blocks, and so does its agent, so that memory stays
 /// bounded.
 const BACKLOG: usize = 1024;
 
@@ -90,62 +103,62 @@ impl<'a> Gardener<'a> {
         refuse_reverted(&wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count))?;
         self.refuse_lost(&wanted)?;
         self.refuse_red_without_test(&wanted)?;
-        if self.tools.lanes.is_none() {
+        if self.resources.lanes.is_none() {
             self.refuse_own_branches(&wanted)?;
         }
         match selection.failed {
-            EarlierFailures::Retry if self.coordinator().is_some() => self.forget_failed(&wanted),
+            EarlierFailures::Retry if self.remote_work().is_some() => self.forget_failed(&wanted),
             EarlierFailures::Retry => self.reset_failed(&wanted)?,
             EarlierFailures::Keep => {}
         }
         self.own_refs()?;
         self.distrust_unrecorded()?;
-        let tools = self.tools.clone();
+        let resources = self.resources.clone();
         thread::scope(|scope| {
-            // `reports` is dropped before the scope joins its workers, also after a panic, so that blocked senders wake
+            // `reports` is dropped before the scope joins its threads, also after a panic, so that blocked senders wake
             // up.
             let (sender, reports) = sync_channel(BACKLOG);
-            let mut course = RunProgress::new(wanted, selection);
+            let mut state = WorkState::new(wanted, selection);
             let (mut packing, mut last) = (Packing::default(), None);
-            self.find_finished(&mut course)?;
-            self.publish_earlier(&mut course);
+            self.find_finished(&mut state)?;
+            self.publish_earlier(&mut state);
             loop {
-                if let Err(error) = self.leave_queued(&mut course) {
-                    course.halt(Stop::Error(error));
+                if let Err(error) = self.leave_queued(&mut state) {
+                    state.halt(Stop::Error(error));
                 }
                 // Pack only between two tasks, or at the end: never while a child process runs.
-                if let Some(task) = last.as_ref().filter(|_| course.is_idle()) {
+                if let Some(task) = last.as_ref().filter(|_| !state.has_threads()) {
                     self.pack(&mut packing, task);
                 }
-                self.catch_up(&mut course);
-                self.start_workers(&mut course, scope, (&tools, &sender));
-                self.release_unused(&mut course);
-                self.start_landing(&mut course, scope, (&tools, &sender));
-                if course.is_idle() && !self.awaits_others(&mut course) {
-                    self.look_at_target(&mut course);
-                    break;
-                }
-                if course.is_idle() {
-                    self.look_soon(&mut course);
+                self.catch_up_with_others(&mut state);
+                self.start_tasks(&mut state, scope, &resources, &sender);
+                self.release_early_claim(&mut state);
+                self.start_landing(&mut state, scope, &resources, &sender);
+                if !state.has_threads() {
+                    if !self.awaits_others(&mut state) {
+                        self.look_at_target(&mut state);
+                        break;
+                    }
+                    self.look_at_others_soon(&mut state);
                 }
                 self.tell_notices();
-                match next_report(&reports, &mut course) {
+                match next_report(&reports, &mut state) {
                     None => {}
-                    Some(WorkerReport::News(event)) => {
-                        course.pass_on(&event);
+                    Some(ThreadReport::News(event)) => {
+                        state.share_spending(&event);
                         (self.on_event)(event);
                     }
-                    Some(WorkerReport::Ended(ended)) => {
+                    Some(ThreadReport::Ended(ended)) => {
                         last = Some(ended.task.clone());
                         self.tell_left_out(&ended.task);
-                        self.apply_result(&mut course, *ended);
+                        self.apply_ended_job(&mut state, *ended);
                     }
-                    Some(WorkerReport::Drained(drained)) => self.apply_landings(&mut course, *drained),
+                    Some(ThreadReport::Drained(drained)) => self.apply_landings(&mut state, *drained),
                 }
             }
             self.sweep_kept(last.as_ref());
             self.compare_user_refs();
-            self.conclude(course)
+            self.summarize(state)
         })
     }
 
@@ -186,8 +199,8 @@ impl<'a> Gardener<'a> {
     /// Checks the files that stay in worktrees of gates, because the next process trusts them. `task` is the last one
     /// that ended, if one did.
     fn sweep_kept(&mut self, task: Option<&TaskId>) {
-        let clean = self.tools.clean.as_ref().map(|clean| &clean.pool);
-        let pool = self.tools.lanes.map(|lanes| &lanes.pool).or(clean);
+        let clean = self.resources.clean.as_ref().map(|clean| &clean.pool);
+        let pool = self.resources.lanes.map(|lanes| &lanes.pool).or(clean);
         let Some(error) = pool.and_then(|pool| pool.sweep_kept().err()) else { return };
         let words = format!("  warning: files in the worktrees of gates could not be checked: {error}");
         (self.on_event)(RunEvent { task: task.cloned(), kind: EventKind::note(words) });
@@ -195,9 +208,9 @@ impl<'a> Gardener<'a> {
 
     /// Takes ownership of the run's refs: from here on, changes by other processes are detected and undone.
     fn own_refs(&self) -> Result<(), GardenerError> {
-        let identity = &self.tools.context.identity;
+        let identity = &self.resources.context.identity;
         self.repository.own_refs(&owned_by(&identity.run, Some(&identity.session)))?;
-        let own = if self.tools.lanes.is_some() { OwnCheckout::LeftAlone } else { OwnCheckout::Used };
+        let own = if self.resources.lanes.is_some() { OwnCheckout::LeftAlone } else { OwnCheckout::Used };
         self.repository.record_user_refs(own);
         for other_repo in &self.other_repos {
             other_repo.repository.own_refs(&owned_elsewhere(&other_repo.tip.branch, &identity.session))?;
@@ -214,102 +227,103 @@ impl<'a> Gardener<'a> {
             );
             (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
             self.run.forget(&task);
-            if let Some(lanes) = self.tools.lanes {
+            if let Some(lanes) = self.resources.lanes {
                 lanes.queue.memory.distrusted.add(task);
             }
         }
         Ok(())
     }
 
-    /// Starts workers while there is a free place and a ready task.
-    fn start_workers<'scope, 'env>(
+    /// Starts tasks while there is a free place and a ready task.
+    fn start_tasks<'scope, 'env>(
         &mut self,
-        course: &mut RunProgress<'scope, 'a, '_>,
+        state: &mut WorkState<'scope, 'a, '_>,
         scope: &'scope Scope<'scope, 'env>,
-        (tools, sender): (&'env RunResources<'a>, &SyncSender<WorkerReport>),
+        resources: &'env RunResources<'a>,
+        sender: &SyncSender<ThreadReport>,
     ) where
         'a: 'scope,
     {
-        while course.stop.is_none() && self.has_place(course) {
-            let Some(task) = self.next_job(course) else {
+        while state.stop.is_none() && self.has_place(state) {
+            let Some(task) = self.next_job(state) else {
                 return;
             };
-            if !self.claim(course, task) {
+            if !self.claim(state, task) {
                 continue;
             }
-            let (spent_by_others, more) = channel();
-            let spent = course.spent();
-            let is_retried = course.selection.failed == EarlierFailures::Retry;
-            let job = match self.prepare(task, (spent, more), is_retried) {
+            let (spending_sender, spending_receiver) = channel();
+            let job = match self.prepare(state, task, spending_receiver) {
                 Ok(job) => job,
                 Err(error) => {
-                    course.halt(Stop::Error(error));
+                    state.halt(Stop::Error(error));
                     return;
                 }
             };
             let sender = sender.clone();
-            let handle = scope.spawn(move || work(tools, job, &sender));
-            course.running.push(RunningWorker { task, handle, spent: Spent::default(), spent_by_others });
+            let handle = scope.spawn(move || work(resources, job, &sender));
+            state.running.push(TaskThread { task, handle, spent: Spent::default(), spending_sender });
         }
     }
 
-    fn has_place(&self, course: &RunProgress<'_, 'a, '_>) -> bool {
-        match self.tools.lanes {
-            Some(lanes) => course.running.len() < lanes.jobs && course.lanes() < lanes.most(),
+    fn has_place(&self, state: &WorkState<'_, 'a, '_>) -> bool {
+        match self.resources.lanes {
+            Some(lanes) => state.running.len() < lanes.jobs && state.lanes_in_use() < lanes.max(),
             None => self.checkout.is_some(),
         }
     }
 
     /// A phase whose tests are due, or else a ready task.
-    fn next_job(&self, course: &RunProgress<'_, 'a, '_>) -> Option<&'a Task> {
+    fn next_job(&self, state: &WorkState<'_, 'a, '_>) -> Option<&'a Task> {
         let plan = self.plan;
         let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
-        let running: Vec<&Task> = course.running.iter().map(|running| running.task).collect();
+        let running: Vec<&Task> = state.running.iter().map(|running| running.task).collect();
         let is_free = |phase: &&Task| running.iter().all(|running| running.id != phase.id);
-        let is_parked = course.summary.parked.is_some();
-        let others = || self.tools.sections.iter().filter(|section| !section.is_main);
+        let is_parked = state.summary.parked.is_some();
+        let others = || self.resources.sections.iter().filter(|section| !section.is_main);
         // Without lanes, only one at a time works or tests in the session's worktree of another repository.
-        let needs_checkout =
-            |task: &Task, name: &RepoName| self.tools.needs(task, name) && !self.tools.has_lanes(task);
+        let needs_checkout = |task: &Task, name: &RepoName| {
+            self.resources.needs(task, name) && !self.resources.has_lanes(task)
+        };
         let is_away = |name: &RepoName| running.iter().any(|task| needs_checkout(task, name));
         let has_places = |task: &&Task| {
             others().all(|section| !needs_checkout(task, &section.name) || !is_away(&section.name))
         };
-        let is_open = |task: &&Task| has_places(task) && course.other_workers.is_open(&task.id);
-        let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(is_open).collect();
+        let is_open = |task: &&Task| has_places(task) && state.other_workers.is_open(&task.id);
+        let wanted: Vec<&'a Task> = state.wanted.iter().copied().filter(is_open).collect();
         // Workers that share a plan test phases only as gates of landings.
-        let due = find_due_phase(plan, &progress).filter(|_| self.coordinator().is_none());
+        let due = find_due_phase(plan, &progress).filter(|_| self.remote_work().is_none());
         due.filter(|phase| is_free(phase) && has_places(phase) && !is_parked).or_else(|| {
             let next = |wanted: &[&'a Task], pick| {
-                choose::next_task(wanted, &progress, &running, &course.ended, pick)
+                choose::next_task(wanted, &progress, &running, &state.excluded, pick)
             };
-            let early = wanted.iter().find(|task| course.other_workers.is_claimed_early(&task.id));
+            let early = wanted.iter().find(|task| state.other_workers.is_claimed_early(&task.id));
             let early = early.and_then(|task| next(&[task], choose::Pick::FIRST));
-            early.or_else(|| next(&wanted, course.other_workers.pick()))
+            early.or_else(|| next(&wanted, state.other_workers.pick()))
         })
     }
 
-    /// Collects everything that a worker needs for a task or a phase.
+    /// Collects everything that a thread needs for a task or a phase.
     fn prepare(
         &mut self,
+        state: &WorkState<'_, 'a, '_>,
         task: &'a Task,
-        spent_by_others: (Spent, Receiver<Spent>),
-        is_retried: bool,
+        spending_receiver: Receiver<Spent>,
     ) -> Result<Job<'a>, GardenerError> {
-        if self.tools.lanes.is_some() {
+        if self.resources.lanes.is_some() {
             self.tell_of_foreign()?;
         }
         let work = match task.is_leaf() {
-            true => self.start_task(task, spent_by_others, is_retried)?,
+            true => self.prepare_task(state, task, spending_receiver)?,
             false => JobKind::Phase(self.tests_before_phase(task)?),
         };
-        let place = match self.tools.lanes {
-            Some(_) if !task.is_leaf() => JobPlace::Scratch(self.newest()?),
-            Some(_) => JobPlace::Lane(self.lane_start(task)?),
-            None => JobPlace::Checkout(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
+        let place = match (self.resources.lanes, &work) {
+            (None, _) => JobPlace::Checkout(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
+            (Some(_), JobKind::Task(_)) => JobPlace::Lane(self.lane_start(task)?),
+            (Some(_), JobKind::Phase(_)) => JobPlace::Scratch(self.newest()?),
         };
-        let has_lanes = self.tools.has_lanes(task);
-        let is_needed = |other_repo: &mut OtherRepo| !has_lanes && self.tools.needs(task, &other_repo.name);
+        let has_lanes = self.resources.has_lanes(task);
+        let is_needed =
+            |other_repo: &mut OtherRepo| !has_lanes && self.resources.needs(task, &other_repo.name);
         let mut other_repos: Vec<OtherRepo> = self.other_repos.extract_if(.., is_needed).collect();
         for other_repo in other_repos.iter_mut().filter(|other_repo| works_in(task, &other_repo.name)) {
             other_repo.find_base(&task.id)?;
@@ -319,21 +333,21 @@ impl<'a> Gardener<'a> {
 
     /// Prepares a task. One that has not started needs an agent, so the budget is checked first; one that has may only
     /// need to be recorded.
-    fn start_task(
+    fn prepare_task(
         &self,
+        state: &WorkState<'_, 'a, '_>,
         task: &Task,
-        (at_work, more): (Spent, Receiver<Spent>),
-        is_retried: bool,
+        spending_receiver: Receiver<Spent>,
     ) -> Result<JobKind, GardenerError> {
         let history = self.run.find(&task.id);
         let (earlier, events) = history.map(TaskHistory::split).unwrap_or_default();
         let (mut earlier, events) = (earlier.to_vec(), events.to_vec());
-        if self.tools.lanes.is_some() {
+        if self.resources.lanes.is_some() {
             earlier.splice(..0, events_before_reset(self.repository, &self.run, &task.id)?);
         }
-        let spent = Spent::beside(&self.run, &task.id) + at_work;
+        let spent = Spent::without(&self.run, &task.id) + state.spent();
         if events.is_empty() {
-            self.tools
+            self.resources
                 .context
                 .options
                 .budgets
@@ -343,7 +357,7 @@ impl<'a> Gardener<'a> {
         }
         let begun = self.run.start_of_work(&task.id);
         // Without lanes, interrupted attempts were recorded when the run was opened.
-        let is_interrupted = match self.tools.lanes {
+        let is_interrupted = match self.resources.lanes {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
             None => false,
         };
@@ -356,58 +370,62 @@ impl<'a> Gardener<'a> {
             counts_before: CommandCounts::before(self.repository, &self.run, Some(&task.id))?,
             leftovers: if history.is_none() { self.find_leftovers(task) } else { None },
             rejected: self.find_rejected(task)?,
-            spent_by_others: OtherSpending::new(spent, more),
+            spent_by_others: OtherSpending::new(spent, spending_receiver),
             is_interrupted,
-            is_retried,
+            is_retried: state.selection.failed == EarlierFailures::Retry,
         })))
     }
 
-    /// Applies the result of a worker.
-    fn apply_result(&mut self, course: &mut RunProgress<'_, 'a, '_>, ended: EndedJob) {
-        let EndedJob { task, site, other_repos, events, result } = ended;
+    /// Applies the end of a job: its events, its places and its result.
+    fn apply_ended_job(&mut self, state: &mut WorkState<'_, 'a, '_>, ended: EndedJob) {
+        let EndedJob { task, workplace, other_repos, events, result } = ended;
         self.other_repos.extend(other_repos);
-        course.running.retain(|running| running.task.id != task);
-        let is_in_lane = self.tools.lanes.is_some();
-        let is_task = self.plan.find(&task).is_none_or(Task::is_leaf);
+        state.running.retain(|running| running.task.id != task);
+        let is_in_lane = self.resources.lanes.is_some();
+        let is_task = !self.is_phase(&task);
         let position = if is_in_lane && is_task { EventPosition::Task } else { EventPosition::Run };
         events.into_iter().for_each(|event| self.run.grow(event, position));
-        match (result, site) {
-            (result, site) if !is_in_lane => {
-                self.checkout = site;
-                self.judge(course, task, result);
+        match (result, workplace) {
+            (result, workplace) if !is_in_lane => {
+                self.checkout = workplace;
+                self.apply_result(state, task, result);
             }
-            (Ok(TaskEnd::Complete), Some(site)) if is_task => {
-                self.publish(course, CompletedTask::new(task, site));
+            (Ok(TaskEnd::Complete), Some(workplace)) if is_task => {
+                self.keep_until_landed(state, FinishedTask::new(task, workplace));
             }
-            (result, _) if !is_task => self.apply_phase(course, task, result),
+            (result, _) if !is_task => self.apply_phase(state, task, result),
             // Dropping the lease leaves the lane as it is, to be inspected or continued.
             (result, _) => {
                 let has_failed = matches!(result, Ok(TaskEnd::Failed));
-                self.give_back(course, &task, if has_failed { Release::Failed } else { Release::Free });
-                self.judge(course, task, result);
+                self.give_back(state, &task, if has_failed { Release::Failed } else { Release::Free });
+                self.apply_result(state, task, result);
             }
         }
     }
 
-    fn judge(
+    /// Whether this is a phase of the plan. A task that is not in the plan was given on the command line.
+    fn is_phase(&self, task: &TaskId) -> bool {
+        self.plan.find(task).is_some_and(|task| !task.is_leaf())
+    }
+
+    /// Applies the result of a task or a phase to the summary, and decides whether more is started.
+    fn apply_result(
         &mut self,
-        course: &mut RunProgress<'_, 'a, '_>,
+        state: &mut WorkState<'_, 'a, '_>,
         task: TaskId,
         result: Result<TaskEnd, GardenerError>,
     ) {
-        let is_phase = self.plan.find(&task).is_some_and(|task| !task.is_leaf());
+        let is_phase = self.is_phase(&task);
         match result {
             Ok(TaskEnd::Complete) if is_phase => {}
-            Ok(TaskEnd::Failed) if is_phase => course.halt(Stop::Error(GardenerError::PhaseFailed(task))),
-            Ok(TaskEnd::Complete) => course.summary.completed.push(task),
+            Ok(TaskEnd::Failed) if is_phase => state.halt(Stop::Error(GardenerError::PhaseFailed(task))),
+            Ok(TaskEnd::Complete) => state.summary.completed.push(task),
             Ok(TaskEnd::Failed) => {
-                course.summary.failed.push(task.clone());
-                course.ended.insert(task);
-                course.halt_unless_kept_going();
+                state.summary.failed.push(task.clone());
+                state.excluded.insert(task);
+                state.halt_unless_kept_going();
             }
-            Err(error)
-                if error.concerns_only_the_task() && course.selection.keeps_going == KeepGoing::Yes =>
-            {
+            Err(error) if error.concerns_only_the_task() && state.selection.keeps_going == KeepGoing::Yes => {
                 let mut words = match &error {
                     GardenerError::RedLeftovers { .. } => error.to_string(),
                     _ => format!("{task} was stopped: {error}"),
@@ -416,63 +434,64 @@ impl<'a> Gardener<'a> {
                     words.push_str(&format!("\n  hint: {hint}"));
                 }
                 (self.on_event)(RunEvent::of(&task, EventKind::note(words)));
-                course.summary.blocking = error.find_blocking().or(course.summary.blocking.take());
-                course.summary.raise = error.raise().or(course.summary.raise.take());
-                course.ended.insert(task);
+                state.summary.blocking = error.find_blocking().or(state.summary.blocking.take());
+                state.summary.raise = error.raise().or(state.summary.raise.take());
+                state.excluded.insert(task);
             }
             // The attempt is recorded, so its place is clean and other tasks can use it. The same task could hit the
             // same error again, so it waits for the next run.
             Err(error)
-                if self.is_set_aside(&task, &error) && course.selection.keeps_going == KeepGoing::Yes =>
+                if self.is_recorded_interruption(&task, &error)
+                    && state.selection.keeps_going == KeepGoing::Yes =>
             {
                 (self.on_event)(RunEvent::of(
                     &task,
                     EventKind::note(format!("{task} is set aside: {error}")),
                 ));
-                course.ended.insert(task);
+                state.excluded.insert(task);
             }
-            Err(error) => course.halt(Stop::Error(error)),
+            Err(error) => state.halt(Stop::Error(error)),
         }
     }
 
     /// Whether an error of ours interrupted a task, and the interruption is recorded.
-    fn is_set_aside(&self, task: &TaskId, error: &GardenerError) -> bool {
+    fn is_recorded_interruption(&self, task: &TaskId, error: &GardenerError) -> bool {
         let is_own =
             matches!(error, GardenerError::Pipeline(PipelineError::Git(_) | PipelineError::File { .. }));
         let last = self.run.find(task).and_then(TaskHistory::last);
-        is_own && !self.tools.context.cancel.is_cancelled() && last.is_some_and(Event::is_interruption)
+        is_own && !self.resources.context.cancel.is_cancelled() && last.is_some_and(Event::is_interruption)
     }
 
-    fn conclude(&self, course: RunProgress<'_, 'a, '_>) -> Result<Summary, GardenerError> {
-        if let Some(Stop::Error(error)) = course.stop {
+    fn summarize(&self, state: WorkState<'_, 'a, '_>) -> Result<Summary, GardenerError> {
+        if let Some(Stop::Error(error)) = state.stop {
             // Git reports an error when Ctrl-C ends it too. That is the interruption that the user asked for.
             let is_interrupt =
-                self.tools.context.cancel.is_cancelled() && matches!(error.exit(), Exit::Child(_));
+                self.resources.context.cancel.is_cancelled() && matches!(error.exit(), Exit::Child(_));
             return Err(if is_interrupt {
-                PipelineError::stopped(&self.tools.context.cancel).into()
+                PipelineError::stopped(&self.resources.context.cancel).into()
             } else {
                 error
             });
         }
-        let mut summary = course.summary;
-        let is_wanted = |finished: &CompletedTask| course.wanted.iter().any(|task| task.id == finished.task);
-        let landing = self.tools.lanes.map(|lanes| lanes.queue.landing).unwrap_or_default();
-        let waiting: Vec<CompletedTask> = course.finished.into_iter().filter(is_wanted).collect();
+        let mut summary = state.summary;
+        let is_wanted = |finished: &FinishedTask| state.wanted.iter().any(|task| task.id == finished.task);
+        let landing = self.resources.lanes.map(|lanes| lanes.queue.landing).unwrap_or_default();
+        let waiting: Vec<FinishedTask> = state.finished.into_iter().filter(is_wanted).collect();
         let stuck = if waiting.is_empty() { Vec::new() } else { self.find_stuck()? };
         summary.unlanded.extend(waiting.into_iter().map(|finished| finished.left_queued(landing, &stuck)));
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
-        summary.left = choose::left(&course.wanted, &progress, &summary.failed);
-        if self.tools.context.cancel.is_cancelled() && !summary.is_well() {
-            return Err(PipelineError::stopped(&self.tools.context.cancel).into());
+        summary.left = choose::left(&state.wanted, &progress, &summary.failed);
+        if self.resources.context.cancel.is_cancelled() && !summary.is_well() {
+            return Err(PipelineError::stopped(&self.resources.context.cancel).into());
         }
         Ok(summary)
     }
 
     /// Resets tasks that have failed before.
     fn reset_failed(&mut self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        let site = self.checkout.as_mut().ok_or(GardenerError::NoPlace)?;
+        let workplace = self.checkout.as_mut().ok_or(GardenerError::NoPlace)?;
         let failed = choose::failed_before(wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count));
-        let mut recorder = site.recorder(&self.tools.context.identity);
+        let mut recorder = workplace.recorder(&self.resources.context.identity);
         let mut events = Vec::new();
         for task in failed {
             let wording = Wording { name: &task.name, attempt: Attempt(0), max: 0 };
@@ -485,7 +504,7 @@ impl<'a> Gardener<'a> {
             (self.on_event)(RunEvent::of(&task.id, kind));
         }
         let tip = recorder.tip().clone();
-        site.tip = tip;
+        workplace.tip = tip;
         events.into_iter().for_each(|event| self.run.grow(event, EventPosition::Run));
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::sync::{Arc, mpsc::SyncSender};
 
 use super::{
     GardenerError, RunResources,
-    course::WorkerReport,
     lanes::{LaneStart, begin_lane},
     recover::{Recovered, TaskFacts, record_unfinished},
+    work_state::ThreadReport,
 };
 use crate::{
     event::{EventKind, RunEvent},
@@ -84,7 +84,7 @@ impl OtherLanes {
 
     /// Frees the lanes of tasks that have landed.
     pub(super) fn free(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), GardenerError> {
-        Ok(self.pool.free(has_landed)?)
+        Ok(self.pool.release_landed(has_landed)?)
     }
 
     /// Whether a lease is one of these lanes.
@@ -95,7 +95,7 @@ impl OtherLanes {
     /// Frees the lane of a task that has landed, and deletes its branch if it is not to be kept.
     pub(super) fn recycle(&self, lease: Lease, afterwards: Afterwards) -> Result<(), GardenerError> {
         let branch = lease.branch.clone();
-        lease.recycle()?;
+        lease.release()?;
         if let (Afterwards::Delete, Some(tip)) = (afterwards, self.repository.find_branch(&branch)?)
             && self.repository.is_ancestor(tip, self.head()?)?
         {
@@ -192,7 +192,7 @@ impl RunResources<'_> {
         &self,
         task: &Task,
         starts_over: bool,
-        reports: &SyncSender<WorkerReport>,
+        reports: &SyncSender<ThreadReport>,
     ) -> Result<(Vec<OtherRepo>, Vec<Lease>), GardenerError> {
         let (mut places, mut leases) = (Vec::new(), Vec::new());
         for other in self.other_lanes.iter().filter(|other| self.needs(task, &other.name)) {
@@ -203,7 +203,7 @@ impl RunResources<'_> {
             let words = recovered.iter().map(|recovered| format!("in {}: {}", place.name, recovered.words()));
             told.extend(words.chain(lease.notes.iter().map(ToString::to_string)).map(EventKind::note));
             for kind in told {
-                let _ = reports.send(WorkerReport::News(RunEvent::of(&task.id, kind)));
+                let _ = reports.send(ThreadReport::News(RunEvent::of(&task.id, kind)));
             }
             places.push(place);
             leases.push(lease);

@@ -1,16 +1,17 @@
 //! Works on a plan together with workers on other machines: follows what they land, claims tasks before they start, and
-//! publishes those that are finished. A run that is alone is granted everything at once.
+//! publishes those that are finished. In a run that shares its plan with nobody, these functions do nothing, or grant
+//! everything.
 
 use std::time::{Duration, Instant};
 
 use super::{
-    Gardener, GardenerError,
+    Gardener, GardenerError, Workplace,
     choose::failed_before,
-    course::{CompletedTask, RunProgress, Stop},
     recover::save_branch,
+    work_state::{FinishedTask, Stop, WorkState},
 };
 use crate::{
-    coordination::{Claiming, CoordinationError, Coordinator, Outlook, Publication, Release, WorkRequest},
+    coordination::{Claiming, CoordinationError, Outlook, Publication, Release, RemoteWork, WorkRequest},
     event::{EventKind, RunEvent},
     failure::Explain,
     git::{Ref, RefMove, RemoteError},
@@ -23,107 +24,109 @@ use crate::{
 };
 
 /// How often in a row the remote may be out of reach.
-const MAX_FAILURES: u32 = 20;
+const MAX_REMOTE_FAILURES: u32 = 20;
 /// How many looks a finished task waits for its own worker to land it, before another worker does.
 const LOOKS_BEFORE_LANDING: u32 = 4;
 
 /// The shortest time between two looks of a worker that has nothing to do.
 const MIN_IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a worker that has other work waits before it lands what it has finished, so that more can land with it.
-const BATCH_DELAY: Duration = Duration::from_secs(3);
+const SHARED_BATCH_DELAY: Duration = Duration::from_secs(3);
 /// How often this worker tries to land a task that has to wait.
-const MAX_TRIES: u32 = 10;
+const MAX_LANDING_TRIES: u32 = 10;
 
 impl<'a> Gardener<'a> {
-    /// The coordinator and how often to look at others, if there may be others.
-    pub(super) fn coordinator(&self) -> Option<(&'a dyn Coordinator, Duration)> {
-        let coordinator: &'a dyn Coordinator = &*self.tools.lanes?.queue.coordinator;
-        Some((coordinator, coordinator.interval()?))
+    /// Where the plan is shared with workers on other machines, if it is.
+    pub(super) fn remote_work(&self) -> Option<&'a RemoteWork> {
+        self.resources.lanes?.queue.remote_work.as_deref()
     }
 
     /// Looks at what others have done, if it is time.
-    pub(super) fn catch_up(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let is_early = course.other_workers.look_at.is_some_and(|at| at > Instant::now());
-        if self.coordinator().is_some() && !is_early {
-            self.look_at_remote(course);
+    pub(super) fn catch_up_with_others(&mut self, state: &mut WorkState<'_, 'a, '_>) {
+        let is_early = state.other_workers.next_look_at.is_some_and(|at| at > Instant::now());
+        if self.remote_work().is_some() && !is_early {
+            self.look_at_remote(state);
         }
     }
 
     /// Looks at what others have done. Returns whether the remote could be reached.
-    fn look_at_remote(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
-        let Some((coordinator, interval)) = self.coordinator() else { return true };
-        course.other_workers.look_at = Some(Instant::now() + course.other_workers.interval(interval));
-        match coordinator
+    fn look_at_remote(&mut self, state: &mut WorkState<'_, 'a, '_>) -> bool {
+        let Some(remote_work) = self.remote_work() else { return true };
+        state.other_workers.next_look_at =
+            Some(Instant::now() + state.other_workers.interval(remote_work.interval()));
+        match remote_work
             .look()
             .map_err(GardenerError::from)
-            .and_then(|outlook| self.apply_outlook(course, outlook))
+            .and_then(|outlook| self.apply_outlook(state, outlook))
         {
             Ok(()) => {
-                course.other_workers.failures = 0;
+                state.other_workers.failures = 0;
                 true
             }
-            Err(error) => self.tolerate(course, error),
+            Err(error) => self.tolerate(state, error),
         }
     }
 
     /// Looks at others more often while this worker has nothing to do but to wait for them.
-    pub(super) fn look_soon(&self, course: &mut RunProgress<'_, 'a, '_>) {
-        let Some((_, interval)) = self.coordinator().filter(|_| course.other_workers.failures == 0) else {
+    pub(super) fn look_at_others_soon(&self, state: &mut WorkState<'_, 'a, '_>) {
+        let Some(remote_work) = self.remote_work().filter(|_| state.other_workers.failures == 0) else {
             return;
         };
-        let soon = Instant::now() + course.other_workers.interval(interval.min(MIN_IDLE_INTERVAL));
-        course.other_workers.look_at = Some(course.other_workers.look_at.map_or(soon, |at| at.min(soon)));
+        let soon =
+            Instant::now() + state.other_workers.interval(remote_work.interval().min(MIN_IDLE_INTERVAL));
+        state.other_workers.next_look_at =
+            Some(state.other_workers.next_look_at.map_or(soon, |at| at.min(soon)));
     }
 
     /// Applies what others have done.
     fn apply_outlook(
         &mut self,
-        course: &mut RunProgress<'_, 'a, '_>,
+        state: &mut WorkState<'_, 'a, '_>,
         outlook: Outlook,
     ) -> Result<(), GardenerError> {
         for remark in &outlook.remarks {
-            self.note_once(course, format!("warning: at the remote: {remark}"));
+            self.note_once(state, format!("warning: at the remote: {remark}"));
         }
         match outlook.request {
             Some(WorkRequest::Stop) => {
-                self.note_once(course, "this worker was asked to stop".to_owned());
-                self.tools.context.cancel.cancel();
+                self.note_once(state, "this worker was asked to stop".to_owned());
+                self.resources.context.cancel.cancel();
             }
             Some(WorkRequest::Drain) => {
                 let words = "this worker was asked to drain: it finishes its tasks and starts no new ones";
-                self.note_once(course, words.to_owned());
-                course.halt(Stop::NoMore);
+                self.note_once(state, words.to_owned());
+                state.halt(Stop::NoMore);
             }
             None => {}
         }
         let target = outlook.target;
         let taken = u32::try_from(outlook.taken.len()).unwrap_or(u32::MAX);
-        course.other_workers.most_taken = course.other_workers.most_taken.max(taken);
-        course.other_workers.outlook = outlook;
-        let has_waiting = !self.waiting_elsewhere(course).is_empty();
-        course.other_workers.waited = if has_waiting { course.other_workers.waited + 1 } else { 0 };
+        state.other_workers.most_taken = state.other_workers.most_taken.max(taken);
+        state.other_workers.outlook = outlook;
+        let has_waiting = !self.waiting_elsewhere(state).is_empty();
+        state.other_workers.waited = if has_waiting { state.other_workers.waited + 1 } else { 0 };
         // While this process lands, it moves the target itself.
-        if course.lander.is_none() {
+        if state.lander.is_none() {
             if let Some(target) = target {
                 self.follow_target(target)?;
             }
-            self.notice_landed(course);
+            self.notice_landed(state);
         }
-        for finished in std::mem::take(&mut course.other_workers.unpublished) {
-            self.publish(course, finished);
+        for finished in std::mem::take(&mut state.other_workers.unpublished) {
+            self.keep_until_landed(state, finished);
         }
         Ok(())
     }
 
-    fn note_once(&mut self, course: &mut RunProgress<'_, 'a, '_>, words: String) {
-        if course.other_workers.told.insert(words.clone()) {
+    fn note_once(&mut self, state: &mut WorkState<'_, 'a, '_>, words: String) {
+        if state.other_workers.told.insert(words.clone()) {
             (self.on_event)(RunEvent::of_run(EventKind::note(words)));
         }
     }
 
     /// Moves the run's branch to where others have moved it.
     fn follow_target(&mut self, to: Oid) -> Result<(), GardenerError> {
-        let run = &self.tools.context.identity.run;
+        let run = &self.resources.context.identity.run;
         let target = Target::new(self.repository, run);
         let before = target.require()?.tip();
         target.follow(to)?;
@@ -132,8 +135,8 @@ impl<'a> Gardener<'a> {
 
     /// Reads the state of the run again.
     fn read_again(&mut self) -> Result<(), GardenerError> {
-        let Some(lanes) = self.tools.lanes else { return Ok(()) };
-        let branch = &self.tools.context.identity.run;
+        let Some(lanes) = self.resources.lanes else { return Ok(()) };
+        let branch = &self.resources.context.identity.run;
         let scope = RunScope { branch: branch.clone(), tip: Some(self.newest()?) };
         // A child process may have moved a branch. The value that the run gave it counts.
         let own = |found: Ref| {
@@ -149,18 +152,18 @@ impl<'a> Gardener<'a> {
     }
 
     /// Notices the tasks of this worker that another one has landed.
-    fn notice_landed(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        while let Some(at) = course.finished.iter().position(|finished| self.run.has_landed(&finished.task)) {
-            let finished = course.finished.swap_remove(at);
+    fn notice_landed(&mut self, state: &mut WorkState<'_, 'a, '_>) {
+        while let Some(at) = state.finished.iter().position(|finished| self.run.has_landed(&finished.task)) {
+            let finished = state.finished.swap_remove(at);
             (self.on_event)(RunEvent::of(&finished.task, EventKind::note("landed by another worker")));
-            course.summary.completed.push(finished.task);
+            state.summary.completed.push(finished.task);
         }
     }
 
     /// Forgets what this clone knows of failed tasks, so that they start over. Their branches are saved when that
     /// happens. No commit is made, because the target moves only by landings.
     pub(super) fn forget_failed(&mut self, wanted: &[&Task]) {
-        let Some(lanes) = self.tools.lanes else { return };
+        let Some(lanes) = self.resources.lanes else { return };
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         let failed: Vec<TaskId> =
             failed_before(wanted, &progress).into_iter().map(|task| task.id.clone()).collect();
@@ -171,17 +174,17 @@ impl<'a> Gardener<'a> {
     }
 
     /// Claims a task. Returns whether it is ours, and still to be done.
-    pub(super) fn claim(&mut self, course: &mut RunProgress<'_, 'a, '_>, task: &Task) -> bool {
-        let Some((coordinator, _)) = self.coordinator() else { return true };
+    pub(super) fn claim(&mut self, state: &mut WorkState<'_, 'a, '_>, task: &Task) -> bool {
+        let Some(remote_work) = self.remote_work() else { return true };
         if !task.is_leaf() {
             return true;
         }
-        match coordinator.claim(&task.id) {
+        match remote_work.claim(&task.id) {
             Ok(Claiming::Taken) => {
-                course.other_workers.lost_claims += 1;
+                state.other_workers.lost_claims += 1;
                 // What else others have claimed meanwhile need not be tried.
-                self.look_at_remote(course);
-                course.other_workers.outlook.taken.insert(task.id.clone());
+                self.look_at_remote(state);
+                state.other_workers.outlook.taken.insert(task.id.clone());
                 return false;
             }
             Ok(Claiming::Won) => {}
@@ -189,90 +192,90 @@ impl<'a> Gardener<'a> {
             Err(error @ CoordinationError::Refused { .. }) => {
                 let words = format!("warning: {} cannot be claimed: {error}", task.id);
                 (self.on_event)(RunEvent::of(&task.id, EventKind::note(words)));
-                course.ended.insert(task.id.clone());
+                state.excluded.insert(task.id.clone());
                 return false;
             }
             Err(error) => {
-                self.tolerate(course, error.into());
-                course.other_workers.outlook.taken.insert(task.id.clone());
+                self.tolerate(state, error.into());
+                state.other_workers.outlook.taken.insert(task.id.clone());
                 return false;
             }
         }
         // Another worker may have claimed and landed it since we last looked.
-        let is_reached = self.look_at_remote(course);
+        let is_reached = self.look_at_remote(state);
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         let is_ready = progress.find(&task.id).is_some_and(NodeProgress::is_ready);
-        if !is_reached || !is_ready || course.stop.is_some() {
-            self.give_back(course, &task.id, Release::Free);
-            course.other_workers.outlook.taken.insert(task.id.clone());
+        if !is_reached || !is_ready || state.stop.is_some() {
+            self.give_back(state, &task.id, Release::Free);
+            state.other_workers.outlook.taken.insert(task.id.clone());
             return false;
         }
         true
     }
 
     /// Gives a task back that this worker does not finish.
-    pub(super) fn give_back(
-        &mut self,
-        course: &mut RunProgress<'_, 'a, '_>,
-        task: &TaskId,
-        release: Release,
-    ) {
-        let Some((coordinator, _)) = self.coordinator() else { return };
-        if let Err(error) = coordinator.release(task, release) {
+    pub(super) fn give_back(&mut self, state: &mut WorkState<'_, 'a, '_>, task: &TaskId, release: Release) {
+        let Some(remote_work) = self.remote_work() else { return };
+        if let Err(error) = remote_work.release(task, release) {
             let words = format!(
                 "the claim on {task} could not be removed, so other workers wait until it expires: {error}"
             );
             (self.on_event)(RunEvent::of(task, EventKind::note(words)));
-            course.other_workers.look_at = None;
+            state.other_workers.next_look_at = None;
         }
     }
 
     /// Gives the task back that was claimed together with the last result, if it was not started.
-    pub(super) fn release_unused(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let Some(task) = course.other_workers.claimed_early.take() else { return };
-        if course.running.iter().all(|running| running.task.id != task) {
-            self.give_back(course, &task, Release::Free);
+    pub(super) fn release_early_claim(&mut self, state: &mut WorkState<'_, 'a, '_>) {
+        let Some(task) = state.other_workers.claimed_early.take() else { return };
+        if state.running.iter().all(|running| running.task.id != task) {
+            self.give_back(state, &task, Release::Free);
         }
     }
 
     /// The task that this worker would start now. It is claimed together with a result, which saves a push.
-    fn next_claim(&self, course: &RunProgress<'_, 'a, '_>) -> Option<TaskId> {
-        let may_start = course.stop.is_none() && !self.tools.context.cancel.is_cancelled();
-        let is_free = course.other_workers.claimed_early.is_none() && self.has_place(course);
-        let task = self.next_job(course).filter(|task| may_start && is_free && task.is_leaf())?;
+    fn next_claim(&self, state: &WorkState<'_, 'a, '_>) -> Option<TaskId> {
+        let may_start = state.stop.is_none() && !self.resources.context.cancel.is_cancelled();
+        let is_free = state.other_workers.claimed_early.is_none() && self.has_place(state);
+        let task = self.next_job(state).filter(|task| may_start && is_free && task.is_leaf())?;
         Some(task.id.clone())
     }
 
-    /// Publishes a finished task, so that it can land.
-    pub(super) fn publish(&mut self, course: &mut RunProgress<'_, 'a, '_>, mut finished: CompletedTask) {
-        let Some((coordinator, interval)) = self.coordinator() else {
-            course.finished.push(finished);
+    /// Keeps a finished task until it has landed. If the plan is shared, publishes it first.
+    pub(super) fn keep_until_landed(
+        &mut self,
+        state: &mut WorkState<'_, 'a, '_>,
+        mut finished: FinishedTask,
+    ) {
+        let Some(remote_work) = self.remote_work() else {
+            state.finished.push(finished);
             return;
         };
-        let next = self.next_claim(course);
-        match coordinator.finish(&finished.task, finished.source, next.as_ref()) {
+        let next = self.next_claim(state);
+        match remote_work.finish(&finished.task, finished.source, next.as_ref()) {
             Ok(Publication::Done) => {
-                course.other_workers.claimed_early = course.other_workers.claimed_early.take().or(next);
-                let batch_until = Instant::now() + BATCH_DELAY.min(interval);
-                course.other_workers.batch_until = Some(batch_until);
+                state.other_workers.claimed_early = state.other_workers.claimed_early.take().or(next);
+                let batch_until = Instant::now() + SHARED_BATCH_DELAY.min(remote_work.interval());
+                state.other_workers.batch_until = Some(batch_until);
                 // Another worker may land it meanwhile.
-                course.other_workers.look_at = course.other_workers.look_at.map(|at| at.min(batch_until));
-                course.other_workers.outlook.finished.insert(finished.task.clone(), finished.source);
+                state.other_workers.next_look_at =
+                    state.other_workers.next_look_at.map(|at| at.min(batch_until));
+                state.other_workers.outlook.finished.insert(finished.task.clone(), finished.source);
                 // The work is at the remote, so the next task can use the lane.
-                let lease = finished.site.take().and_then(|site| site.lease);
-                if let Some(Err(error)) = lease.map(Lease::recycle) {
-                    course.halt(Stop::Error(error.into()));
+                let leases = finished.workplace.take().into_iter().flat_map(Workplace::into_leases);
+                if let Err(error) = leases.into_iter().try_for_each(Lease::release) {
+                    state.halt(Stop::Error(error.into()));
                 }
-                course.finished.push(finished);
+                state.finished.push(finished);
             }
             Ok(Publication::Lost) => {
-                if let Err(error) = self.save_lost(course, finished) {
-                    course.halt(Stop::Error(error));
+                if let Err(error) = self.save_lost(state, finished) {
+                    state.halt(Stop::Error(error));
                 }
             }
             Err(error) => {
-                course.other_workers.unpublished.push(finished);
-                self.tolerate(course, error.into());
+                state.other_workers.unpublished.push(finished);
+                self.tolerate(state, error.into());
             }
         }
     }
@@ -280,20 +283,18 @@ impl<'a> Gardener<'a> {
     /// Saves the work on a task that another worker has taken over, and names it.
     fn save_lost(
         &mut self,
-        course: &mut RunProgress<'_, 'a, '_>,
-        finished: CompletedTask,
+        state: &mut WorkState<'_, 'a, '_>,
+        finished: FinishedTask,
     ) -> Result<(), GardenerError> {
-        let CompletedTask { task, site, source, .. } = finished;
-        let branch = self.tools.context.identity.run.task_branch(&task);
+        let FinishedTask { task, workplace, source, .. } = finished;
+        let branch = self.resources.context.identity.run.task_branch(&task);
         let (name, saved) = (branch.to_ref(), save_branch(self.repository, &branch, source)?);
-        if let Some(lease) = site.and_then(|site| site.lease) {
-            lease.recycle()?;
-        }
+        workplace.into_iter().flat_map(Workplace::into_leases).try_for_each(Lease::release)?;
         let gone = RefMove { name: &name, new: None, old: Some(source) };
         self.repository.move_refs(&[gone], "arborist: taken over by another worker")?;
         // The other worker may have landed it already.
         self.read_again()?;
-        course.other_workers.outlook.taken.insert(task.clone());
+        state.other_workers.outlook.taken.insert(task.clone());
         let words = format!(
             "this worker did not renew its claim on {task} in time, so another worker has taken the task over; the work done here is saved as {saved}"
         );
@@ -302,155 +303,161 @@ impl<'a> Gardener<'a> {
     }
 
     /// Publishes what an earlier process in this clone has finished, unless others have it.
-    pub(super) fn publish_earlier(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let Some((coordinator, _)) = self.coordinator() else { return };
-        self.look_at_remote(course);
-        for finished in std::mem::take(&mut course.finished) {
-            let published = course.other_workers.outlook.finished.get(&finished.task);
+    pub(super) fn publish_earlier(&mut self, state: &mut WorkState<'_, 'a, '_>) {
+        let Some(remote_work) = self.remote_work() else { return };
+        self.look_at_remote(state);
+        for finished in std::mem::take(&mut state.finished) {
+            let published = state.other_workers.outlook.finished.get(&finished.task);
             if published == Some(&finished.source) {
-                course.finished.push(CompletedTask { is_queued: false, ..finished });
+                state.finished.push(FinishedTask { is_queued: false, ..finished });
                 continue;
             }
-            match coordinator.claim(&finished.task) {
-                Ok(Claiming::Won) => self.publish(course, CompletedTask { is_queued: false, ..finished }),
+            match remote_work.claim(&finished.task) {
+                Ok(Claiming::Won) => {
+                    self.keep_until_landed(state, FinishedTask { is_queued: false, ..finished });
+                }
                 Ok(Claiming::Taken) => {
-                    if let Err(error) = self.save_lost(course, finished) {
-                        course.halt(Stop::Error(error));
+                    if let Err(error) = self.save_lost(state, finished) {
+                        state.halt(Stop::Error(error));
                     }
                 }
                 Err(error) => {
-                    self.tolerate(course, error.into());
+                    self.tolerate(state, error.into());
                 }
             }
         }
     }
 
-    /// Whether this worker lands now. If so, what others have finished is here and lands too.
-    pub(super) fn begin_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
-        let Some((coordinator, _)) = self.coordinator() else { return true };
-        let is_own = course.finished.iter().any(|finished| !finished.is_queued);
+    /// Decides whether this run lands now. If the plan is shared, takes the claim to land, and brings here what others have
+    /// finished, so that it lands too.
+    pub(super) fn begin_landing(&mut self, state: &mut WorkState<'_, 'a, '_>) -> bool {
+        let Some(remote_work) = self.remote_work() else { return true };
+        let is_own = state.finished.iter().any(|finished| !finished.is_queued);
         let is_coming = |at: Option<Instant>| at.is_some_and(|at| at > Instant::now());
         let may_batch =
-            is_coming(course.other_workers.batch_until) && !course.is_idle() && course.stop.is_none();
-        let is_early = is_coming(course.other_workers.land_at) || may_batch;
-        let is_due =
-            (is_own || course.other_workers.waited > LOOKS_BEFORE_LANDING || course.is_idle()) && !is_early;
+            is_coming(state.other_workers.batch_until) && state.has_threads() && state.stop.is_none();
+        let is_early = is_coming(state.other_workers.retry_landing_at) || may_batch;
+        let is_due = (is_own || state.other_workers.waited > LOOKS_BEFORE_LANDING || !state.has_threads())
+            && !is_early;
         if !is_due
-            || course.other_workers.outlook.is_landing
-            || self.waiting_elsewhere(course).is_empty() && !is_own
+            || state.other_workers.outlook.is_landing
+            || self.waiting_elsewhere(state).is_empty() && !is_own
         {
             return false;
         }
-        match coordinator.begin_landing() {
+        match remote_work.begin_landing() {
             Ok(true) => {}
             Ok(false) => {
-                course.other_workers.outlook.is_landing = true;
+                state.other_workers.outlook.is_landing = true;
                 return false;
             }
             Err(error) => {
-                self.tolerate(course, error.into());
+                self.tolerate(state, error.into());
                 return false;
             }
         }
-        let adopted = if self.look_at_remote(course) { self.adopt(course) } else { Ok(()) };
+        let adopted = if self.look_at_remote(state) { self.adopt(state) } else { Ok(()) };
         if let Err(error) = adopted {
-            self.tolerate(course, error);
+            self.tolerate(state, error);
         }
-        if course.finished.iter().any(|finished| !finished.is_queued) {
+        if state.finished.iter().any(|finished| !finished.is_queued) {
             return true;
         }
-        self.end_landing(course);
+        self.end_landing(state);
         false
     }
 
     /// Whether a task that had to wait is left in the queue. A worker that shares a plan tries again, but not for ever.
-    pub(super) fn tries_again(&self, course: &mut RunProgress<'_, 'a, '_>, at: usize) -> bool {
-        let Some((_, interval)) = self.coordinator() else { return true };
-        let finished = &mut course.finished[at];
+    pub(super) fn tries_again(&self, state: &mut WorkState<'_, 'a, '_>, at: usize) -> bool {
+        let Some(remote_work) = self.remote_work() else { return true };
+        let finished = &mut state.finished[at];
         finished.is_queued = false;
-        course.other_workers.land_at = Some(Instant::now() + interval);
-        let tries = course.other_workers.tries.entry(finished.task.clone()).or_default();
+        state.other_workers.retry_landing_at = Some(Instant::now() + remote_work.interval());
+        let tries = state.other_workers.tries.entry(finished.task.clone()).or_default();
         *tries += 1;
-        *tries < MAX_TRIES
+        *tries < MAX_LANDING_TRIES
     }
 
     /// Lets others land.
-    pub(super) fn end_landing(&mut self, course: &mut RunProgress<'_, 'a, '_>) {
-        let ended = self.coordinator().map(|(coordinator, _)| coordinator.end_landing());
+    pub(super) fn end_landing(&mut self, state: &mut WorkState<'_, 'a, '_>) {
+        let ended = self.remote_work().map(RemoteWork::end_landing);
         if let Some(Err(error)) = ended {
-            self.tolerate(course, error.into());
+            self.tolerate(state, error.into());
         }
     }
 
     /// The finished tasks of other workers that this one could land.
-    fn waiting_elsewhere(&self, course: &RunProgress<'_, 'a, '_>) -> Vec<(TaskId, Oid)> {
+    fn waiting_elsewhere(&self, state: &WorkState<'_, 'a, '_>) -> Vec<(TaskId, Oid)> {
         let is_known = |task: &TaskId| {
-            course.ended.contains(task)
-                || course.finished.iter().any(|finished| finished.task == *task)
+            state.excluded.contains(task)
+                || state.finished.iter().any(|finished| finished.task == *task)
                 || self.run.has_landed(task)
         };
-        let is_wanted = |task: &TaskId| course.wanted.iter().any(|wanted| wanted.id == *task);
-        let waiting = course.other_workers.outlook.finished.iter();
+        let is_wanted = |task: &TaskId| state.wanted.iter().any(|wanted| wanted.id == *task);
+        let waiting = state.other_workers.outlook.finished.iter();
         let waiting = waiting.filter(|(task, _)| is_wanted(task) && !is_known(task));
         waiting.map(|(task, source)| (task.clone(), *source)).collect()
     }
 
     /// Whether to wait for other workers although this one has nothing to do.
-    pub(super) fn awaits_others(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> bool {
-        if self.coordinator().is_none() || course.stop.is_some() || self.tools.context.cancel.is_cancelled() {
+    pub(super) fn awaits_others(&mut self, state: &mut WorkState<'_, 'a, '_>) -> bool {
+        if self.remote_work().is_none()
+            || state.stop.is_some()
+            || self.resources.context.cancel.is_cancelled()
+        {
             return false;
         }
-        if !course.other_workers.unpublished.is_empty() || course.other_workers.failures > 0 {
+        if !state.other_workers.unpublished.is_empty() || state.other_workers.failures > 0 {
             return true;
         }
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
-        let is_left = |task: &&&Task| progress.is_left(&task.id) && !course.ended.contains(&task.id);
-        let Outlook { taken, finished, .. } = &course.other_workers.outlook;
+        let is_left = |task: &&&Task| progress.is_left(&task.id) && !state.excluded.contains(&task.id);
+        let Outlook { taken, finished, .. } = &state.other_workers.outlook;
         let is_elsewhere = |task: &&Task| taken.contains(&task.id) || finished.contains_key(&task.id);
-        course.wanted.iter().filter(is_left).any(is_elsewhere) || self.next_job(course).is_some()
+        state.wanted.iter().filter(is_left).any(is_elsewhere) || self.next_job(state).is_some()
     }
 
     /// Lets the run continue for a while if the remote is out of reach. Other errors end it. Returns false.
-    fn tolerate(&mut self, course: &mut RunProgress<'_, 'a, '_>, error: GardenerError) -> bool {
+    fn tolerate(&mut self, state: &mut WorkState<'_, 'a, '_>, error: GardenerError) -> bool {
         if !is_unreached(&error) {
-            course.halt(Stop::Error(error));
+            state.halt(Stop::Error(error));
             return false;
         }
-        course.other_workers.failures += 1;
-        if course.other_workers.failures > MAX_FAILURES {
-            course.halt(Stop::Error(error));
+        state.other_workers.failures += 1;
+        if state.other_workers.failures > MAX_REMOTE_FAILURES {
+            state.halt(Stop::Error(error));
             return false;
         }
-        if course.other_workers.failures == 1 {
+        if state.other_workers.failures == 1 {
             let mut words = format!("warning: {error}; trying again");
             for hint in error.hint().iter().flat_map(|hint| hint.lines()) {
                 words.push_str(&format!("\n  hint: {hint}"));
             }
             (self.on_event)(RunEvent::of_run(EventKind::note(words)));
         }
-        let delay = Duration::from_secs(1 << course.other_workers.failures.min(5));
-        course.other_workers.look_at = Some(Instant::now() + delay);
+        let delay = Duration::from_secs(1 << state.other_workers.failures.min(5));
+        state.other_workers.next_look_at = Some(Instant::now() + delay);
         false
     }
 
     /// Brings finished tasks of other workers here.
-    pub(super) fn adopt(&mut self, course: &mut RunProgress<'_, 'a, '_>) -> Result<(), GardenerError> {
-        let (Some((coordinator, _)), Some(lanes)) = (self.coordinator(), self.tools.lanes) else {
+    pub(super) fn adopt(&mut self, state: &mut WorkState<'_, 'a, '_>) -> Result<(), GardenerError> {
+        let (Some(remote_work), Some(lanes)) = (self.remote_work(), self.resources.lanes) else {
             return Ok(());
         };
-        let mut waiting = self.waiting_elsewhere(course);
+        let mut waiting = self.waiting_elsewhere(state);
         if waiting.is_empty() {
             return Ok(());
         }
-        coordinator.fetch(&waiting)?;
+        remote_work.fetch(&waiting)?;
         let sources: Vec<Oid> = waiting.iter().map(|(_, source)| *source).collect();
         let commits = self.repository.find_commits(&sources)?;
         for ((task, source), commit) in waiting.clone().into_iter().zip(commits) {
             if commit != Some(source) {
-                self.distrust(course, (&task, source));
+                self.distrust(state, (&task, source));
                 continue;
             }
-            let branch = self.tools.context.identity.run.task_branch(&task);
+            let branch = self.resources.context.identity.run.task_branch(&task);
             let old = self.repository.find_branch(&branch)?;
             // A lane of this clone that has the branch checked out keeps its work.
             if old != Some(source) && !self.repository.checkouts_of(&branch)?.is_empty() {
@@ -472,23 +479,23 @@ impl<'a> Gardener<'a> {
             let is_complete = history.is_some_and(|history| history.state() == State::Complete);
             let is_there = history.and_then(TaskHistory::last).is_some_and(|event| event.commit == source);
             if is_complete && is_there {
-                course.finished.push(CompletedTask::elsewhere(task, source));
+                state.finished.push(FinishedTask::adopted(task, source));
             } else {
-                self.distrust(course, (&task, source));
+                self.distrust(state, (&task, source));
             }
         }
         Ok(())
     }
 
     /// Names a finished task whose branch is missing or does not complete the task, and does not wait for it to land.
-    fn distrust(&mut self, course: &mut RunProgress<'_, 'a, '_>, (task, source): (&TaskId, Oid)) {
-        let (Some((coordinator, _)), Some(lanes)) = (self.coordinator(), self.tools.lanes) else { return };
-        coordinator.distrust(task, source);
-        course.other_workers.outlook.finished.remove(task);
-        course.other_workers.outlook.taken.insert(task.clone());
+    fn distrust(&mut self, state: &mut WorkState<'_, 'a, '_>, (task, source): (&TaskId, Oid)) {
+        let (Some(remote_work), Some(lanes)) = (self.remote_work(), self.resources.lanes) else { return };
+        remote_work.distrust(task, source);
+        state.other_workers.outlook.finished.remove(task);
+        state.other_workers.outlook.taken.insert(task.clone());
         self.run.forget(task);
         // Without a branch here, nothing is reset that would make the task trusted again.
-        let branch = self.tools.context.identity.run.task_branch(task);
+        let branch = self.resources.context.identity.run.task_branch(task);
         if !matches!(self.repository.find_branch(&branch), Ok(None)) {
             lanes.queue.memory.distrusted.add(task.clone());
         }
@@ -496,7 +503,7 @@ impl<'a> Gardener<'a> {
             "warning: at the remote: the claim on {task} says that it is finished, but {} is missing there or does not complete it; it can be taken over when the claim expires",
             source.short()
         );
-        self.note_once(course, words);
+        self.note_once(state, words);
     }
 }
 

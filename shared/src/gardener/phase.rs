@@ -16,11 +16,11 @@ use crate::{
 /// phases come first.
 pub fn find_due_phase<'a>(plan: &'a Plan, progress: &Progress<'_>) -> Option<&'a Task> {
     let is_there = |leaf: &Task| {
-        let standing = progress.find(&leaf.id);
-        standing.is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
+        let node = progress.find(&leaf.id);
+        node.is_some_and(|node| node.state == State::Skipped || node.is_landed())
     };
     let is_due = |task: &&Task| {
-        let is_testing = progress.find(&task.id).is_some_and(|standing| standing.state == State::Testing);
+        let is_testing = progress.find(&task.id).is_some_and(|node| node.state == State::Testing);
         !task.is_leaf() && is_testing && plan.leaves_of(&task.id).all(is_there)
     };
     plan.tasks.iter().rev().find(is_due)

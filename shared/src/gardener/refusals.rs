@@ -22,7 +22,7 @@ impl Gardener<'_> {
     pub(super) fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
         match find_begun_apart(self.repository, &self.run, wanted)? {
             Some(task) => {
-                let scope = &self.tools.context.identity.run;
+                let scope = &self.resources.context.identity.run;
                 Err(GardenerError::apart(self.repository, &self.run, scope, &task.id))
             }
             None => Ok(()),
@@ -31,7 +31,8 @@ impl Gardener<'_> {
 
     /// Refuses a task that has to write failing tests if there is no test command.
     pub(super) fn refuse_red_without_test(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        let is_untested = |task: &&&Task| task.red && self.tools.context.options.tests_of(task).is_empty();
+        let is_untested =
+            |task: &&&Task| task.red && self.resources.context.options.tests_of(task).is_empty();
         match wanted.iter().find(is_untested) {
             Some(task) => Err(GardenerError::RedWithoutTest(task.id.clone())),
             None => Ok(()),
@@ -43,9 +44,9 @@ impl Gardener<'_> {
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         let is_open = |lost: &LostBranch| {
             wanted.iter().any(|wanted| wanted.id == lost.task)
-                && progress.find(&lost.task).is_none_or(|standing| !standing.state.is_done())
+                && progress.find(&lost.task).is_none_or(|node| !node.state.is_done())
         };
-        let lost = find_lost_branches(self.repository, &self.tools.context.identity.run)?;
+        let lost = find_lost_branches(self.repository, &self.resources.context.identity.run)?;
         lost.into_iter().find(is_open).map_or(Ok(()), |lost| Err(GardenerError::Lost(lost)))
     }
 
@@ -162,11 +163,11 @@ fn last_of_reflog(path: &std::path::Path) -> Option<Oid> {
 pub fn refuse_waiting(due: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
     let Some(first) = due.first().and_then(|task| progress.find(&task.id)) else { return Ok(()) };
     let can_start = |task: &&Task| {
-        let waits = progress.find(&task.id).is_some_and(|standing| !standing.waits_for.is_empty());
+        let waits = progress.find(&task.id).is_some_and(|node| !node.waits_for.is_empty());
         !waits || progress.waits_for_tests_only(&task.id)
     };
     // What is complete lands first, and may be what the selection waits for.
-    let has_unlanded = progress.leaves().any(NodeProgress::is_apart);
+    let has_unlanded = progress.leaves().any(NodeProgress::is_unlanded);
     if has_unlanded || due.iter().any(can_start) {
         return Ok(());
     }
@@ -175,10 +176,10 @@ pub fn refuse_waiting(due: &[&Task], progress: &Progress<'_>) -> Result<(), Gard
 
 /// Refuses tasks that were merged by hand and reverted: a person has to decide whether they are wanted.
 pub fn refuse_reverted(wanted: &[&Task], progress: &Progress<'_>) -> Result<(), GardenerError> {
-    let is_reverted = |standing: &&NodeProgress<'_>| standing.state == State::Reverted;
-    for standing in wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_reverted) {
-        if let Some(reverted) = standing.history.and_then(|history| history.reverted.clone()) {
-            return Err(GardenerError::Reverted { task: standing.id.clone(), reverted });
+    let is_reverted = |node: &&NodeProgress<'_>| node.state == State::Reverted;
+    for node in wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_reverted) {
+        if let Some(reverted) = node.history.and_then(|history| history.reverted.clone()) {
+            return Err(GardenerError::Reverted { task: node.id.clone(), reverted });
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ use crate::{
 /// The prefix of their directory names.
 const KIND: &str = "review";
 /// How many worktrees are tried if one cannot be reset.
-const TRIES: usize = 3;
+const MAX_WORKTREE_TRIES: usize = 3;
 
 /// The worktrees for reviewers of a run. They are reused.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl ReviewWorktrees {
     ) -> Result<KeptWorktree, WorktreeError> {
         // Keep the locks of broken worktrees until the end, so that the next try gets another one.
         let (mut last, mut broken) = (None, Vec::new());
-        for _ in 0..TRIES {
+        for _ in 0..MAX_WORKTREE_TRIES {
             let kept = match self.find_free(repository) {
                 Some(kept) => kept,
                 None => {

@@ -72,7 +72,8 @@ pub enum SandboxSupport {
 pub fn write_start(
     recorder: &mut RunRecorder<'_>,
     plan: Option<&PlanFile>,
-    (worker, sandbox): (Option<&WorkerName>, SandboxSupport),
+    worker: Option<&WorkerName>,
+    sandbox: SandboxSupport,
     body: Body,
 ) -> Result<Vec<String>, GardenerError> {
     let mut trailers = Trailers::default();
@@ -82,7 +83,7 @@ pub fn write_start(
     if let Some(worker) = worker {
         let _ = trailers.set(Key::Worker, worker.as_str());
     }
-    write_first(recorder, plan.into(), (trailers, body))
+    write_first(recorder, plan.into(), &trailers, body)
 }
 
 /// Writes the commit that starts a run which continues the work of another session. It names that session, because the base of a
@@ -96,13 +97,14 @@ pub fn write_start_of(
     if let Some(session) = replays {
         let _ = trailers.set(Key::Replays, session.as_str());
     }
-    write_first(recorder, plan, (trailers, Body::default()))
+    write_first(recorder, plan, &trailers, Body::default())
 }
 
 fn write_first(
     recorder: &mut RunRecorder<'_>,
     plan: FrozenPlan<'_>,
-    (more, body): (Trailers, Body),
+    more: &Trailers,
+    body: Body,
 ) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
     let (mut trailers, tree, added) = freeze(recorder, plan)?;
@@ -124,7 +126,8 @@ fn write_first(
 pub fn write_change(
     recorder: &mut RunRecorder<'_>,
     plan: FrozenPlan<'_>,
-    (words, body): (&str, Body),
+    words: &str,
+    body: Body,
 ) -> Result<Vec<String>, GardenerError> {
     let (trailers, tree, added) = freeze(recorder, plan)?;
     recorder.deliver_run(Announcement { status: Status::Plan, words, body, trailers }, tree, &added)?;

@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    CleanPool, GardenerError, Lanes, WorkerPlace,
-    course::{EndedJob, WorkerReport},
+    CleanPool, GardenerError, Lanes, Workplace,
+    work_state::{EndedJob, ThreadReport},
 };
 use crate::{
     event::{EventKind, RunEvent},
@@ -64,18 +64,18 @@ impl<'a> RunResources<'a> {
         &self,
         task: &Task,
         start: &LaneStart,
-        reports: &SyncSender<WorkerReport>,
-    ) -> Result<(WorkerPlace, Vec<OtherRepo>), GardenerError> {
+        reports: &SyncSender<ThreadReport>,
+    ) -> Result<(Workplace, Vec<OtherRepo>), GardenerError> {
         let (mut site, starts_over) = self.lanes.ok_or(GardenerError::NoPlace)?.take(&task.id, start)?;
         let task_id = &task.id;
         if let Some(lease) = &site.lease {
             let (path, branch) = (lease.path.clone(), lease.branch.clone());
             let placed = EventKind::WorktreeCreated { repo: None, path, branch, recycled: !lease.is_new };
-            let _ = reports.send(WorkerReport::News(RunEvent::of(task_id, placed)));
+            let _ = reports.send(ThreadReport::News(RunEvent::of(task_id, placed)));
         }
         for note in site.lease.iter().flat_map(|lease| &lease.notes) {
             let words = note.to_string();
-            let _ = reports.send(WorkerReport::News(RunEvent::of(task_id, EventKind::note(words))));
+            let _ = reports.send(ThreadReport::News(RunEvent::of(task_id, EventKind::note(words))));
         }
         let (other_repos, other_leases) = self.take_other_lanes(task, starts_over, reports)?;
         site.other_leases = other_leases;
@@ -233,7 +233,7 @@ pub(super) struct TaskStart {
 /// Where a job is done.
 pub(super) enum JobPlace {
     /// In the user's checkout.
-    Checkout(Box<WorkerPlace>),
+    Checkout(Box<Workplace>),
     /// In a lane, which has yet to be taken.
     Lane(LaneStart),
     /// In a scratch worktree at this commit.
@@ -241,7 +241,7 @@ pub(super) enum JobPlace {
 }
 
 /// Does a job. Everything is recorded before it is reported.
-pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<WorkerReport>) {
+pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<ThreadReport>) {
     let Job { task, work, place, mut other_repos } = job;
     let mut events = Vec::new();
     // During its steps, the task itself watches its branch. After them, the branch is compared like all others.
@@ -262,8 +262,8 @@ pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<
                 }
                 JobKind::Task(_) => Err(GardenerError::NoPlace),
             };
-            let ended = EndedJob { task: task.id.clone(), site: None, other_repos, events, result };
-            let _ = reports.send(WorkerReport::Ended(Box::new(ended)));
+            let ended = EndedJob { task: task.id.clone(), workplace: None, other_repos, events, result };
+            let _ = reports.send(ThreadReport::Ended(Box::new(ended)));
             return;
         }
     };
@@ -278,9 +278,9 @@ pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<
     if tools.has_lanes(task) {
         other_repos.clear();
     }
-    let _ = reports.send(WorkerReport::Ended(Box::new(EndedJob {
+    let _ = reports.send(ThreadReport::Ended(Box::new(EndedJob {
         task: task.id.clone(),
-        site,
+        workplace: site,
         other_repos,
         events,
         result,
@@ -290,11 +290,11 @@ pub(super) fn work(tools: &RunResources<'_>, job: Job<'_>, reports: &SyncSender<
 fn work_at(
     tools: &RunResources<'_>,
     (task, work): (&Task, JobKind),
-    (site, other_repos): (WorkerPlace, &mut Vec<OtherRepo>),
+    (site, other_repos): (Workplace, &mut Vec<OtherRepo>),
     written: &mut Vec<Event>,
-    reports: &SyncSender<WorkerReport>,
-) -> (WorkerPlace, Result<TaskEnd, GardenerError>) {
-    let WorkerPlace { repository, tip, orphan_lock, lease, other_leases } = site;
+    reports: &SyncSender<ThreadReport>,
+) -> (Workplace, Result<TaskEnd, GardenerError>) {
+    let Workplace { repository, tip, orphan_lock, lease, other_leases } = site;
     let (signs, received) = Signals::new();
     let on_event = reports.clone();
     let (tip, orphan_lock, result) = thread::scope(|scope| {
@@ -303,7 +303,7 @@ fn work_at(
         let mut context = tools.task_context(&repository, orphan_lock, move |event| {
             // Sending fails only when the run is ending.
             signs.give(&event.kind);
-            let _ = on_event.send(WorkerReport::News(event));
+            let _ = on_event.send(ThreadReport::News(event));
         });
         if let Some(lease) = &lease {
             context.environment.extend(lease.environment.clone());
@@ -326,7 +326,7 @@ fn work_at(
         other_repos.append(&mut context.test_only_repos);
         (recorder.tip().clone(), context.into_orphan_lock(), result)
     });
-    (WorkerPlace { repository, tip, orphan_lock, lease, other_leases }, result)
+    (Workplace { repository, tip, orphan_lock, lease, other_leases }, result)
 }
 
 /// Runs the tests of a phase in a scratch worktree at the run's newest commit. The result is recorded on the run's
@@ -338,7 +338,7 @@ fn test_in_scratch(
     commit: Oid,
     other_repos: &mut Vec<OtherRepo>,
     written: &mut Vec<Event>,
-    reports: &SyncSender<WorkerReport>,
+    reports: &SyncSender<ThreadReport>,
 ) -> Result<TaskEnd, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     // The session's worktrees in other repositories must not move while they are tested in. Taken before all other
@@ -352,7 +352,7 @@ fn test_in_scratch(
     let (place, orphan_lock, _lock) = scratch.into_parts();
     let on_event = reports.clone();
     let mut context = tools.task_context(&place, orphan_lock, move |event| {
-        let _ = on_event.send(WorkerReport::News(event));
+        let _ = on_event.send(ThreadReport::News(event));
     });
     tools.equip(&mut context, phase, std::mem::take(other_repos));
     let tip = Tip::new(lanes.repository, tools.context.identity.run.clone(), commit)?;

@@ -21,7 +21,7 @@ use crate::{
 // trusted: every commit is hashed again when it is used.
 
 /// The largest cache; the commits of a run of a hundred thousand tasks are smaller.
-const LARGEST: u64 = 1 << 30;
+const LARGEST_CACHE: u64 = 1 << 30;
 
 /// The file for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Cache {
 
     /// `None` if there is none, or if it cannot be read. Its commits are not verified yet.
     pub(super) fn load(&self) -> Option<Cached> {
-        let bytes = Arc::new(safe_files::read_up_to(&self.file, LARGEST).ok()?);
+        let bytes = Arc::new(safe_files::read_up_to(&self.file, LARGEST_CACHE).ok()?);
         let (tip, mut at) = line_at(&bytes, 0)?;
         let mut commits = Vec::new();
         while at < bytes.len() {

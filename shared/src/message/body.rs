@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::hidden::{hidden_length, is_invisible};
 
 /// The longest body that is written, in bytes.
-const LONGEST: usize = 64 * 1024;
+const LONGEST_BODY: usize = 64 * 1024;
 
 /// A heading of ours and the text that it introduces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Body {
     }
 
     pub(super) fn render(&self) -> String {
-        let room = LONGEST / self.sections.len().max(1);
+        let room = LONGEST_BODY / self.sections.len().max(1);
         let sections = self.sections.iter().map(|section| section.render(room));
         sections.collect::<Vec<_>>().join("\n")
     }
@@ -255,7 +255,7 @@ mod tests {
     fn a_body_never_grows_beyond_its_limit() {
         let body = Body::new("a", &"ü\n".repeat(100_000)).with("b", &"x".repeat(200_000));
         let rendered = body.render();
-        assert!(rendered.len() <= LONGEST + 64, "{}", rendered.len());
+        assert!(rendered.len() <= LONGEST_BODY + 64, "{}", rendered.len());
         assert!(rendered.lines().all(|line| line.starts_with('>') || line.len() < 2));
     }
 

@@ -95,7 +95,7 @@ impl Trailers {
     }
 }
 
-const LONGEST: usize = 1024;
+const LONGEST_TRAILER: usize = 1024;
 /// A name and a commit for each repository of a task.
 const LONGEST_LIST: usize = 16 * 1024;
 
@@ -194,7 +194,7 @@ impl Key {
                 (is_line(value), "one line of printable text")
             }
         };
-        let longest = if self == Self::LandedIn { LONGEST_LIST } else { LONGEST };
+        let longest = if self == Self::LandedIn { LONGEST_LIST } else { LONGEST_TRAILER };
         if legal && value.len() <= longest { Ok(()) } else { Err(expected) }
     }
 }

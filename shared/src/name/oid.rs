@@ -76,9 +76,9 @@ impl Oid {
         Self::of_parts(&[kind.as_str().as_bytes(), b" ", size.as_bytes(), b"\0", content], format)
     }
 
-    /// The id of an object with its header, as it is stored.
+    /// The hash of these bytes as they are, such as those of an object with its header.
     #[must_use]
-    pub fn of_object(object: &[u8], format: ObjectFormat) -> Self {
+    pub fn hash_raw(object: &[u8], format: ObjectFormat) -> Self {
         Self::of_parts(&[object], format)
     }
 

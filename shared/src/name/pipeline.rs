@@ -16,7 +16,7 @@ const USUAL_FOLDERS: [&str; 6] = ["spec", "specs", "plan", "plans", "docs", ".ar
 /// Not allowed, because the branches of tasks are below this name.
 const TAKEN: &str = "task";
 
-const LONGEST: usize = 100;
+const LONGEST_PIPELINE_NAME: usize = 100;
 
 /// The name of a pipeline, which is a valid ref component.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn component(name: &str) -> String {
     let mut made = String::new();
     for c in name.chars().map(|c| if is_kept(c) { c } else { '-' }) {
         let is_doubled = matches!(c, '.' | '-') && made.ends_with(['.', '-']);
-        if !is_doubled && made.len() + c.len_utf8() <= LONGEST {
+        if !is_doubled && made.len() + c.len_utf8() <= LONGEST_PIPELINE_NAME {
             made.push(c);
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 /// Providers limit the names of tools to 64 characters, and this is only a part of one.
-const LONGEST: usize = 23;
+const LONGEST_REPO_NAME: usize = 23;
 
 /// The name of a repository whose folder yields no valid name.
 const NAMELESS: &str = "repo";
@@ -26,7 +26,7 @@ impl RepoName {
             let c = if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
             let is_first = name.is_empty() && !c.is_ascii_alphanumeric();
             let is_repeated = !c.is_ascii_alphanumeric() && name.ends_with(c);
-            if !is_first && !is_repeated && name.len() < LONGEST {
+            if !is_first && !is_repeated && name.len() < LONGEST_REPO_NAME {
                 name.push(c);
             }
         }
@@ -46,7 +46,7 @@ fn fault(name: &str) -> Option<&'static str> {
     if name.contains("__") || name.ends_with('_') {
         return Some("it must not contain '__' or end in '_', which separate it from the name of a tool");
     }
-    (name.len() > LONGEST).then_some("it is longer than 23 characters")
+    (name.len() > LONGEST_REPO_NAME).then_some("it is longer than 23 characters")
 }
 
 checked_name!(RepoName, "name of a repository", fault);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ref_component_fault;
 
-const LONGEST: usize = 64;
+const LONGEST_TASK_ID: usize = 64;
 
 /// The id of a task, such as `T001`. Comparison is exact: `T1` is neither `T10` nor `t1`. Clones share the text,
 /// because a plan names each task in many places.
@@ -31,7 +31,7 @@ fn fault(name: &str) -> Option<&'static str> {
     if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
         return Some("only ASCII letters, digits, '.', '_' and '-' are allowed");
     }
-    if name.len() > LONGEST {
+    if name.len() > LONGEST_TASK_ID {
         return Some("it is longer than 64 characters");
     }
     if name.ends_with('.') {

@@ -57,7 +57,8 @@ impl Readiness<'_> {
         waits.into_iter().map(|at| self.plan.tasks[at].id.clone()).collect()
     }
 
-    /// The unfinished dependencies of a task and of its phases, as positions of leaves: a phase stands for those of its leaves that are not done.
+    /// The unfinished tasks that a task waits for, also because of its phases. A phase counts as those of its tasks that are
+    /// not done.
     #[must_use]
     pub fn leaves_waited_for(&self, id: &TaskId) -> Vec<TaskId> {
         let mut leaves = Vec::new();

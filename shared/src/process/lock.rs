@@ -121,7 +121,7 @@ pub(super) struct Locked {
 }
 
 /// How often the file may be replaced while we try to lock it.
-const TRIES: usize = 100;
+const MAX_LOCK_TRIES: usize = 100;
 const WORDS: usize = 4096;
 /// The processes of a killed holder are gone within this time, also on a busy machine.
 const EXIT_TIME: Duration = Duration::from_secs(10);
@@ -230,7 +230,7 @@ impl Drop for FileLock {
 impl Locked {
     pub(super) fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
         let failed = |source| LockError::Failed { path: path.to_owned(), source };
-        for _ in 0..TRIES {
+        for _ in 0..MAX_LOCK_TRIES {
             let file = safe_files::open_or_create(path).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}

@@ -69,7 +69,7 @@ impl NodeProgress<'_> {
 
     /// Whether it is complete on its own branch only.
     #[must_use]
-    pub fn is_apart(&self) -> bool {
+    pub fn is_unlanded(&self) -> bool {
         self.state == State::Complete && !self.is_landed()
     }
 
@@ -126,10 +126,10 @@ impl<'a> Progress<'a> {
         }
         for history in &run.tasks {
             if !progress.index.contains_key(&history.id) {
-                let standing = unplanned(history);
+                let node = unplanned(history);
                 // A run only works on its plan, so nothing else is ready.
-                let is_ready = standing.is_ready && plan.is_none();
-                progress.push(NodeProgress { is_stray: plan.is_some(), is_ready, ..standing });
+                let is_ready = node.is_ready && plan.is_none();
+                progress.push(NodeProgress { is_stray: plan.is_some(), is_ready, ..node });
             }
         }
         if let Some(plan) = plan {
@@ -147,8 +147,8 @@ impl<'a> Progress<'a> {
 
     /// Makes nodes not ready, for a reason that is neither in the plan nor in the history: a run is working on them, or
     /// would refuse to begin them.
-    pub fn hold(&mut self, is_held: impl Fn(&NodeProgress<'a>) -> bool) {
-        for node in self.nodes.iter_mut().filter(|node| is_held(node)) {
+    pub fn mark_not_ready(&mut self, is_blocked: impl Fn(&NodeProgress<'a>) -> bool) {
+        for node in self.nodes.iter_mut().filter(|node| is_blocked(node)) {
             node.is_ready = false;
         }
     }
@@ -161,56 +161,56 @@ impl<'a> Progress<'a> {
 
     /// The leaves.
     pub fn leaves(&self) -> impl Iterator<Item = &NodeProgress<'a>> {
-        self.nodes.iter().filter(|standing| standing.is_leaf())
+        self.nodes.iter().filter(|node| node.is_leaf())
     }
 
     /// The leaves that are the work: those of the plan, or all if there is none.
     pub fn counted(&self) -> impl Iterator<Item = &NodeProgress<'a>> {
-        self.leaves().filter(|standing| !standing.is_stray)
+        self.leaves().filter(|node| !node.is_stray)
     }
 
     /// How much of the work is done.
     #[must_use]
     pub fn share(&self) -> Share {
-        let total = self.counted().filter(|standing| standing.state != State::Skipped).count();
-        Share { done: self.counted().filter(|standing| standing.is_landed()).count(), total }
+        let total = self.counted().filter(|node| node.state != State::Skipped).count();
+        Share { done: self.counted().filter(|node| node.is_landed()).count(), total }
     }
 
     /// How many tasks are ready.
     #[must_use]
     pub fn count_ready(&self) -> usize {
-        self.counted().filter(|standing| standing.is_ready && !standing.is_paused()).count()
+        self.counted().filter(|node| node.is_ready && !node.is_paused()).count()
     }
 
     /// Whether a task waits only for failed tests of phases: a run that includes it begins with these.
     #[must_use]
     pub fn waits_for_tests_only(&self, id: &TaskId) -> bool {
-        self.find(id).is_some_and(|standing| {
-            is_unfinished(standing.state)
-                && !standing.waits_for.is_empty()
-                && standing.waits_for.iter().all(|need| self.broken.contains(need))
+        self.find(id).is_some_and(|node| {
+            is_unfinished(node.state)
+                && !node.waits_for.is_empty()
+                && node.waits_for.iter().all(|need| self.broken.contains(need))
         })
     }
 
     /// Whether a run has something to do for a task: work, or a landing.
     #[must_use]
     pub fn is_left(&self, id: &TaskId) -> bool {
-        self.find(id).is_some_and(|standing| !standing.state.is_done() || standing.is_apart())
+        self.find(id).is_some_and(|node| !node.state.is_done() || node.is_unlanded())
     }
 
     /// How many of the counted leaves are in `state`.
     #[must_use]
     pub fn count(&self, state: State) -> usize {
-        self.counted().filter(|standing| standing.state == state).count()
+        self.counted().filter(|node| node.state == state).count()
     }
 
-    fn push(&mut self, standing: NodeProgress<'a>) {
-        self.index.insert(standing.id, self.nodes.len());
-        self.nodes.push(standing);
+    fn push(&mut self, node: NodeProgress<'a>) {
+        self.index.insert(node.id, self.nodes.len());
+        self.nodes.push(node);
     }
 
     fn state_of(&self, id: &TaskId) -> State {
-        self.find(id).map_or(State::Pending, |standing| standing.state)
+        self.find(id).map_or(State::Pending, |node| node.state)
     }
 
     /// A task waits for the dependencies of itself and of its phases, as declared: a phase stands for all its leaves. A
@@ -218,15 +218,13 @@ impl<'a> Progress<'a> {
     fn find_ready(&mut self, plan: &'a Plan) {
         self.broken = self.find_broken();
         let is_there = |task: &Task| {
-            self.find(&task.id)
-                .is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
+            self.find(&task.id).is_some_and(|node| node.state == State::Skipped || node.is_landed())
         };
         let readiness = plan.readiness(is_there);
         // The changes of such a task are not on the run's branch yet: a second change of the same file would conflict.
-        let is_unlanded =
-            |standing: &&NodeProgress<'a>| standing.state == State::Complete && !standing.is_landed();
+        let is_unlanded = |node: &&NodeProgress<'a>| node.state == State::Complete && !node.is_landed();
         let unlanded: Vec<&Task> =
-            self.leaves().filter(is_unlanded).filter_map(|standing| standing.planned).collect();
+            self.leaves().filter(is_unlanded).filter_map(|node| node.planned).collect();
         for at in 0..self.nodes.len() {
             let Some(task) = self.nodes[at].planned.filter(|task| task.is_leaf()) else { continue };
             let mut waits_for = readiness.waits_for(&task.id);
@@ -238,9 +236,9 @@ impl<'a> Progress<'a> {
                 let more: Vec<TaskId> = more.cloned().collect();
                 waits_for.extend(more);
             }
-            let standing = &mut self.nodes[at];
-            standing.is_ready = waits_for.is_empty() && is_unfinished(standing.state);
-            standing.waits_for = waits_for;
+            let node = &mut self.nodes[at];
+            node.is_ready = waits_for.is_empty() && is_unfinished(node.state);
+            node.waits_for = waits_for;
         }
     }
 }
@@ -296,25 +294,25 @@ fn unplanned(history: &TaskHistory) -> NodeProgress<'_> {
 impl Progress<'_> {
     /// The phases whose leaves are all complete and whose own tests failed when they last ran.
     fn find_broken(&self) -> Vec<TaskId> {
-        let has_failed = |standing: &&NodeProgress<'_>| {
-            let last = standing.history.and_then(TaskHistory::last).map(Event::status);
-            !standing.is_leaf() && standing.state == State::Testing && last == Some(Status::TestFail)
+        let has_failed = |node: &&NodeProgress<'_>| {
+            let last = node.history.and_then(TaskHistory::last).map(Event::status);
+            !node.is_leaf() && node.state == State::Testing && last == Some(Status::TestFail)
         };
-        self.nodes.iter().filter(has_failed).map(|standing| standing.id.clone()).collect()
+        self.nodes.iter().filter(has_failed).map(|node| node.id.clone()).collect()
     }
 
     /// Children come after their parents, so that in reverse order every child is done before its parent.
     fn find_phase_states(&mut self) {
         for at in (0..self.nodes.len()).rev() {
-            let standing = &self.nodes[at];
-            let Some(phase) = standing.planned.filter(|task| !task.is_leaf()) else {
+            let node = &self.nodes[at];
+            let Some(phase) = node.planned.filter(|task| !task.is_leaf()) else {
                 continue;
             };
             let below: Vec<State> = phase.children.iter().map(|child| self.state_of(child)).collect();
             let is_there =
                 |child| self.find(child).is_some_and(|s| s.state == State::Skipped || s.is_landed());
             let are_there = phase.children.iter().all(is_there);
-            let has_passed = || self.has_passed(phase, standing.history);
+            let has_passed = || self.has_passed(phase, node.history);
             self.nodes[at].state = phase_state(phase, (&below, are_there), has_passed);
         }
     }

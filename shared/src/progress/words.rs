@@ -31,7 +31,7 @@ impl NodeProgress<'_> {
             _ if self.is_paused() => format!("{word}; {}", self.pause().unwrap_or_default()),
             State::Failed if attempt == 1 => format!("{word} after 1 attempt"),
             State::Failed => format!("{word} after {attempt} attempts"),
-            State::Complete if self.is_apart() => format!("{word}, but not landed"),
+            State::Complete if self.is_unlanded() => format!("{word}, but not landed"),
             State::Complete if self.attempt().is_some() => format!("{word}, attempt {attempt}"),
             _ if self.is_undone() => format!("{word}: its commits were reverted, so it starts over"),
             State::Pending if !self.waits_for.is_empty() => {

@@ -20,10 +20,19 @@ pub struct QueueView {
     pub tip: Option<Oid>,
     /// The tasks that have landed.
     pub landed: HashSet<TaskId>,
-    /// The number of recent tries, and how many of them failed a gate.
-    pub record: (usize, usize),
+    /// The recent tries to land something.
+    pub recent: RecentTries,
     /// Whether anything has a gate. Without gates there is no reason to land in parts.
     pub is_gated: bool,
+}
+
+/// How often something was tested to land recently.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecentTries {
+    /// All tries.
+    pub tries: usize,
+    /// Those that failed a gate.
+    pub reds: usize,
 }
 
 /// A merge commit that is to land.
@@ -59,13 +68,13 @@ pub enum Merged {
     Refused(String),
 }
 
-/// Whether a remembered result of a gate may be used.
+/// Which remembered results may be used instead of running a gate again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asking {
-    /// A remembered result may be used.
-    Once,
-    /// A failed gate runs again.
-    Again,
+pub enum RememberedResults {
+    /// All.
+    Any,
+    /// Those of gates that passed. A gate that failed runs again.
+    Passed,
 }
 
 /// Why a ticket is closed without landing.
@@ -106,19 +115,19 @@ pub enum Resolution {
 /// Everything that a drain needs from the repository.
 pub trait QueueBackend {
     /// Repairs what a crash left, and returns the state of the queue.
-    fn view(&mut self) -> Result<QueueView, QueueError>;
+    fn repair_and_read(&mut self) -> Result<QueueView, QueueError>;
     /// The commit that the next merge is based on: the target, or the landing parked for it.
     fn tip(&mut self) -> Result<Oid, QueueError>;
     /// Merges a ticket's source into a new commit. Moves no ref.
     fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError>;
     /// Writes the same merge again, with a message that these gates were not required because they failed before.
     fn excuse(&mut self, onto: Oid, step: &LandingStep, red: &[Gate]) -> Result<LandingStep, QueueError>;
-    /// Runs gates on a commit. Also returns how many were actually run.
-    fn ask(
+    /// Runs gates on a commit, or uses remembered results. Also returns how many were run.
+    fn run_gates(
         &mut self,
         commit: Oid,
         gates: &[Gate],
-        asking: Asking,
+        remembered: RememberedResults,
     ) -> Result<(GateVerdict, usize), QueueError>;
     /// Whether a gate is known to have failed on a commit recently. Runs nothing.
     fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError>;

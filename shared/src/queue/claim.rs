@@ -30,7 +30,7 @@ const SKEW: i64 = 3600;
 /// How often a claim is renewed.
 const RENEWAL: Duration = Duration::from_secs(120);
 /// How often taking a claim is tried if other processes are faster.
-const MAX_TRIES: usize = 3;
+const MAX_CLAIM_TRIES: usize = 3;
 
 /// The content of a claim. It is serialised into git as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,7 +141,7 @@ impl<'a> HeldQueueClaim<'a> {
             QueueClaim { into: into.clone(), holder: ProcessId::ours(), since: now, until: now + LEASE };
         let commit = write(repository, &claim)?;
         let mut old = None;
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_CLAIM_TRIES {
             let taken = repository.move_refs_routinely(&[RefMove { name: &name, new: Some(commit), old }]);
             if let Err(error) = taken {
                 // A lock file on the ref says nothing about who holds the claim.

@@ -21,7 +21,8 @@ mod ticket;
 
 pub use advice::{LandingCommand, describe_conflicts, describe_gating};
 pub use backend::{
-    Asking, Closing, EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, Resolution,
+    Closing, EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries,
+    RememberedResults, Resolution,
 };
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, RedTarget, waits_for};
@@ -193,7 +194,7 @@ impl<'a> Queue<'a> {
         on_event: &mut dyn FnMut(QueueEvent),
     ) -> Result<Handover, QueueError> {
         let mut git_queue = self.git_queue(options, on_event)?;
-        let view = git_queue.view()?;
+        let view = git_queue.repair_and_read()?;
         let ticket = view.tickets.into_iter().find(|ticket| ticket.task == *task);
         let ticket = ticket.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
         let TicketState::Conflict { onto, .. } = ticket.standing else {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     agent::{AgentError, redact::Secrets},
-    coordination::{Alone, Coordinator},
+    coordination::RemoteWork,
     failure::{Exit, Explain},
     git::Signing,
     history::CommitCache,
@@ -205,8 +205,8 @@ pub struct QueueOptions {
     pub secrets: Secrets,
     /// Whether transcripts of agents are kept.
     pub transcripts: TranscriptMode,
-    /// Decides with other workers who lands.
-    pub coordinator: Arc<dyn Coordinator>,
+    /// Where the plan is shared with workers on other machines, if it is.
+    pub remote_work: Option<Arc<RemoteWork>>,
     /// Cancelled when the user wants to stop.
     pub cancel: Cancel,
     /// The current time in seconds since 1970.
@@ -285,7 +285,7 @@ impl QueueOptions {
             log_size: log_size(settings),
             secrets,
             transcripts: settings.session.transcripts,
-            coordinator: Arc::new(Alone),
+            remote_work: None,
             cancel: cancel.clone(),
             clock,
         })

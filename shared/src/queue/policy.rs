@@ -16,7 +16,7 @@ pub struct QueueOrder {
     /// The indexes of tickets that can land, each after everything that it needs.
     pub ready: Vec<usize>,
     /// Tickets that need something that has neither landed nor comes before them, and what they need.
-    pub held: Vec<(usize, Vec<TaskId>)>,
+    pub waiting: Vec<(usize, Vec<TaskId>)>,
 }
 
 /// Sort key: smaller ones come first.
@@ -60,7 +60,7 @@ pub fn arrange(
             }
         }
     }
-    order.held = open
+    order.waiting = open
         .iter()
         .filter_map(|at| {
             let mut needs: Vec<TaskId> = missing.remove(at)?.into_iter().cloned().collect();

@@ -91,7 +91,7 @@ pub(super) struct Case<'a> {
 }
 
 /// How many characters of one version of a file a prompt shows.
-const LONGEST: usize = 20_000;
+const LONGEST_VERSION: usize = 20_000;
 
 impl Case<'_> {
     /// The prompt that asks an agent to resolve the conflicts.
@@ -149,7 +149,7 @@ impl Case<'_> {
         ] {
             let Some(version) = version else { continue };
             if let Some(text) = (self.text)(version) {
-                let cut: String = text.chars().take(LONGEST).collect();
+                let cut: String = text.chars().take(LONGEST_VERSION).collect();
                 let _ = writeln!(prompt, "--- {} {side} ---\n{}", version.path, cut.trim_end());
             }
         }

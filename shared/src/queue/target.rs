@@ -25,7 +25,7 @@ pub struct Position {
     /// The parked landing on top of it.
     pub parked: Option<Oid>,
     /// The commit of the landing ref, whether it still is on top of the branch or not.
-    set_aside: Option<Oid>,
+    landing_ref: Option<Oid>,
 }
 
 impl Position {
@@ -81,7 +81,7 @@ fn is_in_operation(place: &Path) -> bool {
 }
 
 /// How often a move is tried if the checkouts of the branch change meanwhile.
-const MAX_TRIES: usize = 5;
+const MAX_MOVE_TRIES: usize = 5;
 
 /// A branch that tasks land on.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +113,7 @@ impl<'a> Target<'a> {
             return Ok(None);
         };
         let parked = self.repository.find_landing(refs, self.into, branch)?;
-        Ok(Some(Position { branch, parked, set_aside: find(self.into.landing_ref()) }))
+        Ok(Some(Position { branch, parked, landing_ref: find(self.into.landing_ref()) }))
     }
 
     /// Its position; an error if the branch does not exist.
@@ -124,7 +124,7 @@ impl<'a> Target<'a> {
     /// Deletes a landing ref that is no longer on top of the branch. Commits that the branch lacks are saved; their
     /// tickets will be merged again.
     pub(super) fn clear_stale(&self, position: &Position) -> Result<Option<String>, QueueError> {
-        let (Some(parked), None) = (position.set_aside, position.parked) else {
+        let (Some(parked), None) = (position.landing_ref, position.parked) else {
             return Ok(None);
         };
         let mut kept = None;
@@ -144,7 +144,7 @@ impl<'a> Target<'a> {
 
     /// Moves the branch, and updates its checkout if that touches none of the user's changes.
     pub(super) fn advance(&self, from: Oid, to: Oid) -> Result<MoveResult, QueueError> {
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_MOVE_TRIES {
             let place = match self.repository.usage(self.into, to)? {
                 BranchUse::Free => return self.swap(from, to),
                 BranchUse::Busy(why) => return Ok(MoveResult::Refused(self.parking(&why, None))),
@@ -258,7 +258,7 @@ impl<'a> Target<'a> {
     /// Parks `to` for the branch.
     pub(super) fn park(&self, position: &Position, to: Oid) -> Result<(), QueueError> {
         let name = self.into.landing_ref();
-        let park = RefMove { name: &name, new: Some(to), old: position.set_aside };
+        let park = RefMove { name: &name, new: Some(to), old: position.landing_ref };
         Ok(self.repository.move_refs(&[park], "arborist: parked")?)
     }
 }

@@ -109,7 +109,7 @@ impl OpenRun {
         lanes: Option<usize>,
     ) -> Result<BTreeSet<String>, Failure> {
         self.require_repositories(planned)?;
-        if !self.is_idle {
+        if !self.has_no_task_left {
             self.repository.require_author()?;
         }
         if let Some(mistake) = self.options.protection.find_mistake(&self.repository, planned.plan.leaves()) {
@@ -122,7 +122,7 @@ impl OpenRun {
             })?;
         }
         // Without a task that is left, no agent is called.
-        if self.request.source == CallSource::Agents && !self.is_idle {
+        if self.request.source == CallSource::Agents && !self.has_no_task_left {
             let runners = &self.options.runners;
             require_programs(&runners.chains(&planned.plan)?)?;
             runners.require_commands(&planned.plan)?;

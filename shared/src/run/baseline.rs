@@ -58,7 +58,7 @@ impl OpenRun {
         let log = self.create_baseline_log()?;
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
-        let compares_outside = self.is_start(run) && !self.is_of_a_run(tip)?;
+        let compares_outside = self.is_new_run(run) && !self.is_of_a_run(tip)?;
         let test = BaselineTest { command, log: &log, secrets: &secrets, compares_outside };
         let baseline = guard.end(self.run_baseline(&test, (lanes, tip), orphan_lock))?;
         if let Some(words) = baseline.log_warning() {
@@ -110,7 +110,7 @@ impl OpenRun {
 
     /// The counts of a baseline as a section of a commit, unless the run has recorded the same.
     fn unless_known(&self, counted: CommandCounts, run: &Run) -> Result<Body, Failure> {
-        let is_start = self.is_start(run);
+        let is_start = self.is_new_run(run);
         let before = match is_start {
             true => CommandCounts::default(),
             false => CommandCounts::before(&self.repository, run, None)?,
@@ -133,11 +133,11 @@ impl OpenRun {
             self.workspace.sections.iter().any(|section| section.find_tool(command).is_some())
         };
         let Some(command) = command.filter(|command| !is_tool(command)) else { return Ok(None) };
-        let is_played = self.request.source != CallSource::Agents || self.is_idle;
+        let is_played = self.request.source != CallSource::Agents || self.has_no_task_left;
         if is_played || !self.has_use_of_command(planned, run) {
             return Ok(None);
         }
-        let is_start = self.is_start(run);
+        let is_start = self.is_new_run(run);
         let is_other = self.is_other_command(run, command)?;
         if !is_start && !is_other && (!self.request.accept_changes && self.is_ours(run, tip)?) {
             return Ok(None);
@@ -159,7 +159,7 @@ impl OpenRun {
         let Some(start) = &run.start else { return Ok(true) };
         let session_reader = SessionReader::new(&self.repository);
         let Some(newest) = session_reader.newest(&start.session)? else { return Ok(true) };
-        let before = session_reader.asked_of(&newest)?;
+        let before = session_reader.recorded_options_of(&newest)?;
         // A command that holds a secret was not recorded, so it counts as different.
         let is_withheld = before.withheld.iter().any(|name| name == TEST);
         let configured = self.settings.general.test_command.as_ref().filter(|_| !self.request.new_run);
@@ -174,8 +174,8 @@ impl OpenRun {
         let main = self.workspace.main().name.as_str();
         let is_tested_here = |task: &&Task| {
             let is_here = task.repos.first().is_none_or(|repo| repo == main);
-            let is_left = self.request.new_run
-                || progress.find(&task.id).is_some_and(|standing| !standing.state.is_done());
+            let is_left =
+                self.request.new_run || progress.find(&task.id).is_some_and(|node| !node.state.is_done());
             task.test_commands.is_empty() && is_here && is_left
         };
         planned.plan.leaves().any(|task| is_tested_here(&task))

@@ -65,7 +65,7 @@ impl OpenRun {
             listener
                 .remark(&visible(&format!("using options from an earlier command of this session:{words}")));
         }
-        let may_have_begun = self.is_untouched && !self.has_session_branch && !self.request.new_run;
+        let may_have_begun = self.has_no_run_commit && !self.has_session_branch && !self.request.new_run;
         if may_have_begun && self.repository.is_shallow {
             listener.warn(
                 "this is a shallow clone without a run of this branch, so the run starts from the beginning",
@@ -107,7 +107,7 @@ impl OpenRun {
         if tasks.is_empty() {
             return Ok(());
         }
-        let run = self.scan_to_show()?;
+        let run = self.scan_recorded()?;
         if find_begun_apart(&self.repository, &run, &wanted)?.is_some() {
             // The run refuses to start in the checkout.
             return Ok(());
@@ -166,7 +166,7 @@ impl OpenRun {
 
     /// Warns once in each run if nothing limits where agents can write.
     pub(super) fn tell_of_missing_sandbox(&self, run: &Run, listener: &mut dyn RunListener) {
-        if self.options.sandbox.is_missing() && self.is_start(run) {
+        if self.options.sandbox.is_missing() && self.is_new_run(run) {
             listener
                 .warn("this system has no sandbox: agents and tests can change any file that you can change");
             listener.hint("install bubblewrap, or use Linux 5.19 or newer, which has Landlock; to run without this warning, set sandbox.mode = \"off\"");
@@ -176,14 +176,16 @@ impl OpenRun {
     /// Warns once in each run about tasks without a test command, and about landings without a gate.
     pub(super) fn tell_of_missing_tests(
         &self,
-        (planned, selection): (&Planned, &Selection),
+        planned: &Planned,
+        selection: &Selection,
         run: &Run,
         lanes: Option<&Lanes<'_>>,
         listener: &mut dyn RunListener,
     ) {
         let untested = self.count_untested((planned, selection), run);
-        let lands_untested = !self.is_idle && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
-        let words = match (self.is_start(run), lands_untested) {
+        let lands_untested =
+            !self.has_no_task_left && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
+        let words = match (self.is_new_run(run), lands_untested) {
             _ if untested == 0 => return,
             (true, true) => "the test step always passes, and landings are not tested",
             (true, false) => "the test step always passes",

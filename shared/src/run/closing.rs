@@ -1,19 +1,20 @@
-//! Drives an open run to its end. Whatever happens, its session is closed, its pushes are awaited and its account is
-//! computed.
+//! Closes a run, also after an error: its session is closed, its pushes are awaited and its account is computed.
 
-use super::{OpenRun, Planned, RunListener, account::AccountFacts, pushes::RunPushes, run_log::RunLog};
+use super::{
+    OpenRun, Planned, RunListener, account::AccountFacts, monitor::RunMonitor, pushes::RunPushes,
+    run_log::RunLog,
+};
 use crate::{
-    event::{EventKind, RunAccount, RunEvent, RunOpening},
+    event::{EventKind, RunAccount, RunEvent},
     failure::{Exit, Explain, Failure},
-    gardener::{EarlierFailures, GardenerError, Lanes, Remains, Selection, Summary, left_over, wanted},
-    git::SavedCheckout,
+    gardener::{EarlierFailures, GardenerError, Remains, Selection, Summary, left_over, wanted},
     history::Run,
     message::visible,
     name::{Oid, TaskId},
     pipeline::PipelineError,
     plan::Task,
     progress::{Boxes, NodeProgress, Progress},
-    workspace::{Pusher, RunEnd},
+    workspace::RunEnd,
 };
 
 /// How hints name the command that the user typed.
@@ -31,66 +32,9 @@ pub struct EndedRun {
     pub has_commits: bool,
 }
 
-/// Forwards the events of a run, and collects what its end needs.
-pub(super) struct RunMonitor<'l> {
-    listener: &'l mut dyn RunListener,
-    log: RunLog,
-    pushes: RunPushes,
-}
-
-impl<'l> RunMonitor<'l> {
-    fn new(listener: &'l mut dyn RunListener) -> Self {
-        Self { listener, log: RunLog::default(), pushes: RunPushes::default() }
-    }
-
-    /// The listener of the run.
-    pub(super) fn listener(&mut self) -> &mut dyn RunListener {
-        self.listener
-    }
-
-    /// Reports that the run is open.
-    pub(super) fn begin(&mut self, opening: RunOpening, now: i64) {
-        let begins = EventKind::RunBegins(Box::new(opening.clone()));
-        self.listener.tell(RunEvent::of_run(begins));
-        self.log.begin(opening, now);
-    }
-
-    /// Starts pushing commits.
-    pub(super) fn push_with(&mut self, pusher: Option<Pusher>) {
-        self.pushes.start(pusher);
-    }
-
-    /// Forwards an event.
-    pub(super) fn tell(&mut self, event: RunEvent) {
-        self.log.hear(&event);
-        self.pushes.hear(&event);
-        self.listener.tell(event);
-        self.pushes.tell(self.listener);
-    }
-}
-
 impl OpenRun {
-    /// Starts the run, works until no task can be worked on, and closes it.
-    pub fn drive(
-        &self,
-        planned: &Planned,
-        lanes: Option<&Lanes<'_>>,
-        selection: &Selection,
-        listener: &mut dyn RunListener,
-    ) -> Result<EndedRun, Failure> {
-        let mut monitor = RunMonitor::new(listener);
-        if lanes.is_none() {
-            self.tell_of_unused_worktrees(planned, selection, monitor.listener())?;
-        }
-        let ended =
-            self.begin((planned, selection), lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
-        for words in self.saved_checkouts().iter().filter_map(SavedCheckout::compare) {
-            monitor.tell(RunEvent::of_run(EventKind::RefMoved { words }));
-        }
-        self.close(planned, selection, ended?, monitor)
-    }
-
-    fn close(
+    /// Records the end in the session, waits for pushes and computes the account.
+    pub(super) fn close(
         &self,
         planned: &Planned,
         selection: &Selection,
@@ -114,11 +58,11 @@ impl OpenRun {
             Err(error) => {
                 let so_far =
                     Summary { raise: error.raise(), blocking: error.find_blocking(), ..log.so_far() };
-                (so_far, Err(self.explain(error, (planned, selection), &log)))
+                (so_far, Err(self.explain(error, planned, selection, &log)))
             }
         };
         let stopped = result.as_ref().err().map(|failure| failure.message.clone());
-        let account = self.account(planned, selection, (&summary, stopped.as_deref()), (&log, &pushes));
+        let account = self.account(planned, selection, &summary, stopped.as_deref(), &log, &pushes);
         let (is_well, has_commits) = (summary.is_well(), !log.is_empty());
         if is_well && self.session_worktree().is_some() {
             self.warn_of_overwritten_files(planned, listener);
@@ -136,10 +80,12 @@ impl OpenRun {
         &self,
         planned: &Planned,
         selection: &Selection,
-        (summary, stopped): (&Summary, Option<&str>),
-        (log, pushes): (&RunLog, &RunPushes),
+        summary: &Summary,
+        stopped: Option<&str>,
+        log: &RunLog,
+        pushes: &RunPushes,
     ) -> Result<RunAccount, Failure> {
-        let (tip, run) = self.scan_now()?;
+        let (tip, run) = self.scan_recorded_now()?;
         // A run that was stopped by an error did not count what is left.
         let left = match stopped {
             Some(_) => left_over((&planned.plan, &run), selection, &summary.failed),
@@ -201,7 +147,7 @@ impl OpenRun {
     /// Whether history has the first commit of this run.
     fn has_started(&self, log: &RunLog) -> bool {
         let Some(opening) = log.opening() else { return false };
-        let run = self.scan_now().ok().map(|(_, run)| run);
+        let run = self.scan_recorded_now().ok().map(|(_, run)| run);
         run.and_then(|run| run.start).is_some_and(|start| start.session == opening.session)
     }
 
@@ -211,7 +157,8 @@ impl OpenRun {
     fn explain(
         &self,
         error: GardenerError,
-        (planned, selection): (&Planned, &Selection),
+        planned: &Planned,
+        selection: &Selection,
         log: &RunLog,
     ) -> Failure {
         let is_stopped = matches!(error, GardenerError::Pipeline(PipelineError::Stopped { .. }));
@@ -249,7 +196,7 @@ impl OpenRun {
     /// Whether a selected task was interrupted so often that the same command would refuse it. False if that cannot be
     /// read, because this is only a hint.
     fn needs_retry(&self, planned: &Planned, selection: &Selection) -> bool {
-        let Ok((_, run)) = self.scan_now() else { return false };
+        let Ok((_, run)) = self.scan_recorded_now() else { return false };
         let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
         let needs_retry = |task: &&Task| progress.find(&task.id).is_some_and(NodeProgress::needs_retry);
         selection.failed == EarlierFailures::Keep && wanted(&planned.plan, selection).iter().any(needs_retry)

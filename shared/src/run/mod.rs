@@ -6,12 +6,12 @@
 //!
 //! | phase | what it does | where |
 //! |---|---|---|
-//! | [`OpenRun::open`] | choose the branch, take its lock, repair what a crash left | `opening`, `branch_choice` |
+//! | [`OpenRun::open`] | choose the branch, take its lock, repair the branch after a crash | `opening`, `branch_choice`, `recovery` |
 //! | [`OpenRun::plan`] | the frozen plan, or the file, or the user's own words | `planned` |
 //! | [`OpenRun::inherit_options`] | test command and budgets of the session that continues | `session_records` |
 //! | [`OpenRun::require_runnable`] | programs that are there; what the user has to approve | `approval` |
 //! | [`OpenRun::enter_workplace`] | other repositories and remotes; move to the session's worktree, if the run has one | `branch_choice`, `repositories`, `elsewhere` |
-//! | [`OpenRun::drive`] | record interrupted attempts, test the baseline, freeze the plan, then run and close | `opening`, `baseline`, `closing` |
+//! | [`OpenRun::drive`] | end processes of a killed run, record its attempts, test the baseline, freeze the plan; then run and close | `drive`, `recovery`, `baseline`, `closing` |
 
 mod account;
 mod approval;
@@ -19,8 +19,10 @@ mod baseline;
 mod branch_choice;
 mod caveats;
 mod closing;
+mod drive;
 mod elsewhere;
 mod listener;
+mod monitor;
 mod nested;
 mod next;
 mod opening;

@@ -4,7 +4,7 @@ use std::{cell::OnceCell, collections::BTreeSet};
 
 use super::{
     planned::id_of_words,
-    request::{LANES, TEST, garden_words, option_approvals, test_approval, typed},
+    request::{LANES, TEST, garden_words, option_approvals, recorded_words, test_approval},
 };
 use crate::{
     consent,
@@ -49,31 +49,29 @@ impl<'a> Continuation<'a> {
 
     /// The command for a task on which no run is working; `None` if nothing is left to do, or it waits for other tasks.
     #[must_use]
-    pub fn next(&self, standing: &NodeProgress<'_>, ticket: Option<&Ticket>) -> Option<String> {
-        let is_of_words = is_of_words(standing);
-        if !standing.is_leaf() || (standing.is_stray && !is_of_words) {
+    pub fn next(&self, node: &NodeProgress<'_>, ticket: Option<&Ticket>) -> Option<String> {
+        let is_of_words = is_of_words(node);
+        if !node.is_leaf() || (node.is_stray && !is_of_words) {
             return None;
         }
-        let task = standing.id;
+        let task = node.id;
         let scope = self.scope();
-        match standing.state {
+        match node.state {
             State::Forked | State::Reverted => Some(format!("git arborist reset {task}{scope}")),
-            State::Complete if standing.is_apart() => {
+            State::Complete if node.is_unlanded() => {
                 let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.standing.command());
                 Some(command.text(task, &scope))
             }
-            State::Failed => Some(self.run_again(standing)),
-            state if standing.is_ready() || (is_of_words && !state.is_done()) => {
-                Some(self.run_again(standing))
-            }
+            State::Failed => Some(self.run_again(node)),
+            state if node.is_ready() || (is_of_words && !state.is_done()) => Some(self.run_again(node)),
             _ => None,
         }
     }
 
-    fn run_again(&self, standing: &NodeProgress<'_>) -> String {
-        let task = standing.id;
-        let is_interrupted = standing.needs_retry();
-        let is_retry = is_interrupted || standing.state == State::Failed;
+    fn run_again(&self, node: &NodeProgress<'_>) -> String {
+        let task = node.id;
+        let is_interrupted = node.needs_retry();
+        let is_retry = is_interrupted || node.state == State::Failed;
         if let Some(command) = self.share(if is_retry { " --retry-failed" } else { "" }) {
             return command;
         }
@@ -82,9 +80,9 @@ impl<'a> Continuation<'a> {
             return format!("git arborist session resume {session}{retry}");
         }
         let retry = if is_retry { " --retry-failed" } else { "" };
-        let is_apart = standing.history.is_some_and(|history| !history.is_landed);
-        let command = match is_apart {
-            _ if is_of_words(standing) => garden_words(standing.name),
+        let is_unlanded = node.history.is_some_and(|history| !history.is_landed);
+        let command = match is_unlanded {
+            _ if is_of_words(node) => garden_words(node.name),
             true => continue_apart(self.run, task),
             false => format!("git arborist garden {task}"),
         };
@@ -169,7 +167,7 @@ impl<'a> Continuation<'a> {
     fn typed_options(&self, is_wanted: impl Fn(&str) -> bool) -> String {
         let mut asked = self.options.get_or_init(|| self.find_given_options().unwrap_or_default()).clone();
         asked.options.retain(|name, _| is_wanted(name));
-        typed(&asked)
+        recorded_words(&asked)
     }
 
     /// The options of the run that the user gave in this repository. Any process can write the record of a session, so
@@ -177,7 +175,7 @@ impl<'a> Continuation<'a> {
     fn find_given_options(&self) -> Option<Asked> {
         let session_reader = SessionReader::new(self.repository);
         let newest = session_reader.newest(&self.run.start.as_ref()?.session).ok()??;
-        let mut asked: Asked = session_reader.asked_of(&newest).ok()?;
+        let mut asked: Asked = session_reader.recorded_options_of(&newest).ok()?;
         asked.options.retain(|name, value| {
             let approvals = match name.as_str() {
                 TEST => BTreeSet::from([test_approval(self.repository, value)]),
@@ -190,6 +188,6 @@ impl<'a> Continuation<'a> {
 }
 
 /// Whether the task was given as the text that history has as its name, so that the same text continues it.
-fn is_of_words(standing: &NodeProgress<'_>) -> bool {
-    standing.is_stray && id_of_words(standing.name) == standing.id.as_str()
+fn is_of_words(node: &NodeProgress<'_>) -> bool {
+    node.is_stray && id_of_words(node.name) == node.id.as_str()
 }

@@ -88,12 +88,17 @@ impl Planned {
         }
     }
 
-    /// What a `plan` commit freezes. A task given as text has no plan file, but its run may have frozen a plan before.
-    pub(super) fn freeze(&self, accepts: bool) -> FrozenPlan<'_> {
-        match (&self.file, &self.frozen) {
-            (Some(file), None) => FrozenPlan::File(file),
-            (Some(file), Some(_)) if accepts => FrozenPlan::File(file),
-            (_, Some(frozen)) => FrozenPlan::Kept(frozen),
+    /// The plan to freeze from now on if the user accepts changes: the file. A task given as text has none, but its run may
+    /// have frozen a plan before.
+    pub(super) fn accepted_plan(&self) -> FrozenPlan<'_> {
+        self.file.as_ref().map_or_else(|| self.plan_in_force(), FrozenPlan::File)
+    }
+
+    /// The plan that stays in force: the frozen one, or else the file.
+    pub(super) fn plan_in_force(&self) -> FrozenPlan<'_> {
+        match (&self.frozen, &self.file) {
+            (Some(frozen), _) => FrozenPlan::Kept(frozen),
+            (None, Some(file)) => FrozenPlan::File(file),
             (None, None) => FrozenPlan::Nothing,
         }
     }

@@ -209,7 +209,7 @@ impl OpenRun {
         let Some(lanes) = lanes else { return Ok(Vec::new()) };
         // The worktree settings apply to the plan's repository only.
         let mut options = WorktreeOptions::new(&Settings::default(), &self.cancel);
-        options.want_lanes(Lanes::wanted(lanes.jobs));
+        options.want_lanes(Lanes::number_for(lanes.jobs));
         let open = |session: &OtherRepo| OtherLanes::new(session, options.clone());
         Ok(other_repos.iter().map(open).collect::<Result<_, _>>()?)
     }

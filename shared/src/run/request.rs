@@ -25,7 +25,14 @@ use crate::{
     settings::{Settings, Size},
 };
 
-/// The options of a run. An option that is not given is taken from the session's records, then from the configuration.
+/// The options of a run. Which recorded options apply to a run that continues a session depends on the command:
+///
+/// - The same command again takes the test command, the budgets and `--allow` ([`OpenRun::inherit_options`](super::OpenRun)).
+///   Everything else is what the user types now.
+/// - `session resume` and `session replay` take all of [`RECORDED`], as if they had been typed. The user types nothing but what
+///   differs.
+///
+/// An option that is neither typed nor taken has the value of the configuration.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// The path of the plan, from the top of the repository.
@@ -52,7 +59,7 @@ pub struct RunRequest {
     /// Whether agents are called.
     pub source: CallSource,
     /// Whether the run works on the user's branch and gives it back at its end.
-    pub is_guest: bool,
+    pub has_borrowed_branch: bool,
     /// The task, if only one is run.
     pub single: Option<SingleTask>,
 }
@@ -94,7 +101,7 @@ pub const TEST: &str = "test-command";
 /// The option that permits changes to protected files.
 pub(super) const ALLOW: &str = "allow";
 
-/// How an option is typed, and what its recorded value may be.
+/// How an option is recorded_words, and what its recorded value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionKind {
     /// With one value.
@@ -266,7 +273,7 @@ impl RunRequest {
         matches!(self.single, Some(SingleTask::Words(_)))
     }
 
-    /// The command that was typed, without its options.
+    /// The command that was recorded_words, without its options.
     #[must_use]
     pub fn typed_command(&self) -> String {
         match (&self.single, &self.shared_through) {
@@ -295,8 +302,8 @@ impl RunRequest {
         let unselected = RunRequest { selection: Selection::default(), ..self.clone() };
         TypedOptions {
             tree: self.typed_tree(),
-            common: typed(&common) + &unselected.typed_here(),
-            lanes: typed(&lanes),
+            common: recorded_words(&common) + &unselected.options_not_recorded(),
+            lanes: recorded_words(&lanes),
             selection: self.typed_selection(),
         }
     }
@@ -306,7 +313,7 @@ impl RunRequest {
     }
 
     /// The options that are not recorded and have to be typed again in the same checkout.
-    pub(super) fn typed_here(&self) -> String {
+    pub(super) fn options_not_recorded(&self) -> String {
         let dirt = if self.allow_dirty { " --allow-dirty" } else { "" };
         let red = if self.flags.allow_red { " --allow-red" } else { "" };
         format!("{}{dirt}{red}{}", self.typed_tree(), self.typed_selection())
@@ -378,18 +385,18 @@ pub(super) fn secrets() -> Result<Secrets, Failure> {
 }
 
 /// Options for a shell command line, each preceded by a space.
-pub(super) fn typed(asked: &Asked) -> String {
+pub(super) fn recorded_words(asked: &Asked) -> String {
     let option = |(name, value): (&String, &String)| match find_recorded(name) {
         Some(OptionKind::Switch) => format!(" --{name}"),
         Some(OptionKind::List) => value.split(',').map(|one| typed_option(name, one)).collect(),
         Some(OptionKind::Lines) => value.lines().map(|one| typed_option(name, one)).collect(),
         _ => typed_option(name, value),
     };
-    asked.options.iter().map(option).collect::<String>() + &typed_again(asked)
+    asked.options.iter().map(option).collect::<String>() + &options_with_secrets(asked)
 }
 
 /// The options that hold a secret, with a placeholder that the user has to fill in.
-pub(super) fn typed_again(asked: &Asked) -> String {
+pub(super) fn options_with_secrets(asked: &Asked) -> String {
     asked.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
 }
 

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     CallSource, OpenRun, Planned,
-    closing::RunMonitor,
-    request::{ALLOW, TEST, inherit_budgets, option_approvals, test_approval, typed},
+    monitor::RunMonitor,
+    opening::effective_options,
+    request::{ALLOW, TEST, inherit_budgets, option_approvals, recorded_words, test_approval},
 };
 use crate::{
     consent,
@@ -16,7 +17,7 @@ use crate::{
     history::Run,
     message::Status,
     name::{Oid, SessionId, TaskId},
-    pipeline::{CheckpointWriter, Playback, RunOptions, repository_name},
+    pipeline::{CheckpointWriter, Playback, repository_name},
     progress::Share,
     session::{
         Asked, DraftRecord, Driver, Fork, Record, RecordKind, RepositoryStart, ResumeContext, Resumed,
@@ -95,9 +96,9 @@ impl OpenRun {
         let session_writer = match SessionWriter::find(&self.repository, session)? {
             Some(session_writer) => {
                 let newest = session_writer.newest();
-                let before = SessionReader::new(&self.repository).asked_of(&newest)?;
+                let before = SessionReader::new(&self.repository).recorded_options_of(&newest)?;
                 let now = self.request.recorded()?;
-                let is_asked = self.request.source == CallSource::Agents && !self.is_idle;
+                let is_asked = self.request.source == CallSource::Agents && !self.has_no_task_left;
                 let asked = (is_asked && now != before).then_some(now);
                 let is_told = matches!(newest.record.kind, RecordKind::Resume(_) | RecordKind::Start(_));
                 if !is_told || asked.is_some() {
@@ -222,8 +223,9 @@ pub struct InheritedOptions {
 }
 
 impl OpenRun {
-    /// Uses the recorded test command and limits unless the user gives others. Otherwise a task that failed its tests
-    /// would be complete as soon as the test command is omitted.
+    /// Uses the recorded test command, budgets and approved `--allow` unless the user gives others. Otherwise a task that
+    /// failed its tests would be complete as soon as the test command is omitted. What else is recorded counts only for
+    /// `session resume`, see [`RunRequest`](super::RunRequest).
     pub fn inherit_options(&mut self, planned: &Planned, run: &Run) -> Result<(), Failure> {
         if self.request.new_run || self.request.source == CallSource::Records {
             return Ok(());
@@ -233,7 +235,7 @@ impl OpenRun {
         let Some(newest) = session_reader.newest(&session)? else {
             return Ok(());
         };
-        let before = session_reader.asked_of(&newest)?;
+        let before = session_reader.recorded_options_of(&newest)?;
         let flags = &mut self.request.flags;
         let options = inherit_budgets(&mut flags.budgets, &before.options);
         let mut taken = Asked { options, withheld: Vec::new() };
@@ -258,9 +260,8 @@ impl OpenRun {
             flags.allow = paths.lines().map(str::to_owned).collect();
             taken.options.insert(name.clone(), paths.clone());
         }
-        self.inherited.words = typed(&taken);
-        let sandbox = self.options.sandbox.clone();
-        self.options = RunOptions { sandbox, ..RunOptions::new(&self.request.flags, &self.settings)? };
+        self.inherited.words = recorded_words(&taken);
+        self.options = effective_options(&self.request, &self.settings, &self.workspace, &self.repository)?;
         Ok(())
     }
 }

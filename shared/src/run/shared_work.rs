@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, panic::resume_unwind, sync::Arc, thread, time::
 use super::{OpenRun, RunListener};
 use crate::{
     coordination::{
-        CoordinationError, Coordinator, PublishedLanding, RemoteView, RemoteWork, SharedLanding, WorkOptions,
-        WorkRequest, WorkerName,
+        CoordinationError, PublishedLanding, RemoteView, RemoteWork, SharedLanding, WorkOptions, WorkRequest,
+        WorkerName,
     },
     engine::{Engine, StartedBy},
     failure::{Exit, Failure},
@@ -192,7 +192,7 @@ impl OpenRun {
             }
         }
         work.publish_session(&session);
-        self.coordinator = work;
+        self.remote_work = Some(work);
         Ok(true)
     }
 
@@ -203,7 +203,7 @@ impl OpenRun {
         (plan, run): (&Plan, &Run),
         listener: &mut dyn RunListener,
     ) -> Result<(), Failure> {
-        if self.coordinator.worker().is_some() || self.is_idle {
+        if self.remote_work.is_some() || self.has_no_task_left {
             return Ok(());
         }
         let remotes = match run.is_shared() {
@@ -252,20 +252,22 @@ impl OpenRun {
 
     /// Publishes the commit that starts the run, or another one that was recorded before the first task.
     pub(super) fn publish_start(&self, head: crate::name::Oid) -> Result<(), Failure> {
-        let Some(remote) = self.coordinator.shown_remote() else { return Ok(()) };
+        let Some(remote_work) = &self.remote_work else { return Ok(()) };
         let landed = if head == self.head {
             SharedLanding::Done
         } else {
-            self.coordinator.begin_landing()?;
+            remote_work.begin_landing()?;
             let (base, tip) = (self.head, head);
-            self.coordinator.land(&PublishedLanding { base, tip, tasks: &[], gate_results: &[] })?
+            remote_work.land(&PublishedLanding { base, tip, tasks: &[], gate_results: &[] })?
         };
-        self.coordinator.end_landing()?;
+        remote_work.end_landing()?;
         match landed {
             SharedLanding::Done => Ok(()),
-            SharedLanding::Moved(_) | SharedLanding::Overtaken => {
-                Err(CoordinationError::MovedAtStart { remote, branch: self.branch.clone() }.into())
+            SharedLanding::Moved(_) | SharedLanding::Overtaken => Err(CoordinationError::MovedAtStart {
+                remote: remote_work.remote(),
+                branch: self.branch.clone(),
             }
+            .into()),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    CallSource, OpenRun, Planned, RunListener, branch_choice::tell_of_uncommitted, closing::RunMonitor,
+    CallSource, OpenRun, Planned, RunListener, branch_choice::tell_of_uncommitted, monitor::RunMonitor,
     request::secrets,
 };
 use crate::{
@@ -28,10 +28,10 @@ impl OpenRun {
     pub fn lanes(&self, jobs: usize, planned: &Planned, run: &Run) -> Result<Lanes<'_>, Failure> {
         let mut queue = self.queue_options(planned)?;
         queue.fan_in = self.request.lanes.policy;
-        queue.coordinator = self.coordinator.clone();
+        queue.remote_work = self.remote_work.clone();
         queue.worktrees.session = Some(self.session(run).clone());
         queue.worktrees.repo = Some(self.workspace.main().name.clone());
-        queue.worktrees.want_lanes(Lanes::wanted(jobs));
+        queue.worktrees.want_lanes(Lanes::number_for(jobs));
         Ok(Lanes {
             repository: &self.repository,
             pool: Pool::open(&self.repository, &self.branch, queue.worktrees.clone())
@@ -68,7 +68,7 @@ impl OpenRun {
         options.sandbox = self.options.sandbox.clone();
         // An invalid number of jobs is reported when lanes are opened.
         if let Ok(Some(jobs)) = self.request.lanes.count(&self.settings) {
-            options.want_lanes(Lanes::wanted(jobs));
+            options.want_lanes(Lanes::number_for(jobs));
         }
         options
     }
@@ -86,7 +86,8 @@ impl OpenRun {
     /// Copies the plan to where the run works, and refuses to mix agents' work with uncommitted changes of the user.
     pub(super) fn prepare_workplace(
         &self,
-        (planned, run): (&Planned, &Run),
+        planned: &Planned,
+        run: &Run,
         recorder: &RunRecorder<'_>,
         lanes: Option<&Lanes<'_>>,
         monitor: &mut RunMonitor<'_>,
@@ -100,7 +101,7 @@ impl OpenRun {
                     return Err(GardenerError::OperationInProgress(operation.what).into());
                 }
                 // If nothing is left to do, no agent can touch uncommitted changes.
-                if !self.is_idle {
+                if !self.has_no_task_left {
                     let is_clean = is_clean(&self.repository);
                     if !is_clean {
                         self.refuse_uncommitted(recorder, planned, run)?;
@@ -121,7 +122,7 @@ impl OpenRun {
     /// Saves uncommitted work of the user's checkouts in which no task works: the one that the run left for a session's
     /// worktree, and those of the other repositories.
     pub(super) fn save_left_checkouts(&self, listener: &mut dyn RunListener) {
-        if self.is_idle {
+        if self.has_no_task_left {
             return;
         }
         if self.home != self.repository.top()
@@ -178,7 +179,7 @@ impl OpenRun {
     /// Creates the folder of logs, and refuses a folder of logs or reports that would replace a file. This is found
     /// before the run starts, not by its first task.
     fn prepare_folders(&self) -> Result<(), Failure> {
-        if self.is_idle {
+        if self.has_no_task_left {
             return Ok(());
         }
         let RunOptions { log_dir, report_dir, .. } = &self.options;

@@ -33,7 +33,7 @@ use super::{
 static LOGS: Mutex<BTreeSet<(u64, u64, Option<OsString>)>> = Mutex::new(BTreeSet::new());
 
 /// The largest file that is read as a whole: notes, plans, configuration, hooks.
-const LARGEST: u64 = 64 * 1024 * 1024;
+const LARGEST_FILE: u64 = 64 * 1024 * 1024;
 
 /// How many links may lead from one file to the next.
 const LINKS: usize = 16;
@@ -140,7 +140,7 @@ fn irregular() -> io::Error {
 
 /// Reads a file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_up_to(path, LARGEST)
+    read_up_to(path, LARGEST_FILE)
 }
 
 /// Reads a file of at most `most` bytes.
@@ -160,7 +160,7 @@ pub fn read_users(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     require_regular(&file)?;
-    read_whole(file, LARGEST)
+    read_whole(file, LARGEST_FILE)
 }
 
 /// Reads a file that the user names and that may be in the worktree at `top`.

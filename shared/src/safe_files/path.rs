@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use super::folder::EnclosureError;
 
 /// The longest path, in bytes.
-const LONGEST: usize = 4096;
+const LONGEST_PATH: usize = 4096;
 
 /// Code points that some file systems ignore when they compare names.
 const IGNORED: [std::ops::RangeInclusive<char>; 4] =
@@ -48,7 +48,7 @@ impl FromStr for InnerPath {
         if path.starts_with('/') {
             return Err(refused("is absolute; paths are relative to the top of the repository"));
         }
-        if path.contains('\0') || path.len() > LONGEST {
+        if path.contains('\0') || path.len() > LONGEST_PATH {
             return Err(refused("is not a path"));
         }
         if path.ends_with('/') {

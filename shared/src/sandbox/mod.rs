@@ -9,6 +9,7 @@
 //! Landlock rules only add rights. If a child works in the user's own checkout, it can write to the `.git` in it. With
 //! bubblewrap it cannot; `sandbox.network` needs bubblewrap as well.
 
+mod backend;
 mod check;
 mod denials;
 mod folders;
@@ -95,20 +96,6 @@ impl Sandbox {
         Self { repositories, git_dirs, ..self }
     }
 
-    /// Whether children should be limited, but cannot be on this system.
-    #[must_use]
-    pub fn is_missing(&self) -> bool {
-        let mode = self.mode(None, None);
-        mode != SandboxMode::Off && mode.backend().is_none()
-    }
-
-    /// Whether agents in the user's own checkout can write to its git directory, although they should be limited.
-    #[must_use]
-    pub fn leaves_git_writable(&self) -> bool {
-        let mode = self.mode(Some("implement"), None);
-        mode != SandboxMode::Off && !mode.backend().is_some_and(ConfinementBackend::can_take_away)
-    }
-
     /// The limits of a child; `None` if it has none.
     #[must_use]
     pub fn confine(&self, child: &SandboxedChild<'_>) -> Option<Confinement> {
@@ -151,15 +138,16 @@ impl Sandbox {
         if mode == SandboxMode::Off || self.is_left_alone(child) {
             return None;
         }
+        // If no backend works here, the child starts without limits: only a mode that was chosen makes them required.
         let backend = mode.backend().unwrap_or_default();
         let mut confinement = Confinement::new(child.places.iter().cloned())
             .with_private_temp()
             .enforced_by(backend)
             .around(self.inner_sandbox(child));
         let writable = self.writable(child);
-        let is_apart = |folder: &PathBuf| is_apart(child, folder);
+        let is_grantable = |folder: &PathBuf| is_grantable(child, folder);
         let mut grant = |folder: &Path, is_needed: bool| {
-            if let Some(folder) = writable.resolve(folder).filter(is_apart) {
+            if let Some(folder) = writable.resolve(folder).filter(is_grantable) {
                 if is_needed && self.makes_folders {
                     // The program could not make it. If it cannot be made, it is not granted either.
                     let _ = safe_files::make_folders(&folder);
@@ -275,28 +263,6 @@ impl Sandbox {
         is_in_checkout(file) || folders.any(|folder| real.starts_with(safe_files::resolved(&folder)))
     }
 
-    /// How a child is limited.
-    #[must_use]
-    pub fn mode_of(&self, child: &SandboxedChild<'_>) -> SandboxMode {
-        self.mode(Some(child.step), child.runner)
-    }
-
-    /// The mode that the most specific key sets. If a file of the repository sets it, the user's own mode counts unless it is
-    /// weaker in any case.
-    fn mode(&self, step: Option<&str>, runner: Option<&str>) -> SandboxMode {
-        let find =
-            |layers: &'_ SandboxLayers| layers.of(step, runner).find_map(|settings| settings.mode.clone());
-        let Some(mode) = find(&self.settings) else { return SandboxMode::default() };
-        match find(&self.users).map(|mode| mode.value) {
-            Some(users)
-                if mode.is_tracked() && users != SandboxMode::Off && mode.value != SandboxMode::Bwrap =>
-            {
-                users
-            }
-            _ => mode.value,
-        }
-    }
-
     /// The folders and files of `sandbox.write`, of the runner and of the step.
     fn granted(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
         let lists = self.settings.of(Some(child.step), child.runner);
@@ -314,7 +280,7 @@ impl Sandbox {
             ProgramFolder::File(_) => None,
         });
         let caches = self.caches.iter().map(|cache| cache.path.clone());
-        let caches = caches.filter(|cache| is_apart(child, &safe_files::resolved(cache)));
+        let caches = caches.filter(|cache| is_grantable(child, &safe_files::resolved(cache)));
         let places = child.places.iter().chain(&self.repositories).cloned();
         WritableFolders::new(configured.chain(state).chain(caches).chain(places))
     }
@@ -339,9 +305,9 @@ impl Sandbox {
     }
 }
 
-/// Whether a folder contains neither the home directory nor a checkout of the child. Such a folder would open everything
+/// Whether a folder may be granted: it contains neither the home directory nor a checkout of the child. Such a folder would open everything
 /// beside it: the git directory and other lanes.
-fn is_apart(child: &SandboxedChild<'_>, folder: &Path) -> bool {
+fn is_grantable(child: &SandboxedChild<'_>, folder: &Path) -> bool {
     let home = folders::home().map(|home| safe_files::resolved(&home));
     !child.places.iter().chain(&home).any(|place| place.starts_with(folder))
 }

@@ -366,7 +366,7 @@ impl Asked {
 
 impl SessionReader<'_> {
     /// The options that the session of `newest` was last given.
-    pub fn asked_of(&self, newest: &StoredRecord) -> Result<Asked, SessionError> {
+    pub fn recorded_options_of(&self, newest: &StoredRecord) -> Result<Asked, SessionError> {
         let record = match (&newest.record.kind, newest.record.context.asked) {
             (RecordKind::Resume(Resumed { asked: Some(_), .. }), _) => newest.clone(),
             (_, Some(commit)) => self.load(commit, &newest.record.session)?,

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The longest record that is parsed, in bytes.
-pub(super) const LONGEST: usize = 1 << 20;
+pub(super) const LONGEST_RECORD: usize = 1 << 20;
 
 /// One record of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -423,7 +423,7 @@ pub(super) fn parse_json<T: DeserializeOwned>(
     body: &[u8],
 ) -> Result<T, SessionError> {
     let unreadable = |why: String| SessionError::Unreadable { name: name.to_owned(), commit, why };
-    if body.len() > LONGEST {
+    if body.len() > LONGEST_RECORD {
         return Err(unreadable("it is too long".into()));
     }
     serde_json::from_slice(body).map_err(|error| unreadable(error.to_string()))

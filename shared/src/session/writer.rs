@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How often a record is written again before we give up.
-const TRIES: usize = 64;
+const MAX_RECORD_TRIES: usize = 64;
 
 /// The writer of one session.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl SessionWriter {
     ) -> Result<Oid, E> {
         // Held during the transaction, which takes the table of owned refs.
         let mut tips = self.tips.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_RECORD_TRIES {
             let drafted = draft(tips.newest.record.totals.turns.saturating_add(1))?;
             match self.try_append(&mut tips, drafted, time).map_err(E::from)? {
                 Some(commit) => return Ok(commit),

@@ -5,7 +5,6 @@ use super::{
     setting::{choices, settings},
     value::{Assignments, NamedSettings, Sourced},
 };
-use crate::process::ConfinementBackend;
 
 const MODE: &str = "auto, landlock, bwrap or off";
 const NETWORK: &str = "all or none";
@@ -27,19 +26,6 @@ choices! {
         Bwrap = "bwrap",
         /// Not at all.
         Off = "off",
-    }
-}
-
-impl SandboxMode {
-    /// What enforces the limits; `None` if nothing does. A backend that was chosen explicitly may not work here.
-    #[must_use]
-    pub fn backend(self) -> Option<ConfinementBackend> {
-        match self {
-            Self::Auto => ConfinementBackend::of_system().iter().copied().find(|backend| backend.works()),
-            Self::Landlock => Some(ConfinementBackend::Landlock),
-            Self::Bwrap => Some(ConfinementBackend::Bwrap),
-            Self::Off => None,
-        }
     }
 }
 

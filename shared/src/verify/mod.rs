@@ -281,7 +281,7 @@ fn list_paths(paths: &[String]) -> String {
 }
 
 /// The longest subject that is shown, in characters.
-const LONGEST: usize = 72;
+const LONGEST_SUBJECT: usize = 72;
 
 impl Verifier<'_> {
     /// Lists commits after the start of the run and before its last task commit, as far as they are in the range. Clean
@@ -325,5 +325,5 @@ impl Verifier<'_> {
 fn subject_of(commit: &RawCommit) -> String {
     let text = String::from_utf8_lossy(commit.message()).into_owned();
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    plain_text(line).chars().take(LONGEST).collect()
+    plain_text(line).chars().take(LONGEST_SUBJECT).collect()
 }

@@ -28,7 +28,7 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 /// How many times a push is tried at the end of a run.
-const TRIES: usize = 3;
+const MAX_PUSH_TRIES: usize = 3;
 
 /// How often a waiting thread checks for cancellation.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
@@ -221,14 +221,14 @@ impl PushWorker {
         }
     }
 
-    /// Tries the last push up to [`TRIES`] times.
+    /// Tries the last push up to [`MAX_PUSH_TRIES`] times.
     fn push_at_end(&mut self) -> Vec<PushReport> {
         let mut reports = Vec::new();
         let mut delay = FIRST_DELAY;
-        for n in 1..=TRIES {
+        for n in 1..=MAX_PUSH_TRIES {
             let (retry, report) = self.push();
             reports.extend(report);
-            if retry == Retry::Pointless || n == TRIES || self.workspace.network.cancel.wait(delay) {
+            if retry == Retry::Pointless || n == MAX_PUSH_TRIES || self.workspace.network.cancel.wait(delay) {
                 break;
             }
             delay *= 2;

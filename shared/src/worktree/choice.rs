@@ -30,7 +30,7 @@ pub(super) struct WorktreeRequest<'a> {
     pub(super) task: &'a TaskId,
     pub(super) branch: BranchName,
     pub(super) base: Oid,
-    pub(super) place: WantedKind,
+    pub(super) kind: WantedKind,
     /// Lanes that turned out to be unusable.
     pub(super) refused: Vec<PathBuf>,
 }
@@ -60,24 +60,25 @@ pub enum LeaseStart {
 
 /// A worktree whose locks we hold.
 #[derive(Debug)]
-pub(super) struct ClaimedWorktree {
-    pub(super) lane: Repository,
+pub(super) struct ChosenWorktree {
+    pub(super) repository: Repository,
     pub(super) path: PathBuf,
-    pub(super) begun: LeaseStart,
+    pub(super) start: LeaseStart,
     pub(super) origin: WorktreeOrigin,
-    /// Set if the branch was created for this claim, at this commit.
+    /// Set if the branch was created for it, at this commit.
     pub(super) made_branch: Option<Oid>,
     pub(super) port: u16,
-    pub(super) locks: [FileLock; 2],
+    pub(super) task_lock: FileLock,
+    pub(super) worktree_lock: FileLock,
 }
 
-/// Where a claimed worktree comes from.
+/// Where a chosen worktree comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorktreeOrigin {
     /// The task had it already.
     Found,
     /// A lane that was free.
-    Recycled,
+    Reused,
     /// It was created.
     Made,
 }
@@ -89,50 +90,51 @@ enum WorktreeChoice {
 }
 
 impl Pool {
-    /// Claims a worktree. Other processes that create or remove worktrees wait meanwhile.
-    pub(super) fn claim(&self, request: &WorktreeRequest<'_>) -> Result<ClaimedWorktree, WorktreeError> {
-        let gate = self.lock_registry()?;
+    /// Chooses a worktree and takes its locks. Other processes that create or remove worktrees wait meanwhile.
+    pub(super) fn choose(&self, request: &WorktreeRequest<'_>) -> Result<ChosenWorktree, WorktreeError> {
+        let registry_lock = self.lock_registry()?;
         let task_lock = self.lock_task(request)?;
         let mut worktrees = self.repository.list_worktrees()?;
         self.forget_replaced(&mut worktrees)?;
         if let Some(found) = worktrees.iter().position(|found| found.branch.as_ref() == Some(&request.branch))
         {
-            if worktrees[found].path.is_dir() || request.place == WantedKind::Own {
-                return self.adopt(&gate, request, (&worktrees[found], &worktrees), task_lock);
+            if worktrees[found].path.is_dir() || request.kind == WantedKind::Own {
+                return self.adopt(&registry_lock, request, (&worktrees[found], &worktrees), task_lock);
             }
             self.forget(&worktrees.remove(found))?;
         }
-        if request.place == WantedKind::Own {
+        if request.kind == WantedKind::Own {
             return Err(WorktreeError::Absent(request.task.to_string()));
         }
-        let (candidate, lock) = self.find_candidate(request, &worktrees)?;
-        let (begun, made_branch) = self.prepare_branch(request)?;
+        let (candidate, worktree_lock) = self.find_candidate(request, &worktrees)?;
+        let (start, made_branch) = self.prepare_branch(request)?;
         let (worktree, origin) = match candidate {
-            WorktreeChoice::Free(worktree) => (worktree, WorktreeOrigin::Recycled),
+            WorktreeChoice::Free(worktree) => (worktree, WorktreeOrigin::Reused),
             WorktreeChoice::New(path) => {
                 (self.make_at(&path, request.base, super::REASON)?, WorktreeOrigin::Made)
             }
         };
-        let lane = self.linked(&worktree)?;
-        let port = set_up::allot_port(&gate, &lane, &worktrees)?;
-        Ok(ClaimedWorktree {
-            lane,
+        let repository = self.linked(&worktree)?;
+        let port = set_up::allot_port(&registry_lock, &repository, &worktrees)?;
+        Ok(ChosenWorktree {
+            repository,
             path: worktree.path,
-            begun,
+            start,
             origin,
             made_branch,
             port,
-            locks: [task_lock, lock],
+            task_lock,
+            worktree_lock,
         })
     }
 
     fn adopt(
         &self,
-        gate: &FileLock,
+        registry_lock: &FileLock,
         request: &WorktreeRequest<'_>,
         (found, all): (&Worktree, &[Worktree]),
         task_lock: FileLock,
-    ) -> Result<ClaimedWorktree, WorktreeError> {
+    ) -> Result<ChosenWorktree, WorktreeError> {
         if !is_ours(found) {
             let (branch, path) = (request.branch.clone(), found.path.clone());
             return Err(WorktreeError::Elsewhere { branch, path });
@@ -140,24 +142,25 @@ impl Pool {
         if !found.path.is_dir() {
             return Err(WorktreeError::Missing(request.task.to_string(), found.path.clone()));
         }
-        let lock = self.lock_worktree(&found.path, request.task)?;
-        let lane = self.linked(found)?;
-        if lane.find_head_branch()?.as_ref() != Some(&request.branch) {
+        let worktree_lock = self.lock_worktree(&found.path, request.task)?;
+        let repository = self.linked(found)?;
+        if repository.find_head_branch()?.as_ref() != Some(&request.branch) {
             let source = LockError::Held { path: found.path.clone(), holder: Box::default() };
             return Err(WorktreeError::Busy { task: request.task.clone(), source });
         }
-        if request.place == WantedKind::Lane {
-            self.follow(&lane, &request.branch, request.base)?;
+        if request.kind == WantedKind::Lane {
+            self.follow(&repository, &request.branch, request.base)?;
         }
-        let port = set_up::allot_port(gate, &lane, all)?;
-        Ok(ClaimedWorktree {
-            lane,
+        let port = set_up::allot_port(registry_lock, &repository, all)?;
+        Ok(ChosenWorktree {
+            repository,
             path: found.path.clone(),
-            begun: LeaseStart::Adopted,
+            start: LeaseStart::Adopted,
             origin: WorktreeOrigin::Found,
             made_branch: None,
             port,
-            locks: [task_lock, lock],
+            task_lock,
+            worktree_lock,
         })
     }
 
@@ -168,7 +171,7 @@ impl Pool {
         request: &WorktreeRequest<'_>,
         worktrees: &[Worktree],
     ) -> Result<(WorktreeChoice, FileLock), WorktreeError> {
-        if request.place == WantedKind::Lane {
+        if request.kind == WantedKind::Lane {
             let is_free =
                 |found: &&Worktree| self.is_free_lane(found) && !request.refused.contains(&found.path);
             let mut free: Vec<&Worktree> = worktrees.iter().filter(is_free).collect();
@@ -214,7 +217,7 @@ impl Pool {
         worktrees: &'a [Worktree],
     ) -> Option<&'a Worktree> {
         let own = (0..MAX_NAMES).map(|number| places.named(request.task, number));
-        let mut own = own.take_while(|path| path.exists()).filter(|_| request.place == WantedKind::Named);
+        let mut own = own.take_while(|path| path.exists()).filter(|_| request.kind == WantedKind::Named);
         own.find_map(|path| {
             worktrees.iter().find(|found| found.path == path && is_ours(found) && found.branch.is_none())
         })
@@ -248,17 +251,17 @@ impl Pool {
     ) -> Result<PathBuf, WorktreeError> {
         let registered = |path: &Path| worktrees.iter().find(|worktree| worktree.path == path);
         for number in 0..MAX_NAMES + worktrees.len() {
-            let path = match request.place {
+            let path = match request.kind {
                 WantedKind::Lane => places.lane(number + 1),
                 WantedKind::Named | WantedKind::Own => places.named(request.task, number),
             };
             let is_there = path.symlink_metadata().is_ok();
             match registered(&path) {
                 None if !is_there => return Ok(path),
-                None if request.place == WantedKind::Named && self.is_orphan(&path) => {
+                None if request.kind == WantedKind::Named && self.is_orphan(&path) => {
                     return Err(WorktreeError::Broken(request.task.to_string(), path));
                 }
-                None if request.place == WantedKind::Named => return Err(WorktreeError::Occupied(path)),
+                None if request.kind == WantedKind::Named => return Err(WorktreeError::Occupied(path)),
                 Some(worktree) if !is_there && is_ours(worktree) => {
                     self.forget(worktree)?;
                     return Ok(path);

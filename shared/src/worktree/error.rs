@@ -24,7 +24,7 @@ pub enum WorktreeError {
     #[error("the worktree of '{0}' is broken: git finds no repository in '{path}'", path = .1.display())]
     Broken(String, PathBuf),
     #[error("{}", .0.sentence("the worktrees of this repository are locked by another process"))]
-    Gate(LockError),
+    Registry(LockError),
     #[error("worktrees need a checkout, and this repository is bare")]
     Bare,
     #[error("'{0}' has no commits yet, so there is nothing to start from")]
@@ -76,7 +76,7 @@ impl Explain for WorktreeError {
     fn exit(&self) -> Exit {
         match self {
             Self::Git(error) => error.exit(),
-            Self::Busy { source, .. } | Self::Gate(source) => source.exit(),
+            Self::Busy { source, .. } | Self::Registry(source) => source.exit(),
             Self::Occupant { .. } => Exit::Locked,
             Self::Limit { .. }
             | Self::Absent(_)
@@ -106,7 +106,7 @@ impl Explain for WorktreeError {
             Self::Occupant { pid, .. } => format!("stop it first: kill {pid}"),
             Self::Inside(_) => "leave the worktree, then run the same command again".into(),
             Self::Broken(..) => "repair it with: git arborist worktree repair".into(),
-            Self::Gate(source) => return source.advice("run the same command again"),
+            Self::Registry(source) => return source.advice("run the same command again"),
             Self::Bare => "clone it, and run this in the clone".into(),
             Self::Unborn(_) => "make a first commit: git commit --allow-empty -m 'first commit'".into(),
             Self::Elsewhere { .. } => "remove that worktree with: git worktree remove <path>".into(),

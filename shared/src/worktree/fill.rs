@@ -38,35 +38,37 @@ impl Pool {
         origin: WorktreeOrigin,
     ) -> Result<Vec<WorktreeNote>, WorktreeError> {
         let tip = lane.require_commit(&branch.to_ref())?;
-        let _floating = lane.exempt_git_dir();
+        let _head_exemption = lane.exempt_git_dir();
         for name in ["index.lock", "HEAD.lock"] {
             stale::clear(&lane.git_dir.join(name));
         }
         // The last agent there could write the index.
         lane.make_index_known(HiddenMarks::Cleared)?;
         // A lane that was never filled completely has no index, and no work of anyone.
-        let is_used = origin == WorktreeOrigin::Recycled && lane.git_dir.join("index").exists();
-        let head = lane.head.commit.filter(|_| origin == WorktreeOrigin::Recycled);
-        let loose = match head {
-            Some(head) if !self.freed.is_reachable_from_refs(&self.repository, &lane.dir, head)? => {
+        let was_filled = origin == WorktreeOrigin::Reused && lane.git_dir.join("index").exists();
+        let head = lane.head.commit.filter(|_| origin == WorktreeOrigin::Reused);
+        // A commit that no branch has is saved, and git needs time to find out whether a ref still leads to it. Meanwhile the
+        // files are compared.
+        let unsaved = match head {
+            Some(head) if !self.freed.is_still_on_its_branch(&self.repository, &lane.dir, head)? => {
                 Some(head)
             }
             _ => None,
         };
-        let held = loose.map(|head| (head, self.repository.start_reachability_check(head)));
-        let is_clean = !is_used || is_clean_at(lane, head)?;
+        let reachability_check = unsaved.map(|head| (head, self.repository.start_reachability_check(head)));
+        let is_clean = !was_filled || is_clean_at(lane, head)?;
         if !is_clean {
             lane.move_closed_aside()?;
         }
         let changed_paths = if is_clean { Vec::new() } else { lane.changed_paths()? };
         refuse_dirty_submodules(lane, &changed_paths)?;
-        let changes = match head.filter(|_| is_used) {
+        let changes = match head.filter(|_| was_filled) {
             Some(before) => lane.changes(lane.tree_of(before)?, lane.tree_of(tip)?)?,
             None => Vec::new(),
         };
         let clears_untracked =
             !changed_paths.is_empty() || changes.iter().any(|change| change.is_called(".gitignore"));
-        let clears_ignored = is_used && !self.options.keep.iter().any(|pattern| pattern == "*");
+        let clears_ignored = was_filled && !self.options.keep.iter().any(|pattern| pattern == "*");
         if clears_untracked || clears_ignored {
             refuse_inner(lane, &changed_paths)?;
         }
@@ -74,8 +76,8 @@ impl Pool {
         if !changed_paths.is_empty() {
             notes.extend(self.save(lane, &survey::name_of(&lane.dir))?);
         }
-        if let Some((head, holding)) = held {
-            notes.extend(self.save_unheld(&survey::name_of(&lane.dir), head, holding)?);
+        if let Some((head, check)) = reachability_check {
+            notes.extend(self.save_unheld(&survey::name_of(&lane.dir), head, check)?);
         }
         for name in HALF_DONE {
             let _ = safe_files::remove_all(&lane.git_dir.join(name));
@@ -86,7 +88,7 @@ impl Pool {
         // All files have just been compared, and a checkout would compare them again. So if only a few differ, write
         // them individually. A checkout is still needed to end a merge or the like, and if attributes change.
         let is_light = is_last
-            && is_used
+            && was_filled
             && changes.iter().all(|change| !change.concerns_gitlink() && !change.is_called(".gitattributes"))
             && OperationInProgress::find_operation(&lane.git_dir).is_none()
             && !self.leaves_out(lane);
@@ -264,7 +266,7 @@ pub(super) fn refuse_dirty_submodules(
 ) -> Result<(), WorktreeError> {
     let dirty: Vec<String> = changed_paths
         .iter()
-        .filter(|changed_paths| changed_paths.is_inside_submodule)
+        .filter(|changed_path| changed_path.is_inside_submodule)
         .map(UncommittedPath::shown)
         .collect();
     if dirty.is_empty() {
@@ -316,7 +318,7 @@ impl Pool {
 
     /// Saves what only the submodules of a worktree have, before they are removed with it.
     pub(super) fn keep_submodules(&self, lane: &Repository) -> Result<(), WorktreeError> {
-        let _floating = lane.exempt_git_dir();
+        let _head_exemption = lane.exempt_git_dir();
         let Some(tip) = lane.find_commit("HEAD")? else {
             return Ok(());
         };
@@ -349,7 +351,7 @@ impl Freed {
     }
 
     /// Whether the branch of a freed lane is still at `head`, which is checked out there.
-    pub(super) fn is_reachable_from_refs(
+    pub(super) fn is_still_on_its_branch(
         &self,
         repository: &Repository,
         lane: &Path,

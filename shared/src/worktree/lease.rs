@@ -1,10 +1,18 @@
 //! A lease: a worktree that a task has while a process works on it.
+//!
+//! | | lane | worktree with the name of its task |
+//! |---|---|---|
+//! | [`Pool::lease`], [`Pool::add`] | the one of the task, or a free one, or a new one (`choice`); a free one is filled (`fill`) | a new one |
+//! | [`Pool::lease_existing`] | the one that the task has | the same |
+//! | the lease is dropped | the branch stays checked out: the task can be continued there | the same |
+//! | [`Lease::release`] | `HEAD` is detached: the lane is free, and keeps its files and caches | stays as it is |
+//! | [`Pool::release_landed`] | the same, if the process was killed that had to do it | stays as it is |
 
 use std::path::PathBuf;
 
 use super::{
     LeaseStart, Pool, WorktreeError, WorktreeKind, WorktreeNote,
-    choice::{ClaimedWorktree, WantedKind, WorktreeOrigin, WorktreeRequest},
+    choice::{ChosenWorktree, WantedKind, WorktreeOrigin, WorktreeRequest},
     fill::Freed,
     paths, survey,
 };
@@ -29,14 +37,14 @@ pub struct Lease {
     /// Environment variables for programs that run there.
     pub environment: Vec<(String, String)>,
     /// How it started.
-    pub begun: LeaseStart,
+    pub start: LeaseStart,
     /// Whether the worktree was created for it.
     pub is_new: bool,
     /// Notes for the user.
     pub notes: Vec<WorktreeNote>,
     freed: Freed,
-    #[allow(dead_code, reason = "held, not read")]
-    locks: [FileLock; 2],
+    _task_lock: FileLock,
+    _worktree_lock: FileLock,
 }
 
 impl Pool {
@@ -52,7 +60,7 @@ impl Pool {
     }
 
     /// The worktree that a task has. None is created.
-    pub fn hold(&self, task: &TaskId) -> Result<Lease, WorktreeError> {
+    pub fn lease_existing(&self, task: &TaskId) -> Result<Lease, WorktreeError> {
         let absent = || WorktreeError::Absent(task.to_string());
         let base = self.repository.find_branch(&self.run.task_branch(task))?.ok_or_else(absent)?;
         self.take(task, base, WantedKind::Own)
@@ -60,8 +68,8 @@ impl Pool {
 
     /// Frees the lanes of tasks that have landed, if the process that had to do it was killed. Lanes in use stay as
     /// they are.
-    pub fn free(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), WorktreeError> {
-        let _gate = self.lock_registry()?;
+    pub fn release_landed(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), WorktreeError> {
+        let _registry_lock = self.lock_registry()?;
         for lane in self.survey()?.into_iter().filter(|row| row.kind == WorktreeKind::Lane) {
             let own = lane.task.as_ref().filter(|task| lane.branch == Some(self.run.task_branch(task)));
             let (Some(task), Some(head)) = (own.filter(|task| has_landed(task)), lane.head) else {
@@ -76,73 +84,76 @@ impl Pool {
         Ok(())
     }
 
-    fn take(&self, task: &TaskId, base: Oid, place: WantedKind) -> Result<Lease, WorktreeError> {
+    fn take(&self, task: &TaskId, base: Oid, kind: WantedKind) -> Result<Lease, WorktreeError> {
         let mut request =
-            WorktreeRequest { task, branch: self.run.task_branch(task), base, place, refused: Vec::new() };
+            WorktreeRequest { task, branch: self.run.task_branch(task), base, kind, refused: Vec::new() };
         loop {
-            let claim = self.claim(&request)?;
-            match self.ready(&claim, &request) {
-                Ok(notes) => return Ok(self.lease_of(claim, request, notes)),
-                Err(WorktreeError::Embedded { path, .. }) if claim.origin == WorktreeOrigin::Recycled => {
+            let chosen = self.choose(&request)?;
+            let environment = self.task_variables(&chosen, task);
+            match self.prepare(&chosen, &request, &environment) {
+                Ok(notes) => return Ok(self.lease_of(chosen, request, environment, notes)),
+                Err(WorktreeError::Embedded { path, .. }) if chosen.origin == WorktreeOrigin::Reused => {
                     request.refused.push(path);
                 }
                 Err(error) => {
-                    self.undo(&claim, &request);
+                    self.undo(&chosen, &request);
                     return Err(error);
                 }
             }
         }
     }
 
-    fn ready(
+    /// Repairs and fills a chosen worktree, and runs the set-up commands.
+    fn prepare(
         &self,
-        claim: &ClaimedWorktree,
+        chosen: &ChosenWorktree,
         request: &WorktreeRequest<'_>,
+        environment: &[(String, String)],
     ) -> Result<Vec<WorktreeNote>, WorktreeError> {
-        claim.lane.restore_common_dir()?;
-        claim.lane.restore_index()?;
-        self.repair_link(&claim.lane)?;
-        stale::sweep_indexes(&claim.lane.git_dir);
-        let mut notes = match claim.origin {
+        chosen.repository.restore_common_dir()?;
+        chosen.repository.restore_index()?;
+        self.repair_link(&chosen.repository)?;
+        stale::sweep_indexes(&chosen.repository.git_dir);
+        let mut notes = match chosen.origin {
             WorktreeOrigin::Found => Vec::new(),
-            _ => self.fill(&claim.lane, &request.branch, claim.origin)?,
+            _ => self.fill(&chosen.repository, &request.branch, chosen.origin)?,
         };
-        let environment = self.task_variables(claim, request.task);
-        notes.extend(self.set_up(&claim.lane, &environment)?);
+        notes.extend(self.set_up(&chosen.repository, environment)?);
         Ok(notes)
     }
 
     fn lease_of(
         &self,
-        claim: ClaimedWorktree,
+        chosen: ChosenWorktree,
         request: WorktreeRequest<'_>,
+        environment: Vec<(String, String)>,
         notes: Vec<WorktreeNote>,
     ) -> Lease {
-        let environment = self.task_variables(&claim, request.task);
-        let ClaimedWorktree { mut lane, path, begun, origin, locks, .. } = claim;
-        lane.head.branch = Some(request.branch.clone());
-        if let Ok(tip) = lane.find_branch(&request.branch) {
-            lane.head.commit = tip;
+        let ChosenWorktree { mut repository, path, start, origin, task_lock, worktree_lock, .. } = chosen;
+        repository.head.branch = Some(request.branch.clone());
+        if let Ok(tip) = repository.find_branch(&request.branch) {
+            repository.head.commit = tip;
         }
         let (branch, task) = (request.branch, request.task.clone());
         Lease {
-            repository: lane,
+            repository,
             branch,
             task,
             path,
             environment,
-            begun,
+            start,
             is_new: origin == WorktreeOrigin::Made,
             notes,
             freed: self.freed.clone(),
-            locks,
+            _task_lock: task_lock,
+            _worktree_lock: worktree_lock,
         }
     }
 }
 
 impl Lease {
     /// Frees the lane of a task that has landed, with its caches. A worktree that was created by hand stays as it is.
-    pub fn recycle(self) -> Result<(), WorktreeError> {
+    pub fn release(self) -> Result<(), WorktreeError> {
         if !paths::is_lane(&survey::name_of(&self.path)) {
             return Ok(());
         }
@@ -154,10 +165,5 @@ impl Lease {
             }
             None => Ok(()),
         }
-    }
-
-    /// Ends the lease and leaves everything as it is, to be inspected or continued.
-    pub fn keep(self) {
-        drop(self);
     }
 }

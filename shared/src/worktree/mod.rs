@@ -94,11 +94,12 @@ impl Pool {
     /// Takes the lock for creating and removing worktrees, and repairs what a killed process left half created.
     pub fn lock_registry(&self) -> Result<FileLock, WorktreeError> {
         let path = self.repository.lock_folder().join("worktrees");
-        let gate = FileLock::take_within(&path, "git arborist worktree", LOCK_TIMEOUT, &Cancel::new());
-        let gate = gate.map_err(WorktreeError::Gate)?;
-        self.repository.remove_stale_locks(&gate)?;
+        let registry_lock =
+            FileLock::take_within(&path, "git arborist worktree", LOCK_TIMEOUT, &Cancel::new());
+        let registry_lock = registry_lock.map_err(WorktreeError::Registry)?;
+        self.repository.remove_stale_locks(&registry_lock)?;
         self.repair_half_made()?;
-        Ok(gate)
+        Ok(registry_lock)
     }
 }
 

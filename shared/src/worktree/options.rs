@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The default maximal number of worktrees, unless a run has more jobs.
-const MAX: usize = 16;
+const MAX_WORKTREES: usize = 16;
 /// From this number of worktrees on, a run warns.
 const CROWD: usize = 12;
 /// How worktrees are created, filled and recycled.
@@ -107,7 +107,7 @@ impl WorktreeOptions {
 
     /// The maximal number of worktrees. If none is configured, a run may have a lane for each of its jobs.
     pub(super) fn max(&self) -> usize {
-        self.configured_max.unwrap_or(MAX.max(self.wanted_lanes))
+        self.configured_max.unwrap_or(MAX_WORKTREES.max(self.wanted_lanes))
     }
 
     /// The number of worktrees from which on a run warns; 0 for never. The run's own lanes do not cause a warning.

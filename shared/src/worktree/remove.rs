@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Pool, WorktreeError, WorktreeKind, WorktreeNote, WorktreeRemains, WorktreeStatusRow,
-    choice::{ClaimedWorktree, LOOK_TIME, WorktreeOrigin, WorktreeRequest},
+    choice::{ChosenWorktree, LOOK_TIME, WorktreeOrigin, WorktreeRequest},
     fill, survey,
 };
 use crate::{
@@ -38,7 +38,7 @@ impl Pool {
         name: &TaskId,
         unsaved: UncommittedPolicy,
     ) -> Result<(WorktreeStatusRow, Vec<WorktreeNote>), WorktreeError> {
-        let _gate = self.lock_registry()?;
+        let _registry_lock = self.lock_registry()?;
         let found = self.find(name)?.filter(|row| row.kind != WorktreeKind::Foreign);
         let row = found.ok_or_else(|| WorktreeError::NothingToRemove(name.to_string()))?;
         let _lock = self.lock_worktree(&row.path, name)?;
@@ -84,7 +84,7 @@ impl Pool {
 
     /// Frees a lane for the next task, with its caches. Uncommitted work in it is saved when it is taken.
     pub fn recycle(&self, name: &TaskId) -> Result<WorktreeStatusRow, WorktreeError> {
-        let _gate = self.lock_registry()?;
+        let _registry_lock = self.lock_registry()?;
         let is_lane = |row: &WorktreeStatusRow| row.kind == WorktreeKind::Lane && !row.is_missing;
         let row = self.find(name)?.filter(is_lane).ok_or_else(|| WorktreeError::NoLane(name.to_string()))?;
         let _lock = self.lock_worktree(&row.path, name)?;
@@ -104,7 +104,7 @@ impl Pool {
 
     /// Unregisters worktrees whose directories are gone, and deletes leftovers.
     pub fn prune(&self) -> Result<(Vec<PathBuf>, Vec<WorktreeNote>), WorktreeError> {
-        let _gate = self.lock_registry()?;
+        let _registry_lock = self.lock_registry()?;
         let is_gone = |row: &WorktreeStatusRow| row.is_missing && self.find_moved(&row.worktree).is_none();
         let missing: Vec<WorktreeStatusRow> = self.survey()?.into_iter().filter(is_gone).collect();
         let mut notes = Vec::new();
@@ -132,16 +132,16 @@ impl Pool {
         entries.flatten().map(|entry| entry.path()).find(|path| !is_trash(path) && leads_home(path))
     }
 
-    /// Undoes a failed claim. What existed before is not touched.
-    pub(super) fn undo(&self, claim: &ClaimedWorktree, request: &WorktreeRequest<'_>) {
-        if claim.origin != WorktreeOrigin::Made {
+    /// Undoes a failed choice. What existed before is not touched.
+    pub(super) fn undo(&self, chosen: &ChosenWorktree, request: &WorktreeRequest<'_>) {
+        if chosen.origin != WorktreeOrigin::Made {
             return;
         }
-        let Ok(_gate) = self.lock_registry() else {
+        let Ok(_registry_lock) = self.lock_registry() else {
             return;
         };
-        let _ = self.discard(&claim.path);
-        if let Some(base) = claim.made_branch {
+        let _ = self.discard(&chosen.path);
+        if let Some(base) = chosen.made_branch {
             let name = request.branch.to_ref();
             let moves = [RefMove { name: &name, new: None, old: Some(base) }];
             let _ = self.repository.move_refs(&moves, "arborist: undo");
@@ -294,11 +294,11 @@ impl Pool {
         Some(view)
     }
 
-    /// Renames a directory, which is fast, and unregisters it. Returns the new path, which is to be deleted. `_gate`
+    /// Renames a directory, which is fast, and unregisters it. Returns the new path, which is to be deleted. `_registry_lock`
     /// is the lock of [`Pool::lock_registry`].
     pub fn throw_away(
         &self,
-        _gate: &FileLock,
+        _registry_lock: &FileLock,
         place: &WorktreeRemains,
     ) -> Result<Option<PathBuf>, WorktreeError> {
         let trash = match place.is_missing {

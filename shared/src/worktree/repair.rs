@@ -36,7 +36,7 @@ impl Pool {
     /// Repairs what can be repaired. Returns the worktrees that were broken and now work, those that are still broken,
     /// and git's output.
     pub fn repair(&self) -> Result<RepairedWorktrees, WorktreeError> {
-        let _gate = self.lock_registry()?;
+        let _registry_lock = self.lock_registry()?;
         let before = self.list_broken()?;
         self.repair_ours()?;
         for orphan in self.list_orphans(&self.repository.list_worktrees()?)? {

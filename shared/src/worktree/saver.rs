@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Reading a worktree takes seconds. If it takes longer, it hangs on something that an agent has put there.
-const LIMIT: Duration = Duration::from_secs(120);
+const SAVE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Saves one worktree repeatedly. It has its own index and remembers what it saw: if nothing changed, nothing is read
 /// or written again.
@@ -56,7 +56,7 @@ impl<'a> Saver<'a> {
     /// cancelled.
     pub fn save(&mut self, cancel: &Cancel) -> Result<Option<Oid>, GitError> {
         // Only this part is interrupted: a git that is moving refs would leave its lock files.
-        let tree = within(LIMIT, cancel, || self.index.add_again(&mut self.seen))?;
+        let tree = within(SAVE_TIMEOUT, cancel, || self.index.add_again(&mut self.seen))?;
         if self.saved.is_some_and(|saved| saved.tree == tree) {
             return Ok(None);
         }
@@ -149,7 +149,7 @@ impl Pool {
 
     /// Creates a worktree at `path`, which must not exist, with the saved files as uncommitted changes.
     pub fn revive(&self, path: &Path, saved: &Remembered) -> Result<PathBuf, WorktreeError> {
-        let _gate = self.lock_registry()?;
+        let _registry_lock = self.lock_registry()?;
         let worktrees = self.repository.list_worktrees()?;
         let places = self.places.prepared(&self.repository, &worktrees)?;
         let path = match path.strip_prefix(&self.places.base) {

@@ -32,7 +32,7 @@ pub struct Scratch {
 }
 
 /// A scratch worktree whose lock we hold.
-struct ScratchClaim {
+struct ChosenScratch {
     worktree: Worktree,
     /// The name that its lock shows.
     task: TaskId,
@@ -52,22 +52,22 @@ impl Pool {
     /// The first of `{kind}-1`, `{kind}-2` and so on that is not in use, created at `commit` if it does not exist.
     /// Processes that a killed driver left there are ended.
     pub fn scratch(&self, kind: &str, commit: Oid) -> Result<Scratch, WorktreeError> {
-        let gate = self.lock_registry()?;
+        let registry_lock = self.lock_registry()?;
         let worktrees = self.list_registered()?;
         let mut names = (1..=MAX_IN_USE).map(|number| format!("{kind}-{number}"));
-        let claim = names.find_map(|name| self.claim_scratch(&name, commit, &worktrees).transpose());
+        let chosen = names.find_map(|name| self.choose_scratch(&name, commit, &worktrees).transpose());
         // Other processes need not wait until it is filled.
-        drop(gate);
+        drop(registry_lock);
         let occupied = || WorktreeError::Occupied(self.places.base.clone());
-        self.open_scratch(claim.ok_or_else(occupied)??, commit)
+        self.open_scratch(chosen.ok_or_else(occupied)??, commit)
     }
 
     /// The scratch worktree of this name, created at `commit` if it does not exist; `None` if it is in use.
     pub fn take_scratch(&self, name: &str, commit: Oid) -> Result<Option<Scratch>, WorktreeError> {
-        let gate = self.lock_registry()?;
-        let claim = self.claim_scratch(name, commit, &self.list_registered()?)?;
-        drop(gate);
-        claim.map(|claim| self.open_scratch(claim, commit)).transpose()
+        let registry_lock = self.lock_registry()?;
+        let chosen = self.choose_scratch(name, commit, &self.list_registered()?)?;
+        drop(registry_lock);
+        chosen.map(|chosen| self.open_scratch(chosen, commit)).transpose()
     }
 
     /// All worktrees, except those whose paths are now something else.
@@ -77,13 +77,13 @@ impl Pool {
         Ok(worktrees)
     }
 
-    /// Claims the scratch worktree of this name; `None` if it is in use. A new one is empty.
-    fn claim_scratch(
+    /// Takes the scratch worktree of this name; `None` if it is in use. A new one is empty.
+    fn choose_scratch(
         &self,
         name: &str,
         commit: Oid,
         worktrees: &[Worktree],
-    ) -> Result<Option<ScratchClaim>, WorktreeError> {
+    ) -> Result<Option<ChosenScratch>, WorktreeError> {
         let path = self.places.prepared(&self.repository, worktrees)?.base.join(name);
         let Ok(task) = name.parse::<TaskId>() else { return Ok(None) };
         // Waiting for a process that works there would block all others.
@@ -99,19 +99,19 @@ impl Pool {
             }
             Some(found) if path.join(".git").is_file() => {
                 let worktree = found.clone();
-                return Ok(Some(ScratchClaim { worktree, task, origin: WorktreeOrigin::Found, lock }));
+                return Ok(Some(ChosenScratch { worktree, task, origin: WorktreeOrigin::Found, lock }));
             }
             Some(found) => self.forget(found)?,
             None if path.symlink_metadata().is_ok() => return Ok(None),
             None => {}
         }
         let worktree = self.make_at(&path, commit, REASON)?;
-        Ok(Some(ScratchClaim { worktree, task, origin: WorktreeOrigin::Made, lock }))
+        Ok(Some(ChosenScratch { worktree, task, origin: WorktreeOrigin::Made, lock }))
     }
 
     /// Ends processes that a killed driver left there, and fills a new worktree.
-    fn open_scratch(&self, claim: ScratchClaim, commit: Oid) -> Result<Scratch, WorktreeError> {
-        let ScratchClaim { worktree, task, origin, lock } = claim;
+    fn open_scratch(&self, chosen: ChosenScratch, commit: Oid) -> Result<Scratch, WorktreeError> {
+        let ChosenScratch { worktree, task, origin, lock } = chosen;
         let file = OrphanLock::beside(&self.repository.worktree_lock(&worktree.path));
         let (orphan_lock, _) = OrphanLock::take_over(&lock, &file, GRACE)
             .map_err(|source| WorktreeError::Busy { task, source })?;
@@ -179,7 +179,7 @@ impl Pool {
 
     /// Removes a scratch worktree.
     pub fn remove_scratch(&self, scratch: &Scratch) -> Result<(), WorktreeError> {
-        let _gate = self.lock_registry()?;
+        let _registry_lock = self.lock_registry()?;
         safe_files::remove_all(&scratch.path).map_err(WorktreeError::file("remove", &scratch.path))?;
         Ok(self.repository.forget_worktree(&scratch.path)?)
     }

@@ -52,7 +52,7 @@ impl Pool {
     /// The worktree in which the run's branch, which must exist, is checked out. If there is none, one is created for the
     /// session.
     pub fn session_worktree(&self, session: &SessionId) -> Result<SessionWorktree, WorktreeError> {
-        let _gate = self.lock_registry()?;
+        let _registry_lock = self.lock_registry()?;
         let mut worktrees = self.repository.list_worktrees()?;
         if let Some(at) = worktrees.iter().position(|found| self.has_run(found)) {
             if is_folder(&worktrees[at].path) {
@@ -74,7 +74,7 @@ impl Pool {
             let (worktree, origin) = match registered {
                 // A killed process did not check out its branch, or it gave the branch back and was kept.
                 Some(found) if is_of_session(found) && found.branch.is_none() && path.is_dir() => {
-                    (found.clone(), WorktreeOrigin::Recycled)
+                    (found.clone(), WorktreeOrigin::Reused)
                 }
                 Some(found) if is_of_session(found) && !path.is_dir() => {
                     self.forget(found)?;
@@ -97,7 +97,7 @@ impl Pool {
     /// Releases a branch that is wanted elsewhere because it was not created for its session. Does nothing while a run
     /// is at work there, or if the user has checked the branch out.
     pub fn give_back(&self) -> Result<Option<GivenBack>, WorktreeError> {
-        let _gate = self.lock_registry()?;
+        let _registry_lock = self.lock_registry()?;
         let worktrees = self.repository.list_worktrees()?;
         let is_it = |found: &&Worktree| self.has_run(found) && is_of_session(found) && found.path.is_dir();
         let Some(found) = worktrees.iter().find(is_it) else {

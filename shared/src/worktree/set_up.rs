@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Pool, WorktreeError, WorktreeNote, choice::ClaimedWorktree};
+use super::{Pool, WorktreeError, WorktreeNote, choice::ChosenWorktree};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, RepoName, SessionId, TaskId, digest},
@@ -113,10 +113,10 @@ const BLOCK: u16 = 10;
 const BLOCKS: u16 = 1_000;
 const FILE: &str = "arborist/port";
 
-/// The first of a worktree's own ports. It stays the same and is unique, because `_gate` keeps other processes
+/// The first of a worktree's own ports. It stays the same and is unique, because `_registry_lock` keeps other processes
 /// from choosing one meanwhile.
 pub(super) fn allot_port(
-    _gate: &FileLock,
+    _registry_lock: &FileLock,
     lane: &Repository,
     others: &[Worktree],
 ) -> Result<u16, WorktreeError> {
@@ -164,15 +164,15 @@ impl Pool {
         variables
     }
 
-    /// The variables of a worktree that a task has claimed.
-    pub(super) fn task_variables(&self, claim: &ClaimedWorktree, task: &TaskId) -> Vec<(String, String)> {
+    /// The variables of a worktree that was chosen for a task.
+    pub(super) fn task_variables(&self, chosen: &ChosenWorktree, task: &TaskId) -> Vec<(String, String)> {
         let own = [
             ("ARBORIST_TASK", task.to_string()),
-            ("ARBORIST_PORT", claim.port.to_string()),
-            ("ARBORIST_PORTS", format!("{}-{}", claim.port, claim.port + BLOCK - 1)),
+            ("ARBORIST_PORT", chosen.port.to_string()),
+            ("ARBORIST_PORTS", format!("{}-{}", chosen.port, chosen.port + BLOCK - 1)),
         ];
         let own = own.map(|(name, value)| (name.to_owned(), value));
-        self.place_variables(&claim.path).into_iter().chain(own).collect()
+        self.place_variables(&chosen.path).into_iter().chain(own).collect()
     }
 }
 

@@ -46,7 +46,7 @@ impl Pool {
     ) -> Result<Synced, WorktreeError> {
         let branch = self.run.task_branch(task);
         let no_branch = || WorktreeError::NoBranch(branch.clone());
-        let lease = match self.hold(task) {
+        let lease = match self.lease_existing(task) {
             Ok(lease) => Some(lease),
             Err(WorktreeError::Absent(_) | WorktreeError::Missing(..)) => None,
             Err(error) => return Err(error),
@@ -129,7 +129,7 @@ impl Pool {
         if tip == base || !self.repository.is_ancestor(tip, base)? {
             return Ok(());
         }
-        let _floating = lane.exempt_git_dir();
+        let _head_exemption = lane.exempt_git_dir();
         if !self.bring(lane, tip, base)?.is_empty() {
             return Ok(());
         }

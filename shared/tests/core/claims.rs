@@ -3,7 +3,7 @@
 use std::{sync::Arc, thread, time::Duration};
 
 use arborist_core::{
-    coordination::{Claiming, Coordinator, Release, RemoteWork, WorkOptions},
+    coordination::{Claiming, Release, RemoteWork, WorkOptions},
     git::{Network, Repository},
     name::TaskId,
     process::Cancel,

@@ -72,7 +72,7 @@ impl World {
             Event::Move { is_late: true } => self.is_about_to_move = true,
             Event::Move { is_late: false } => {
                 self.branch = self.commit(self.branch, None);
-                self.view().unwrap();
+                self.repair_and_read().unwrap();
             }
             Event::Checkout { is_in_the_way } => self.is_in_the_way = *is_in_the_way,
             Event::Gate { is_broken } => self.is_broken = *is_broken,

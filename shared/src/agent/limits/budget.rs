@@ -32,7 +32,7 @@ pub struct Spent {
 impl Spent {
     /// What a run has spent, without the current attempts of `task`. Work that was reverted still counts.
     #[must_use]
-    pub fn beside(run: &Run, task: &TaskId) -> Self {
+    pub fn without(run: &Run, task: &TaskId) -> Self {
         let of_others = run.tasks.iter().flat_map(|history| {
             let own = if history.id == *task { history.current().len() } else { 0 };
             let counted = &history.events[..history.events.len() - own];

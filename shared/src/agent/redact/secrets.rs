@@ -22,10 +22,10 @@ const SECRET_WORDS: [&str; 6] = ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD",
 const ADDRESS_WORDS: [&str; 3] = ["URL", "URI", "DSN"];
 
 /// Shorter values would also remove innocent words.
-const SHORTEST: usize = 8;
+const SHORTEST_SECRET: usize = 8;
 
 /// Longer values are searched for in pieces of this length.
-const LONGEST: usize = 1024;
+const LONGEST_PIECE: usize = 1024;
 
 /// Secrets that could not be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -150,20 +150,20 @@ fn find(text: &[u8], word: &[u8]) -> Option<usize> {
 
 /// Adds a value in all forms in which it may be printed.
 fn add_forms(value: &[u8], name: &str, known: &mut BTreeMap<Vec<u8>, String>) {
-    if value.len() < SHORTEST || value.starts_with(b"-----") {
+    if value.len() < SHORTEST_SECRET || value.starts_with(b"-----") {
         return;
     }
     let forms = [value.to_vec(), View::cleaned(value).bytes.into_owned()];
-    for form in encoded(value).into_iter().chain(forms).filter(|form| form.len() >= SHORTEST) {
+    for form in encoded(value).into_iter().chain(forms).filter(|form| form.len() >= SHORTEST_SECRET) {
         add_pieces(&form, name, known);
     }
 }
 
 /// Splits a long value. A last piece that would be too short overlaps the one before it.
 fn add_pieces(value: &[u8], name: &str, known: &mut BTreeMap<Vec<u8>, String>) {
-    for start in (0..value.len()).step_by(LONGEST) {
-        let end = value.len().min(start + LONGEST);
-        let start = if end - start < SHORTEST { end - SHORTEST } else { start };
+    for start in (0..value.len()).step_by(LONGEST_PIECE) {
+        let end = value.len().min(start + LONGEST_PIECE);
+        let start = if end - start < SHORTEST_SECRET { end - SHORTEST_SECRET } else { start };
         known.entry(value[start..end].to_vec()).or_insert_with(|| name.to_owned());
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Gemini {
 }
 
 /// How many bytes of the last text are kept.
-const LONGEST: usize = 1024 * 1024;
+const LONGEST_LAST_TEXT: usize = 1024 * 1024;
 
 impl Dialect for Gemini {
     fn read(&mut self, event: &Value, out: &mut Vec<AgentEvent>) -> Known {
@@ -60,7 +60,7 @@ impl Gemini {
         }
         self.turns.begin(out);
         let words = word(event, "content");
-        if self.last_words.len() + words.len() <= LONGEST {
+        if self.last_words.len() + words.len() <= LONGEST_LAST_TEXT {
             self.last_words.push_str(words);
         }
         out.extend(text(event, "content").map(AgentEvent::Text));

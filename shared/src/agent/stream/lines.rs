@@ -15,7 +15,7 @@ use super::super::EventFormat;
 const PIECE: usize = 64 * 1024;
 
 /// The longest line that is parsed as JSON. Programs put whole files and images on one line.
-const LONGEST: usize = 8 * 1024 * 1024;
+const LONGEST_LINE: usize = 8 * 1024 * 1024;
 
 /// A line, without its end.
 pub(super) enum StreamLine<'a> {
@@ -89,7 +89,7 @@ impl LineBuffer {
                 give(StreamLine::Words(String::from_utf8_lossy(&self.buffer[..cut]).into_owned()));
                 self.buffer.drain(..cut);
             }
-        } else if self.buffer.len() > LONGEST {
+        } else if self.buffer.len() > LONGEST_LINE {
             self.dropped = self.buffer.len();
             self.buffer = Vec::new();
         }

@@ -25,7 +25,7 @@ pub(super) struct TaskBranch<'a> {
 }
 
 /// How many bytes of the start of a reflog are read.
-const HEAD: u64 = 16 * 1024;
+const REFLOG_START: u64 = 16 * 1024;
 /// How many of the newest landings are searched.
 const MAX_LANDINGS: usize = 10_000;
 /// The prefix of our reflog messages.
@@ -148,7 +148,7 @@ impl CleanupFacts<'_> {
             return false;
         };
         let mut head = Vec::new();
-        let _ = file.take(HEAD).read_to_end(&mut head);
+        let _ = file.take(REFLOG_START).read_to_end(&mut head);
         let text = String::from_utf8_lossy(&head);
         text.lines()
             .any(|line| line.split_once('\t').is_some_and(|(_, message)| message.starts_with(OUR_PREFIX)))

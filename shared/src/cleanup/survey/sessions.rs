@@ -177,7 +177,7 @@ pub(super) fn find_branched(
 // of other users.
 
 /// How many bytes of the start of a reflog are read.
-const HEAD: u64 = 4096;
+const REFLOG_START: u64 = 4096;
 /// How many starts of runs are examined.
 const MAX_STARTS: usize = 10;
 
@@ -225,7 +225,7 @@ impl SessionBranchProof<'_> {
         }
         let Ok(file) = crate::safe_files::open(&common.join("logs").join(name)) else { return Ok(false) };
         let mut head = Vec::new();
-        let _ = file.take(HEAD).read_to_end(&mut head);
+        let _ = file.take(REFLOG_START).read_to_end(&mut head);
         let text = String::from_utf8_lossy(&head);
         let first = text.lines().next().and_then(|line| line.split_once('\t'));
         Ok(first.is_some_and(|(_, message)| message.starts_with(OUR_PREFIX)))

@@ -4,7 +4,7 @@
 //! this process gave it. So whoever loses a claim can publish nothing more under it. A claim is taken over only after
 //! this process has seen it unchanged for its time to live, by its own clock.
 
-mod coordinator;
+mod exchange;
 mod records;
 
 use std::{
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How often a push is tried if something else at the remote has changed meanwhile.
-const TRIES: usize = 3;
+const MAX_PUSH_TRIES: usize = 3;
 /// The limits of the time between two looks at the remote.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
 
@@ -105,7 +105,7 @@ impl RemoteWork {
     }
 
     /// The remote with the branch of the run, without secrets.
-    fn remote(&self) -> String {
+    pub fn remote(&self) -> String {
         shown_url(&self.options.remote)
     }
 
@@ -125,7 +125,7 @@ impl RemoteWork {
         let name = format!("{}{}", refs.requests, worker.map_or(ALL, WorkerName::as_str));
         let tree = repository.empty_tree()?;
         let new = repository.write_commit_with_parents(tree, &[], &request.message(&nonce()), Signing::No)?;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_PUSH_TRIES {
             let listed = repository.list_remote_refs((options.claims_at(), &[&name]), network)?;
             let old = listed.into_iter().find(|(found, _)| *found == name).map(|(_, commit)| commit);
             let push = LeasedPush { name: name.clone(), new: Some(new), old };
@@ -275,7 +275,7 @@ impl RemoteWork {
         wanted: &[LeasedPush],
         renewal: Renewal,
     ) -> Result<Vec<Pushed>, CoordinationError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_PUSH_TRIES {
             let renewed = self.due_renewals(known, wanted, renewal)?;
             if wanted.is_empty() && renewed.is_empty() {
                 return Ok(Vec::new());
@@ -380,7 +380,7 @@ impl RemoteWork {
         }
         let old = found.map(|found| found.commit);
         let mut why = String::new();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_PUSH_TRIES {
             let held = self.new_claim(task)?;
             let push = LeasedPush { name: name.clone(), new: Some(held.commit), old };
             let refused = self.push(known, &[push], Renewal::Early)?;

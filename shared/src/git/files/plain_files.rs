@@ -20,7 +20,7 @@ use crate::{
 /// More files are left to git. Up to here they take less time than git, which compares all files of the worktree first.
 const MAX_FILES: usize = 1000;
 /// Larger files are left to git.
-const LARGEST: usize = 1024 * 1024;
+const LARGEST_PLAIN_FILE: usize = 1024 * 1024;
 /// The only mode that is written here. The effect of others depends on the system.
 const PLAIN_MODE: u32 = 0o100_644;
 /// The files that define conversions of others.
@@ -129,7 +129,7 @@ impl Repository {
                 Some((_, id)) => Some(self.read_object(ObjectKind::Blob, id).ok()??),
                 None => None,
             };
-            let is_small = content.as_ref().is_none_or(|content| content.len() <= LARGEST);
+            let is_small = content.as_ref().is_none_or(|content| content.len() <= LARGEST_PLAIN_FILE);
             is_small.then_some(PlainFile { change, content })
         };
         changes.iter().map(read).collect()

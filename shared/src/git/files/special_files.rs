@@ -16,7 +16,7 @@ use crate::{
         files::scan::{Scan, ScannedName},
         index::{
             index_entries::{FileFacts, IndexEntries},
-            index_format::LARGEST,
+            index_format::LARGEST_INDEX,
         },
         misplaced_files::{has_holes, move_and_report},
     },
@@ -111,7 +111,7 @@ impl PrivateIndex<'_> {
         if huge.is_empty() {
             return Ok(());
         }
-        let entries = safe_files::read_up_to(&self.file.path, LARGEST).unwrap_or_default();
+        let entries = safe_files::read_up_to(&self.file.path, LARGEST_INDEX).unwrap_or_default();
         let entries = IndexEntries::parse(&entries, self.repository.format);
         let tracked: HashMap<&[u8], FileFacts> = entries.iter().flat_map(IndexEntries::facts).collect();
         let facts_of = |path: &PathBuf| tracked.get(path.as_os_str().as_bytes());

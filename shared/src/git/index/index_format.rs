@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// No index is larger, even with tens of millions of files.
-pub(in crate::git) const LARGEST: u64 = 8 << 30;
+pub(in crate::git) const LARGEST_INDEX: u64 = 8 << 30;
 
 /// The length of the stat data of an entry: times, device, inode, mode, owner and size.
 pub(in crate::git) const FACTS: usize = 40;
@@ -116,7 +116,7 @@ fn visit_file(file: &Path, format: ObjectFormat, see: impl FnMut(EntryView<'_>))
     if file.symlink_metadata().is_ok_and(|found| is_sparse(&found)) {
         return None;
     }
-    match safe_files::read_up_to(file, LARGEST) {
+    match safe_files::read_up_to(file, LARGEST_INDEX) {
         Ok(bytes) => visit(&bytes, format, see).filter(|form| !form.is_sparse).map(drop),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(()),
         Err(_) => None,

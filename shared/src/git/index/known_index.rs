@@ -23,7 +23,7 @@ use crate::{
         GitCommand, GitError, HiddenMarks, IndexFile, PrivateIndex, Repository, Stamp,
         index::{
             index_entries::{FileFacts, IndexEntries},
-            index_format::LARGEST,
+            index_format::LARGEST_INDEX,
             index_install::give_to_readers_of,
         },
         locks,
@@ -97,13 +97,14 @@ impl KnownIndex {
             opened => opened?,
         };
         let found = opened.metadata()?;
-        if found.len() > LARGEST || is_sparse(&found) {
+        if found.len() > LARGEST_INDEX || is_sparse(&found) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not an index"));
         }
         let written = found.modified()?;
         // With room for one more byte, the first read returns everything and the second one the end.
-        let mut bytes = Vec::with_capacity(usize::try_from(found.len().min(LARGEST)).unwrap_or_default() + 1);
-        io::Read::read_to_end(&mut io::Read::take(opened, LARGEST), &mut bytes)?;
+        let mut bytes =
+            Vec::with_capacity(usize::try_from(found.len().min(LARGEST_INDEX)).unwrap_or_default() + 1);
+        io::Read::read_to_end(&mut io::Read::take(opened, LARGEST_INDEX), &mut bytes)?;
         Ok(Some(Self { bytes, written }))
     }
 }

@@ -15,7 +15,7 @@ const MIN_SIMILARITY: usize = 50;
 /// With more pairs than this among the other files, only files with identical content are paired.
 const MAX_PAIRS: usize = 10_000;
 /// Larger files are not compared.
-const LARGEST: usize = 1024 * 1024;
+const LARGEST_COMPARED_FILE: usize = 1024 * 1024;
 
 /// A file on one side of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl Repository {
     fn line_hashes_of(&self, id: Oid) -> Result<Option<LineHashes>, GitError> {
         let unknown = || GitError::Unknown(id.to_string(), ObjectKind::Blob.as_str());
         let text = self.read_object(ObjectKind::Blob, id)?.ok_or_else(unknown)?;
-        Ok((text.len() <= LARGEST && !text.is_empty()).then(|| LineHashes::of(&text)))
+        Ok((text.len() <= LARGEST_COMPARED_FILE && !text.is_empty()).then(|| LineHashes::of(&text)))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Larger files are verified by libgit2, which may read another file with the same id.
-const LARGEST: u64 = 32 * 1024 * 1024;
+const LARGEST_OBJECT_FILE: u64 = 32 * 1024 * 1024;
 /// Files with more uncompressed content are verified by libgit2, too.
 const LARGEST_CONTENT: usize = 256 * 1024 * 1024;
 /// git updates the mtime of a pack whenever it is about to write an object that is in it. Hashing a larger one each
@@ -39,8 +39,8 @@ struct ObjectFiles(Arc<Mutex<Table>>);
 #[derive(Debug, Default)]
 struct Table {
     is_begun: bool,
-    /// Whether files were removed that were known: objects may be lost.
-    has_removed: bool,
+    /// Whether known files have disappeared, for example because of `git gc`: objects may be lost.
+    has_lost_files: bool,
     /// The files of each folder that were there before the first child, or were verified.
     loose: HashMap<OsString, Folder>,
     /// Each pack and its index, by their path without extension.
@@ -57,6 +57,16 @@ struct Folder {
     files: HashMap<Oid, KnownFile>,
 }
 
+/// A hash of the bytes of a file. It is no object id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ContentHash(Oid);
+
+impl ContentHash {
+    fn of(bytes: &[u8]) -> Self {
+        Self(Oid::hash_raw(bytes, ObjectFormat::Sha256))
+    }
+}
+
 /// A verified file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnownFile {
@@ -64,7 +74,7 @@ enum KnownFile {
     Settled(ChangeStamp),
     /// It was changed just when it was read, and may change again with the same ctime. Until then it is read each time,
     /// and is valid while its bytes have this hash.
-    Fresh(Oid),
+    Fresh(ContentHash),
 }
 
 /// Watches object files while a child process runs. Everything that is moved aside after its start was changed by this
@@ -82,7 +92,7 @@ impl ObjectWatch {
     pub fn restore(&self, folders: &[StampedName]) -> Vec<String> {
         let files = ObjectFiles::of(&self.repository);
         let mut table = files.lock();
-        table.inspect(&self.repository, folders);
+        table.move_forged_aside(&self.repository, folders);
         table.changes.iter().skip(self.known).cloned().collect()
     }
 }
@@ -120,8 +130,8 @@ impl Repository {
     }
 
     /// Whether object files were removed since the last call, for example by `git gc`.
-    pub(in crate::git) fn take_removed_objects(&self) -> bool {
-        std::mem::take(&mut ObjectFiles::of(self).lock().has_removed)
+    pub(in crate::git) fn take_lost_objects(&self) -> bool {
+        std::mem::take(&mut ObjectFiles::of(self).lock().has_lost_files)
     }
 }
 
@@ -137,10 +147,11 @@ impl ObjectFiles {
 }
 
 impl Table {
-    fn inspect(&mut self, repository: &Repository, folders: &[StampedName]) {
+    /// Verifies everything that is new or has changed. Forged files are moved aside, and objects are restored if they can be.
+    fn move_forged_aside(&mut self, repository: &Repository, folders: &[StampedName]) {
         // Packs come first: a missing file may be in one.
-        self.inspect_packs(repository);
-        let mut removed = Vec::new();
+        self.verify_packs(repository);
+        let mut forged = Vec::new();
         let objects = repository.common_dir.join("objects");
         for (name, _, stamp) in folders.iter().filter(|entry| is_loose(entry)) {
             let folder = self.loose.entry(name.clone()).or_default();
@@ -151,9 +162,9 @@ impl Table {
                 let found = objects_in(&path);
                 let before = std::mem::take(&mut folder.files);
                 folder.files = found.iter().filter_map(|(id, _)| Some((*id, *before.get(id)?))).collect();
-                self.has_removed |= folder.files.len() < before.len();
+                self.has_lost_files |= folder.files.len() < before.len();
                 for (id, found) in found {
-                    removed.extend(folder.inspect(repository, id, &found));
+                    forged.extend(folder.verify_file(repository, id, &found));
                 }
             }
         }
@@ -161,9 +172,9 @@ impl Table {
         let count = self.loose.len();
         // git removes folders that are empty.
         self.loose.retain(|name, _| listed.contains(name.as_os_str()));
-        self.has_removed |= self.loose.len() < count;
-        removed.extend(self.inspect_written(repository));
-        for (id, words) in removed {
+        self.has_lost_files |= self.loose.len() < count;
+        forged.extend(self.verify_written(repository));
+        for (id, words) in forged {
             let mut words = format!("it stored other content under the object id {id}{words}");
             if !restore_object(repository, id) {
                 words += "; the original content is lost";
@@ -172,14 +183,14 @@ impl Table {
         }
     }
 
-    /// Writing into a file does not change the stamp of its folder. Checking all files would take too long, so this is
-    /// done for the objects of the index from when the child started, because tests and reviewers see those. Other
-    /// objects are hashed when a checkout writes them.
-    fn inspect_written(&mut self, repository: &Repository) -> Vec<(Oid, String)> {
-        let mut removed = Vec::new();
+    /// Verifies files that were written into, which does not change the stamp of their folder. Looking at all files would take
+    /// too long, so only the objects in the known index are looked at, because tests and reviewers see those. Other objects
+    /// are hashed when a checkout writes them.
+    fn verify_written(&mut self, repository: &Repository) -> Vec<(Oid, String)> {
+        let mut forged = Vec::new();
         let entries = repository.recall_entries();
         let objects = repository.common_dir.join("objects");
-        let Ok(opened) = safe_files::OpenedFolder::open(&objects) else { return removed };
+        let Ok(opened) = safe_files::OpenedFolder::open(&objects) else { return forged };
         for (_, id) in entries.iter().flat_map(|entries| entries.files_changed_since(None)) {
             let mut path = id.to_string();
             let Some(folder) = self.loose.get_mut(OsStr::new(&path[..2])) else { continue };
@@ -188,19 +199,19 @@ impl Table {
             if let Some(Facts { kind: FileKind::File, stamp, .. }) = opened.look_at(path)
                 && known != KnownFile::Settled(stamp)
             {
-                removed.extend(folder.inspect(repository, id, &stamp));
+                forged.extend(folder.verify_file(repository, id, &stamp));
             }
         }
-        removed
+        forged
     }
 
-    fn inspect_packs(&mut self, repository: &Repository) {
+    fn verify_packs(&mut self, repository: &Repository) {
         let found = packs_of(repository);
         let count = self.packs.len();
         self.packs.retain(|stem, _| found.contains_key(stem));
-        self.has_removed |= self.packs.len() < count;
+        self.has_lost_files |= self.packs.len() < count;
         for (stem, stamps) in found {
-            let is_known = match self.packs.get(&stem) {
+            let is_valid = match self.packs.get(&stem) {
                 Some(known) if *known == stamps => continue,
                 // Only its mtime was set, or its content has changed.
                 Some((pack, index)) if *index == stamps.1 && is_same_file(pack, &stamps.0) => {
@@ -209,7 +220,7 @@ impl Table {
                 }
                 _ => is_valid_pack(repository, &stem),
             };
-            if is_known {
+            if is_valid {
                 self.packs.insert(stem, stamps);
                 continue;
             }
@@ -224,7 +235,12 @@ impl Table {
 
 impl Folder {
     /// Verifies a changed file. A forged one is moved aside, and its id and a message are returned.
-    fn inspect(&mut self, repository: &Repository, id: Oid, found: &ChangeStamp) -> Option<(Oid, String)> {
+    fn verify_file(
+        &mut self,
+        repository: &Repository,
+        id: Oid,
+        found: &ChangeStamp,
+    ) -> Option<(Oid, String)> {
         let known = self.files.get(&id).copied();
         if known == Some(KnownFile::Settled(*found)) {
             return None;
@@ -301,35 +317,37 @@ pub(in crate::git) fn list_loose_ids(repository: &Repository) -> Vec<Oid> {
 /// The result of verifying a file.
 enum Verification {
     /// The content matches its id. The hash of its bytes is given if they were read.
-    True(Option<Oid>),
+    True(Option<ContentHash>),
     False,
 }
 
 impl Verification {
-    fn of(is_true: bool, hash: Option<Oid>) -> Self {
+    fn of(is_true: bool, hash: Option<ContentHash>) -> Self {
         if is_true { Self::True(hash) } else { Self::False }
     }
 }
 
 /// Whether the content of a file matches its id. A file that is gone does no harm.
 fn verify(repository: &Repository, (file, id): (&Path, Oid), known: Option<KnownFile>) -> Verification {
-    let Ok(stream) = safe_files::read_up_to(file, LARGEST) else {
+    let Ok(stream) = safe_files::read_up_to(file, LARGEST_OBJECT_FILE) else {
         return Verification::of(safe_files::kind_of(file).is_none() || is_readable(repository, id), None);
     };
-    let hash = Oid::of_object(&stream, ObjectFormat::Sha256);
+    let hash = ContentHash::of(&stream);
     if known == Some(KnownFile::Fresh(hash)) {
         return Verification::True(Some(hash));
     }
     // Not with libgit2 or git: they look up an object by its id, and may read another file than this one.
     match decompress_to_vec_zlib_with_limit(&stream, LARGEST_CONTENT) {
-        Ok(object) => Verification::of(Oid::of_object(&object, repository.format) == id, Some(hash)),
+        Ok(object) => Verification::of(Oid::hash_raw(&object, repository.format) == id, Some(hash)),
         Err(_) => Verification::of(is_large(&stream) && is_readable(repository, id), None),
     }
 }
 
-/// Whether the content could be larger than the limit: the compression ratio is at most about a thousand.
+/// Whether the content could be larger than the limit.
 fn is_large(stream: &[u8]) -> bool {
-    stream.len() > LARGEST_CONTENT / 1032
+    // Deflate needs at least two bits for 258 bytes.
+    const HIGHEST_RATIO: usize = 258 * 4;
+    stream.len() > LARGEST_CONTENT / HIGHEST_RATIO
 }
 
 fn is_readable(repository: &Repository, id: Oid) -> bool {
@@ -346,7 +364,7 @@ pub(in crate::git) fn is_valid_pack(repository: &Repository, stem: &Path) -> boo
 fn has_own_sum(pack: &Path, format: ObjectFormat) -> bool {
     let Ok(bytes) = safe_files::read_up_to(pack, LARGEST_PACK) else { return false };
     let Some(at) = bytes.len().checked_sub(format.hex_len() / 2) else { return false };
-    Oid::of_object(&bytes[..at], format).as_bytes() == &bytes[at..]
+    Oid::hash_raw(&bytes[..at], format).as_bytes() == &bytes[at..]
 }
 
 fn is_same_file(one: &ChangeStamp, other: &ChangeStamp) -> bool {

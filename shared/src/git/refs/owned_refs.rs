@@ -148,7 +148,7 @@ impl RefWatch {
         let repaired = self.repository.repair_packed_refs(&mut table.last_good_packed);
         table.changes.extend(repaired);
         table.changes.extend(self.repository.take_removed_reflog_links());
-        if self.repository.take_removed_objects() {
+        if self.repository.take_lost_objects() {
             self.repository.put_back_objects(table.needed());
         }
         if let Err(error) = table.restore_all(&self.repository) {

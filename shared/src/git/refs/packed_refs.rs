@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Larger files are not checked.
-const LARGEST: u64 = 64 * 1024 * 1024;
+const LARGEST_PACKED_REFS: u64 = 64 * 1024 * 1024;
 /// The header line, which declares whether the file is sorted and peeled.
 const HEADER: &[u8] = b"# pack-refs with:";
 
@@ -35,7 +35,7 @@ impl Repository {
         }
         let file = self.common_dir.join("packed-refs");
         let content = match stamp {
-            Some(_) => safe_files::read_up_to(&file, LARGEST).ok()?,
+            Some(_) => safe_files::read_up_to(&file, LARGEST_PACKED_REFS).ok()?,
             None => Vec::new(),
         };
         // git never deletes the file, even when no ref is left in it.

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Larger files are hashed by git.
-const LARGEST: u64 = 32 * 1024 * 1024;
+const LARGEST_HASHED_FILE: u64 = 32 * 1024 * 1024;
 
 impl Repository {
     /// Runs a checkout of ours. Compares every written file with its id, and the index with the commit.
@@ -74,7 +74,7 @@ impl Repository {
     /// Whether a file has the content of an id. A missing file was left out of the checkout, or is gone again.
     pub(in crate::git) fn is_content(&self, file: &Path, id: Oid) -> bool {
         let content = match safe_files::kind_of(file) {
-            Some(FileKind::File) => safe_files::read_up_to(file, LARGEST).ok(),
+            Some(FileKind::File) => safe_files::read_up_to(file, LARGEST_HASHED_FILE).ok(),
             Some(FileKind::Link) => {
                 std::fs::read_link(file).ok().map(|target| target.as_os_str().as_bytes().to_vec())
             }

@@ -46,7 +46,7 @@ const MODULE_FILES: [&str; 5] = ["config", "config.worktree", "commondir", "info
 /// This must stay a file. Its content may change.
 const HEAD: &str = "HEAD";
 /// The content of larger settings files is not kept, so that changes of them cannot be undone.
-const LARGEST: u64 = 1024 * 1024;
+const LARGEST_SETTINGS_FILE: u64 = 1024 * 1024;
 /// How long another process may take to remove a worktree. git removes its files one after the other, and fails if one
 /// of them is created again meanwhile.
 pub(in crate::git) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -460,7 +460,7 @@ impl GitDirState {
 impl Content {
     fn of(path: &Path) -> Self {
         let Ok(found) = path.symlink_metadata() else { return Self::Nothing };
-        match safe_files::read_up_to(path, LARGEST) {
+        match safe_files::read_up_to(path, LARGEST_SETTINGS_FILE) {
             Ok(bytes) => Self::File { bytes, mode: found.permissions().mode() & 0o7777 },
             Err(_) if safe_files::kind_of(path).is_none() => Self::Nothing,
             Err(_) => Self::Other,

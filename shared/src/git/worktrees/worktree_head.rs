@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// git writes an id or the name of a branch into this file.
-const LONGEST: u64 = 1 << 16;
+const LONGEST_HEAD: u64 = 1 << 16;
 /// The signature and the version of an index.
 const INDEX_HEADER: u64 = 8;
 /// The size of an index without entries: a header of 12 bytes and a checksum.
@@ -21,7 +21,7 @@ const ELSEWHERE: &str = "ref: refs/heads/.invalid\n";
 /// Whether the git directory of a worktree has a valid `HEAD` file.
 #[must_use]
 pub fn has_valid_head(git_dir: &Path) -> bool {
-    let content = safe_files::read_up_to(&git_dir.join("HEAD"), LONGEST).unwrap_or_default();
+    let content = safe_files::read_up_to(&git_dir.join("HEAD"), LONGEST_HEAD).unwrap_or_default();
     match content.strip_prefix(b"ref:") {
         Some(name) => name.trim_ascii_start().starts_with(b"refs/"),
         None => std::str::from_utf8(&content).is_ok_and(|id| id.trim_end().parse::<Oid>().is_ok()),
@@ -46,7 +46,7 @@ impl Repository {
     /// Whether the git directory of a worktree names this repository as its own.
     #[must_use]
     pub fn is_common_dir_of(&self, git_dir: &Path) -> bool {
-        let content = safe_files::read_up_to(&git_dir.join("commondir"), LONGEST).unwrap_or_default();
+        let content = safe_files::read_up_to(&git_dir.join("commondir"), LONGEST_HEAD).unwrap_or_default();
         let named = git_dir.join(OsStr::from_bytes(content.trim_ascii_end()));
         match (named.canonicalize(), self.common_dir.canonicalize()) {
             (Ok(named), Ok(own)) => named == own,

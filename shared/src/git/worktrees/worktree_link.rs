@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// git writes a path into this file.
-const LONGEST: u64 = 1 << 16;
+const LONGEST_LINK: u64 = 1 << 16;
 
 /// The git directory that the `.git` file of the worktree at `top` leads to, according to its content.
 #[must_use]
@@ -47,14 +47,14 @@ impl WorktreeLink {
     /// `None` if the worktree has no such file.
     pub(in crate::git) fn read(git_dir: &Path) -> Option<Self> {
         let path = top_of_git_dir(git_dir)?.join(".git");
-        let bytes = safe_files::read_up_to(&path, LONGEST).ok()?;
+        let bytes = safe_files::read_up_to(&path, LONGEST_LINK).ok()?;
         Some(Self { path, bytes })
     }
 
     /// Whether it is as it was, or is gone together with its worktree.
     pub(in crate::git) fn is_unchanged(&self) -> bool {
         let is_there = |top: &Path| safe_files::kind_of(top) == Some(FileKind::Folder);
-        safe_files::read_up_to(&self.path, LONGEST).is_ok_and(|bytes| bytes == self.bytes)
+        safe_files::read_up_to(&self.path, LONGEST_LINK).is_ok_and(|bytes| bytes == self.bytes)
             || !self.path.parent().is_some_and(is_there)
     }
 

@@ -5,32 +5,32 @@ use super::{Drain, RedTarget, RedTicket};
 use crate::{
     name::{Oid, TaskId},
     queue::{
-        Asking, Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError,
-        QueueEvent, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
+        Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError, QueueEvent,
+        RememberedResults, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
     },
 };
 
 impl<G: QueueBackend> Drain<'_, G> {
-    /// Handles a ticket that fails alone on top of what has landed. If it passes without what landed of its batch, the
+    /// Notes a ticket that fails alone on top of what has landed. If it passes without what landed of its batch, the
     /// two do not work together, and neither is bad in itself.
-    pub(super) fn blame(&mut self, step: &LandingStep, failing: Failing) -> Result<(), QueueError> {
+    pub(super) fn note_red(&mut self, step: &LandingStep, failing: Failing) -> Result<(), QueueError> {
         let ticket = &step.ticket;
         let landed = self.batch.landed.clone();
         let builds_on = ticket.needs.iter().any(|need| landed.contains(need));
         let mut with = Vec::new();
         if let (Some(base), false, false) = (self.batch.base, landed.is_empty(), builds_on)
             && let Merged::Clean(alone) = self.backend.merge(base, ticket)?
-            && self.ask(alone.commit, &alone.gates, Asking::Once)? == GateVerdict::Green
+            && self.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? == GateVerdict::Green
         {
             with = landed;
         }
         self.batch.reds.push(RedTicket { ticket: ticket.clone(), failing, with });
-        self.aside.insert(ticket.task.clone());
+        self.settled.insert(ticket.task.clone());
         Ok(())
     }
 
     /// Settles the failed tickets of the batch. A ticket is not blamed for a gate that failed before.
-    pub(super) fn conclude(&mut self) -> Result<(), QueueError> {
+    pub(super) fn settle_reds(&mut self) -> Result<(), QueueError> {
         let reds = std::mem::take(&mut self.batch.reds);
         for RedTicket { ticket, failing, mut with } in reds {
             if !self.was_red_before(&failing)? {
@@ -41,8 +41,8 @@ impl<G: QueueBackend> Drain<'_, G> {
             } else if self.rules.red_target == RedTarget::Hold {
                 // A failure in another repository does not hold up tickets that changed nothing there.
                 self.is_over |= failing.gate.repo.is_none();
-                self.hold(&ticket, red_before(&failing))?;
-                self.set_aside(&ticket, TicketOutcome::RedBefore { failing });
+                self.store_reason(&ticket, red_before(&failing))?;
+                self.settle(&ticket, TicketOutcome::RedBefore { failing });
             } else {
                 self.land_despite_red_target(&ticket)?;
             }
@@ -77,15 +77,15 @@ impl<G: QueueBackend> Drain<'_, G> {
         if self.backend.is_cancelled() {
             return Ok(None);
         }
-        Ok(match self.ask(alone.commit, &alone.gates, Asking::Once)? {
+        Ok(match self.run_gates(alone.commit, &alone.gates, RememberedResults::Any)? {
             GateVerdict::Green => Some(true),
             GateVerdict::Red(_) => Some(false),
             GateVerdict::Broken(_) => None,
         })
     }
 
-    /// Keeps in the ticket why it could not be judged, so that people see it after this process has ended.
-    pub(super) fn hold(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
+    /// Stores in the ticket why it could not be tested, so that people see it after this process has ended.
+    pub(super) fn store_reason(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
         let ticket = Ticket { held: Some(why), ..ticket.clone() };
         self.backend.set_state(&ticket, TicketState::Waiting)
     }
@@ -97,7 +97,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         let Some(base) = self.batch.base.filter(|_| !is_known_green) else {
             return Ok(false);
         };
-        let verdict = self.ask(base, std::slice::from_ref(&failing.gate), Asking::Once)?;
+        let verdict = self.run_gates(base, std::slice::from_ref(&failing.gate), RememberedResults::Any)?;
         Ok(matches!(verdict, GateVerdict::Red(_)))
     }
 
@@ -111,7 +111,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     }
 
     /// Whether nothing may land until the target is fixed.
-    pub(super) fn is_held_by(&mut self, failing: &Failing) -> Result<bool, QueueError> {
+    pub(super) fn is_stopped_by(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         let is_held = self.rules.red_target == RedTarget::Hold && failing.gate.repo.is_none();
         Ok(is_held && self.is_known_red(failing)?)
     }
@@ -132,7 +132,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             return self.forget_resolution(ticket, &failing);
         }
         self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, red(&failing, &with))?;
-        self.set_aside(ticket, TicketOutcome::Red { failing, with });
+        self.settle(ticket, TicketOutcome::Red { failing, with });
         Ok(())
     }
 
@@ -144,7 +144,7 @@ impl<G: QueueBackend> Drain<'_, G> {
         };
         let (mut step, mut excused) = (whole.clone(), Vec::<Gate>::new());
         while !step.gates.is_empty() && !self.backend.is_cancelled() {
-            match self.judge_despite_red_target(&step)? {
+            match self.test_despite_red_target(&step)? {
                 GateVerdict::Green => break,
                 GateVerdict::Red(failing)
                     if !excused.iter().any(|gate| gate.is_same(&failing.gate))
@@ -153,7 +153,7 @@ impl<G: QueueBackend> Drain<'_, G> {
                     excused.push(failing.gate);
                 }
                 GateVerdict::Red(failing) => return self.mark_red(ticket, failing, Vec::new()),
-                GateVerdict::Broken(failing) => return self.stop_broken(&[step], &failing),
+                GateVerdict::Broken(failing) => return self.stop_at_broken_gate(&[step], &failing),
             }
             step = self.backend.excuse(base, &whole, &excused)?;
         }
@@ -162,17 +162,17 @@ impl<G: QueueBackend> Drain<'_, G> {
         }
         match self.publish(base, &[step])? {
             Published::Moved => {
-                self.set_aside(ticket, TicketOutcome::Waiting { reason: "its target has just moved".into() });
+                self.settle(ticket, TicketOutcome::Waiting { reason: "its target has just moved".into() });
                 Ok(())
             }
-            Published::Refused(why) => self.block(ticket, why),
+            Published::Refused(why) => self.settle_blocked(ticket, why),
             Published::Landed | Published::Parked(_) => Ok(()),
         }
     }
 
     /// Runs the gates. One that passed on the target runs a second time before it counts as failed.
-    fn judge_despite_red_target(&mut self, step: &LandingStep) -> Result<GateVerdict, QueueError> {
-        match self.ask(step.commit, &step.gates, Asking::Once)? {
+    fn test_despite_red_target(&mut self, step: &LandingStep) -> Result<GateVerdict, QueueError> {
+        match self.run_gates(step.commit, &step.gates, RememberedResults::Any)? {
             GateVerdict::Red(failing) if !self.was_red_before(&failing)? => {
                 self.confirm(step.commit, &step.gates, &failing)
             }
@@ -192,7 +192,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             None => ticket.tries.push(why),
         }
         self.backend.set_state(&ticket, TicketState::Waiting)?;
-        self.aside.remove(&ticket.task);
+        self.settled.remove(&ticket.task);
         Ok(())
     }
 }

@@ -6,9 +6,9 @@ mod blame;
 use std::collections::HashSet;
 
 use super::{
-    Asking, Batch, Closing, Failing, FanIn, Gate, GateVerdict, LandingStep, Merged, NextLanding, Published,
-    QueueBackend, QueueError, QueueEvent, QueueReport, Resolution, StackSetback, Ticket, TicketOutcome,
-    TicketState, arrange,
+    Batch, Closing, Failing, FanIn, Gate, GateVerdict, LandingStep, Merged, NextLanding, Published,
+    QueueBackend, QueueError, QueueEvent, QueueReport, RememberedResults, Resolution, StackSetback, Ticket,
+    TicketOutcome, TicketState, arrange,
 };
 use crate::{
     git::MergeConflict,
@@ -42,18 +42,18 @@ pub enum RedTarget {
 }
 
 /// How often a landing is tried if the target moves meanwhile.
-const MAX_TRIES: usize = 10;
+const MAX_LANDING_TRIES: usize = 10;
 
 /// A drain in progress.
 pub struct Drain<'a, G: QueueBackend> {
     backend: &'a mut G,
     rules: DrainRules,
     report: QueueReport,
-    /// Tickets that are settled and not tried again in this drain.
-    aside: HashSet<TaskId>,
+    /// Tickets that have an outcome and are not tried again in this drain.
+    settled: HashSet<TaskId>,
     landed: HashSet<TaskId>,
     /// The tip of the target to which `landed` belongs.
-    seen: Option<Oid>,
+    landed_tip: Option<Oid>,
     batch: BatchState,
     is_over: bool,
 }
@@ -76,11 +76,11 @@ struct RedTicket {
     with: Vec<TaskId>,
 }
 
-/// Whether a stack is a whole batch, or a part of one that failed.
+/// Whether a stack is a whole batch, or a fraction of one that failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Whole,
-    Half,
+    Fraction,
 }
 
 impl<'a, G: QueueBackend> Drain<'a, G> {
@@ -90,9 +90,9 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             backend,
             rules,
             report: QueueReport::default(),
-            aside: HashSet::new(),
+            settled: HashSet::new(),
             landed: HashSet::new(),
-            seen: None,
+            landed_tip: None,
             batch: BatchState::default(),
             is_over: false,
         }
@@ -117,42 +117,45 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         if self.is_over || self.backend.is_cancelled() {
             return Ok(None);
         }
-        let view = self.backend.view()?;
+        let view = self.backend.repair_and_read()?;
         for (ticket, commit) in &view.done {
             self.put(ticket, TicketOutcome::Landed { commit: *commit });
         }
         let now = self.backend.now();
         let is_open = |ticket: &Ticket| {
-            let is_new = ticket.standing == TicketState::Waiting && !self.aside.contains(&ticket.task);
+            let is_new = ticket.standing == TicketState::Waiting && !self.settled.contains(&ticket.task);
             is_new && self.is_wanted(ticket)
         };
         let order = arrange(&view.tickets, is_open, &view.landed, now);
-        let (tries, reds) = view.record;
-        let size = if view.is_gated { self.rules.batch.size(tries, reds) } else { usize::MAX };
-        let has_landed = self.rules.only.iter().filter(|task| view.landed.contains(*task)).count();
-        let has_landed = has_landed.max(self.count_landed());
-        let NextLanding::Try(size) = self.rules.fan_in.turn(has_landed, size) else {
+        let size = if view.is_gated {
+            self.rules.batch.size(view.recent.tries, view.recent.reds)
+        } else {
+            usize::MAX
+        };
+        let wanted_landed = self.rules.only.iter().filter(|task| view.landed.contains(*task)).count();
+        let landed_count = wanted_landed.max(self.count_landed());
+        let NextLanding::Try(size) = self.rules.fan_in.turn(landed_count, size) else {
             order.ready.iter().try_for_each(|at| self.leave_out(&view.tickets[*at]))?;
             return Ok(None);
         };
         let batch: Vec<Ticket> = order.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
         if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_blocked(&view, &batch) {
-            self.refuse(&batch, "some of these tasks cannot be merged")?;
+            self.refuse_all(&batch, "some of these tasks cannot be merged")?;
             return Ok(None);
         }
-        (self.landed, self.seen) = (view.landed, view.tip);
+        (self.landed, self.landed_tip) = (view.landed, view.tip);
         Ok((!batch.is_empty()).then_some(batch))
     }
 
     fn land_batch(&mut self, batch: &[Ticket]) -> Result<(), QueueError> {
         self.batch = BatchState { base: Some(self.backend.tip()?), ..BatchState::default() };
         self.land_or_halve(batch, Part::Whole)?;
-        self.conclude()
+        self.settle_reds()
     }
 
     /// Stacks these tickets on the target and lands them, or halves the stack until bad tickets are alone.
     fn land_or_halve(&mut self, tickets: &[Ticket], part: Part) -> Result<(), QueueError> {
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_LANDING_TRIES {
             if self.is_over || self.backend.is_cancelled() {
                 return Ok(());
             }
@@ -163,25 +166,25 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
             };
             let is_there = |ticket: &Ticket| stack.iter().any(|step| step.ticket.task == ticket.task);
             if self.rules.fan_in.setback() == StackSetback::Refuse && self.is_any_missing(tickets, is_there) {
-                return self.refuse(tickets, "some of these tasks cannot be merged");
+                return self.refuse_all(tickets, "some of these tasks cannot be merged");
             }
-            match self.judge(top.commit, &stack, part)? {
+            match self.test_stack(top.commit, &stack, part)? {
                 GateVerdict::Green if self.backend.is_cancelled() => return Ok(()),
                 GateVerdict::Green => match self.publish(base, &stack)? {
                     // The target has moved: merge and test again.
                     Published::Moved => {}
                     Published::Refused(why) if self.rules.fan_in.setback() == StackSetback::Refuse => {
-                        return self.refuse(tickets, &why);
+                        return self.refuse_all(tickets, &why);
                     }
                     Published::Refused(_) if stack.len() > 1 => return self.land_halves(stack),
-                    Published::Refused(why) => return self.block(&stack[0].ticket, why),
+                    Published::Refused(why) => return self.settle_blocked(&stack[0].ticket, why),
                     Published::Landed | Published::Parked(_) => return Ok(()),
                 },
-                GateVerdict::Red(failing) if self.is_held_by(&failing)? => {
+                GateVerdict::Red(failing) if self.is_stopped_by(&failing)? => {
                     self.is_over = true;
                     for step in &stack {
-                        self.hold(&step.ticket, blame::red_before(&failing))?;
-                        self.set_aside(&step.ticket, TicketOutcome::RedBefore { failing: failing.clone() });
+                        self.store_reason(&step.ticket, blame::red_before(&failing))?;
+                        self.settle(&step.ticket, TicketOutcome::RedBefore { failing: failing.clone() });
                     }
                     return Ok(());
                 }
@@ -190,15 +193,15 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                         "a gate fails for these tasks together: {}; log: {}",
                         failing.why, failing.log
                     );
-                    return self.refuse(tickets, &why);
+                    return self.refuse_all(tickets, &why);
                 }
-                GateVerdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),
+                GateVerdict::Red(failing) if stack.len() == 1 => return self.note_red(&stack[0], failing),
                 GateVerdict::Red(_) => return self.land_halves(stack),
-                GateVerdict::Broken(failing) => return self.stop_broken(&stack, &failing),
+                GateVerdict::Broken(failing) => return self.stop_at_broken_gate(&stack, &failing),
             }
         }
         for ticket in tickets {
-            self.set_aside(ticket, TicketOutcome::Waiting { reason: "its target keeps moving".into() });
+            self.settle(ticket, TicketOutcome::Waiting { reason: "its target keeps moving".into() });
         }
         Ok(())
     }
@@ -206,25 +209,25 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn land_halves(&mut self, stack: Vec<LandingStep>) -> Result<(), QueueError> {
         let tickets: Vec<Ticket> = stack.into_iter().map(|step| step.ticket).collect();
         let (first, second) = tickets.split_at(tickets.len() / 2);
-        self.land_or_halve(first, Part::Half)?;
-        self.land_or_halve(second, Part::Half)
+        self.land_or_halve(first, Part::Fraction)?;
+        self.land_or_halve(second, Part::Fraction)
     }
 
-    /// Sets a ticket aside that cannot land in another repository.
-    pub(super) fn block(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
-        self.hold(ticket, why.clone())?;
-        self.set_aside(ticket, TicketOutcome::Blocked { why });
+    /// Settles a ticket that cannot land in another repository.
+    pub(super) fn settle_blocked(&mut self, ticket: &Ticket, why: String) -> Result<(), QueueError> {
+        self.store_reason(ticket, why.clone())?;
+        self.settle(ticket, TicketOutcome::Blocked { why });
         Ok(())
     }
 
     /// The tip of the target. If another process has moved it, the landed tasks are read again.
     fn base(&mut self) -> Result<Oid, QueueError> {
         let tip = self.backend.tip()?;
-        if self.seen == Some(tip) {
+        if self.landed_tip == Some(tip) {
             return Ok(tip);
         }
-        let view = self.backend.view()?;
-        (self.landed, self.seen) = (view.landed, view.tip);
+        let view = self.backend.repair_and_read()?;
+        (self.landed, self.landed_tip) = (view.landed, view.tip);
         Ok(view.tip.unwrap_or(tip))
     }
 
@@ -244,11 +247,11 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 Merged::Clean(step) => stack.push(*step),
                 Merged::NoChange => {
                     self.backend.close(ticket, Closing::NoChange)?;
-                    self.set_aside(ticket, TicketOutcome::NoChange);
+                    self.settle(ticket, TicketOutcome::NoChange);
                 }
                 Merged::Conflict(_) if !stack.is_empty() => {}
                 Merged::Conflict(conflicts) => self.mark_conflict(ticket, base, conflicts)?,
-                Merged::Refused(why) => self.block(ticket, why)?,
+                Merged::Refused(why) => self.settle_blocked(ticket, why)?,
             }
         }
         Ok(stack)
@@ -262,25 +265,30 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     ) -> Result<(), QueueError> {
         let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
         self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, standing)?;
-        self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: false });
+        self.settle(ticket, TicketOutcome::Conflict { conflicts, escalated: false });
         Ok(())
     }
 
     /// Runs the gates on a stack. A gate that fails runs again for a whole batch and for a single ticket, but not for a
-    /// part that will be halved anyway.
-    fn judge(&mut self, commit: Oid, stack: &[LandingStep], part: Part) -> Result<GateVerdict, QueueError> {
+    /// fraction that will be halved anyway.
+    fn test_stack(
+        &mut self,
+        commit: Oid,
+        stack: &[LandingStep],
+        part: Part,
+    ) -> Result<GateVerdict, QueueError> {
         let mut gates: Vec<Gate> = Vec::new();
         for gate in stack.iter().flat_map(|step| &step.gates) {
             if !gates.contains(gate) {
                 gates.push(gate.clone());
             }
         }
-        let verdict = self.ask(commit, &gates, Asking::Once)?;
+        let verdict = self.run_gates(commit, &gates, RememberedResults::Any)?;
         let GateVerdict::Red(failing) = &verdict else {
             return Ok(verdict);
         };
-        let is_no_end = part == Part::Half && stack.len() > 1;
-        if is_no_end || self.is_known_red(failing)? || self.is_suspected(stack, failing)? {
+        let will_be_halved = part == Part::Fraction && stack.len() > 1;
+        if will_be_halved || self.is_known_red(failing)? || self.is_suspected(stack, failing)? {
             return Ok(verdict);
         }
         self.confirm(commit, &gates, failing)
@@ -288,7 +296,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
 
     /// Runs failed gates again. If they pass now, they are reported as flaky.
     fn confirm(&mut self, commit: Oid, gates: &[Gate], failing: &Failing) -> Result<GateVerdict, QueueError> {
-        let again = self.ask(commit, gates, Asking::Again)?;
+        let again = self.run_gates(commit, gates, RememberedResults::Passed)?;
         if again == GateVerdict::Green {
             self.report.flaky.push(failing.gate.name.clone());
             let words = format!(
@@ -300,8 +308,13 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok(again)
     }
 
-    fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<GateVerdict, QueueError> {
-        let (verdict, runs) = self.backend.ask(commit, gates, asking)?;
+    fn run_gates(
+        &mut self,
+        commit: Oid,
+        gates: &[Gate],
+        remembered: RememberedResults,
+    ) -> Result<GateVerdict, QueueError> {
+        let (verdict, runs) = self.backend.run_gates(commit, gates, remembered)?;
         self.report.gate_runs += runs;
         Ok(verdict)
     }
@@ -312,12 +325,12 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         if matches!(published, Published::Moved | Published::Refused(_)) {
             return Ok(published);
         }
-        self.seen = stack.last().map(|step| step.commit);
+        self.landed_tip = stack.last().map(|step| step.commit);
         for LandingStep { ticket, commit, gates } in stack {
             self.batch.passed.extend(gates);
             self.landed.insert(ticket.task.clone());
             self.batch.landed.push(ticket.task.clone());
-            self.set_aside(
+            self.settle(
                 &ticket,
                 match &published {
                     Published::Parked(_) => TicketOutcome::Parked { commit },
@@ -332,18 +345,20 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         Ok(published)
     }
 
-    fn stop_broken(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
+    /// Ends the drain, because a gate could not run.
+    fn stop_at_broken_gate(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
             let why = format!("the gate '{}{COULD_NOT_RUN}{}", failing.gate.name, failing.why);
-            self.hold(&step.ticket, why)?;
-            self.set_aside(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
+            self.store_reason(&step.ticket, why)?;
+            self.settle(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
         }
         Ok(())
     }
 
-    fn set_aside(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
-        self.aside.insert(ticket.task.clone());
+    /// Gives a ticket its outcome, so that it is not tried again in this drain.
+    fn settle(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
+        self.settled.insert(ticket.task.clone());
         self.put(ticket, outcome);
     }
 
@@ -373,11 +388,11 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Closes a ticket because enough others have landed.
     fn leave_out(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
         self.backend.close(ticket, Closing::NotChosen)?;
-        self.set_aside(ticket, TicketOutcome::NotChosen);
+        self.settle(ticket, TicketOutcome::NotChosen);
         Ok(())
     }
 
-    /// Whether a wanted ticket is set aside or waits for another, so that it is not in the batch.
+    /// Whether a wanted ticket is settled or waits for another, so that it is not in the batch.
     fn is_blocked(&self, view: &QueueView, batch: &[Ticket]) -> bool {
         let is_there = |ticket: &Ticket| batch.iter().any(|other| other.task == ticket.task);
         let is_parked = |ticket: &Ticket| matches!(ticket.standing, TicketState::Parked { .. });
@@ -391,12 +406,12 @@ impl<G: QueueBackend> Drain<'_, G> {
         tickets.iter().any(|ticket| !is_there(ticket) && !is_unchanged(ticket))
     }
 
-    /// Lands nothing of these. Tickets that have an outcome keep it; the others are reported as not tried.
-    fn refuse(&mut self, tickets: &[Ticket], why: &str) -> Result<(), QueueError> {
+    /// Ends the drain and lands nothing of these. Tickets that have an outcome keep it; the others are reported as not tried.
+    fn refuse_all(&mut self, tickets: &[Ticket], why: &str) -> Result<(), QueueError> {
         self.is_over = true;
         for ticket in tickets {
             if self.report.find(&ticket.task).is_none() {
-                self.set_aside(
+                self.settle(
                     ticket,
                     TicketOutcome::Waiting {
                         reason: format!("all tasks to be able to land (--policy all-or-nothing): {why}"),
@@ -411,7 +426,7 @@ impl<G: QueueBackend> Drain<'_, G> {
 impl<G: QueueBackend> Drain<'_, G> {
     /// Tries to resolve the next conflict. Returns whether there is something to try again.
     fn resolve_next(&mut self) -> Result<bool, QueueError> {
-        for ticket in self.backend.view()?.tickets {
+        for ticket in self.backend.repair_and_read()?.tickets {
             if !matches!(ticket.standing, TicketState::Conflict { escalated: false, .. }) {
                 continue;
             }
@@ -425,11 +440,11 @@ impl<G: QueueBackend> Drain<'_, G> {
             match self.backend.resolve(&ticket)? {
                 Resolution::Left(ticket) => self.escalate(&ticket)?,
                 Resolution::Resolved(_) => {
-                    self.aside.remove(&ticket.task);
+                    self.settled.remove(&ticket.task);
                     return Ok(true);
                 }
                 Resolution::Failed(_) => return Ok(true),
-                Resolution::Withdrawn => self.set_aside(&ticket, TicketOutcome::Withdrawn),
+                Resolution::Withdrawn => self.settle(&ticket, TicketOutcome::Withdrawn),
             }
         }
         Ok(false)
@@ -442,20 +457,20 @@ impl<G: QueueBackend> Drain<'_, G> {
         };
         let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: true };
         self.backend.set_state(ticket, standing)?;
-        self.set_aside(ticket, TicketOutcome::Conflict { conflicts, escalated: true });
+        self.settle(ticket, TicketOutcome::Conflict { conflicts, escalated: true });
         Ok(())
     }
 
     /// Reports the tickets that were not tried, and what they wait for.
     fn report_rest(&mut self) -> Result<(), QueueError> {
-        let view = self.backend.view()?;
+        let view = self.backend.repair_and_read()?;
         let now = self.backend.now();
         let is_waiting = |ticket: &Ticket| ticket.standing == TicketState::Waiting;
         let order = arrange(&view.tickets, is_waiting, &view.landed, now);
         for (at, ticket) in view.tickets.iter().enumerate() {
             if self.report.find(&ticket.task).is_none() {
-                let held = order.held.iter().find(|(held, _)| *held == at);
-                let needs = held.map(|(_, needs)| needs.as_slice()).unwrap_or_default();
+                let needs = order.waiting.iter().find(|(waiting, _)| *waiting == at);
+                let needs = needs.map(|(_, needs)| needs.as_slice()).unwrap_or_default();
                 self.report.put(ticket, outcome_of(ticket, &waits_for(needs, &view.tickets)));
             }
         }

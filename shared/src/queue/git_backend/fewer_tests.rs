@@ -9,7 +9,7 @@ use crate::{
     message::{self, Body, Message, MessageReading, Status},
     name::{Oid, TaskId},
     pipeline::{CommandCounts, TestTally, find_count_key, has_permission, permission_advice},
-    queue::{Asking, Gate, LandingStep, QueueError, Ticket, TicketState},
+    queue::{Gate, LandingStep, QueueError, RememberedResults, Ticket, TicketState},
 };
 
 /// The merges that a gate tests together.
@@ -62,7 +62,7 @@ impl GitQueue<'_> {
         (fall, now): (Option<String>, TestTally),
     ) -> Result<(Option<String>, usize), QueueError> {
         let base = self.find_counted_base(gate, merges)?;
-        let Some((record, runs)) = self.result_of(gate, base, Asking::Once)? else {
+        let Some((record, runs)) = self.result_of(gate, base, RememberedResults::Any)? else {
             return Ok((fall, 0));
         };
         if record.answer != Answer::Green && record.tally.is_unknown() {

@@ -17,7 +17,7 @@ use crate::{
     name::{Oid, TaskId},
     pipeline::{ConcurrentChildren, KnownRed, Observed, PipelineError, Redaction, TestTally, ran_no_tests},
     process::{Ending, Limits, Program, Supervised, SupervisedEnd},
-    queue::{Asking, Failing, GATES, Gate, GateVerdict, QueueError, Ticket},
+    queue::{Failing, GATES, Gate, GateVerdict, QueueError, RememberedResults, Ticket},
     record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
@@ -84,11 +84,11 @@ impl GitQueue<'_> {
         &mut self,
         commit: Oid,
         gates: &[Gate],
-        asking: Asking,
+        remembered: RememberedResults,
     ) -> Result<(GateVerdict, usize), QueueError> {
         let mut runs = 0;
         for gate in gates {
-            let Some((result, ran)) = self.result_of(gate, commit, asking)? else {
+            let Some((result, ran)) = self.result_of(gate, commit, remembered)? else {
                 return Ok((GateVerdict::Broken(absent(gate, commit)), runs));
             };
             runs += ran;
@@ -122,7 +122,7 @@ impl GitQueue<'_> {
         &mut self,
         gate: &Gate,
         commit: Oid,
-        asking: Asking,
+        remembered: RememberedResults,
     ) -> Result<Option<(GateRecord, usize)>, QueueError> {
         let gate_place = self.find_gate_place(gate, commit)?;
         if gate.repo.is_some() && gate_place.is_none() {
@@ -138,7 +138,9 @@ impl GitQueue<'_> {
             None => self.remembered(gate, tree),
         };
         let (result, runs) = match known {
-            Some(result) if result.answer == Answer::Green || asking == Asking::Once => (result, 0),
+            Some(result) if result.answer == Answer::Green || remembered == RememberedResults::Any => {
+                (result, 0)
+            }
             _ => match &gate_place {
                 Some(gate_place) => (self.run_in_other_repo(gate, gate_place)?, 1),
                 None => (self.run(gate, commit, tree)?, 1),

@@ -15,7 +15,7 @@ use crate::{
 /// run's branch.
 const OPENED: &str = "arborist-opened";
 
-/// The result of asking for a conflict.
+/// The result of remembered for a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handover {
     /// A worktree with the conflict was opened.

@@ -88,8 +88,8 @@ impl GitQueue<'_> {
         if let Some(by) = ticket.resolver() {
             let _ = trailers.set(Key::ResolvedBy, by.trailer());
         }
-        if let Some(worker) = self.options.coordinator.worker() {
-            let _ = trailers.set(Key::Worker, worker.as_str());
+        if let Some(remote_work) = &self.options.remote_work {
+            let _ = trailers.set(Key::Worker, remote_work.worker().as_str());
         }
         if let Some(session) = &ticket.session {
             let _ = trailers.set(Key::Session, session.as_str());
@@ -181,7 +181,11 @@ impl GitQueue<'_> {
         let tasks: Vec<TaskId> = steps.iter().map(|step| step.ticket.task.clone()).collect();
         let gate_results = self.list_gate_results(steps)?;
         let landing = PublishedLanding { base, tip: last.commit, tasks: &tasks, gate_results: &gate_results };
-        match self.options.coordinator.land(&landing)? {
+        let published = match &self.options.remote_work {
+            Some(remote_work) => remote_work.land(&landing)?,
+            None => SharedLanding::Done,
+        };
+        match published {
             SharedLanding::Done => {}
             SharedLanding::Moved(to) => {
                 self.target().follow(to)?;

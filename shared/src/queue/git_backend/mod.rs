@@ -25,8 +25,8 @@ use other_repos::{OtherLanding, words_of_absent};
 use recover::{KnownRun, Seen};
 
 use super::{
-    Asking, Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged,
-    Published, QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, Resolution, Store,
+    Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged, Published,
+    QueueBackend, QueueError, QueueEvent, QueueOptions, QueueView, RememberedResults, Resolution, Store,
     StoredTicket, Target, Ticket, TicketState, claim::HeldQueueClaim, store::OutcomeWritten,
 };
 use crate::{
@@ -145,7 +145,7 @@ impl<'a> GitQueue<'a> {
 }
 
 impl QueueBackend for GitQueue<'_> {
-    fn view(&mut self) -> Result<QueueView, QueueError> {
+    fn repair_and_read(&mut self) -> Result<QueueView, QueueError> {
         if let Some(seen) = &self.seen {
             return Ok(seen.view.clone());
         }
@@ -197,13 +197,13 @@ impl QueueBackend for GitQueue<'_> {
         self.write_merge(MergedTree { onto, tree }, (&step.ticket, landings), &step.gates, red)
     }
 
-    fn ask(
+    fn run_gates(
         &mut self,
         commit: Oid,
         gates: &[Gate],
-        asking: Asking,
+        remembered: RememberedResults,
     ) -> Result<(GateVerdict, usize), QueueError> {
-        self.ask_all(commit, gates, asking)
+        self.ask_all(commit, gates, remembered)
     }
 
     fn landings_since(&mut self, ticket: &Ticket) -> Result<Vec<EarlierLanding>, QueueError> {

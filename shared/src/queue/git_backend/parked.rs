@@ -11,7 +11,10 @@ use crate::{
     git::{Merge, RawCommit, note_landing},
     history::Event,
     name::{Oid, TaskId},
-    queue::{Asking, Gate, GateVerdict, Position, QueueError, QueueEvent, StoredTicket, Ticket, TicketState},
+    queue::{
+        Gate, GateVerdict, Position, QueueError, QueueEvent, RememberedResults, StoredTicket, Ticket,
+        TicketState,
+    },
 };
 
 /// The landings that this process has parked or checked.
@@ -86,7 +89,7 @@ impl GitQueue<'_> {
             self.stacked.insert(commit, (before, ticket.task));
             before = commit;
         }
-        let (verdict, _) = self.ask_all(parked, &gates, Asking::Once)?;
+        let (verdict, _) = self.ask_all(parked, &gates, RememberedResults::Any)?;
         Ok(match verdict {
             GateVerdict::Green => {
                 commits.into_iter().for_each(note_landing);

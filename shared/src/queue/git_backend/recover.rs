@@ -10,7 +10,7 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     queue::{
         EarlierLanding, LoggedOutcome, Parking, Position, QueueBackend, QueueError, QueueEvent, QueueView,
-        StoredTicket, Ticket, TicketState, accept_foreign,
+        RecentTries, StoredTicket, Ticket, TicketState, accept_foreign,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
         ticket::REWRITTEN,
@@ -51,12 +51,11 @@ impl GitQueue<'_> {
         let Listing { tickets, branches, names, position } = self.list()?;
         let own = tickets.into_iter().map(|stored| (stored.ticket.task.clone(), stored));
         self.stored = own.collect();
-        let record = self.record()?;
         let known = self.run_at(position.tip(), (branches, &names))?;
         let mut view = QueueView {
             tip: Some(position.tip()),
             landed: landed_in(&known.run),
-            record,
+            recent: self.recent_tries()?,
             is_gated: self.options.is_gated(),
             ..QueueView::default()
         };
@@ -278,15 +277,14 @@ impl GitQueue<'_> {
         Ok(position.parked.is_some() && !self.repository.is_ancestor(commit, position.branch)?)
     }
 
-    /// The number of recent tries, and how many of them failed a gate.
-    fn record(&self) -> Result<(usize, usize), QueueError> {
+    fn recent_tries(&self) -> Result<RecentTries, QueueError> {
         if self.options.gates.is_empty() {
-            return Ok((0, 0));
+            return Ok(RecentTries::default());
         }
         let log = self.store.load_log(self.into, RECENT)?;
         let tries = log.iter().filter(|entry| entry.outcome.is_try()).take(RECENT);
         let reds = tries.clone().filter(|entry| entry.outcome == LoggedOutcome::Red);
-        Ok((tries.count(), reds.count()))
+        Ok(RecentTries { tries: tries.clone().count(), reds: reds.count() })
     }
 }
 

@@ -8,9 +8,9 @@ use arborist_core::{
     git::{ConflictKind, MergeConflict},
     name::{BranchName, Oid, TaskId},
     queue::{
-        Asking, Batch, Closing, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep,
-        Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RedTarget,
-        Resolution, Ticket, TicketState,
+        Batch, Closing, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep, Merged,
+        Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RedTarget,
+        RememberedResults, Resolution, Ticket, TicketState,
     },
     settings::Origin,
 };
@@ -196,7 +196,7 @@ impl World {
 }
 
 impl QueueBackend for World {
-    fn view(&mut self) -> Result<QueueView, QueueError> {
+    fn repair_and_read(&mut self) -> Result<QueueView, QueueError> {
         self.effect()?;
         if self.parked.is_some_and(|parked| !self.follows(parked, self.branch)) {
             self.parked = None;
@@ -253,11 +253,11 @@ impl QueueBackend for World {
         Ok(LandingStep { commit: self.commit(onto, Some(step.ticket.task.clone())), gates, ..step.clone() })
     }
 
-    fn ask(
+    fn run_gates(
         &mut self,
         commit: Oid,
         gates: &[Gate],
-        asking: Asking,
+        remembered: RememberedResults,
     ) -> Result<(GateVerdict, usize), QueueError> {
         assert!(!gates.is_empty());
         self.is_stopped |= self.is_stopped_when_asked;
@@ -273,7 +273,7 @@ impl QueueBackend for World {
             denied: None,
         };
         let known = self.said.get(&tree).cloned();
-        let known = known.filter(|said| *said == GateVerdict::Green || asking == Asking::Once);
+        let known = known.filter(|said| *said == GateVerdict::Green || remembered == RememberedResults::Any);
         let runs = usize::from(known.is_none());
         let verdict = match known {
             Some(verdict) => verdict,

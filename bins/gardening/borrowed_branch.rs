@@ -13,7 +13,7 @@ use crate::ui::Ui;
 
 /// Releases the branch that is checked out in the current worktree. A failure is reported, but the run has ended
 /// anyway.
-pub(crate) fn give_back_here(ui: &mut Ui) {
+pub(crate) fn release_branch_here(ui: &mut Ui) {
     let left = || -> Result<Option<(Repository, BranchName)>, Failure> {
         let here = Repository::discover()?;
         let main = here.list_worktrees()?.first().and_then(|main| here.linked(main));
@@ -24,20 +24,20 @@ pub(crate) fn give_back_here(ui: &mut Ui) {
         Ok(Some((main, branch)))
     };
     match left() {
-        Ok(Some((main, branch))) => give_back(&main, &branch, ui),
+        Ok(Some((main, branch))) => release_branch(&main, &branch, ui),
         Ok(None) => {}
         Err(failure) => ui.warn(&failure.message),
     }
 }
 
 /// Releases a branch that is checked out in a session's worktree other than the current one.
-pub(crate) fn give_back(repository: &Repository, branch: &BranchName, ui: &mut Ui) {
-    let give = || -> Result<Option<GivenBack>, Failure> {
+pub(crate) fn release_branch(repository: &Repository, branch: &BranchName, ui: &mut Ui) {
+    let release = || -> Result<Option<GivenBack>, Failure> {
         let settings = Settings::load(repository, &Config::load(repository)?)?;
         let options = WorktreeOptions::new(&settings, &Cancel::new());
         Ok(Pool::open(repository, branch, options)?.give_back()?)
     };
-    match give() {
+    match release() {
         Ok(None | Some(GivenBack::Removed)) => {}
         Ok(Some(GivenBack::Detached(path, why))) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

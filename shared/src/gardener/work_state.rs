@@ -1,5 +1,5 @@
-//! The state of a run while workers are at work: the running tasks, the finished ones, what is known about other workers,
-//! and why no more tasks are started. Also the reports that workers send.
+//! What the [`Gardener`](super::Gardener) knows while tasks are worked on: the running tasks, the finished ones, what is known
+//! about workers on other machines, and why no more tasks are started. Also the reports that threads send.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{GardenerError, KeepGoing, Selection, Summary, Unlanded, WorkerPlace, choose::Pick};
+use super::{GardenerError, KeepGoing, Selection, Summary, Unlanded, Workplace, choose::Pick};
 use crate::{
     agent::limits::Spent,
     coordination::Outlook,
@@ -20,46 +20,46 @@ use crate::{
     queue::{Landing, LandingCommand, QueueReport, Ticket},
 };
 
-/// How often to check for a worker that ended without a report.
+/// How often to check for a thread that ended without a report.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// After a landing, the next one waits this long for other tasks to join it, unless a worker is waiting.
-const BATCH_DELAY: Duration = Duration::from_millis(300);
+/// After a landing here, the next one waits this long for other tasks to join it, unless a free job could use the result.
+const LOCAL_BATCH_DELAY: Duration = Duration::from_millis(300);
 
 /// The shortest time between two looks of a worker, for each of the others. All of them together then look at most ten times
 /// a second. GitHub recommends at most fifteen reads a second.
 const INTERVAL_FOR_EACH: Duration = Duration::from_millis(100);
 
-/// A worker at work.
-pub(super) struct RunningWorker<'scope, 'a> {
+/// The thread that works on a task.
+pub(super) struct TaskThread<'scope, 'a> {
     pub(super) task: &'a Task,
     pub(super) handle: ScopedJoinHandle<'scope, ()>,
-    /// What it has reported as spent. History has it when the worker ends.
+    /// What it has reported as spent. History has it when the thread ends.
     pub(super) spent: Spent,
-    /// Receives what other workers have spent.
-    pub(super) spent_by_others: Sender<Spent>,
+    /// Tells it what other tasks have spent.
+    pub(super) spending_sender: Sender<Spent>,
 }
 
-/// The state of a run while workers are at work.
-pub(super) struct RunProgress<'scope, 'a, 'w> {
+/// What changes while tasks are worked on.
+pub(super) struct WorkState<'scope, 'a, 'w> {
     pub(super) wanted: Vec<&'a Task>,
     pub(super) selection: &'w Selection,
-    pub(super) running: Vec<RunningWorker<'scope, 'a>>,
+    pub(super) running: Vec<TaskThread<'scope, 'a>>,
     pub(super) summary: Summary,
     /// Tasks that are not started again in this run.
-    pub(super) ended: BTreeSet<TaskId>,
+    pub(super) excluded: BTreeSet<TaskId>,
     /// Why no more tasks are started.
     pub(super) stop: Option<Stop>,
     /// Tasks that are complete in their lanes and have not landed.
-    pub(super) finished: Vec<CompletedTask>,
-    /// Whether the queue has been drained since it last changed.
-    pub(super) is_drained: bool,
+    pub(super) finished: Vec<FinishedTask>,
+    /// Whether an earlier run left tickets or finished tasks, and no drain was started for them yet.
+    pub(super) has_leftover_tickets: bool,
     /// The thread that drains the queue.
     pub(super) lander: Option<ScopedJoinHandle<'scope, ()>>,
     /// When something last landed.
-    pub(super) landed: Option<Instant>,
-    /// When finished tasks land, if they are waiting for others.
-    pub(super) due: Option<Instant>,
-    /// What is known about other workers.
+    pub(super) landed_at: Option<Instant>,
+    /// When finished tasks land, if they are waiting for more to land with them.
+    pub(super) land_due_at: Option<Instant>,
+    /// What is known about workers on other machines.
     pub(super) other_workers: OtherWorkers,
 }
 
@@ -70,7 +70,7 @@ pub(super) enum Stop {
     Error(GardenerError),
 }
 
-impl<'a, 'w> RunProgress<'_, 'a, 'w> {
+impl<'a, 'w> WorkState<'_, 'a, 'w> {
     /// The initial state.
     pub(super) fn new(wanted: Vec<&'a Task>, selection: &'w Selection) -> Self {
         Self {
@@ -78,35 +78,37 @@ impl<'a, 'w> RunProgress<'_, 'a, 'w> {
             selection,
             running: Vec::new(),
             summary: Summary::default(),
-            ended: BTreeSet::new(),
+            excluded: BTreeSet::new(),
             stop: None,
             finished: Vec::new(),
-            is_drained: true,
+            has_leftover_tickets: false,
             lander: None,
-            landed: None,
-            due: None,
+            landed_at: None,
+            land_due_at: None,
             other_workers: OtherWorkers::default(),
         }
     }
 }
 
-impl<'scope> RunProgress<'scope, '_, '_> {
-    pub(super) fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.lander.is_none()
+impl<'scope> WorkState<'scope, '_, '_> {
+    /// Whether a task is worked on or the queue is drained.
+    pub(super) fn has_threads(&self) -> bool {
+        !self.running.is_empty() || self.lander.is_some()
     }
 
     /// The number of lanes in use. A finished task keeps its lane until it has landed.
-    pub(super) fn lanes(&self) -> usize {
-        self.running.len() + self.finished.iter().filter(|finished| finished.site.is_some()).count()
+    pub(super) fn lanes_in_use(&self) -> usize {
+        self.running.len() + self.finished.iter().filter(|finished| finished.workplace.is_some()).count()
     }
 
-    /// Whether finished tasks can wait for more to land with them: every worker is busy, and there is a lane for the
-    /// next one. Sets `due`.
-    pub(super) fn can_wait(&mut self, (jobs, lanes): (usize, usize)) -> bool {
-        let is_needed = self.stop.is_some() || self.running.len() < jobs || self.lanes() >= lanes;
-        let due = self.landed.map(|landed| landed + BATCH_DELAY).filter(|due| *due > Instant::now());
-        self.due = due.filter(|_| !is_needed);
-        self.due.is_some()
+    /// Lets finished tasks wait for more to land with them, if all jobs are taken and there is a lane for the next task.
+    /// Returns whether they wait.
+    pub(super) fn delay_landing(&mut self, jobs: usize, max_lanes: usize) -> bool {
+        let is_needed = self.stop.is_some() || self.running.len() < jobs || self.lanes_in_use() >= max_lanes;
+        let due =
+            self.landed_at.map(|landed_at| landed_at + LOCAL_BATCH_DELAY).filter(|due| *due > Instant::now());
+        self.land_due_at = due.filter(|_| !is_needed);
+        self.land_due_at.is_some()
     }
 
     /// Takes the handle of a thread that has ended. Its report may still be in the channel.
@@ -118,8 +120,8 @@ impl<'scope> RunProgress<'scope, '_, '_> {
         Some(self.running.swap_remove(at).handle)
     }
 
-    /// Tells all other workers what one of them has spent.
-    pub(super) fn pass_on(&mut self, event: &RunEvent) {
+    /// Tells all other running tasks what one of them has spent.
+    pub(super) fn share_spending(&mut self, event: &RunEvent) {
         let EventKind::Recorded { spent, .. } = event.kind else {
             return;
         };
@@ -127,13 +129,13 @@ impl<'scope> RunProgress<'scope, '_, '_> {
             if Some(&running.task.id) == event.task.as_ref() {
                 running.spent = running.spent + spent;
             } else {
-                // Sending fails only if that worker is at its end.
-                let _ = running.spent_by_others.send(spent);
+                // Sending fails only if that thread is at its end.
+                let _ = running.spending_sender.send(spent);
             }
         }
     }
 
-    /// What running workers have reported as spent.
+    /// What running tasks have reported as spent.
     pub(super) fn spent(&self) -> Spent {
         self.running.iter().fold(Spent::default(), |sum, running| sum + running.spent)
     }
@@ -152,8 +154,8 @@ impl<'scope> RunProgress<'scope, '_, '_> {
     }
 }
 
-/// A message from a worker.
-pub(super) enum WorkerReport {
+/// A report of a thread.
+pub(super) enum ThreadReport {
     News(RunEvent),
     Ended(Box<EndedJob>),
     Drained(Box<DrainReport>),
@@ -162,8 +164,8 @@ pub(super) enum WorkerReport {
 /// A job that has ended.
 pub(super) struct EndedJob {
     pub(super) task: TaskId,
-    /// Its place, which is free again.
-    pub(super) site: Option<WorkerPlace>,
+    /// Where it was worked on, which is free again.
+    pub(super) workplace: Option<Workplace>,
     /// Its worktrees in other repositories.
     pub(super) other_repos: Vec<OtherRepo>,
     /// The events that were recorded.
@@ -174,28 +176,28 @@ pub(super) struct EndedJob {
 /// The report of one drain.
 pub(super) struct DrainReport(pub(super) Result<QueueReport, GardenerError>);
 
-/// A task that is complete in its lane and has not landed.
-pub(super) struct CompletedTask {
+/// A task that is complete on its own branch and has not landed.
+pub(super) struct FinishedTask {
     pub(super) task: TaskId,
     /// Whether another worker has finished it. Then its branch is here only to land.
     pub(super) is_adopted: bool,
     /// Its lane, if it was worked on in this call.
-    pub(super) site: Option<WorkerPlace>,
+    pub(super) workplace: Option<Workplace>,
     pub(super) source: Oid,
     pub(super) is_queued: bool,
     /// Why it waits, if the queue reported that.
     pub(super) why: Option<String>,
 }
 
-impl CompletedTask {
-    pub(super) fn new(task: TaskId, site: WorkerPlace) -> Self {
-        let source = site.tip.head;
-        Self { task, is_adopted: false, source, site: Some(site), is_queued: false, why: None }
+impl FinishedTask {
+    pub(super) fn new(task: TaskId, workplace: Workplace) -> Self {
+        let source = workplace.tip.head;
+        Self { task, is_adopted: false, source, workplace: Some(workplace), is_queued: false, why: None }
     }
 
     /// A task that another worker has finished.
-    pub(super) fn elsewhere(task: TaskId, source: Oid) -> Self {
-        Self { task, is_adopted: true, source, site: None, is_queued: false, why: None }
+    pub(super) fn adopted(task: TaskId, source: Oid) -> Self {
+        Self { task, is_adopted: true, source, workplace: None, is_queued: false, why: None }
     }
 
     /// Whether it waits in the queue for its turn.
@@ -221,12 +223,12 @@ impl CompletedTask {
     }
 }
 
-/// What is known about other workers.
+/// What is known about workers on other machines.
 #[derive(Default)]
 pub(super) struct OtherWorkers {
     pub(super) outlook: Outlook,
     /// When to look at them again.
-    pub(super) look_at: Option<Instant>,
+    pub(super) next_look_at: Option<Instant>,
     /// The most tasks that others had at the same time.
     pub(super) most_taken: u32,
     /// How many tasks others have claimed before this worker could.
@@ -234,13 +236,13 @@ pub(super) struct OtherWorkers {
     /// The task that was claimed together with the last result.
     pub(super) claimed_early: Option<TaskId>,
     /// Tasks that are finished here and could not be published, because the remote was out of reach.
-    pub(super) unpublished: Vec<CompletedTask>,
+    pub(super) unpublished: Vec<FinishedTask>,
     /// How often in a row the remote was out of reach.
     pub(super) failures: u32,
     /// For how many looks finished tasks of others have waited to land.
     pub(super) waited: u32,
     /// When to try again to land what waits.
-    pub(super) land_at: Option<Instant>,
+    pub(super) retry_landing_at: Option<Instant>,
     /// Until when more may be finished that lands together with the last result.
     pub(super) batch_until: Option<Instant>,
     /// How often tasks have waited to land, although it was tried.
@@ -278,25 +280,25 @@ impl OtherWorkers {
     }
 }
 
-/// Waits for a report, or until finished tasks are due to land. A worker that ended without a report has panicked; the
-/// panic is resumed here.
+/// Waits for a report. `None` means that it is time to land finished tasks, or to look at other workers. A thread that ended
+/// without a report has panicked; the panic is resumed here.
 pub(super) fn next_report(
-    reports: &Receiver<WorkerReport>,
-    course: &mut RunProgress<'_, '_, '_>,
-) -> Option<WorkerReport> {
+    reports: &Receiver<ThreadReport>,
+    state: &mut WorkState<'_, '_, '_>,
+) -> Option<ThreadReport> {
     loop {
-        let next = course.due.into_iter().chain(course.other_workers.look_at).min();
+        let next = state.land_due_at.into_iter().chain(state.other_workers.next_look_at).min();
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         match reports.recv_timeout(left.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL)) {
             Ok(report) => return Some(report),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
-        if course.due.take_if(|due| *due <= Instant::now()).is_some()
-            || course.other_workers.look_at.is_some_and(|at| at <= Instant::now())
+        if state.land_due_at.take_if(|due| *due <= Instant::now()).is_some()
+            || state.other_workers.next_look_at.is_some_and(|at| at <= Instant::now())
         {
             return None;
         }
-        let Some(handle) = course.take_ended() else {
+        let Some(handle) = state.take_ended() else {
             continue;
         };
         if let Err(panic) = handle.join() {

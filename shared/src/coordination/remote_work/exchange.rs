@@ -2,30 +2,29 @@
 
 use std::time::{Duration, Instant};
 
-use super::{HeldWorkClaim, INTERVALS, Known, RemoteWork, Renewal, TRIES};
+use super::{HeldWorkClaim, INTERVALS, Known, MAX_PUSH_TRIES, RemoteWork, Renewal};
 use crate::{
     coordination::{
-        ClaimState, Claiming, CoordinationError, Coordinator, Outlook, Publication, PublishedLanding,
-        Release, SharedLanding, WorkerName, listing::ALL,
+        ClaimState, Claiming, CoordinationError, Outlook, Publication, PublishedLanding, Release,
+        SharedLanding, WorkerName, listing::ALL,
     },
     git::{FetchDepth, LeasedPush, Pushed},
     name::{Oid, TaskId},
 };
 
-impl Coordinator for RemoteWork {
-    fn interval(&self) -> Option<Duration> {
-        Some((self.options.ttl / 20).clamp(INTERVALS.0, INTERVALS.1))
+impl RemoteWork {
+    /// How often to look at what others do.
+    pub fn interval(&self) -> Duration {
+        (self.options.ttl / 20).clamp(INTERVALS.0, INTERVALS.1)
     }
 
-    fn worker(&self) -> Option<&WorkerName> {
-        Some(&self.identity.name)
+    /// The name of this worker.
+    pub fn worker(&self) -> &WorkerName {
+        &self.identity.name
     }
 
-    fn shown_remote(&self) -> Option<String> {
-        Some(self.remote())
-    }
-
-    fn look(&self) -> Result<Outlook, CoordinationError> {
+    /// What others have done.
+    pub fn look(&self) -> Result<Outlook, CoordinationError> {
         let mut known = self.known();
         self.refresh(&mut known)?;
         self.forget_landed(&mut known)?;
@@ -57,7 +56,8 @@ impl Coordinator for RemoteWork {
         Ok(outlook)
     }
 
-    fn claim(&self, task: &TaskId) -> Result<Claiming, CoordinationError> {
+    /// Claims a task.
+    pub fn claim(&self, task: &TaskId) -> Result<Claiming, CoordinationError> {
         let mut known = self.known();
         if known.held.contains_key(task) {
             return Ok(Claiming::Won);
@@ -72,7 +72,8 @@ impl Coordinator for RemoteWork {
         }
     }
 
-    fn finish(
+    /// Publishes a task that is finished at `tip`, and claims `next` with the same push if it is free.
+    pub fn finish(
         &self,
         task: &TaskId,
         tip: Oid,
@@ -81,7 +82,7 @@ impl Coordinator for RemoteWork {
         let mut known = self.known();
         // Only with the first try: if that is refused, another worker may have taken the next task.
         let mut next = next.filter(|next| !known.view.tasks.contains_key(*next));
-        for _ in 0..TRIES {
+        for _ in 0..MAX_PUSH_TRIES {
             let Some(held) = known.held.get(task).cloned() else { return Ok(Publication::Lost) };
             let finished = self.restate(&held, (ClaimState::Finished, Some(tip)))?;
             let mut pushes = vec![
@@ -115,7 +116,8 @@ impl Coordinator for RemoteWork {
         Err(CoordinationError::Refused { remote, name, why: "it keeps changing".into() })
     }
 
-    fn release(&self, task: &TaskId, release: Release) -> Result<(), CoordinationError> {
+    /// Gives a task back.
+    pub fn release(&self, task: &TaskId, release: Release) -> Result<(), CoordinationError> {
         let mut known = self.known();
         let held = known.held.remove(task);
         let (old, new) = match (held, release) {
@@ -138,7 +140,8 @@ impl Coordinator for RemoteWork {
         self.push(&mut known, &[push], Renewal::Early).map(drop)
     }
 
-    fn fetch(&self, tasks: &[(TaskId, Oid)]) -> Result<(), CoordinationError> {
+    /// Brings these commits of finished tasks here.
+    pub fn fetch(&self, tasks: &[(TaskId, Oid)]) -> Result<(), CoordinationError> {
         let mut known = self.known();
         let is_there = |(task, source): &&(TaskId, Oid)| known.view.branches.get(task) == Some(source);
         let names: Vec<String> =
@@ -160,7 +163,9 @@ impl Coordinator for RemoteWork {
         Ok(())
     }
 
-    fn distrust(&self, task: &TaskId, source: Oid) {
+    /// No longer counts a task as finished, because the commit of its claim cannot land. Until it expires, its claim is
+    /// respected like one that cannot be read.
+    pub fn distrust(&self, task: &TaskId, source: Oid) {
         let mut known = self.known();
         let Some(found) = known.view.tasks.get(task) else { return };
         if found.claim.as_ref().and_then(|claim| claim.source) == Some(source) {
@@ -169,7 +174,8 @@ impl Coordinator for RemoteWork {
         }
     }
 
-    fn begin_landing(&self) -> Result<bool, CoordinationError> {
+    /// Whether this worker may land now. If so, look again: something may have landed before.
+    pub fn begin_landing(&self) -> Result<bool, CoordinationError> {
         let mut known = self.known();
         if known.lander.as_ref().is_some_and(|held| held.claim.state == ClaimState::Working) {
             return Ok(true);
@@ -180,7 +186,8 @@ impl Coordinator for RemoteWork {
         Ok(known.lander.is_some())
     }
 
-    fn land(&self, landing: &PublishedLanding<'_>) -> Result<SharedLanding, CoordinationError> {
+    /// Publishes a landing.
+    pub fn land(&self, landing: &PublishedLanding<'_>) -> Result<SharedLanding, CoordinationError> {
         let PublishedLanding { base, tip, tasks, .. } = *landing;
         let mut known = self.known();
         if self.options.coordination.is_some() {
@@ -252,7 +259,8 @@ impl Coordinator for RemoteWork {
         }
     }
 
-    fn end_landing(&self) -> Result<(), CoordinationError> {
+    /// Lets others land.
+    pub fn end_landing(&self) -> Result<(), CoordinationError> {
         let mut known = self.known();
         let Some(held) = known.lander.take().filter(|held| held.claim.state == ClaimState::Working) else {
             return Ok(());

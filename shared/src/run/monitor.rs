@@ -1,0 +1,45 @@
+//! Where the events of a run go: to its log, to its pushes and to the listener that shows them.
+
+use super::{RunListener, pushes::RunPushes, run_log::RunLog};
+use crate::{
+    event::{EventKind, RunEvent, RunOpening},
+    workspace::Pusher,
+};
+
+/// Forwards the events of a run, and collects what its end needs.
+pub(super) struct RunMonitor<'l> {
+    pub(super) listener: &'l mut dyn RunListener,
+    pub(super) log: RunLog,
+    pub(super) pushes: RunPushes,
+}
+
+impl<'l> RunMonitor<'l> {
+    pub(super) fn new(listener: &'l mut dyn RunListener) -> Self {
+        Self { listener, log: RunLog::default(), pushes: RunPushes::default() }
+    }
+
+    /// The listener of the run.
+    pub(super) fn listener(&mut self) -> &mut dyn RunListener {
+        self.listener
+    }
+
+    /// Reports that the run is open.
+    pub(super) fn begin(&mut self, opening: RunOpening, now: i64) {
+        let begins = EventKind::RunBegins(Box::new(opening.clone()));
+        self.listener.tell(RunEvent::of_run(begins));
+        self.log.begin(opening, now);
+    }
+
+    /// Starts pushing commits.
+    pub(super) fn push_with(&mut self, pusher: Option<Pusher>) {
+        self.pushes.start(pusher);
+    }
+
+    /// Forwards an event.
+    pub(super) fn tell(&mut self, event: RunEvent) {
+        self.log.hear(&event);
+        self.pushes.hear(&event);
+        self.listener.tell(event);
+        self.pushes.tell(self.listener);
+    }
+}

@@ -1,0 +1,58 @@
+//! Which mode is in force for a child, and what enforces it.
+
+use super::{Sandbox, SandboxedChild};
+use crate::{
+    process::ConfinementBackend,
+    settings::{SandboxLayers, SandboxMode},
+};
+
+impl SandboxMode {
+    /// What enforces the limits; `None` if nothing does. A backend that was chosen explicitly may not work here.
+    #[must_use]
+    pub fn backend(self) -> Option<ConfinementBackend> {
+        match self {
+            Self::Auto => ConfinementBackend::of_system().iter().copied().find(|backend| backend.works()),
+            Self::Landlock => Some(ConfinementBackend::Landlock),
+            Self::Bwrap => Some(ConfinementBackend::Bwrap),
+            Self::Off => None,
+        }
+    }
+}
+
+impl Sandbox {
+    /// Whether children should be limited, but cannot be on this system.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        let mode = self.mode(None, None);
+        mode != SandboxMode::Off && mode.backend().is_none()
+    }
+
+    /// Whether agents in the user's own checkout can write to its git directory, although they should be limited.
+    #[must_use]
+    pub fn leaves_git_writable(&self) -> bool {
+        let mode = self.mode(Some("implement"), None);
+        mode != SandboxMode::Off && !mode.backend().is_some_and(ConfinementBackend::can_take_away)
+    }
+
+    /// How a child is limited.
+    #[must_use]
+    pub fn mode_of(&self, child: &SandboxedChild<'_>) -> SandboxMode {
+        self.mode(Some(child.step), child.runner)
+    }
+
+    /// The mode that the most specific key sets. If a file of the repository sets it, the user's own mode counts unless it is
+    /// weaker in any case.
+    pub(super) fn mode(&self, step: Option<&str>, runner: Option<&str>) -> SandboxMode {
+        let find =
+            |layers: &'_ SandboxLayers| layers.of(step, runner).find_map(|settings| settings.mode.clone());
+        let Some(mode) = find(&self.settings) else { return SandboxMode::default() };
+        match find(&self.users).map(|mode| mode.value) {
+            Some(users)
+                if mode.is_tracked() && users != SandboxMode::Off && mode.value != SandboxMode::Bwrap =>
+            {
+                users
+            }
+            _ => mode.value,
+        }
+    }
+}
