@@ -1,5 +1,5 @@
 //! Opens a run. [`OpenRun::open`] chooses its branch and takes the lock; [`OpenRun::begin`] does everything else that
-//! must happen before an agent starts. Both are sequences of phases, and each phase is a function.
+//! must happen before an agent starts. Both are sequences of stages, and each stage is a function.
 
 use std::{
     path::{Path, PathBuf},
