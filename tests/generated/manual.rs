@@ -2,7 +2,7 @@
 //! pages. `tests/cli/docs.rs` runs the commands of the examples and compares their output.
 //!
 //! A section begins with `## HEADING`. It has paragraphs, items (`- \`term\`: meaning`) and fenced blocks. A setting
-//! without a meaning, `- \`key\``, has its own description. Its default is always added. Whatever
+//! without a meaning, `- \`key\``, has the words of its definition. Its default is always added. Whatever
 //! comes before the first section, and blocks below a comment `<!-- hidden -->`, only prepare the examples.
 
 use std::fs;
@@ -145,12 +145,15 @@ impl Part {
             Self::Block(lines) => literal(lines),
             Self::Item { term, .. } if heading == SEE_ALSO => format!("{},\n", inline(term)),
             Self::Item { term, meaning } => {
-                let (about, default) = match setting(term).filter(|_| heading == CONFIGURATION) {
-                    Some(setting) => (setting.about, format!(" Default: {}.", setting.default)),
-                    None => ("", String::new()),
+                let Some(setting) = setting(term).filter(|_| heading == CONFIGURATION) else {
+                    return format!(".TP\n\\fB{}\\fR\n{}\n", plain(term), inline(meaning));
                 };
-                let meaning = if meaning.is_empty() { plain(about) } else { inline(meaning) };
-                format!(".TP\n\\fB{}\\fR\n{meaning}{}\n", plain(term), plain(&default))
+                let meaning = match meaning.as_str() {
+                    "" => plain(&format!("{} Value: {}.", setting.about, setting.expected)),
+                    meaning => inline(meaning),
+                };
+                let default = plain(&format!(" Default: {}.", setting.default));
+                format!(".TP\n\\fB{}\\fR\n{meaning}{default}\n", plain(term))
             }
         }
     }
