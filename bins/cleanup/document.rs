@@ -5,7 +5,7 @@ use arborist_core::{
         CandidatePlace, CleanupOutcome, CleanupVerdict, Commits, JudgedCandidate, SavedWork,
         UncommittedContent, What,
     },
-    name::RepoName,
+    name::{RepoName, SAVED},
     settings::Age,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -270,7 +270,7 @@ impl SavedDocument {
     pub(super) fn new(saved: &[SavedWork]) -> Self {
         let document = |one: &SavedWork| SavedWorkDocument {
             name: one.name.clone(),
-            reference: format!("refs/arborist/saved/{}", one.name),
+            reference: format!("{SAVED}{}", one.name),
             kind: one.part.as_str(),
             commit: one.commit.to_string(),
             time: one.time.map(rfc3339),

@@ -29,7 +29,7 @@ pub(super) fn run(args: &CleanupRestoreArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let to = args.to.as_ref().map(std::path::absolute).transpose();
     let to = to.map_err(|error| Failure::new(Exit::Usage, format!("no path: {error}")))?;
-    let wish = RestoreRequest { name: args.name.clone(), branch: args.branch.clone(), to };
+    let wish = RestoreRequest { name: args.name.clone(), branch: args.branch.clone(), to, now: clock::now() };
     let restored = restore(&opened.repository, opened.pool.as_ref(), &wish).map_err(with_ages)?;
     for found in &restored.refs {
         let branch = found.name.strip_prefix("refs/heads/");

@@ -19,7 +19,7 @@ pub(super) struct SavedArgs {
 
 pub(super) fn run(args: &SavedArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    let saved = list_saved(&opened.repository)?;
+    let saved = list_saved(&opened.repository, clock::now())?;
     if args.json {
         return document::print(ui, &SavedDocument::new(&saved));
     }

@@ -7,6 +7,7 @@ use arborist_core::{
         Active, Candidate, CandidatePlace, CleanupOutcome, CleanupVerdict, JudgedCandidate, KeepReason, What,
     },
     message::visible,
+    name::{SAVED, unescaped},
     session::SessionState,
 };
 
@@ -226,7 +227,7 @@ fn lines_below(entry: &Entry<'_>) -> Vec<String> {
         lines.push(format!("{} at {tip}", visible(name)));
     }
     for name in entry.saved {
-        let name = name.strip_prefix("refs/arborist/saved/").unwrap_or(name);
+        let name = name.strip_prefix(SAVED).unwrap_or(name);
         lines.push(format!("saved as {}", visible(name)));
     }
     lines
@@ -260,7 +261,7 @@ fn shown_name(candidate: &Candidate) -> String {
             let parts: Vec<String> = candidate.name.split('/').map(short_digest).collect();
             visible(&parts.join("/"))
         }
-        What::Cache => visible(&candidate.name.replace("%2F", "/").replace("%25", "%")),
+        What::Cache => visible(&unescaped(&candidate.name)),
         // `main/T001` is the name of its task, not one that git knows.
         What::Branch | What::RemoteBranch => visible(&match &candidate.spot {
             CandidatePlace::Ref { name, .. } => short_ref(name).to_owned(),

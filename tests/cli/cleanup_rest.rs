@@ -93,7 +93,9 @@ fn saved_work_has_a_limit_of_its_own() {
     assert_eq!(repo.verdict(&only[..4], "saved", &name).1, "younger than 90d");
     assert_eq!(repo.verdict(&only, "saved", &name).0, "remove");
     repo.git(["config", "arborist.cleanup.keep-saved", "4w"]).succeeds();
-    repo.cleanup(&[]).succeeds();
+    let expired = ("remove".to_owned(), "older than 4w".to_owned());
+    assert_eq!(repo.verdict(NOW, "saved", &name), expired, "it may be the last copy: not 'not in use'");
+    repo.cleanup(&[]).succeeds().out("older than 4w");
     assert_eq!(repo.refs("refs/arborist/saved"), [""; 0]);
 }
 

@@ -1,10 +1,13 @@
 //! `git arborist cleanup restore`: where saved work comes back to, and what is said of it.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
+
+use serde_json::Value;
 
 use crate::cleanup_repo::CleanupRepo;
 
 const FORCE: &[&str] = &["--older-than", "0", "--force"];
+const DAY: i64 = 86_400;
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
@@ -111,4 +114,46 @@ fn a_whole_name_is_meant_although_another_ends_with_it() {
     repo.cleanup(FORCE).succeeds();
     repo.cleanup(&["restore", "T2"]).exits(1).shows();
     repo.cleanup(&["restore", "main/T2"]).succeeds();
+}
+
+#[test]
+fn saved_work_has_one_age_and_it_is_that_of_its_saving() {
+    for options in [&[][..], &["--ref-format=reftable"]] {
+        let repo = CleanupRepo::on(options);
+        repo.branch("T1", "t1.txt", "1");
+        repo.wait(200 * DAY);
+        repo.cleanup(FORCE).succeeds();
+        for (waited, age) in [(0, "0s"), (3 * DAY, "3d")] {
+            repo.wait(waited);
+            assert_eq!(saved_times(&repo).len(), 1, "{options:?}: 'cleanup saved' and 'cleanup' agree");
+            repo.cleanup(&["saved"]).succeeds().out(&format!(" {age} "));
+            repo.cleanup(&["--only", "saved"]).succeeds().out(&format!("{age} ago"));
+        }
+    }
+}
+
+#[test]
+fn without_a_reflog_saved_work_is_as_old_as_the_day_in_its_name_and_never_from_the_future() {
+    for options in [&[][..], &["--ref-format=reftable"]] {
+        let repo = CleanupRepo::on(options);
+        repo.branch("T1", "t1.txt", "1");
+        repo.wait(200 * DAY);
+        repo.cleanup(FORCE).succeeds();
+        repo.git(["reflog", "expire", "--all", "--expire=now"]).succeeds();
+        assert_eq!(saved_times(&repo).len(), 1, "{options:?}");
+        repo.cleanup(&["saved"]).succeeds().out(" 0s ");
+        repo.cleanup(&["--only", "saved"]).succeeds().out("0s ago");
+        repo.wait(3 * DAY);
+        assert_eq!(saved_times(&repo).len(), 1, "{options:?}");
+        repo.cleanup(&["saved"]).succeeds().out(" 2d ");
+    }
+}
+
+/// The times that the list of saved work and a dry run have for all of it.
+fn saved_times(repo: &CleanupRepo) -> BTreeSet<String> {
+    let listed: Value = serde_json::from_str(&repo.cleanup(&["saved", "--json"]).answer()).unwrap();
+    let planned = repo.report(&["--only", "saved", "--dry-run"]);
+    let listed = listed["saved"].as_array().unwrap().iter().map(|one| &one["time"]);
+    let planned = planned["items"].as_array().unwrap().iter().map(|one| &one["active"]);
+    listed.chain(planned).map(|time| time.as_str().expect("a time").to_owned()).collect()
 }

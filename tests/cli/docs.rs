@@ -8,13 +8,14 @@
 //! - `<!-- hidden -->` before a block, or `hidden, ` before one of these comments, keeps it out of the manual page.
 //!
 //! Ids, times and paths differ from run to run. An id that a chapter shows stands for the one that the command printed, also
-//! in later commands. `BLESS=1 cargo test --test cli docs` writes the output that differs; read the difference.
+//! in later commands. A date stands for one date on the whole page. `BLESS=1 cargo test --test cli docs` writes the output that differs; read the difference.
 
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Stdio},
+    sync::LazyLock,
 };
 
 use arborist_testkit::{Run, TestRepo, is_installed, steady};
@@ -79,6 +80,8 @@ struct Reader {
     output: BufReader<ChildStdout>,
     /// Ids as the chapter shows them, and as they are in this run.
     ids: Vec<(String, String)>,
+    /// Dates in the same way.
+    dates: Vec<(String, String)>,
 }
 
 impl Reader {
@@ -92,7 +95,7 @@ impl Reader {
         let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("bash");
         let input = shell.stdin.take().expect("a pipe");
         let output = BufReader::new(shell.stdout.take().expect("a pipe"));
-        Self { home: repo.home(), shell, input, output, ids: Vec::new() }
+        Self { home: repo.home(), shell, input, output, ids: Vec::new(), dates: Vec::new() }
     }
 
     /// Runs commands: what they print, and the exit code of the last one.
@@ -135,7 +138,9 @@ impl Reader {
             assert_eq!(code, if number == last { last_code } else { 0 }, "$ {command}\n{output}");
             let shown = shown.join("\n");
             let output = self.learn(&shown, &output);
-            let is_same = is_same(&comparable(&shown), &comparable(&output));
+            let output = self.learn_dates(&shown, &output);
+            let is_same =
+                is_same(&comparable(&shown), &comparable(&output)) && have_same_dates(&shown, &output);
             let kept = if is_same { &shown } else { output.trim_end() };
             result.push_str(&format!("$ {command}\n"));
             result.extend(kept.lines().map(|line| format!("{}\n", line.trim_end())));
@@ -167,6 +172,37 @@ impl Reader {
         };
         pattern.replace_all(output, back).into_owned()
     }
+
+    /// Notes which dates stand for which, and gives the output with the dates that the page shows first for them.
+    fn learn_dates(&mut self, shown: &str, output: &str) -> String {
+        let (old, new) = (dates(shown), dates(output));
+        if old.len() == new.len() {
+            for (old, new) in old.into_iter().zip(new) {
+                if !self.dates.iter().any(|(_, known)| *known == new) {
+                    self.dates.push((old, new));
+                }
+            }
+        }
+        let back = |found: &regex::Captures<'_>| {
+            let known = self.dates.iter().find(|(_, date)| *date == found[0]);
+            known.map_or_else(|| found[0].to_owned(), |(shown, _)| shown.clone())
+        };
+        DATE.replace_all(output, back).into_owned()
+    }
+}
+
+/// A day in a text.
+static DATE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b").expect("a pattern"));
+
+fn dates(text: &str) -> Vec<String> {
+    DATE.find_iter(text).map(|date| date.as_str().to_owned()).collect()
+}
+
+/// Whether two texts name the same dates. Where lines are left out, they cannot be compared.
+fn have_same_dates(shown: &str, output: &str) -> bool {
+    let (shown, output) = (dates(shown), dates(output));
+    shown.len() != output.len() || shown == output
 }
 
 impl Drop for Reader {
@@ -321,6 +357,15 @@ fn readme() {
         let reader = Reader::new(&repo, &repo.path(""));
         (repo, reader)
     });
+}
+
+/// The same date is shown in the same way on the whole page. Another one is another date.
+#[test]
+fn dates_that_contradict_each_other_on_one_page_are_noticed() {
+    let page = "```console\n$ echo 2020-01-01\n2001-01-01\n$ echo 2020-01-01 2020-01-02\n2001-01-07 2001-01-09\n```\n";
+    let repo = TestRepo::with_options(&[]);
+    let mut reader = Reader::new(&repo, &repo.home());
+    assert_eq!(play(page, &mut reader), page.replace("2001-01-07", "2001-01-01"));
 }
 
 /// Relative links of the README and of the chapters lead to files.

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use arborist_core::agent::Preset;
 use git_arborist::catalog::{VERBS, definitions};
 
 use crate::docs::texts;
@@ -82,4 +83,24 @@ fn the_readme_says_beside_the_first_example_what_agents_may_do_in_the_checkout()
         note.starts_with("> **Agents run in your checkout, with their own permission checks off**"),
         "{note}"
     );
+}
+
+/// The words in `code` of the sentence that begins with this.
+fn names_after<'a>(text: &'a str, begin: &str) -> Vec<&'a str> {
+    let (_, rest) = text.split_once(begin).unwrap_or_else(|| panic!("no '{begin}'"));
+    let end = ["`, or ", "`. "].iter().filter_map(|end| rest.find(end)).min().expect("the end of a list");
+    rest[..=end].split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn the_built_in_runners_are_listed_and_counted() {
+    let built_in: Vec<&str> = Preset::ALL.iter().map(|preset| preset.name).collect();
+    let readme = fs::read_to_string("README.md").unwrap();
+    // Claude Code is the one of all examples.
+    let others: Vec<&str> = built_in.iter().copied().filter(|name| *name != "claude").collect();
+    assert_eq!(names_after(&readme, "\nOther agents: "), others, "README.md");
+    let count = format!("\n| agents | {}, or any program |", built_in.len());
+    assert!(readme.contains(&count), "README.md: no '{}'", count.trim());
+    let chapter = fs::read_to_string("docs/agents-and-models.md").unwrap();
+    assert_eq!(names_after(&chapter, "These are built in: "), built_in, "docs/agents-and-models.md");
 }

@@ -17,12 +17,13 @@ mod verb_page;
 mod zsh;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
+use arborist_core::settings::SETTINGS;
 use git_arborist::catalog::{VERBS, definitions};
 use manual::Manual;
 use shape::Shape;
@@ -119,6 +120,15 @@ fn every_command_is_explained_and_has_examples_settings_and_files() {
         assert!(description.matches("\n\n").count() >= 2, "the description of {verb} explains too little");
         Manual::of(verb).check(verb);
     }
+}
+
+#[test]
+fn every_setting_is_on_the_page_of_a_command() {
+    let manuals: Vec<Manual> = definitions().iter().map(|definition| Manual::of(verb(definition))).collect();
+    let described: BTreeSet<&str> = manuals.iter().flat_map(Manual::settings).collect();
+    let missing: Vec<&str> =
+        SETTINGS.iter().map(|setting| setting.key).filter(|key| !described.contains(key)).collect();
+    assert!(missing.is_empty(), "add to a CONFIGURATION section in docs/man/: {missing:#?}");
 }
 
 /// The page of the sample, with every part that a text can have.

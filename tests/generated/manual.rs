@@ -1,7 +1,8 @@
 //! The part of a manual page that is written by hand, `docs/man/<command>.md`: examples, settings, files and other
 //! pages. `tests/cli/docs.rs` runs the commands of the examples and compares their output.
 //!
-//! A section begins with `## HEADING`. It has paragraphs, items (`- \`term\`: meaning`) and fenced blocks. Whatever
+//! A section begins with `## HEADING`. It has paragraphs, items (`- \`term\`: meaning`) and fenced blocks. A setting
+//! without a meaning, `- \`key\``, has the words of its definition. Its default is always added. Whatever
 //! comes before the first section, and blocks below a comment `<!-- hidden -->`, only prepare the examples.
 
 use std::fs;
@@ -79,7 +80,7 @@ impl Manual {
     }
 
     /// The terms of a section's items.
-    pub(crate) fn terms(&self, heading: &str) -> impl Iterator<Item = &str> {
+    fn terms(&self, heading: &str) -> impl Iterator<Item = &str> {
         self.parts(heading).unwrap_or_default().iter().filter_map(|part| match part {
             Part::Item { term, .. } => Some(term.as_str()),
             Part::Paragraph(_) | Part::Block(_) => None,
@@ -103,9 +104,17 @@ impl Manual {
         let examples = self.parts(EXAMPLES).unwrap_or_default();
         let count = examples.iter().filter(|part| matches!(part, Part::Block(_))).count();
         assert!(count >= 3, "docs/man/{verb}.md has only {count} examples");
-        for key in self.terms(CONFIGURATION) {
-            assert!(setting(key).is_some(), "docs/man/{verb}.md: there is no setting '{key}'");
+        for part in self.parts(CONFIGURATION).unwrap_or_default() {
+            let Part::Item { term, meaning } = part else { continue };
+            assert!(setting(term).is_some(), "docs/man/{verb}.md: there is no setting '{term}'");
+            let has_default = meaning.contains("by default");
+            assert!(!has_default, "docs/man/{verb}.md: '{term}' gets its default from the definition");
         }
+    }
+
+    /// The settings that the page describes.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = &'static str> {
+        self.terms(CONFIGURATION).filter_map(|term| Some(setting(term)?.key))
     }
 }
 
@@ -136,11 +145,15 @@ impl Part {
             Self::Block(lines) => literal(lines),
             Self::Item { term, .. } if heading == SEE_ALSO => format!("{},\n", inline(term)),
             Self::Item { term, meaning } => {
-                let default = match setting(term) {
-                    Some(setting) if heading == CONFIGURATION => format!(" Default: {}.", setting.default),
-                    _ => String::new(),
+                let Some(setting) = setting(term).filter(|_| heading == CONFIGURATION) else {
+                    return format!(".TP\n\\fB{}\\fR\n{}\n", plain(term), inline(meaning));
                 };
-                format!(".TP\n\\fB{}\\fR\n{}{}\n", plain(term), inline(meaning), plain(&default))
+                let meaning = match meaning.as_str() {
+                    "" => plain(&format!("{} Value: {}.", setting.about, setting.expected)),
+                    meaning => inline(meaning),
+                };
+                let default = plain(&format!(" Default: {}.", setting.default));
+                format!(".TP\n\\fB{}\\fR\n{meaning}{default}\n", plain(term))
             }
         }
     }

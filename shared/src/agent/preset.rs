@@ -31,6 +31,8 @@ pub struct Preset {
     pub install: &'static str,
     /// How to log in at its provider.
     pub login: &'static str,
+    /// The provider of its models, if it uses only one.
+    pub provider: Option<&'static str>,
 }
 
 /// What the name of a runner stands for.
@@ -94,6 +96,7 @@ impl Preset {
             project_settings: &[".claude/", ".mcp.json"],
             install: "npm install -g @anthropic-ai/claude-code",
             login: "start 'claude' and log in with /login, or set ANTHROPIC_API_KEY",
+            provider: Some("anthropic"),
         },
         Self {
             name: "codex",
@@ -111,6 +114,7 @@ impl Preset {
             project_settings: &[".codex/"],
             install: "npm install -g @openai/codex",
             login: "log in with 'codex login'",
+            provider: Some("openai"),
         },
         Self {
             name: "gemini",
@@ -125,6 +129,7 @@ impl Preset {
             project_settings: &[".gemini/", ".env"],
             install: "npm install -g @google/gemini-cli",
             login: "log in by starting 'gemini' once, or set GEMINI_API_KEY",
+            provider: Some("google"),
         },
         Self {
             name: "opencode",
@@ -143,6 +148,7 @@ impl Preset {
             project_settings: &[".opencode/", "opencode.json", "opencode.jsonc"],
             install: "npm install -g opencode-ai",
             login: "log in with 'opencode auth login'",
+            provider: None,
         },
         Self {
             name: "aider",
@@ -162,6 +168,7 @@ impl Preset {
             ],
             install: "python -m pip install aider-install && aider-install",
             login: "set the key of the model's provider, such as OPENAI_API_KEY",
+            provider: None,
         },
         Self {
             name: "cursor-agent",
@@ -176,6 +183,7 @@ impl Preset {
             project_settings: &[".cursor/"],
             install: "curl https://cursor.com/install -fsS | bash",
             login: "log in with 'cursor-agent login', or set CURSOR_API_KEY",
+            provider: Some("cursor"),
         },
         Self {
             name: "copilot",
@@ -190,6 +198,7 @@ impl Preset {
             project_settings: &[".copilot/", ".mcp.json", ".vscode/mcp.json"],
             install: "npm install -g @github/copilot",
             login: "log in by starting 'copilot' once, or set GH_TOKEN",
+            provider: Some("github"),
         },
         Self {
             name: "qwen",
@@ -203,6 +212,7 @@ impl Preset {
             project_settings: &[".qwen/", ".env"],
             install: "npm install -g @qwen-code/qwen-code",
             login: "log in by starting 'qwen' once",
+            provider: Some("alibaba"),
         },
         Self {
             name: "amp",
@@ -216,6 +226,7 @@ impl Preset {
             project_settings: &[".amp/"],
             install: "npm install -g @sourcegraph/amp",
             login: "log in with 'amp login', or set AMP_API_KEY",
+            provider: Some("sourcegraph"),
         },
         Self {
             name: "goose",
@@ -229,20 +240,10 @@ impl Preset {
             project_settings: &[".goose/"],
             install: "curl -fsSL https://github.com/block/goose/releases/download/stable/download_cli.sh | bash",
             login: "name a provider and its key with 'goose configure'",
+            provider: None,
         },
     ];
 }
-
-/// Programs that use only one provider.
-const PROGRAMS: [(&str, &str); 7] = [
-    ("claude", "anthropic"),
-    ("codex", "openai"),
-    ("gemini", "google"),
-    ("cursor-agent", "cursor"),
-    ("copilot", "github"),
-    ("qwen", "alibaba"),
-    ("amp", "sourcegraph"),
-];
 
 /// Prefixes of models that identify the provider.
 const MODELS: [(&str, &str); 10] = [
@@ -263,7 +264,7 @@ const MODELS: [(&str, &str); 10] = [
 pub fn provider_of(program: &str, model: Option<&str>) -> Option<String> {
     let named = model.and_then(|model| model.split_once('/')).map(|(provider, _)| provider.to_owned());
     let program = program.rsplit('/').next().unwrap_or(program);
-    let by_program = || PROGRAMS.iter().find(|(name, _)| *name == program).map(|(_, provider)| *provider);
+    let by_program = || Preset::ALL.iter().find(|preset| preset.name == program)?.provider;
     let by_model = || {
         MODELS.iter().find(|(start, _)| model.is_some_and(|model| model.starts_with(start))).map(|(_, p)| *p)
     };

@@ -12,7 +12,7 @@ use crate::{
     failure::Failure,
     git::{Config, Repository},
     message::visible,
-    name::{BranchName, SessionId},
+    name::{BranchName, SessionId, unescaped},
     process::{Cancel, FileLock, OrphanLock},
     session::{Driver, SessionList, SessionReader, SessionState, StoredRecord},
     settings::Settings,
@@ -182,11 +182,6 @@ impl SessionHomes {
     }
 }
 
-/// The branch name of a run's component.
-pub(super) fn readable(component: &str) -> String {
-    component.replace("%2F", "/").replace("%25", "%")
-}
-
 /// The names of the orphan locks that are held, and of those that could not be read, without their suffix.
 #[derive(Debug, Default)]
 pub(super) struct LeftRunning {
@@ -236,7 +231,7 @@ impl LeftRunning {
 
     fn among(&self, suits: impl Fn(&str) -> bool) -> Result<Option<Active>, String> {
         if let Some(name) = self.held.iter().find(|name| suits(name)) {
-            let run = run_in(name).map(readable);
+            let run = run_in(name).map(unescaped);
             return Ok(Some(Active::LeftRunning(run.unwrap_or_else(|| name.clone()))));
         }
         match (&self.unread, self.unknown.iter().find(|name| suits(name))) {

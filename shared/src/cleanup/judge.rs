@@ -49,8 +49,10 @@ pub enum Grounds {
     Empty,
     /// Its directory is gone, and nothing that is nowhere else was staged there.
     Missing,
-    /// It is old, and has no work in it.
+    /// It is not in use, and has no work in it.
     Old,
+    /// It is saved work, which may be the last copy, and older than this.
+    Expired(Age),
     /// Its content is saved first.
     Saved,
     /// It is in the trash, and an earlier deletion failed for this reason.
@@ -120,6 +122,7 @@ impl fmt::Display for Grounds {
             Self::Empty => f.write_str("no uncommitted files"),
             Self::Missing => f.write_str("its folder is missing"),
             Self::Old => f.write_str("not in use"),
+            Self::Expired(limit) => write!(f, "older than {limit}"),
             Self::Saved => f.write_str("saved first"),
             Self::DeletionFailed(why) => write!(f, "could not be deleted: {why}"),
         }
@@ -193,7 +196,8 @@ fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
             let why = candidate.deletion_failed.clone().unwrap_or_default();
             CleanupVerdict::Remove(Grounds::DeletionFailed(why), Save::NOTHING)
         }
-        What::Trash | What::Claim | What::Log | What::Report | What::Saved | What::Cache => {
+        What::Saved => CleanupVerdict::Remove(Grounds::Expired(limit), Save::NOTHING),
+        What::Trash | What::Claim | What::Log | What::Report | What::Cache => {
             CleanupVerdict::Remove(Grounds::Old, Save::NOTHING)
         }
         What::RemoteBranch => judge_remote(&candidate.commits),

@@ -12,6 +12,7 @@ mod judge;
 mod proof;
 mod reclaim;
 mod restore;
+mod saved;
 mod survey;
 
 pub use apply::CleanupOutcome;
@@ -19,7 +20,8 @@ pub use candidate::{Active, Candidate, CandidatePlace, Commits, Proof, Topic, Un
 pub use error::CleanupError;
 pub use judge::{CleanupRules, CleanupVerdict, Grounds, KeepReason, Save, UnsavedPolicy, judge_all};
 pub use reclaim::{Mode, Reclaimed};
-pub use restore::{Part, RestoreRequest, RestoredRef, RestoredWork, SavedWork, list_saved, restore};
+pub use restore::{RestoreRequest, RestoredRef, RestoredWork, restore};
+pub use saved::{Part, SavedWork, list_saved};
 
 use homes::{DriverLocks, KnownSession, SessionHomes};
 

@@ -1,111 +1,17 @@
-//! Saved work: its names, its list, and how it is restored: commits as a branch, and files of a worktree into a new one. Nothing
-//! existing is touched, and the saved refs stay.
+//! Restores saved work: commits as a branch, and files of a worktree into a new one. Nothing existing is touched, and the
+//! saved refs stay.
 
-use std::{
-    io::{Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
+use std::path::PathBuf;
+
+use super::{
+    CleanupError,
+    saved::{Part, SavedWork, list_saved, message_of, staged_message},
 };
-
-use jiff::{Timestamp, tz::TimeZone};
-
-use super::CleanupError;
 use crate::{
     git::{RawCommit, RefMove, Repository},
-    name::{BranchName, Oid, TASK_BRANCHES, TaskId},
-    safe_files,
+    name::{BranchName, Oid, SAVED, TASK_BRANCHES, TASK_REFS, TaskId, split_day, unescaped},
     worktree::{Pool, Remembered},
 };
-
-/// The prefix of the refs of saved work.
-pub(super) const SAVED: &str = "refs/arborist/saved/";
-
-/// Something that was saved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SavedWork {
-    /// Its name, below `refs/arborist/saved/`.
-    pub name: String,
-    /// Its commit.
-    pub commit: Oid,
-    /// What was saved.
-    pub part: Part,
-    /// When it was saved, in seconds since 1970, if that is known.
-    pub time: Option<i64>,
-    /// The subject of its commit.
-    pub subject: String,
-}
-
-/// The kind of saved work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The tip of a branch.
-    Branch,
-    /// The files of a worktree.
-    Worktree,
-    /// Commits that were on no branch.
-    Commits,
-}
-
-impl Part {
-    /// The name of the kind.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Branch => "branch",
-            Self::Worktree => "worktree",
-            Self::Commits => "commits",
-        }
-    }
-}
-
-impl SavedWork {
-    /// What it belongs to: its name without the last component.
-    #[must_use]
-    pub fn unit(&self) -> &str {
-        self.name.rsplit_once('/').map_or(&self.name, |(unit, _)| unit)
-    }
-}
-
-/// The ref for a part of `unit` that is saved now.
-pub(super) fn name_of(now: i64, unit: &str, part: Part, commit: Oid) -> String {
-    let moment = Timestamp::from_second(now).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC);
-    let kind = match part {
-        Part::Branch => "branch",
-        Part::Worktree => "worktree",
-        Part::Commits => "head",
-    };
-    format!("{SAVED}{}/{unit}/{kind}-{}", moment.strftime("%Y-%m-%d"), commit.short())
-}
-
-/// The message of the commit with the files of a worktree.
-pub(super) fn message_of(name: &str) -> String {
-    format!("files in {name}\n")
-}
-
-/// The message of the commit with the staged files.
-pub(super) fn staged_message(name: &str) -> String {
-    format!("staged files in {name}\n")
-}
-
-/// Lists all saved work, newest first.
-pub fn list_saved(repository: &Repository) -> Result<Vec<SavedWork>, CleanupError> {
-    let refs = repository.start_surveying_refs().finish()?;
-    let mut found: Vec<SavedWork> = refs
-        .into_iter()
-        .filter_map(|found| {
-            let name = found.name.strip_prefix(SAVED)?.to_owned();
-            let last = name.rsplit('/').next().unwrap_or_default();
-            let part = match last.split_once('-').map(|(kind, _)| kind) {
-                Some("worktree") => Part::Worktree,
-                Some("branch") => Part::Branch,
-                _ => Part::Commits,
-            };
-            let time = reflog_time(&repository.common_dir, &found.name).or(found.time);
-            Some(SavedWork { commit: found.commit?, part, time, subject: found.subject, name })
-        })
-        .collect();
-    found.sort_by(|a, b| (b.time, &a.name).cmp(&(a.time, &b.name)));
-    Ok(found)
-}
 
 /// What to restore, and where.
 #[derive(Debug, Clone, Default)]
@@ -116,6 +22,8 @@ pub struct RestoreRequest {
     pub branch: Option<String>,
     /// The path of the worktree, if not the default.
     pub to: Option<PathBuf>,
+    /// The current time in seconds since 1970.
+    pub now: i64,
 }
 
 /// What was restored.
@@ -147,7 +55,7 @@ pub fn restore(
     pool: Option<&Pool>,
     request: &RestoreRequest,
 ) -> Result<RestoredWork, CleanupError> {
-    let parts = find(&list_saved(repository)?, &request.name)?;
+    let parts = find(&list_saved(repository, request.now)?, &request.name)?;
     let mut restored = RestoredWork::default();
     let context = RestoreContext { repository, pool };
     let content = parts.iter().find(|saved| saved.part == Part::Worktree);
@@ -339,18 +247,9 @@ fn is_end(end: &str, name: &str) -> bool {
     name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// The branch name within the name of saved work.
-fn unescaped(name: &str) -> String {
-    name.replace("%2F", "/").replace("%25", "%")
-}
-
-/// The name of the unit without the date.
+/// The name of the unit without the day.
 fn rest_of(saved: &SavedWork) -> &str {
-    let unit = saved.unit();
-    match unit.split_once('/') {
-        Some((day, rest)) if day.parse::<jiff::civil::Date>().is_ok() => rest,
-        _ => unit,
-    }
+    split_day(saved.unit()).1
 }
 
 /// The ref to create.
@@ -382,7 +281,7 @@ fn original_ref(saved: &SavedWork) -> Result<String, CleanupError> {
 fn task_branch(rest: &str) -> Option<String> {
     let (run, task) = rest.split_once('/')?;
     let task: TaskId = task.parse().ok()?;
-    Some(format!("refs/heads/{TASK_BRANCHES}{run}/{task}"))
+    Some(format!("{TASK_REFS}{run}/{task}"))
 }
 
 fn branch_ref(name: &str) -> Result<String, CleanupError> {
@@ -392,21 +291,4 @@ fn branch_ref(name: &str) -> Result<String, CleanupError> {
 
 fn short(name: &str) -> String {
     name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()
-}
-
-/// How many bytes of the end of a reflog are read.
-const TAIL: u64 = 1024;
-
-/// When a ref was last written, according to its reflog, if git keeps that in a file. This can only make a candidate
-/// younger.
-pub(super) fn reflog_time(common_dir: &Path, name: &str) -> Option<i64> {
-    let mut file = safe_files::open(&common_dir.join("logs").join(name)).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
-    let mut tail = Vec::new();
-    file.take(TAIL).read_to_end(&mut tail).ok()?;
-    let text = String::from_utf8_lossy(&tail);
-    let line = text.lines().next_back()?;
-    let head = line.split('\t').next()?;
-    head.rsplit(' ').nth(1)?.parse().ok()
 }

@@ -230,7 +230,7 @@ pub(crate) fn events_before_reset(
         run.find(task).filter(|history| history.events.iter().any(|event| event.status() == Status::Reset));
     let (Some(history), Some(start)) = (history, &run.start) else { return Ok(Vec::new()) };
     let branch = run.scope.branch.task_branch(task);
-    let (own, saved) = (branch.to_ref(), format!("refs/arborist/saved/{}/", branch.component()));
+    let (own, saved) = (branch.to_ref(), branch.saved_refs());
     let mut revisions: Vec<String> =
         repository.list_refs(&[&own, &saved])?.into_iter().map(|found| found.target.to_string()).collect();
     if revisions.is_empty() {

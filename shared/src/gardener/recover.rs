@@ -7,7 +7,7 @@ use crate::{
     git::{HiddenMarks, RefMove, Repository, TreeChange, WorktreeSnapshot},
     history::{Conflicts, Event, Run, TaskWork, WorkBase},
     message::{Status, Wording, first_of},
-    name::{Attempt, BranchName, Oid, TaskId},
+    name::{Attempt, BranchName, Oid, TaskId, saved_ref},
     pipeline::{
         ChangedPaths, ConfigGuard, RestoredTrees, RunOptions, Sorted, mark_interrupted, move_unreadable,
         quit_operations, restore_files,
@@ -315,8 +315,8 @@ impl Remains {
             repair_index(checkout, &branch, tip)?;
             self.refuse_overlap(checkout, recorder.tree())?;
         }
-        let folder = format!("refs/arborist/saved/{}/{task}", branch.component());
-        let saved = save(recorder.repository(), &format!("{folder}/dropped-{}", tip.short()), tip)?;
+        let saved_as = saved_ref(&format!("{}/{task}", branch.component()), "dropped", tip);
+        let saved = save(recorder.repository(), &saved_as, tip)?;
         // Files come first: if we are killed after this, the same command finds them in their final state and
         // continues.
         if let Some(checkout) = checkout {
@@ -380,7 +380,7 @@ pub(super) fn save_branch(
 /// The ref that saves a commit of a branch.
 #[must_use]
 pub fn saved_branch_ref(branch: &BranchName, commit: Oid) -> String {
-    format!("refs/arborist/saved/{}/{}", branch.component(), commit.short())
+    branch.saved_commit_ref(commit)
 }
 
 fn save(repository: &Repository, name: &str, commit: Oid) -> Result<String, GardenerError> {

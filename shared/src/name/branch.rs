@@ -12,6 +12,18 @@ pub const TASK_REFS: &str = "refs/heads/arborist/task/";
 /// The prefix of refs for landings that wait for a checkout of their branch.
 pub const LANDINGS: &str = "refs/arborist/landing/";
 
+/// A name with slashes as one ref component.
+#[must_use]
+pub fn escaped(name: &str) -> String {
+    name.replace('%', "%25").replace('/', "%2F")
+}
+
+/// The name that [`escaped`] made into this component. Text that is not escaped stays as it is.
+#[must_use]
+pub fn unescaped(component: &str) -> String {
+    component.replace("%2F", "/").replace("%25", "%")
+}
+
 /// A ref component is a file name on disk, which file systems limit in length.
 const LONGEST_COMPONENT: usize = 200;
 
@@ -36,7 +48,7 @@ impl BranchName {
     /// The name as one ref component. Injective: two branches never share one.
     #[must_use]
     pub fn component(&self) -> String {
-        let escaped = self.0.replace('%', "%25").replace('/', "%2F");
+        let escaped = escaped(&self.0);
         if escaped.len() <= LONGEST_COMPONENT {
             return escaped;
         }
@@ -75,7 +87,7 @@ impl BranchName {
     #[must_use]
     pub fn run_of_task_branch(&self) -> Option<Self> {
         let component = self.run_component().filter(|component| !component.contains("%%"))?;
-        component.replace("%2F", "/").replace("%25", "%").parse().ok()
+        unescaped(component).parse().ok()
     }
 }
 

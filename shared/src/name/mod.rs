@@ -49,12 +49,14 @@ mod branch;
 mod oid;
 mod pipeline;
 mod repo;
+mod saved;
 mod task;
 
-pub use branch::{BranchName, LANDINGS, TASK_BRANCHES, TASK_REFS};
+pub use branch::{BranchName, LANDINGS, TASK_BRANCHES, TASK_REFS, escaped, unescaped};
 pub use oid::{ObjectFormat, ObjectKind, Oid, digest};
 pub use pipeline::PipelineName;
 pub use repo::{RepoName, ToolName};
+pub use saved::{SAVED, dated_saved_ref, saved_ref, split_day};
 pub use task::{SessionId, TaskId};
 
 use std::fmt;

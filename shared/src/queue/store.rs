@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{QueueError, Ticket};
 use crate::{
     git::{Ownership, Ref, RefMove, Repository, tell},
-    name::{BranchName, Oid, TaskId},
+    name::{BranchName, Oid, TaskId, saved_ref},
 };
 
 /// The prefix of the refs of tickets.
@@ -193,7 +193,7 @@ impl<'a> Store<'a> {
             Err(QueueError::Unreadable { why, .. }) => why,
             Err(error) => return Err(error),
         };
-        let saved = format!("refs/arborist/saved/{}/{task}/ticket-{}", scope.component(), found.short());
+        let saved = saved_ref(&format!("{}/{task}", scope.component()), "ticket", found);
         let is_commit = repository.load_commits(&[found]).is_ok_and(|commits| !commits.is_empty());
         let mut moves = vec![RefMove { name: &name, new: None, old: Some(found) }];
         if is_commit && repository.find_ref(&saved)?.is_none() {

@@ -1,10 +1,10 @@
 //! A whole run, from the request on the command line to its summary: everything before the first agent starts and after
 //! the last one ends. The [`gardener`](crate::gardener) does what is between.
 //!
-//! The phases, in order. Each can stop the run with an error. Nothing is changed before the lock is taken; if the process is killed in a
-//! later phase, the same command continues where it ended.
+//! The stages, in order. Each can stop the run with an error. Nothing is changed before the lock is taken; if the process is killed in a
+//! later stage, the same command continues where it ended.
 //!
-//! | phase | what it does | where |
+//! | stage | what it does | where |
 //! |---|---|---|
 //! | [`OpenRun::open`] | choose the branch, take its lock, repair the branch after a crash | `opening`, `branch_choice`, `recovery` |
 //! | [`OpenRun::plan`] | the frozen plan, or the file, or the user's own words | `planned` |

@@ -31,7 +31,7 @@ impl RunPushes {
     pub(super) fn hear(&self, event: &RunEvent) {
         let is_commit = matches!(event.kind, EventKind::Recorded { .. } | EventKind::TurnCommitted { .. });
         if let (true, Some(pusher)) = (is_commit, &self.pusher) {
-            pusher.checkpoint();
+            pusher.note_commit();
         }
     }
 

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     agent::Usage,
     git::{GitError, RefMove, Repository, tell},
-    name::{Oid, SessionId},
+    name::{Oid, SAVED, SessionId},
 };
 
 /// How often a record is written again before we give up.
@@ -96,7 +96,7 @@ impl SessionWriter {
         let signing = repository.record_signing()?;
         let commit = repository.write_json_commit(&record.subject(), &[&record], &[base], signing)?;
         let old = find_unreadable(repository, &session)?;
-        let saved = old.map(|old| format!("refs/arborist/saved/{session}/{}", old.short()));
+        let saved = old.map(|old| format!("{SAVED}{session}/{}", old.short()));
         let mut moves = vec![RefMove { name: &name, new: Some(commit), old }];
         // A record whose object is damaged cannot be saved.
         let is_saved =

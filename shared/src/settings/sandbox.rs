@@ -6,9 +6,6 @@ use super::{
     value::{Assignments, NamedSettings, Sourced},
 };
 
-const MODE: &str = "auto, landlock, bwrap or off";
-const NETWORK: &str = "all or none";
-const GIT: &str = "closed or private";
 const MEGABYTES: &str = "a number of megabytes, 1 or more";
 const PROCESSES: &str = "a number of processes, 1 or more";
 const FOLDERS: &str = "a list of folders in quotes, each absolute or beginning with ~/";
@@ -59,7 +56,7 @@ settings! {
         key: "sandbox.mode",
         variable: Some("ARBORIST_SANDBOX"),
         kind: ValueKind::Choice(SandboxMode::WORDS),
-        expected: MODE,
+        expected: SandboxMode::EXPECTED,
         default: DefaultValue::InWords("auto"),
         about: "How agents, reviewers, tests, gates, set-up commands and your pre-commit hook are kept from changing files outside of their worktree. auto uses bubblewrap (bwrap) if it works, or else Landlock (on macOS sandbox-exec), and leaves codex to its own sandbox where that does not work inside; landlock and bwrap refuse to run without it; off sets no limits. Only bwrap closes .git in your own checkout.",
     }
@@ -75,7 +72,7 @@ settings! {
         key: "sandbox.git",
         variable: Some("ARBORIST_SANDBOX_GIT"),
         kind: ValueKind::Choice(SandboxGit::WORDS),
-        expected: GIT,
+        expected: SandboxGit::EXPECTED,
         default: DefaultValue::InWords("closed"),
         about: "The git directory that an agent sees while it implements a task. closed: the repository's own, which it can only read, so that git add and git commit fail. private: a copy that is thrown away, for agents that insist on committing; their commits are kept under refs/arborist/saved/ and folded into the commit of the task. private needs bwrap, and nothing is started without it.",
     }
@@ -99,7 +96,7 @@ settings! {
         key: "sandbox.network",
         variable: Some("ARBORIST_SANDBOX_NETWORK"),
         kind: ValueKind::Choice(SandboxNetwork::WORDS),
-        expected: NETWORK,
+        expected: SandboxNetwork::EXPECTED,
         default: DefaultValue::InWords("all"),
         about: "Whether programs in the sandbox can use the network. The value none needs bwrap: without it, nothing is started.",
     }
@@ -119,7 +116,7 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
         key: "steps.*.sandbox.mode",
         variable: None,
         kind: ValueKind::Choice(SandboxMode::WORDS),
-        expected: MODE,
+        expected: SandboxMode::EXPECTED,
         default: DefaultValue::InWords("the value of runners.*.sandbox.mode, or else of sandbox.mode"),
         about: "The sandbox of one step: implement, review, resolve, plan, commit-message, test, gate, setup or hook (your pre-commit hook).",
     },
@@ -157,7 +154,7 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
         key: "steps.*.sandbox.network",
         variable: None,
         kind: ValueKind::Choice(SandboxNetwork::WORDS),
-        expected: NETWORK,
+        expected: SandboxNetwork::EXPECTED,
         default: DefaultValue::InWords("the value of runners.*.sandbox.network, or else of sandbox.network"),
         about: "Whether one step can use the network.",
     },
@@ -177,7 +174,7 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
         key: "runners.*.sandbox.mode",
         variable: None,
         kind: ValueKind::Choice(SandboxMode::WORDS),
-        expected: MODE,
+        expected: SandboxMode::EXPECTED,
         default: DefaultValue::InWords("the value of 'sandbox.mode'"),
         about: "The sandbox of one runner.",
     },
@@ -193,7 +190,7 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
         key: "runners.*.sandbox.git",
         variable: None,
         kind: ValueKind::Choice(SandboxGit::WORDS),
-        expected: GIT,
+        expected: SandboxGit::EXPECTED,
         default: DefaultValue::InWords("sandbox.git"),
         about: "What one runner finds as the git directory when it implements a task.",
     },
@@ -217,7 +214,7 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
         key: "runners.*.sandbox.network",
         variable: None,
         kind: ValueKind::Choice(SandboxNetwork::WORDS),
-        expected: NETWORK,
+        expected: SandboxNetwork::EXPECTED,
         default: DefaultValue::InWords("the value of 'sandbox.network'"),
         about: "Whether one runner can use the network.",
     },

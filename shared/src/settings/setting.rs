@@ -96,6 +96,15 @@ macro_rules! settings {
     };
 }
 
+/// Lists words as `a`, `a or b` or `a, b or c`.
+macro_rules! listed_words {
+    ($one:literal) => { $one };
+    ($one:literal, $last:literal) => { concat!($one, " or ", $last) };
+    ($first:literal, $($rest:literal),+) => {
+        concat!($first, ", ", $crate::settings::setting::listed_words!($($rest),+))
+    };
+}
+
 /// Defines the words that a setting can have, as an enum.
 macro_rules! choices {
     ($(#[$doc:meta])* $name:ident { $($(#[$meta:meta])* $variant:ident = $word:literal,)* }) => {
@@ -108,6 +117,10 @@ macro_rules! choices {
         impl $name {
             /// All words.
             pub const WORDS: &[&str] = &[$($word),*];
+
+            /// All words, as a message lists them.
+            pub(in $crate::settings) const EXPECTED: &str =
+                $crate::settings::setting::listed_words!($($word),*);
 
             /// The value of the setting.
             #[must_use]
@@ -129,7 +142,7 @@ macro_rules! choices {
     };
 }
 
-pub(super) use {choices, settings};
+pub(super) use {choices, listed_words, settings};
 
 /// In a file, `[merge]` begins before `[[merge.gates]]`.
 const MERGE_PARTS: (&[Setting], &[Setting]) = MERGE.split_at(1);

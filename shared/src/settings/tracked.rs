@@ -62,7 +62,7 @@ settings! {
         key: "steps.review.place",
         variable: None,
         kind: ValueKind::Choice(ReviewsIn::WORDS),
-        expected: "\"scratch\" or \"checkout\"",
+        expected: ReviewsIn::EXPECTED,
         default: DefaultValue::Text("scratch"),
         about: "Where reviewers work: in a separate worktree of the commit under review (scratch), or in the task's own checkout (checkout), for reviewers that need the dependencies installed there.",
     }
@@ -78,7 +78,7 @@ settings! {
         key: "redact.files",
         variable: Some("ARBORIST_REDACT_FILES"),
         kind: ValueKind::Choice(SecretFiles::WORDS),
-        expected: "warn, refuse or off",
+        expected: SecretFiles::EXPECTED,
         default: DefaultValue::Text("warn"),
         about: "What happens if an agent writes a secret into a file that is committed: the value of a secret variable of the environment, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is restored, and the attempt fails. off: files are not searched.",
     }

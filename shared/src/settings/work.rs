@@ -106,7 +106,7 @@ settings! {
         key: "session.transcripts",
         variable: Some("ARBORIST_SESSION_TRANSCRIPTS"),
         kind: ValueKind::Choice(TranscriptMode::WORDS),
-        expected: "local, push or off",
+        expected: TranscriptMode::EXPECTED,
         default: DefaultValue::Text("local"),
         about: "Whether the replies of agents and the output of their tools are recorded with the session, redacted: only in this repository (local), also at its remote (push), or not at all (off).",
     }
@@ -114,7 +114,7 @@ settings! {
         key: "session.commit-message",
         variable: Some("ARBORIST_SESSION_COMMIT_MESSAGE"),
         kind: ValueKind::Choice(TurnMessages::WORDS),
-        expected: "agent, model or plain",
+        expected: TurnMessages::EXPECTED,
         default: DefaultValue::InWords("agent; model if steps.commit-message.runner is set"),
         about: "Where the commit message of a turn comes from: the agent's own words (agent), the runner of the step commit-message (model), or the names of the files (plain).",
     }

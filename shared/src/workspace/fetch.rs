@@ -8,7 +8,7 @@ use std::{
 use super::{RepoSection, Workspace, WorkspaceError, map_parallel, tracking};
 use crate::{
     git::{FetchDepth, GitError, Network, Ref, RefMove, RemoteError, RemoteFailure, Repository},
-    name::{BranchName, Oid},
+    name::{BranchName, Oid, TASK_REFS},
     safe_files,
 };
 
@@ -202,7 +202,7 @@ impl Workspace {
             FetchScope::Branch => &[],
             FetchScope::Also(names) => names.as_slice(),
             FetchScope::Everything => {
-                let heads = [format!("refs/heads/{}*", section.prefix), "refs/heads/arborist/task/*".into()];
+                let heads = [format!("refs/heads/{}*", section.prefix), format!("{TASK_REFS}*")];
                 everything = RECORDS.iter().map(|name| (*name).to_owned()).chain(heads).collect();
                 everything.as_slice()
             }
@@ -319,7 +319,7 @@ impl Workspace {
             let base = section.default_branch.as_ref().map(BranchName::to_ref);
             let is_ours = there.name.starts_with("refs/arborist/")
                 || there.name.starts_with(&format!("refs/heads/{}", section.prefix))
-                || there.name.starts_with("refs/heads/arborist/task/");
+                || there.name.starts_with(TASK_REFS);
             let is_wanted = is_ours && there.name.starts_with(prefix);
             if !is_wanted || Some(&there.name) == base.as_ref() {
                 continue;

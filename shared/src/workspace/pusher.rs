@@ -33,13 +33,35 @@ const MAX_PUSH_TRIES: usize = 3;
 /// How often a waiting thread checks for cancellation.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How a run ended. It decides whether repositories with [`PushPolicy::OnCompletion`] are pushed.
+/// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
     /// The run did everything it was asked to do.
     Succeeded,
     /// The run failed, or was interrupted.
     Failed,
+}
+
+/// A moment of a run at which its repositories may be pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PushMoment {
+    /// A commit was made.
+    Commit,
+    /// The run is over.
+    End(RunEnd),
+}
+
+impl PushMoment {
+    /// Whether a repository with this policy is pushed at this moment. There is no `_`, so that each new policy and each
+    /// new moment is decided on here.
+    const fn is_for(self, policy: PushPolicy) -> bool {
+        match (policy, self) {
+            (PushPolicy::OnCheckpoint, Self::Commit | Self::End(RunEnd::Succeeded | RunEnd::Failed))
+            | (PushPolicy::OnCompletion, Self::End(RunEnd::Succeeded)) => true,
+            (PushPolicy::OnCompletion, Self::Commit | Self::End(RunEnd::Failed))
+            | (PushPolicy::Never, Self::Commit | Self::End(RunEnd::Succeeded | RunEnd::Failed)) => false,
+        }
+    }
 }
 
 /// The result of one push, as reported to the user.
@@ -73,8 +95,8 @@ struct WorkerHandle {
 /// A message to a [`PushWorker`].
 #[derive(Debug)]
 enum Order {
-    /// A commit was made.
-    Checkpoint,
+    /// The run has reached this moment, and goes on.
+    Reached(PushMoment),
     /// The run is over. The sender is dropped when the worker is done, which wakes the waiting run.
     Close(RunEnd, Sender<()>),
 }
@@ -99,10 +121,10 @@ impl Pusher {
         if workers.is_empty() { None } else { Some(Self { workers, cancel }) }
     }
 
-    /// Reports that a commit was made. Does not block.
-    pub fn checkpoint(&self) {
+    /// Takes notice of a commit. Does not block.
+    pub fn note_commit(&self) {
         for orders in self.workers.iter().filter_map(|worker| worker.orders.as_ref()) {
-            let _ = orders.send(Order::Checkpoint);
+            let _ = orders.send(Order::Reached(PushMoment::Commit));
         }
     }
 
@@ -195,19 +217,22 @@ impl PushWorker {
                 None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some((at, _)) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
             };
-            let is_due = match order {
+            let mut is_wanted = match order {
                 Ok(Order::Close(end, _done)) => return self.close(end),
                 Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Order::Checkpoint) => self.retry.is_none_or(|(at, _)| at <= Instant::now()),
+                Ok(Order::Reached(moment)) => moment.is_for(self.section.push),
+                // Only a push that this loop made and that failed sets a time for the next.
                 Err(RecvTimeoutError::Timeout) => true,
             };
-            // One push covers all commits that were made in the meantime.
+            // One push covers everything that has happened in the meantime.
             while let Ok(order) = orders.try_recv() {
-                if let Order::Close(end, _done) = order {
-                    return self.close(end);
+                match order {
+                    Order::Close(end, _done) => return self.close(end),
+                    Order::Reached(moment) => is_wanted |= moment.is_for(self.section.push),
                 }
             }
-            if is_due && self.section.push == PushPolicy::OnCheckpoint {
+            // Before the time of a retry, nothing is lost: the retry pushes this too.
+            if is_wanted && self.retry.is_none_or(|(at, _)| at <= Instant::now()) {
                 let (_, report) = self.push();
                 lock(&self.reports).extend(report);
             }
@@ -215,7 +240,7 @@ impl PushWorker {
     }
 
     fn close(&mut self, end: RunEnd) {
-        if self.section.push == PushPolicy::OnCheckpoint || end == RunEnd::Succeeded {
+        if PushMoment::End(end).is_for(self.section.push) {
             let reports = self.push_at_end();
             lock(&self.reports).extend(reports);
         }
@@ -289,4 +314,22 @@ enum Retry {
     Worthwhile,
     /// The push succeeded, or it would fail in the same way.
     Pointless,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_policy_has_its_moments() {
+        let moments =
+            [PushMoment::Commit, PushMoment::End(RunEnd::Failed), PushMoment::End(RunEnd::Succeeded)];
+        for (policy, expected) in [
+            (PushPolicy::Never, [false, false, false]),
+            (PushPolicy::OnCompletion, [false, false, true]),
+            (PushPolicy::OnCheckpoint, [true, true, true]),
+        ] {
+            assert_eq!(moments.map(|moment| moment.is_for(policy)), expected, "{policy:?}");
+        }
+    }
 }

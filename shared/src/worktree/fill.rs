@@ -17,7 +17,7 @@ use crate::{
         target_of,
     },
     message::visible,
-    name::{BranchName, Oid},
+    name::{BranchName, Oid, saved_ref},
     safe_files,
 };
 
@@ -175,7 +175,7 @@ impl Pool {
         if holding.finish()? {
             return Ok(None);
         }
-        let under = format!("refs/arborist/saved/{}/{name}/head-{}", self.run.component(), head.short());
+        let under = saved_ref(&format!("{}/{name}", self.run.component()), "head", head);
         let moves = [RefMove { name: &under, new: Some(head), old: None }];
         self.repository.move_refs(&moves, "arborist: save")?;
         Ok(Some(WorktreeNote::SavedCommits { name: name.to_owned(), under }))
@@ -188,8 +188,8 @@ impl Pool {
         name: &str,
         (tree, parent): (Oid, Oid),
     ) -> Result<String, WorktreeError> {
-        let folder = format!("refs/arborist/saved/{}/{name}", self.run.component());
-        let under = format!("{folder}/worktree-{}-{}", tree.short(), parent.short());
+        let unit = format!("{}/{name}", self.run.component());
+        let under = saved_ref(&unit, &format!("worktree-{}", tree.short()), parent);
         if lane.list_refs(&[&under])?.is_empty() {
             let message = format!("files in {name}\n");
             let commit =

@@ -3,7 +3,7 @@
 
 use arborist_core::{
     cleanup::{
-        Active, Candidate, CandidatePlace, CleanupRules, CleanupVerdict, Commits, KeepReason, Proof,
+        Active, Candidate, CandidatePlace, CleanupRules, CleanupVerdict, Commits, Grounds, KeepReason, Proof,
         UncommittedContent, UnsavedPolicy, What, judge_all,
     },
     history::RevertedMerge,
@@ -104,7 +104,7 @@ prop_compose! {
 
 /// What must be so for one thing that goes.
 fn may_go(candidate: &Candidate, verdict: &CleanupVerdict, rules: &CleanupRules) {
-    let CleanupVerdict::Remove(_, save) = verdict else { return };
+    let CleanupVerdict::Remove(grounds, save) = verdict else { return };
     assert!(candidate.active.is_empty() && candidate.unknown.is_empty());
     let age = (NOW - candidate.time.unwrap()).max(0);
     let limit = match candidate.what {
@@ -114,6 +114,9 @@ fn may_go(candidate: &Candidate, verdict: &CleanupVerdict, rules: &CleanupRules)
         _ => rules.older_than.0,
     };
     assert!(age >= limit);
+    if candidate.what == What::Saved {
+        assert_eq!(*grounds, Grounds::Expired(rules.keep_saved), "it may be the last copy");
+    }
     assert!(!matches!(candidate.content, UncommittedContent::Stuck(_)));
     let is_nobodys = matches!(
         candidate.what,

@@ -7,11 +7,11 @@ use super::{CleanupOutcome, Execution};
 use crate::{
     cleanup::{
         Candidate, CandidatePlace, CleanupError, CleanupVerdict, Commits, Save, What,
-        restore::{Part, message_of, name_of, staged_message},
+        saved::{Part, message_of, name_of, staged_message},
         survey::{self, branch_of, find_going_on},
     },
     git::{GitError, RefFacts, RefMove, Repository, Signing, Worktree},
-    name::{BranchName, Oid, TASK_REFS},
+    name::{BranchName, Oid, SAVED, TASK_REFS},
     queue::TICKETS,
     worktree::WorktreeRemains,
 };
@@ -86,7 +86,7 @@ impl Execution<'_> {
 
 /// The unit under which work is saved: the run and the task, the session, or the name.
 fn unit_of(candidate: &Candidate) -> String {
-    let of_task = |name: &str| name.strip_prefix("refs/heads/arborist/task/").map(str::to_owned);
+    let of_task = |name: &str| name.strip_prefix(TASK_REFS).map(str::to_owned);
     let unit = match &candidate.spot {
         CandidatePlace::Ref { name, .. } | CandidatePlace::Remote { name, .. } => {
             of_task(name).or_else(|| branch_of(name).map(|branch| branch.component()))
@@ -241,7 +241,7 @@ impl Execution<'_> {
             return Ok(());
         }
         let repository = self.sweep.repository;
-        let known = repository.list_refs(&[crate::cleanup::restore::SAVED])?;
+        let known = repository.list_refs(&[SAVED])?;
         let known: HashMap<String, Oid> = known.into_iter().map(|found| (found.name, found.target)).collect();
         let mut names = Vec::new();
         for one in deletions {

@@ -7,11 +7,9 @@ use std::{
 
 use super::{CleanupFacts, branch_of};
 use crate::{
-    cleanup::{
-        Active, Candidate, CandidatePlace, CleanupError, Remotes, What, homes::readable, restore::reflog_time,
-    },
+    cleanup::{Active, Candidate, CandidatePlace, CleanupError, Remotes, What, saved::reflog_time},
     git::{LogLine, RefFacts},
-    name::{BranchName, Oid, TASK_BRANCHES, TASK_REFS, TaskId},
+    name::{BranchName, Oid, TASK_BRANCHES, TASK_REFS, TaskId, unescaped},
     queue::{Claimant, TICKETS},
     record::Unfinished,
     worktree::RemainsKind,
@@ -40,7 +38,7 @@ impl<'a> TaskBranch<'a> {
 
     /// Whether a commit with this subject is one of the task.
     fn is_task_subject(&self, subject: &str) -> bool {
-        subject.starts_with(&format!("task({}@{}@", readable(self.run), self.task))
+        subject.starts_with(&format!("task({}@{}@", unescaped(self.run), self.task))
     }
 }
 
@@ -224,7 +222,7 @@ impl CleanupFacts<'_> {
     /// The facts that are the same for a local branch and one at a remote.
     fn task_branch(&self, named: &TaskBranch<'_>, spot: CandidatePlace, ours: &HashSet<String>) -> Candidate {
         let TaskBranch { run, task, found } = named;
-        let mut candidate = Candidate::new(What::Branch, spot, format!("{}/{task}", readable(run)));
+        let mut candidate = Candidate::new(What::Branch, spot, format!("{}/{task}", unescaped(run)));
         let branch = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name).to_owned();
         candidate.owners = vec![task.to_string(), format!("{run}/{task}"), candidate.name.clone(), branch];
         candidate.run = Some((*run).to_owned());

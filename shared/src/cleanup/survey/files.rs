@@ -11,8 +11,9 @@ use std::{
 
 use super::CleanupFacts;
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, homes::readable},
+    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What},
     git::RefFacts,
+    name::unescaped,
     process::{FileLock, OrphanLock},
     workspace::PLAN_HINTS,
 };
@@ -75,7 +76,7 @@ impl CleanupFacts<'_> {
             };
             match FileLock::look(&entry.path()) {
                 Ok(None) => {}
-                Ok(Some(_)) => return Ok(Some(Active::Run(readable(run)))),
+                Ok(Some(_)) => return Ok(Some(Active::Run(unescaped(run)))),
                 Err(error) => return Err(format!("whether a run of '{run}' is active: {error}")),
             }
         }

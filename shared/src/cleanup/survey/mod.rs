@@ -20,14 +20,14 @@ use std::{
 
 use super::{
     Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, What,
-    homes::{KnownSession, LeftRunning, readable},
+    homes::{KnownSession, LeftRunning},
     proof,
 };
 use crate::{
     coordination::CLAIMS,
     git::{GitError, OperationInProgress, Worktree, skip_ref},
     history::{CommitSource, Run, RunScope},
-    name::{BranchName, Oid, SessionId, TaskId},
+    name::{BranchName, Oid, SessionId, TaskId, unescaped},
     process::{FileLock, Occupants},
     queue::{Claimant, QueueClaim},
     session::SessionReader,
@@ -139,7 +139,7 @@ impl<'a> CleanupFacts<'a> {
             for kind in ["run", "landing", "session"] {
                 let held = FileLock::look(&driver.folder.join(format!("{kind}-{}", driver.run)));
                 if held.map_err(|error| format!("whether '{run}' is active: {error}"))?.is_some() {
-                    return Ok(Some(Active::Run(readable(&driver.run))));
+                    return Ok(Some(Active::Run(unescaped(&driver.run))));
                 }
             }
             let left = match at {
@@ -234,7 +234,7 @@ impl<'a> CleanupFacts<'a> {
     }
 
     fn read_run(&self, component: &str) -> Option<Run> {
-        let branch: BranchName = readable(component).parse().ok()?;
+        let branch: BranchName = unescaped(component).parse().ok()?;
         let tip = self.refs.find(&branch.to_ref())?.commit?;
         let scope = RunScope { branch, tip: Some(tip) };
         // Nothing may write a cache that this cleanup then finds.

@@ -4,14 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::{CleanupFacts, sessions::SessionBranchProof};
 use crate::{
-    cleanup::{
-        Active, Candidate, CandidatePlace, CleanupError, What,
-        homes::{KnownSession, readable},
-        restore::{SAVED, reflog_time},
-    },
+    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession, saved::SaveTimes},
     coordination::CLAIMS,
     git::RefFacts,
-    name::{Attempt, BranchName, LANDINGS, Oid, SessionId},
+    name::{Attempt, BranchName, LANDINGS, Oid, SAVED, SessionId, unescaped},
     record::Unfinished,
 };
 
@@ -141,7 +137,7 @@ impl Refs {
     /// The branches that the work of a candidate may have landed on, with their tips: that of its run, its upstream,
     /// and the usual ones. For a branch of a remote, only branches of that remote count.
     pub(super) fn targets(&self, candidate: &Candidate) -> Vec<(String, Oid)> {
-        let run = candidate.run.as_deref().map(readable);
+        let run = candidate.run.as_deref().map(unescaped);
         let mut names: Vec<String> = Vec::new();
         match &candidate.spot {
             CandidatePlace::Remote { remote, .. } => {
@@ -232,10 +228,10 @@ impl CleanupFacts<'_> {
             let session = session_of(&candidate.owners).map(str::to_owned);
             match session {
                 Some(session) => self.tell_session(&mut candidate, &session),
-                None if self.refs.has_run(&readable(&run)) => {
-                    let branch: Option<BranchName> = readable(&run).parse().ok();
+                None if self.refs.has_run(&unescaped(&run)) => {
+                    let branch: Option<BranchName> = unescaped(&run).parse().ok();
                     let of_task = branch.and_then(|branch| branch.run_of_task_branch());
-                    let run = of_task.map_or_else(|| readable(&run), |run| run.to_string());
+                    let run = of_task.map_or_else(|| unescaped(&run), |run| run.to_string());
                     candidate.active.push(Active::Unfinished(run));
                 }
                 None => {}
@@ -250,21 +246,14 @@ impl CleanupFacts<'_> {
 
     /// Saved work. Its age is the time of the save, not of what was saved.
     pub(super) fn saved(&self) -> Result<Vec<Candidate>, CleanupError> {
-        let mut found: Vec<Candidate> =
-            self.refs.below(SAVED).map(|found| self.small(What::Saved, SAVED, found)).collect();
-        let repository = self.sweep.repository;
-        for candidate in &mut found {
-            let Some((name, _)) = candidate.as_ref() else { continue };
-            let name = name.to_owned();
-            let is_made_for_it = name.rsplit('/').next().is_some_and(|last| last.starts_with("worktree-"));
-            let committed = candidate.time.filter(|_| is_made_for_it);
-            let written = reflog_time(&repository.common_dir, &name).or_else(|| day_in(&candidate.name));
-            candidate.time = match written.or(committed) {
-                Some(time) => Some(time),
-                None => repository.written_at(std::slice::from_ref(&name))?.remove(&name),
-            };
-        }
-        Ok(found)
+        let sweep = self.sweep;
+        let times = SaveTimes::find(sweep.repository, sweep.options.rules.now, self.refs.below(SAVED))?;
+        let candidate = |found: &RefFacts| {
+            let mut candidate = self.small(What::Saved, SAVED, found);
+            candidate.time = times.saved_time(found);
+            candidate
+        };
+        Ok(self.refs.below(SAVED).map(candidate).collect())
     }
 }
 
@@ -280,7 +269,7 @@ fn session_of(parts: &[String]) -> Option<&str> {
 /// `{run}/@session/{session}` or `{run}/@staging/…`.
 fn words_on(parts: &[String]) -> Option<String> {
     let [run, kind, rest @ ..] = parts else { return None };
-    let (run, last) = (readable(run), rest.last()?);
+    let (run, last) = (unescaped(run), rest.last()?);
     match kind.as_str() {
         "@session" => Some(format!("turn of session {last} on {run}")),
         "@checkout" => Some(format!("landing on {run} that was interrupted")),
@@ -291,11 +280,4 @@ fn words_on(parts: &[String]) -> Option<String> {
             Some(format!("attempt {} of {task} on {run}", attempt.ordinal()))
         }
     }
-}
-
-/// The end of the day with which a name starts, in seconds since 1970.
-fn day_in(name: &str) -> Option<i64> {
-    let date: jiff::civil::Date = name.split('/').next()?.parse().ok()?;
-    let end = date.tomorrow().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-    Some(end.timestamp().as_second())
 }

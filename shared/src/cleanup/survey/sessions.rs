@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     cleanup::{
-        Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession, restore::reflog_time,
+        Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession, saved::reflog_time,
     },
     git::{RefFacts, Repository},
     history::Event,

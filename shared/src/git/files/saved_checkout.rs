@@ -15,12 +15,10 @@ use crate::{
         files::snapshot::WorktreeSnapshot,
     },
     message::visible,
-    name::Oid,
+    name::{Oid, saved_ref},
     safe_files::ChangeStamp,
 };
 
-/// The folder of these refs. `worktree-` tells `git arborist cleanup restore` that files were saved.
-const FOLDER: &str = "refs/arborist/saved/checkout/worktree-";
 /// How many paths a message names.
 const MAX_NAMED: usize = 3;
 /// How deep nested submodules are saved.
@@ -151,7 +149,7 @@ impl Repository {
         // Two parents, as in a stash, so that `git stash apply` can restore it.
         let index_commit = write("index", staged.unwrap_or(head), &[parent])?;
         let commit = write("worktree", files, &[parent, index_commit])?;
-        let name = format!("{FOLDER}{}", commit.short());
+        let name = saved_ref("checkout", "worktree", commit);
         let is_new = self.find_ref(&name)?.is_none();
         if is_new {
             let made = RefMove { name: &name, new: Some(commit), old: None };

@@ -324,16 +324,16 @@ impl Repository {
         Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
     }
 
-    /// When each of these refs was last written according to its reflog, in seconds since 1970.
-    pub fn written_at(&self, names: &[String]) -> Result<HashMap<String, i64>, GitError> {
+    /// When each ref below a prefix was last written, in seconds since 1970, if git has a reflog of it.
+    pub fn written_below(&self, prefix: &str) -> Result<HashMap<String, i64>, GitError> {
+        let command = self.git("reflog").args(["show", "--ignore-missing", "--date=unix", "--format=%gD"]);
+        let ended = command.arg(format!("--glob={prefix}*")).finish()?;
         let mut found = HashMap::new();
-        for name in names {
-            let command = self.git("reflog").args(["show", "-n1", "--date=unix", "--format=%gD"]);
-            let ended = command.arg(name).arg("--").finish()?;
-            let text = String::from_utf8_lossy(&ended.stdout).into_owned();
-            let time = text.trim().strip_suffix('}').and_then(|text| text.rsplit_once("@{"));
-            if let Some(time) = time.and_then(|(_, time)| time.parse().ok()) {
-                found.insert(name.clone(), time);
+        for line in String::from_utf8_lossy(&ended.stdout).lines() {
+            let entry = line.strip_suffix('}').and_then(|line| line.rsplit_once("@{"));
+            if let Some((name, Ok(time))) = entry.map(|(name, time)| (name, time.parse())) {
+                // The newest entry of each ref comes first.
+                found.entry(name.to_owned()).or_insert(time);
             }
         }
         Ok(found)

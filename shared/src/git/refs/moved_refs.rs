@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{
     git::{GitError, RefMove, Repository, refs::ref_files::RefValue},
-    name::{Oid, digest},
+    name::{Oid, digest, escaped, saved_ref},
 };
 
 /// Saves the forged commits of a target branch, moves it back to the commit before them, and returns `message` with what
@@ -27,11 +27,11 @@ pub(in crate::git) fn remove_forged(
 /// Saves the value of a ref below `refs/arborist/saved/moved/`, and returns the name of that ref. `None` if the object
 /// does not exist.
 pub(in crate::git) fn save(repository: &Repository, name: &str, target: Oid) -> Option<String> {
-    let mut component = name.trim_start_matches("refs/").replace('%', "%25").replace('/', "%2F");
+    let mut component = escaped(name.trim_start_matches("refs/"));
     if component.len() > 120 {
         component = digest(component.as_bytes())[..32].to_owned();
     }
-    let saved_as = format!("refs/arborist/saved/moved/{component}-{}", target.short());
+    let saved_as = saved_ref("moved", &component, target);
     if repository.find_ref(&saved_as).ok()?.is_some() {
         return Some(saved_as);
     }

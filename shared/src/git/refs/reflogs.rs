@@ -13,7 +13,7 @@ use crate::{
         refs::{moved_refs::save, user_refs::RefSource},
         worktrees::worktree_git_dirs::is_own_git_dir,
     },
-    name::Oid,
+    name::{Oid, SAVED},
     safe_files::{self, ChangeStamp, FileKind},
 };
 
@@ -86,7 +86,7 @@ fn save_lost(repository: &Repository, lost: &HashSet<Oid>) -> Option<String> {
     };
     (!heads.is_empty()).then(|| {
         format!(
-            "reflogs lost entries during the run; commits that only these entries kept are saved below refs/arborist/saved/moved/ (reflog-*: {saved}){rest}"
+            "reflogs lost entries during the run; commits that only these entries kept are saved below {SAVED}moved/ (reflog-*: {saved}){rest}"
         )
     })
 }

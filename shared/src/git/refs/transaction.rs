@@ -8,7 +8,7 @@ use crate::{
         objects::write::lines_of_moves,
         refs::ref_updater::Reason,
     },
-    name::Oid,
+    name::{Oid, SAVED},
 };
 
 /// The reflog message of moves that need no other one.
@@ -113,8 +113,7 @@ impl Repository {
 /// Whether the reflog of a ref is used: the time of a save is in it, and earlier versions of saved files are. The other
 /// refs of ours come and go several times for each task, and a reflog is a file and up to five folders.
 fn needs_reflog(name: &str) -> bool {
-    name.starts_with("refs/arborist/saved/")
-        || (name.starts_with("refs/arborist/wip/") && name.ends_with("/tree"))
+    name.starts_with(SAVED) || (name.starts_with("refs/arborist/wip/") && name.ends_with("/tree"))
 }
 
 /// These commands as one transaction. git aborts it unless the last line arrives, so a part of it moves nothing if this

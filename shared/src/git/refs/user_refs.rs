@@ -21,7 +21,7 @@ use crate::{
         },
         worktrees::worktree_git_dirs::is_own_git_dir,
     },
-    name::{BranchName, Oid},
+    name::{BranchName, Oid, TASK_REFS},
     process::find_other_drivers,
     safe_files,
 };
@@ -31,8 +31,6 @@ const BRANCHES: &str = "refs/heads/";
 const TAGS: &str = "refs/tags/";
 const STASH: &str = "refs/stash";
 const REMOTES: &str = "refs/remotes/";
-/// Task branches belong to runs, possibly to others.
-const TASKS: &str = "refs/heads/arborist/task/";
 /// The prefixes of refs that belong to one worktree, as git spells them in other worktrees.
 const OF_MAIN_WORKTREE: &str = "main-worktree/";
 const OF_LINKED_WORKTREES: &str = "worktrees/";
@@ -239,7 +237,8 @@ impl UserRefs {
             None => {
                 let listed = repository.list_refs(&FOLDERS).ok()?;
                 let listed = listed.into_iter().map(|listed| (listed.name, listed.target));
-                listed.filter(|(name, _)| !name.starts_with(TASKS)).collect()
+                // Task branches belong to runs, possibly to others.
+                listed.filter(|(name, _)| !name.starts_with(TASK_REFS)).collect()
             }
         };
         Some(KnownRefs { refs, stashes: list_stashes(repository) })
@@ -252,7 +251,7 @@ impl UserRefs {
         }
         let mut found = BTreeMap::new();
         for (name, loose) in FOLDERS.iter().flat_map(|folder| repository.read_loose(folder)) {
-            if let (RefValue::Id(target), false) = (loose, name.starts_with(TASKS)) {
+            if let (RefValue::Id(target), false) = (loose, name.starts_with(TASK_REFS)) {
                 found.insert(name, target);
             }
         }
@@ -264,7 +263,8 @@ impl UserRefs {
         let stamp = repository.packed_stamp();
         if self.packed.as_ref().is_none_or(|(known, _)| *known != stamp) {
             let packed = repository.read_packed_refs()?.into_iter();
-            let packed = packed.filter(|(name, _)| is_user_ref(name) && !name.starts_with(TASKS)).collect();
+            let packed =
+                packed.filter(|(name, _)| is_user_ref(name) && !name.starts_with(TASK_REFS)).collect();
             self.packed = Some((stamp, packed));
         }
         for (name, target) in self.packed.iter().flat_map(|(_, packed)| packed) {

@@ -235,7 +235,7 @@ impl Update<'_> {
         let message = "files that an interrupted landing had written, or begun to write\n";
         let new = NewCommit { tree, parent: self.from, message, author: None };
         let commit = self.here.write_commit(new, Signing::No)?;
-        let name = format!("refs/arborist/saved/landing/{}/{}", self.branch.component(), commit.short());
+        let name = self.branch.saved_landing_ref(commit);
         // Otherwise the same files were saved within the same second.
         if self.here.find_ref(&name)? != Some(commit) {
             let save = RefMove { name: &name, new: Some(commit), old: None };

@@ -3,7 +3,7 @@
 
 use crate::{
     git::{self, GitError, HeadOf, NewCommit, RefMove, Repository, Signing},
-    name::Oid,
+    name::{Oid, SAVED},
     record::RunRecorder,
 };
 
@@ -121,7 +121,7 @@ pub(in crate::pipeline) fn save_tree(
 
 /// Saves commits that no other ref contains, under a name derived from the mark of the attempt, and returns the ref.
 pub(super) fn save(repository: &Repository, attempt: &str, tip: Oid) -> Result<String, GitError> {
-    let folder = attempt.replace("refs/arborist/wip/", "refs/arborist/saved/");
+    let folder = attempt.replace("refs/arborist/wip/", SAVED);
     let name = format!("{folder}-{}", tip.short());
     if repository.list_refs(&[&name])?.is_empty() {
         repository.move_refs(&[RefMove { name: &name, new: Some(tip), old: None }], "arborist: saved")?;

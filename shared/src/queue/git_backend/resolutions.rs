@@ -13,7 +13,7 @@ use super::{
 use crate::{
     git::{Merge, OtherWriters, Ref, RefMove, TreeChange},
     message::visible,
-    name::{Oid, TASK_REFS},
+    name::{Oid, TASK_REFS, saved_ref},
     pipeline::{ConcurrentChildren, ReviewSection, altered, diff_command, judge, render_diff},
     queue::{QueueError, QueueEvent, Resolver, Ticket},
     worktree::{Pool, Scratch},
@@ -250,7 +250,7 @@ impl GitQueue<'_> {
     /// Saves a commit under a ref of its task, and returns the name of the ref.
     pub(super) fn save(&self, ticket: &Ticket, commit: Oid) -> Result<String, QueueError> {
         let Ticket { scope, task, .. } = ticket;
-        let name = format!("refs/arborist/saved/{}/{task}/conflict-{}", scope.component(), commit.short());
+        let name = saved_ref(&format!("{}/{task}", scope.component()), "conflict", commit);
         if self.repository.find_ref(&name)?.is_none() {
             let save = RefMove { name: &name, new: Some(commit), old: None };
             self.repository.move_refs(&[save], "arborist: saved")?;
