@@ -11,6 +11,7 @@ mod merge;
 mod protect;
 mod sandbox;
 mod setting;
+mod table;
 mod tracked;
 mod value;
 mod work;
@@ -23,7 +24,8 @@ pub use general::{GeneralSettings, RunnerSettings, StepSettings, TimeoutSettings
 pub use merge::{GATE_SECONDS, GateSettings, MergeSettings};
 pub use protect::{TEST_FILES, TestSettings};
 pub use sandbox::{SandboxGit, SandboxLayers, SandboxMode, SandboxNetwork, SandboxSettings};
-pub use setting::{SETTINGS, Setting};
+pub use setting::Setting;
+pub use table::SETTINGS;
 pub use tracked::{PromptSettings, ReviewerSettings, ReviewsIn, SecretFiles, TRACKED_FILES, read_tracked};
 pub use value::{DefaultValue, NamedGroup, NamedSettings, Origin, Size, Sourced, ValueKind};
 pub use work::{BudgetSettings, EngineSettings, SessionSettings, TranscriptMode, TurnMessages, WorkSettings};

@@ -69,27 +69,3 @@ settings! {
         about: "Files that a task must not change, move or delete. New files are allowed. The word tests stands for usual test files: those in folders called test, tests, __tests__ or testdata, files such as test_x.py, x_test.go, x.spec.ts and XTest.java, and the configuration of pytest, jest, vitest, playwright, mocha, phpunit and nextest; write tests/ for that folder alone. The lists of all sources are joined: a file of the repository can add to your own list, but cannot remove anything from it. '[allow:PATH]' in a task's line of the plan, or --allow PATH, allows a change.",
     }
 }
-
-/// Whether a pathspec excludes paths: `:!x`, `:^x` or `:(exclude)x`.
-pub(super) fn is_exclusion(pathspec: &str) -> bool {
-    let Some(magic) = pathspec.strip_prefix(':') else { return false };
-    match magic.strip_prefix('(') {
-        Some(long) => long.split(')').next().unwrap_or_default().split(',').any(|word| word == "exclude"),
-        None => magic.starts_with(['!', '^']),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_exclusion;
-
-    #[test]
-    fn exclusions_are_recognised_in_every_spelling() {
-        for pathspec in [":!x", ":^x", ":(exclude)x", ":(glob,exclude)**/x"] {
-            assert!(is_exclusion(pathspec), "{pathspec}");
-        }
-        for pathspec in ["x", "!x", ":(glob)x", ":/x", ":(literal)exclude"] {
-            assert!(!is_exclusion(pathspec), "{pathspec}");
-        }
-    }
-}

@@ -1,17 +1,6 @@
-//! The definition of a configuration key, of the structs that hold the values of several, and the table of all keys, from
-//! which the manual is generated.
+//! The definition of a configuration key, and of the structs that hold the values of several.
 
-use super::{
-    DefaultValue, ValueKind,
-    general::{GENERAL, RUNNER, STEPS, TIMEOUTS},
-    merge::{GATES, MERGE},
-    protect::TESTS,
-    sandbox::{RUNNER_SANDBOX, SANDBOX, STEP_SANDBOX},
-    tracked::{PROMPTS, REVIEW},
-    work::{BUDGET, ENGINES, SESSION, WORK},
-    workspace::REPOS,
-    worktree::{CLEANUP, WORKTREE},
-};
+use super::{DefaultValue, ValueKind};
 
 /// A configuration key.
 #[derive(Debug, Clone, Copy)]
@@ -130,51 +119,3 @@ macro_rules! choices {
 }
 
 pub(super) use {choices, settings};
-
-/// In a file, `[merge]` begins before `[[merge.gates]]`.
-const MERGE_PARTS: (&[Setting], &[Setting]) = MERGE.split_at(1);
-
-const PARTS: [&[Setting]; 20] = [
-    GENERAL, STEPS, RUNNER, TIMEOUTS, TESTS, REVIEW, WORKTREE, PROMPTS, SANDBOX, STEP_SANDBOX,
-    RUNNER_SANDBOX, MERGE_PARTS.0, GATES, MERGE_PARTS.1, BUDGET, SESSION, WORK, ENGINES, REPOS, CLEANUP,
-];
-
-/// All keys, in the order of the manual.
-pub const SETTINGS: &[Setting] = &join();
-
-const fn count() -> usize {
-    let (mut sum, mut part) = (0, 0);
-    while part < PARTS.len() {
-        sum += PARTS[part].len();
-        part += 1;
-    }
-    sum
-}
-
-const fn join() -> [Setting; count()] {
-    let mut all = [GENERAL[0]; count()];
-    let (mut at, mut part, mut place) = (0, 0, 0);
-    while at < all.len() {
-        if place == PARTS[part].len() {
-            (part, place) = (part + 1, 0);
-        }
-        all[at] = PARTS[part][place];
-        (at, place) = (at + 1, place + 1);
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::SETTINGS;
-
-    #[test]
-    fn a_star_stands_for_one_name() {
-        let key = |key: &str| SETTINGS.iter().find(|setting| setting.is(key)).map(|setting| setting.key);
-        assert_eq!(key("steps.review.runner"), Some("steps.*.runner"));
-        assert_eq!(key("runners.robot.env.MODE"), Some("runners.*.env.*"));
-        assert_eq!(key("steps.runner"), None);
-        assert_eq!(key("tree"), Some("tree"));
-        assert_eq!(key("tree.x"), None);
-    }
-}
