@@ -4,12 +4,34 @@ use std::time::Duration;
 
 use super::{
     DefaultValue, ValueKind,
-    setting::{SECONDS, settings},
+    setting::{SECONDS, choices, settings},
     value::{Size, Sourced},
 };
 
 /// How long a gate may take by default.
 pub const GATE_SECONDS: u64 = 900;
+
+choices! {
+    /// What to do if a gate fails on the target too.
+    RedTarget {
+        /// Nothing lands until the target is fixed.
+        #[default]
+        Hold = "hold",
+        /// Tickets land nevertheless.
+        Land = "land",
+    }
+}
+
+choices! {
+    /// What to do about a conflict.
+    OnConflict {
+        /// An agent or a person resolves it.
+        #[default]
+        Resolve = "resolve",
+        /// The task is done again, on top of what has landed meanwhile.
+        Reimplement = "reimplement",
+    }
+}
 
 settings! {
     /// How finished tasks land.
@@ -39,10 +61,10 @@ settings! {
         default: DefaultValue::List(&[], "none"),
         about: "Patterns of ignored files that are kept from one gate to the next, such as build caches. All others are removed before a gate runs, and the worktree is set up again.",
     }
-    red_target: String {
+    red_target: RedTarget {
         key: "merge.red-target",
         variable: Some("ARBORIST_MERGE_RED_TARGET"),
-        kind: ValueKind::Text,
+        kind: ValueKind::Choice(RedTarget::WORDS),
         expected: "hold or land",
         default: DefaultValue::Text("hold"),
         about: "What happens to tasks if a gate fails on the target too: hold lands nothing, land ignores that gate.",
@@ -63,10 +85,10 @@ settings! {
         default: DefaultValue::Count(2),
         about: "How often an agent tries to resolve one conflict before a person is asked.",
     }
-    on_conflict: String {
+    on_conflict: OnConflict {
         key: "merge.on-conflict",
         variable: Some("ARBORIST_MERGE_ON_CONFLICT"),
-        kind: ValueKind::Text,
+        kind: ValueKind::Choice(OnConflict::WORDS),
         expected: "resolve or reimplement",
         default: DefaultValue::Text("resolve"),
         about: "Whether a conflict is resolved, or the task is done again on top of the tasks that have landed.",

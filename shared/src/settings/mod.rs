@@ -21,7 +21,7 @@ mod worktree;
 pub use age::{AGES, Age, AgeError};
 pub use error::SettingsError;
 pub use general::{GeneralSettings, RunnerSettings, StepSettings, TimeoutSettings};
-pub use merge::{GATE_SECONDS, GateSettings, MergeSettings};
+pub use merge::{GATE_SECONDS, GateSettings, MergeSettings, OnConflict, RedTarget};
 pub use protect::{TEST_FILES, TestSettings};
 pub use sandbox::{SandboxGit, SandboxLayers, SandboxMode, SandboxNetwork, SandboxSettings};
 pub use setting::Setting;

@@ -9,10 +9,10 @@ use arborist_core::{
     name::{BranchName, Oid, TaskId},
     queue::{
         Asking, Batch, Closing, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep,
-        Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RedTarget,
-        Resolution, Ticket, TicketState,
+        Merged, Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, Resolution,
+        Ticket, TicketState,
     },
-    settings::Origin,
+    settings::{Origin, RedTarget},
 };
 
 pub(crate) const TASKS: usize = 6;
