@@ -41,7 +41,6 @@ settings! {
         key: "merge.auto",
         variable: Some("ARBORIST_MERGE_AUTO"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(true),
         about: "Whether 'git arborist gardener --jobs' lands finished tasks. If not, they are queued, and 'git arborist merge run' lands them.",
     }
@@ -65,7 +64,6 @@ settings! {
         key: "merge.red-target",
         variable: Some("ARBORIST_MERGE_RED_TARGET"),
         kind: ValueKind::Choice(RedTarget::WORDS),
-        expected: "hold or land",
         default: DefaultValue::Text("hold"),
         about: "What happens to tasks if a gate fails on the target too: hold lands nothing, land ignores that gate.",
     }
@@ -73,7 +71,6 @@ settings! {
         key: "merge.assist",
         variable: Some("ARBORIST_MERGE_ASSIST"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(true),
         about: "Whether an agent, the runner of steps.resolve, tries to resolve conflicts first.",
     }
@@ -89,7 +86,6 @@ settings! {
         key: "merge.on-conflict",
         variable: Some("ARBORIST_MERGE_ON_CONFLICT"),
         kind: ValueKind::Choice(OnConflict::WORDS),
-        expected: "resolve or reimplement",
         default: DefaultValue::Text("resolve"),
         about: "Whether a conflict is resolved, or the task is done again on top of the tasks that have landed.",
     }
@@ -97,7 +93,6 @@ settings! {
         key: "merge.delete-branches",
         variable: Some("ARBORIST_MERGE_DELETE_BRANCHES"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Whether to delete a task's branch when all of it is known to have landed.",
     }

@@ -293,7 +293,7 @@ impl Sources {
             Ok(value) => value,
             Err(found) => {
                 let found = found.chars().take(MAX_SHOWN).collect();
-                return Err(SettingsError::WrongValue { place, key, found, expected: setting.expected });
+                return Err(SettingsError::WrongValue { place, key, found, expected: setting.expected() });
             }
         };
         self.assigned.push(Assigned { key, value, origin, place });

@@ -40,7 +40,6 @@ settings! {
         key: "test.allow-red",
         variable: Some("ARBORIST_TEST_ALLOW_RED"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, a task then fails only if a test fails that passed before; otherwise every task fails until the command succeeds.",
     }
@@ -48,7 +47,6 @@ settings! {
         key: "test.clean",
         variable: Some("ARBORIST_TEST_CLEAN"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Run the tests of a task that works in your checkout in a clean worktree of its commit, set up by worktree.setup and worktree.copy.",
     }
@@ -56,7 +54,6 @@ settings! {
         key: "test.allow-fewer",
         variable: Some("ARBORIST_TEST_ALLOW_FEWER"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Whether a task passes its test step and lands although a test command or a gate ran fewer tests than before, skipped more, or no longer says how many ran. A command whose output never said how many tests ran is not compared. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for one command.",
     }

@@ -11,8 +11,8 @@ pub struct Setting {
     pub variable: Option<&'static str>,
     /// The kind of its value.
     pub kind: ValueKind,
-    /// The values that it accepts, in words.
-    pub expected: &'static str,
+    /// The values that it accepts, in words, unless its kind says it.
+    pub(super) expected: Option<&'static str>,
     /// The default.
     pub default: DefaultValue,
     /// What it does.
@@ -24,6 +24,12 @@ impl Setting {
     #[must_use]
     pub fn is(&self, key: &str) -> bool {
         is_key(self.key, key)
+    }
+
+    /// The values that it accepts, in words.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        self.expected.map(str::to_owned).or_else(|| self.kind.in_words()).unwrap_or_default()
     }
 }
 
@@ -43,6 +49,29 @@ pub(super) fn is_key(pattern: &str, key: &str) -> bool {
 pub(super) const PATH: &str = "a path, in quotes";
 pub(super) const SECONDS: &str = "a number of seconds, 0 or more";
 pub(super) const POSITIVE_SECONDS: &str = "a number of seconds, 1 or more";
+
+/// Defines a key. `expected` is left out if its kind says which values it accepts.
+macro_rules! setting {
+    (@expected) => { None };
+    (@expected $expected:expr) => { Some($expected) };
+    {
+        key: $key:literal,
+        variable: $variable:expr,
+        kind: $kind:expr,
+        $(expected: $expected:expr,)?
+        default: $default:expr,
+        about: $about:expr,
+    } => {
+        $crate::settings::Setting {
+            key: $key,
+            variable: $variable,
+            kind: $kind,
+            expected: $crate::settings::setting::setting!(@expected $($expected)?),
+            default: $default,
+            about: $about,
+        }
+    };
+}
 
 /// Defines a struct with a field for each key, and the table of these keys. So the type of a value, its default and
 /// its description are in one place, and no key can be in the manual without being read.
@@ -66,7 +95,7 @@ macro_rules! settings {
                 Self {
                     $($field: {
                         const SETTING: $crate::settings::Setting =
-                            $crate::settings::Setting { key: $key, $($definition)* };
+                            $crate::settings::setting::setting! { key: $key, $($definition)* };
                         const { assert!(
                             $crate::settings::value::can_be::<$type>(SETTING.default),
                             "a field that always has a value needs a default"
@@ -81,7 +110,7 @@ macro_rules! settings {
 
         /// In the order of the manual.
         pub(super) const $table: &[$crate::settings::Setting] =
-            &[$($crate::settings::Setting { key: $key, $($definition)* }),*];
+            &[$($crate::settings::setting::setting! { key: $key, $($definition)* }),*];
     };
 }
 
@@ -118,4 +147,4 @@ macro_rules! choices {
     };
 }
 
-pub(super) use {choices, settings};
+pub(super) use {choices, setting, settings};

@@ -40,6 +40,10 @@ const fn join() -> [Setting; count()] {
             (part, place) = (part + 1, 0);
         }
         all[at] = PARTS[part][place];
+        assert!(
+            all[at].expected.is_some() || all[at].kind.has_words(),
+            "a key needs words for what it accepts"
+        );
         (at, place) = (at + 1, place + 1);
     }
     all

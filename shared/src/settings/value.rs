@@ -37,6 +37,20 @@ impl ValueKind {
     pub fn is_list(self) -> bool {
         matches!(self, Self::Words | Self::Folders | Self::Pathspecs)
     }
+
+    /// The values that it accepts, in words, if they are the same for every key.
+    pub(super) fn in_words(self) -> Option<String> {
+        match self {
+            Self::Switch => Some("true or false".to_owned()),
+            Self::Choice([words @ .., last]) => Some(format!("{} or {last}", words.join(", "))),
+            _ => None,
+        }
+    }
+
+    /// Whether [`Self::in_words`] has words.
+    pub(super) const fn has_words(self) -> bool {
+        matches!(self, Self::Switch | Self::Choice(_))
+    }
 }
 
 /// The value that a key has if nothing sets it. The manual and the fields of [`super::Settings`] have it from here.
