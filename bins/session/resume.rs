@@ -22,14 +22,14 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
-    brought,
+    approvals,
     fetch::{self, fetch},
-    onward::{Onward, ResumeOptions},
+    moment::{self, Moment},
     open::{OpenSessions, open},
-    plumbing::append,
+    recording::append,
     restore,
+    resume_options::{ContinueArgs, ResumeOptions},
     session_worktree::{Follow, go_on, is_own_branch, session_worktree},
-    then::{self, Moment},
 };
 use crate::{approval, clock, entry::Outcome, gardening::give_back, ui::Ui};
 
@@ -45,7 +45,7 @@ pub(super) struct ResumeArgs {
     #[arg(long, alias = "accept-changes")]
     plan_changed: bool,
     #[command(flatten)]
-    onward: Onward,
+    continue_args: ContinueArgs,
 }
 
 /// How long a session without a recorded pause is assumed to be at work in another clone.
@@ -58,13 +58,14 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         None => !left(&opened).is_empty(),
     };
     let known: Vec<Oid> = opened.session_list.sessions.iter().map(|stored| stored.commit).collect();
-    fetch(&mut opened, (is_known, &args.onward), ui)?;
+    fetch(&mut opened, (is_known, &args.continue_args), ui)?;
     if let Some(id) = args.id.as_ref().filter(|id| opened.session_list.require(id).is_err())
         && let Some(damaged) = find_damaged(id)
     {
         return Err(damaged);
     }
-    let has_followed = args.turn.is_none() && fetch::follow(&opened, args.id.as_deref(), &args.onward, ui)?;
+    let has_followed =
+        args.turn.is_none() && fetch::follow(&opened, args.id.as_deref(), &args.continue_args, ui)?;
     if has_followed && (args.id.is_some() || left(&opened).is_empty()) {
         return Ok(Exit::Done);
     }
@@ -74,26 +75,26 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     refuse(&opened.repository, (newest, standing), args.turn)?;
     let moment = args.turn.map(|number| Moment::of(&opened, newest, number)).transpose()?;
     let had_failed = had_failed(&opened, newest)?;
-    let mut wishes = args.onward.recorded(&opened, newest)?;
+    let mut wishes = args.continue_args.recorded(&opened, newest)?;
     let branch = &record.context.branch;
     let follow = Follow::find(&opened.repository, record)?;
     let history = follow.history()?;
     refuse_other(record, &history, args.turn)?;
     if let Some(start) = &history.start {
-        brought::require(&opened, &wishes, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
+        approvals::require(&opened, &wishes, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
     }
     if let Some(moment) = moment {
         // The plan and the configuration of that turn are in force again.
-        let plan = then::frozen_plan(&opened, newest, &moment)?;
-        brought::require(&opened, &wishes, (moment.commit, plan.as_ref()), Some(branch), ui)?;
+        let plan = moment::frozen_plan(&opened, newest, &moment)?;
+        approvals::require(&opened, &wishes, (moment.commit, plan.as_ref()), Some(branch), ui)?;
     }
     // If it is checked out, it is not moved.
     if !is_own_branch(&opened, record)? && opened.repository.checkouts_of(branch)?.is_empty() {
         let moved = follow.required_approval().into_iter().collect();
-        approval::require(&opened.repository, &moved, args.onward.consent(), ui)?;
+        approval::require(&opened.repository, &moved, args.continue_args.consent(), ui)?;
     }
     follow.go(ui)?;
-    let session_worktree = session_worktree(&opened, branch, &record.session, &args.onward, ui)?;
+    let session_worktree = session_worktree(&opened, branch, &record.session, &args.continue_args, ui)?;
     let is_guest = session_worktree.is_made && !is_own_branch(&opened, record)?;
     if is_guest {
         wishes.switch("give-back");
