@@ -90,7 +90,8 @@ pub(crate) fn hint_without_run(
     again: &str,
 ) -> String {
     let is_usual = option(repository, &run.scope.branch).is_empty();
-    let apart = find_apart(repository, settings).ok().flatten();
+    let workspace = Workspace::load(repository, settings, &Cancel::new()).ok();
+    let apart = workspace.and_then(|workspace| find_apart(&workspace, repository, settings).ok().flatten());
     match apart.filter(|_| is_usual && run.start.is_none()) {
         Some(branch) => hint_apart(again, &branch),
         None => format!("start a run with: {}", Continuation::of(repository, run).continue_run(switches)),
@@ -104,11 +105,11 @@ pub(crate) fn hint_apart(again: &str, branch: &BranchName) -> String {
 
 /// The branch of the last session with its own branch, for a hint. Other branches never affect the state of this one.
 pub(crate) fn find_apart(
+    workspace: &Workspace,
     repository: &Repository,
     settings: &Settings,
 ) -> Result<Option<BranchName>, Failure> {
-    let workspace = Workspace::load(repository, settings, &Cancel::new())?;
-    Ok(find_last_apart(&workspace, repository, settings)?.map(|scope| scope.branch))
+    Ok(find_last_apart(workspace, repository, settings)?.map(|scope| scope.branch))
 }
 
 /// The run of that session.
@@ -134,21 +135,23 @@ pub(crate) fn plan_here(repository: &Repository, settings: &Settings) -> Option<
 
 /// The selected run. If runs have session branches, the last one of the plan in this checkout.
 pub(crate) fn find_shown(
+    workspace: &Workspace,
     repository: &Repository,
     settings: &Settings,
     asked: Option<&BranchName>,
 ) -> Result<RunScope, Failure> {
     let here = match RunScope::resolve(repository, asked) {
-        Err(error @ HistoryError::Detached { .. }) => return Err(detached(repository, settings, error)),
+        Err(error @ HistoryError::Detached { .. }) => {
+            return Err(detached(workspace, repository, settings, error));
+        }
         resolved => resolved?,
     };
     if asked.is_some() {
         return Ok(here);
     }
-    let workspace = Workspace::load(repository, settings, &Cancel::new())?;
     let is_apart = workspace.wants_session_branches(settings)
         && workspace.main().find_session_of(repository, &here.branch)?.is_none();
-    let last = if is_apart { find_last_apart(&workspace, repository, settings)? } else { None };
+    let last = if is_apart { find_last_apart(workspace, repository, settings)? } else { None };
     match last {
         Some(last) => {
             let run = Run::scan(repository, last.clone(), CommitSource::Cached)?;
@@ -198,9 +201,14 @@ fn has_plan_of(repository: &Repository, settings: &Settings, run: Run) -> Result
     Ok(difference(&before, &now).is_empty())
 }
 
-fn detached(repository: &Repository, settings: &Settings, error: HistoryError) -> Failure {
+fn detached(
+    workspace: &Workspace,
+    repository: &Repository,
+    settings: &Settings,
+    error: HistoryError,
+) -> Failure {
     let failure = name_scope(error);
-    match find_apart(repository, settings) {
+    match find_apart(workspace, repository, settings) {
         Ok(Some(branch)) => failure.hint(format!("see the run of the last session: --scope {branch}")),
         _ => failure,
     }

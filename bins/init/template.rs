@@ -99,7 +99,7 @@ fn comment(setting: &Setting) -> String {
 
 /// The default with its unit, if it is a number that has one.
 fn default_with_unit(setting: &Setting) -> String {
-    let (default, expected) = (setting.default.to_string(), setting.expected);
+    let (default, expected) = (setting.default.to_string(), setting.expected());
     let unit = expected.strip_prefix("a number of ").and_then(|unit| unit.split(',').next());
     match unit.filter(|_| default.parse::<f64>().is_ok()) {
         Some(unit) => format!("{default} {unit}"),

@@ -18,8 +18,10 @@ use arborist_core::{
     message::{Step, nearest},
     name::{Attempt, BranchName, TaskId},
     plan::Plan,
+    process::Cancel,
     record::{LogLink, StepLog, StepStatus},
     settings::Settings,
+    workspace::Workspace,
 };
 use clap::{Parser, ValueEnum};
 
@@ -335,7 +337,8 @@ fn without_logs(folders: &LogFolders, task: &TaskId, run: Option<&Run>) -> Resul
 /// The run here, if it can be read: the logs of one that cannot be read are shown, too.
 fn find_run(folders: &LogFolders) -> Option<Run> {
     let LogFolders { repository, settings, .. } = folders;
-    let scope = scope::find_shown(repository, settings, None).ok()?;
+    let workspace = Workspace::load(repository, settings, &Cancel::new()).ok()?;
+    let scope = scope::find_shown(&workspace, repository, settings, None).ok()?;
     let run = Run::scan(repository, scope, CommitSource::Cached).ok()?;
     if run.start.is_some() {
         return Some(run);

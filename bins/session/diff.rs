@@ -11,7 +11,7 @@ use clap::Args;
 use super::{
     document::{DiffDocument, OtherDiffDocument, TurnTreeDocument},
     open::{IdArgs, JsonArgs, OpenSessions, open},
-    others,
+    other_repos,
     show::{start_in, tell_patch},
 };
 use crate::{document, entry::Outcome, ui::Ui};
@@ -76,8 +76,8 @@ fn differing(
     (from, to): ((u32, Oid), (u32, Oid)),
     ui: &mut Ui,
 ) -> Result<Vec<(OtherDiffDocument, String)>, Failure> {
-    let (before, missing) = others::seen_at(opened, newest, from)?;
-    let (after, _) = others::seen_at(opened, newest, to)?;
+    let (before, missing) = other_repos::seen_at(opened, newest, from)?;
+    let (after, _) = other_repos::seen_at(opened, newest, to)?;
     for name in missing {
         ui.warn(&format!("the repository '{name}' is not here, so its changes are not shown"));
     }

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use super::{
     document::{ExportDocument, SessionDocument},
-    elsewhere::Elsewhere,
     open::{IdArgs, open},
+    other_repos::OtherRepos,
 };
 use crate::{
     document::{self, rfc3339},
@@ -75,7 +75,7 @@ pub(super) fn run(args: &ExportArgs, ui: &mut Ui) -> Outcome {
         let session = SessionDocument::new(&opened, newest);
         return document::print(ui, &ExportDocument { session, records });
     }
-    let elsewhere = Elsewhere::of(&opened);
+    let other_repos = OtherRepos::of(&opened);
     let mut told = Telling { args, ui, noted: HashMap::new() };
     let session = &newest.record.session;
     for turn in records.iter().filter_map(Record::turn) {
@@ -83,7 +83,7 @@ pub(super) fn run(args: &ExportArgs, ui: &mut Ui) -> Outcome {
             told.tell((session, turn), (None, &opened.repository), commit)?;
         }
         for other in &turn.others {
-            if let Some(repository) = elsewhere.find(other, told.ui)? {
+            if let Some(repository) = other_repos.find(other, told.ui)? {
                 told.tell((session, turn), (Some(&other.repository), repository), other.commit)?;
             }
         }

@@ -11,14 +11,16 @@ use arborist_core::{
     worktree::SESSION_REASON,
 };
 
-use super::{brought::require_remote, onward::Onward, open::OpenSessions, session_worktree::Follow};
+use super::{
+    approvals::require_remote, open::OpenSessions, resume_options::ContinueArgs, session_worktree::Follow,
+};
 use crate::{gardening::watch_signals, ui::Ui};
 
 /// Fetches sessions from the configured remote of this repository; or, for a session that is not known here, from the
 /// remote that it was cloned from. An unreachable remote causes a warning.
 pub(super) fn fetch(
     opened: &mut OpenSessions,
-    (is_known, onward): (bool, &Onward),
+    (is_known, continue_args): (bool, &ContinueArgs),
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
@@ -30,7 +32,7 @@ pub(super) fn fetch(
     if main.remote.is_none() {
         return Ok(());
     }
-    require_remote(opened, (&workspace, &main), onward, ui)?;
+    require_remote(opened, (&workspace, &main), continue_args, ui)?;
     take_over(opened, (&workspace, &main), ui)?;
     opened.session_list = SessionReader::new(&opened.repository).list()?;
     Ok(())
@@ -78,7 +80,7 @@ fn take_over(
 pub(super) fn follow(
     opened: &OpenSessions,
     id: Option<&str>,
-    onward: &Onward,
+    continue_args: &ContinueArgs,
     ui: &mut Ui,
 ) -> Result<bool, Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
@@ -96,7 +98,7 @@ pub(super) fn follow(
         Follow::find(&opened.repository, record)?.go(ui)?;
         ui.note(&format!("session '{}' was completed elsewhere", record.session));
         for section in workspace.sections.iter().filter(|section| !section.is_main) {
-            follow_in(opened, (&workspace, section), stored, onward, ui)?;
+            follow_in(opened, (&workspace, section), stored, continue_args, ui)?;
         }
         has_moved = true;
     }
@@ -120,7 +122,7 @@ fn follow_in(
     opened: &OpenSessions,
     (workspace, section): (&Workspace, &RepoSection),
     stored: &StoredRecord,
-    onward: &Onward,
+    continue_args: &ContinueArgs,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let Some(repository) = workspace.open(section)?.filter(|_| section.remote.is_some()) else {
@@ -129,7 +131,7 @@ fn follow_in(
     let Some((branch, here)) = section.find_session_branch(&repository, &stored.record.session)? else {
         return Ok(());
     };
-    require_remote(opened, (workspace, section), onward, ui)?;
+    require_remote(opened, (workspace, section), continue_args, ui)?;
     workspace.refresh(&repository, section, &FetchScope::Everything)?;
     let Some(there) = workspace.find_seen(&repository, section, &branch.to_ref())? else {
         return Ok(());

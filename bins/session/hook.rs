@@ -25,8 +25,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    keep::{Amid, SessionMark, TurnScope, commit_turn, lock},
-    plumbing::{append, name_of, place},
+    commit_turn::{Amid, SessionMark, TurnScope, commit_turn, lock},
+    recording::{append, name_of, place},
     turn::ReportedTurn,
 };
 use crate::{clock, document::rfc3339, entry::Outcome};

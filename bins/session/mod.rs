@@ -1,27 +1,26 @@
 //! `git arborist session`: shows and continues what agents did, turn by turn.
 
-mod brought;
+mod approvals;
+mod commit_turn;
 mod diff;
 pub mod document;
-mod elsewhere;
 mod export;
 mod fetch;
 mod hook;
-mod keep;
 mod list;
-mod onward;
+mod moment;
 mod open;
-mod others;
+mod origin;
+mod other_repos;
 mod paths;
-mod plumbing;
+mod recording;
 mod replay;
 mod restore;
 mod resume;
+mod resume_options;
 mod session_worktree;
 mod show;
-mod then;
 mod turn;
-mod which;
 mod words;
 
 pub(crate) use hook::Agent;
@@ -128,7 +127,7 @@ enum Verb {
     /// Show what differs between the files of two turns
     Diff(diff::DiffArgs),
     /// Show which session, task and turn made a commit
-    Which(which::WhichArgs),
+    Which(origin::WhichArgs),
     /// Print a whole session, also in the formats of other tools
     Export(export::ExportArgs),
     /// Continue a session that was paused, crashed or failed, where it ran: in your checkout or in its worktree
@@ -136,13 +135,13 @@ enum Verb {
     /// Start a new session from a turn of another one, on its own branch
     Replay(replay::ReplayArgs),
     /// Start a session of another program, and print its id
-    Start(plumbing::StartArgs),
+    Start(recording::StartArgs),
     /// Commit and record a turn of an agent, and print the commit
     Turn(turn::TurnArgs),
     /// Record that a step has ended
-    Checkpoint(plumbing::CheckpointArgs),
+    Checkpoint(recording::CheckpointArgs),
     /// Record that a session has ended
-    End(plumbing::EndArgs),
+    End(recording::EndArgs),
     /// Record an event of an interactive agent; its hooks call this
     Hook(hook::HookArgs),
 }
@@ -168,13 +167,13 @@ pub fn run(args: SessionArgs, ui: &mut Ui) -> Outcome {
         Verb::Turns(args) => show::turns(args, ui),
         Verb::Diff(args) => diff::run(args, ui),
         Verb::Export(args) => export::run(args, ui),
-        Verb::Which(args) => which::run(args, ui),
+        Verb::Which(args) => origin::run(args, ui),
         Verb::Resume(args) => resume::run(args, ui),
         Verb::Replay(args) => replay::run(args, ui),
-        Verb::Start(args) => plumbing::start(args, ui),
+        Verb::Start(args) => recording::start(args, ui),
         Verb::Turn(args) => turn::run(args, ui),
-        Verb::Checkpoint(args) => plumbing::checkpoint(args, ui),
-        Verb::End(args) => plumbing::end(args, ui),
+        Verb::Checkpoint(args) => recording::checkpoint(args, ui),
+        Verb::End(args) => recording::end(args, ui),
         Verb::Hook(args) => hook::run(args),
     }
 }

@@ -19,15 +19,15 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
-    brought,
-    onward::Onward,
+    approvals,
+    moment::{self, Moment},
     open::{IdArgs, OpenSessions, open},
-    others,
-    plumbing::name_of,
+    other_repos,
+    recording::name_of,
     resume::lock,
+    resume_options::ContinueArgs,
     session_worktree::{go_on, session_worktree},
     show::start_in,
-    then::{self, Moment},
 };
 use crate::{clock, entry::Outcome, ui::Ui};
 
@@ -42,7 +42,7 @@ pub(super) struct ReplayArgs {
     #[arg(long)]
     offline: bool,
     #[command(flatten)]
-    onward: Onward,
+    continue_args: ContinueArgs,
 }
 
 pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
@@ -59,7 +59,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let commit = moment.commit;
     let first = opened.session_reader().start_of(newest)?;
     let start = start_in(&first)?;
-    let mut resume_options = args.onward.recorded(&opened, newest)?;
+    let mut resume_options = args.continue_args.recorded(&opened, newest)?;
     let plan = start.plan.as_deref().and_then(PlanRef::parse).ok_or_else(|| {
         Failure::new(Exit::No, format!("session '{}' has no plan to continue", newest.record.session))
     })?;
@@ -68,15 +68,15 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         // No agent is called, so these are not used.
         resume_options.approvals.clear();
     }
-    let configured = then::configured_in(&opened, newest, (args.turn, &moment))?;
-    brought::require(&opened, &resume_options, (configured, Some(&plan)), None, ui)?;
+    let configured = moment::configured_in(&opened, newest, (args.turn, &moment))?;
+    approvals::require(&opened, &resume_options, (configured, Some(&plan)), None, ui)?;
     let Asked { options, withheld } = match resume_options.asked(&opened, newest)? {
         Some(asked) => asked,
         None => opened.session_reader().recorded_options_of(newest)?,
     };
     let start = SessionStart { options, withheld, offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
-    let session_worktree = session_worktree(&opened, &branch, &session, &args.onward, ui)?;
+    let session_worktree = session_worktree(&opened, &branch, &session, &args.continue_args, ui)?;
     bring_configuration(&opened, &session_worktree, (configured, commit))?;
     announce(&opened, &session_worktree, newest, (&session, &branch), (&moment, &plan))?;
     ui.note(&format!(
@@ -86,7 +86,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         session_worktree.path.display()
     ));
     // For scripts. On a terminal, the note has said it.
-    if !args.onward.json && !ui.is_terminal() {
+    if !args.continue_args.json && !ui.is_terminal() {
         ui.line(session.as_str());
     }
     let _ = ui.finish();
@@ -104,7 +104,7 @@ fn require_recording(
     start: &SessionStart,
     turn: u32,
 ) -> Result<(), Failure> {
-    others::require_all(opened, newest, start)?;
+    other_repos::require_all(opened, newest, start)?;
     let recording = opened.session_reader().recording(newest, turn)?;
     if recording.calls.values().all(Vec::is_empty) {
         let words = format!("session '{}' recorded nothing after turn {turn}", newest.record.session);
@@ -131,7 +131,7 @@ fn begin(
     let place = RepositoryStart { name: name_of(repository), branch: branch.clone(), base: commit };
     let forked_from = Some(Fork { session: newest.record.session.clone(), turn });
     let mut repositories = vec![place];
-    for other in others::at(opened, newest, (turn, commit))? {
+    for other in other_repos::at(opened, newest, (turn, commit))? {
         repositories.push(other.fork(&pipeline, &session)?);
     }
     let start = SessionStart { repositories, forked_from, ..start.clone() };
@@ -169,20 +169,20 @@ fn announce(
     let repository = &opened.repository;
     let _lock = lock(repository, branch)?;
     // The plan that was frozen at that turn, not the file: agents may have edited the file by then.
-    let frozen = then::frozen_plan(opened, newest, moment)?;
+    let frozen = moment::frozen_plan(opened, newest, moment)?;
     let mut recorder =
         RunRecorder::new(&session_worktree.repository, branch.clone(), session.clone(), moment.commit)?;
     let freeze = FrozenPlan::Kept(frozen.as_ref().unwrap_or(plan));
     write_start_of(&mut recorder, freeze, Some(&newest.record.session))?;
-    for then in then::at(opened, newest, moment)? {
-        if then.state().state != State::Complete {
-            then.repeat(&mut recorder)?;
+    for past in moment::past_tasks(opened, newest, moment)? {
+        if past.state().state != State::Complete {
+            past.repeat(&mut recorder)?;
             continue;
         }
-        then.repeat_passed(&mut recorder)?;
-        let report = then.events.iter().rev().find_map(|event| event.trailers.get(Key::Report));
-        let wording = Wording { name: &then.name, attempt: Attempt(0), max: 0 };
-        let mut entry = TaskEvent::new(then.task.clone(), Status::Complete, wording);
+        past.repeat_passed(&mut recorder)?;
+        let report = past.events.iter().rev().find_map(|event| event.trailers.get(Key::Report));
+        let wording = Wording { name: &past.name, attempt: Attempt(0), max: 0 };
+        let mut entry = TaskEvent::new(past.task.clone(), Status::Complete, wording);
         entry.body = Body::new("Completed before:", &format!("in session {}", newest.record.session));
         let _ = entry.trailers.set(Key::Report, report.unwrap_or("none"));
         let tree = recorder.tree();

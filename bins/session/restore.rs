@@ -23,10 +23,10 @@ use arborist_core::{
 };
 
 use super::{
+    moment::{self, Moment, PastTask},
     open::OpenSessions,
-    others,
+    other_repos,
     resume::lock,
-    then::{self, Moment, Then},
 };
 use crate::ui::Ui;
 
@@ -45,12 +45,12 @@ pub(super) fn turn(
     let _orphan_lock = attend(&lock, ui)?;
     let moment = Moment::of(opened, newest, number)?;
     let (commit, head) = (moment.commit, moment.point.head);
-    let words = others::words_on(newest, number, head);
+    let words = other_repos::words_on(newest, number, head);
     let node = stored.record.turn().map(|turn| &turn.node);
     // The commit in the plan's repository counts, so it comes last.
-    for other in others::at(opened, newest, (number, commit))? {
+    for other in other_repos::at(opened, newest, (number, commit))? {
         // Each repository names its own commit, because the base of a task's work there is found by it.
-        let words = others::words_on(newest, number, other.point);
+        let words = other_repos::words_on(newest, number, other.point);
         node.map(|node| other.restore(session, node, &words)).transpose()?;
     }
     let (mut recorder, tree, changes) = put_back(session_worktree, (branch, session), commit)?;
@@ -64,7 +64,7 @@ pub(super) fn turn(
         &mut recorder,
         &tasks,
         (tree, &changes),
-        &Past { then: then::at(opened, newest, &moment)?, words },
+        &Past { tasks: moment::past_tasks(opened, newest, &moment)?, words },
     )?;
     bring_back_plan(opened, newest, (history, &moment), &mut recorder)?;
     ui.note(&match standing.as_slice() {
@@ -88,7 +88,7 @@ fn bring_back_plan(
     recorder: &mut RunRecorder<'_>,
 ) -> Result<(), Failure> {
     let Some(start) = &history.start else { return Ok(()) };
-    let Some(plan) = then::frozen_plan(opened, newest, moment)? else { return Ok(()) };
+    let Some(plan) = moment::frozen_plan(opened, newest, moment)? else { return Ok(()) };
     let repository = &opened.repository;
     let mut is_same = start.plan.as_ref() == Some(&plan);
     for path in TRACKED_FILES {
@@ -140,7 +140,7 @@ fn attend(lock: &FileLock, ui: &mut Ui) -> Result<OrphanLock, Failure> {
 
 /// What is restored.
 pub(super) struct Past {
-    pub(super) then: Vec<Then>,
+    pub(super) tasks: Vec<PastTask>,
     pub(super) words: String,
 }
 
@@ -164,11 +164,11 @@ pub(super) fn bring_back(
         let delivery = StagedCommit { tree, tip: recorder.head(), changes, index: None };
         recorder.deliver(entry, delivery, &ended)?;
         (changes, ended) = (&[], Vec::new());
-        let then = past.then.iter().find(|then| then.task == *task);
-        if let Some(then) = then {
-            then.repeat(recorder)?;
+        let before = past.tasks.iter().find(|before| before.task == *task);
+        if let Some(before) = before {
+            before.repeat(recorder)?;
         }
-        let state = then.map(Then::state).unwrap_or_default().state;
+        let state = before.map(PastTask::state).unwrap_or_default().state;
         standing.push(format!("{task} {}", state.as_str()));
     }
     Ok(standing)

@@ -22,14 +22,14 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
-    brought,
+    approvals,
     fetch::{self, fetch},
-    onward::{Onward, ResumeOptions},
+    moment::{self, Moment},
     open::{OpenSessions, open},
-    plumbing::append,
+    recording::append,
     restore,
+    resume_options::{ContinueArgs, ResumeOptions},
     session_worktree::{Follow, go_on, is_own_branch, session_worktree},
-    then::{self, Moment},
 };
 use crate::{approval, clock, entry::Outcome, gardening::release_branch, ui::Ui};
 
@@ -45,7 +45,7 @@ pub(super) struct ResumeArgs {
     #[arg(long, alias = "accept-changes")]
     plan_changed: bool,
     #[command(flatten)]
-    onward: Onward,
+    continue_args: ContinueArgs,
 }
 
 /// How long a session without a recorded pause is assumed to be at work in another clone.
@@ -58,97 +58,127 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         None => !left(&opened).is_empty(),
     };
     let known: Vec<Oid> = opened.session_list.sessions.iter().map(|stored| stored.commit).collect();
-    fetch(&mut opened, (is_known, &args.onward), ui)?;
+    fetch(&mut opened, (is_known, &args.continue_args), ui)?;
     if let Some(id) = args.id.as_ref().filter(|id| opened.session_list.require(id).is_err())
         && let Some(damaged) = find_damaged(id)
     {
         return Err(damaged);
     }
-    let has_followed = args.turn.is_none() && fetch::follow(&opened, args.id.as_deref(), &args.onward, ui)?;
+    let has_followed =
+        args.turn.is_none() && fetch::follow(&opened, args.id.as_deref(), &args.continue_args, ui)?;
     if has_followed && (args.id.is_some() || left(&opened).is_empty()) {
         return Ok(Exit::Done);
     }
     let newest = find(&opened, args, &known)?;
-    let record = &newest.record;
     let standing = opened.standing(newest);
     refuse(&opened.repository, (newest, standing), args.turn)?;
-    let moment = args.turn.map(|number| Moment::of(&opened, newest, number)).transpose()?;
-    let had_failed = had_failed(&opened, newest)?;
-    let mut resume_options = args.onward.recorded(&opened, newest)?;
-    let branch = &record.context.branch;
-    let follow = Follow::find(&opened.repository, record)?;
-    let history = follow.history()?;
-    refuse_other(record, &history, args.turn)?;
-    if let Some(start) = &history.start {
-        brought::require(&opened, &resume_options, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
-    }
-    if let Some(moment) = moment {
-        // The plan and the configuration of that turn are in force again.
-        let plan = then::frozen_plan(&opened, newest, &moment)?;
-        brought::require(&opened, &resume_options, (moment.commit, plan.as_ref()), Some(branch), ui)?;
-    }
-    // If it is checked out, it is not moved.
-    if !is_own_branch(&opened, record)? && opened.repository.checkouts_of(branch)?.is_empty() {
-        let moved = follow.required_approval().into_iter().collect();
-        approval::require(&opened.repository, &moved, args.onward.consent(), ui)?;
-    }
-    follow.go(ui)?;
-    let session_worktree = session_worktree(&opened, branch, &record.session, &args.onward, ui)?;
-    let has_borrowed_branch = session_worktree.is_made && !is_own_branch(&opened, record)?;
-    if has_borrowed_branch {
-        resume_options.switch("give-back");
-    }
-    let stopped =
-        enter(&opened, args, (newest, &history), &session_worktree, (resume_options, had_failed), ui);
-    if has_borrowed_branch && session_worktree.is_new {
-        release_branch(&opened.repository, branch, ui);
-    }
-    stopped
+    Resuming::prepare(&opened, args, newest, ui)?.enter(ui)
 }
 
-/// Executes the run where the branch is checked out, unless something is in the way.
-fn enter(
-    opened: &OpenSessions,
-    args: &ResumeArgs,
-    (newest, history): (&StoredRecord, &Run),
-    session_worktree: &SessionWorktree,
-    (mut resume_options, had_failed): (ResumeOptions<'_>, bool),
-    ui: &mut Ui,
-) -> Outcome {
-    let (record, branch) = (&newest.record, &newest.record.context.branch);
-    let has_changed = plan_has_changed(&opened.repository, session_worktree, history)?;
-    if let (Some(changed), false) = (&has_changed, args.plan_changed) {
-        let words =
-            format!("the plan has changed since session '{}' was paused:\n{}", record.session, changed.words);
-        let hint = format!(
-            "to continue with the new plan, run: git arborist session resume {} --plan-changed",
-            record.session
-        );
-        return Err(Failure::new(Exit::Person, words).hint(hint));
+/// A session that is about to continue.
+struct Resuming<'a> {
+    opened: &'a OpenSessions,
+    args: &'a ResumeArgs,
+    newest: &'a StoredRecord,
+    /// The run on the session's branch.
+    history: Run,
+    options: ResumeOptions<'a>,
+    session_worktree: SessionWorktree,
+    had_failed: bool,
+}
+
+impl<'a> Resuming<'a> {
+    /// Brings the branch and its worktree to their place, once the user has approved what the session may run.
+    fn prepare(
+        opened: &'a OpenSessions,
+        args: &'a ResumeArgs,
+        newest: &'a StoredRecord,
+        ui: &mut Ui,
+    ) -> Result<Self, Failure> {
+        let (record, branch) = (&newest.record, &newest.record.context.branch);
+        let moment = args.turn.map(|number| Moment::of(opened, newest, number)).transpose()?;
+        let had_failed = had_failed(opened, newest)?;
+        let options = args.continue_args.recorded(opened, newest)?;
+        let follow = Follow::find(&opened.repository, record)?;
+        let history = follow.history()?;
+        refuse_other(record, &history, args.turn)?;
+        if let Some(start) = &history.start {
+            approvals::require(opened, &options, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
+        }
+        if let Some(moment) = moment {
+            // The plan and the configuration of that turn are in force again.
+            let plan = moment::frozen_plan(opened, newest, &moment)?;
+            approvals::require(opened, &options, (moment.commit, plan.as_ref()), Some(branch), ui)?;
+        }
+        // If it is checked out, it is not moved.
+        if !is_own_branch(opened, record)? && opened.repository.checkouts_of(branch)?.is_empty() {
+            let moved = follow.required_approval().into_iter().collect();
+            approval::require(&opened.repository, &moved, args.continue_args.consent(), ui)?;
+        }
+        follow.go(ui)?;
+        let session_worktree = session_worktree(opened, branch, &record.session, &args.continue_args, ui)?;
+        Ok(Self { opened, args, newest, history, options, session_worktree, had_failed })
     }
-    let session_writer = SessionWriter::after(&opened.repository, newest.clone());
-    let commit = match args.turn {
-        Some(number) => restore::turn(opened, newest, (session_worktree, history), number, ui)?,
-        None => opened.repository.require_commit(&branch.to_ref())?,
-    };
-    if let Some(changed) = &has_changed {
-        // The run commits it as an accepted change.
-        bring_file(&session_worktree.path, &changed.path, &changed.bytes)?;
+
+    /// Executes the run. If it does not start, the user gets a branch back that was moved to a new worktree.
+    fn enter(mut self, ui: &mut Ui) -> Outcome {
+        let (opened, record) = (self.opened, &self.newest.record);
+        let has_borrowed_branch = self.session_worktree.is_made && !is_own_branch(opened, record)?;
+        if has_borrowed_branch {
+            self.options.switch("give-back");
+        }
+        let is_new = self.session_worktree.is_new;
+        let stopped = self.execute(ui);
+        if has_borrowed_branch && is_new {
+            release_branch(&opened.repository, &record.context.branch, ui);
+        }
+        stopped
     }
-    let asked = resume_options.asked(opened, newest)?;
-    append(&session_writer, &RecordKind::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
-    if had_failed && args.turn.is_none() {
-        resume_options.switch("retry-failed");
+
+    /// Executes the run where the branch is checked out, unless something is in the way.
+    fn execute(mut self, ui: &mut Ui) -> Outcome {
+        let Self { opened, args, newest, .. } = self;
+        let session_worktree = &self.session_worktree;
+        let (record, branch) = (&newest.record, &newest.record.context.branch);
+        let has_changed = self.find_changed_plan()?;
+        let session_writer = SessionWriter::after(&opened.repository, newest.clone());
+        let commit = match args.turn {
+            Some(number) => restore::turn(opened, newest, (session_worktree, &self.history), number, ui)?,
+            None => opened.repository.require_commit(&branch.to_ref())?,
+        };
+        if let Some(changed) = &has_changed {
+            // The run commits it as an accepted change.
+            bring_file(&session_worktree.path, &changed.path, &changed.bytes)?;
+        }
+        let asked = self.options.asked(opened, newest)?;
+        append(&session_writer, &RecordKind::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
+        if self.had_failed && args.turn.is_none() {
+            self.options.switch("retry-failed");
+        }
+        if has_changed.is_some() || args.plan_changed {
+            self.options.switch("accept-changes");
+        }
+        let path = session_worktree.path.display();
+        ui.note(&format!("continuing session '{}' on '{branch}' in '{path}'", record.session));
+        go_on(session_worktree, branch, self.options)
     }
-    if has_changed.is_some() || args.plan_changed {
-        resume_options.switch("accept-changes");
+
+    /// The plan, if it has changed and the user wants the new one.
+    fn find_changed_plan(&self) -> Result<Option<ChangedPlan>, Failure> {
+        let found = plan_has_changed(&self.opened.repository, &self.session_worktree, &self.history)?;
+        match found {
+            Some(changed) if !self.args.plan_changed => {
+                let session = &self.newest.record.session;
+                let words =
+                    format!("the plan has changed since session '{session}' was paused:\n{}", changed.words);
+                let hint = format!(
+                    "to continue with the new plan, run: git arborist session resume {session} --plan-changed"
+                );
+                Err(Failure::new(Exit::Person, words).hint(hint))
+            }
+            found => Ok(found),
+        }
     }
-    ui.note(&format!(
-        "continuing session '{}' on '{branch}' in '{}'",
-        record.session,
-        session_worktree.path.display()
-    ));
-    go_on(session_worktree, branch, resume_options)
 }
 
 /// The selected session. Without a name, the only unfinished one; others may have just been fetched.

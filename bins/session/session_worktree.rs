@@ -15,9 +15,9 @@ use arborist_core::{
 };
 
 use super::{
-    onward::{Onward, ResumeOptions},
     open::OpenSessions,
     resume::lock,
+    resume_options::{ContinueArgs, ResumeOptions},
 };
 use crate::{approval, entry::Outcome, ui::Ui};
 
@@ -26,7 +26,7 @@ pub(super) fn session_worktree(
     opened: &OpenSessions,
     branch: &BranchName,
     session: &SessionId,
-    onward: &Onward,
+    continue_args: &ContinueArgs,
     ui: &mut Ui,
 ) -> Result<SessionWorktree, Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
@@ -36,7 +36,7 @@ pub(super) fn session_worktree(
     if let Some(session_worktree) = pool.find_session_worktree()? {
         return Ok(session_worktree);
     }
-    approval::require(&opened.repository, &commands, onward.consent(), ui)?;
+    approval::require(&opened.repository, &commands, continue_args.consent(), ui)?;
     let session_worktree = pool.session_worktree(session)?;
     session_worktree.notes.iter().for_each(|note| ui.note(&note.to_string()));
     Ok(session_worktree)

@@ -17,8 +17,8 @@ use super::{
         OtherPatchDocument, ResumedDocument, SessionDocument, SessionShowDocument, TurnDocument,
         TurnsDocument,
     },
-    elsewhere::Elsewhere,
     open::{IdArgs, JsonArgs, OpenSessions, WorkerArgs, open},
+    other_repos::OtherRepos,
     words::{TURN_HEADINGS, cost_of, plan_of, resumed_cells, table, tokens_of, tone_of, turn_cells},
 };
 use crate::{
@@ -166,7 +166,7 @@ fn show_turn(
         Some(commit) => Some(patch_of(&opened.repository, commit)?),
         None => None,
     };
-    let other_patches = if args.patch { Elsewhere::of(opened).patches(turn, ui)? } else { Vec::new() };
+    let other_patches = if args.patch { OtherRepos::of(opened).patches(turn, ui)? } else { Vec::new() };
     let transcript = args.transcript.then(|| transcript_of(opened, newest, number)).transpose()?;
     if args.json.json {
         let turn = turn.clone();

@@ -15,11 +15,11 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
+    commit_turn::{Amid, TurnScope, commit_turn, lock},
     document::TurnDocument,
-    keep::{Amid, TurnScope, commit_turn, lock},
     open::{JsonArgs, open},
     paths::named_paths,
-    plumbing::{SessionArg, session_writer},
+    recording::{SessionArg, session_writer},
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};
 

@@ -2,13 +2,14 @@
 
 mod detail;
 pub mod document;
-mod other_repos;
 mod remark;
 pub mod remote;
 mod source;
 mod tree;
+mod unpushed;
 
 use std::{
+    cell::LazyCell,
     collections::{HashMap, HashSet},
     path::PathBuf,
 };
@@ -21,18 +22,18 @@ use arborist_core::{
     message::{nearest, visible},
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
-    process::shell_word,
+    process::{Cancel, shell_word},
     progress::{NodeProgress, Progress, RunTotals, Share},
     queue::{LoggedOutcome, OtherBranches, OtherRun, ParkingObstacle, Store, Target, Ticket},
     record::Unfinished,
     run::Continuation,
     session::{find_lost_tasks, forget_unrecorded},
     settings::Settings,
-    workspace::compare_for_display,
+    workspace::{Workspace, compare_elsewhere},
 };
 use clap::Parser;
 
-use self::detail::TaskLogs;
+use self::{detail::TaskLogs, unpushed::find_unpushed};
 use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, scope, ui::Ui};
 
 /// How many entries of the queue's log are read for tasks that are not queued.
@@ -195,7 +196,8 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let scope = scope::find_shown(&repository, &settings, args.scope.as_ref())?;
+    let workspace = Workspace::load(&repository, &settings, &Cancel::new())?;
+    let scope = scope::find_shown(&workspace, &repository, &settings, args.scope.as_ref())?;
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
     let tip = scope.tip;
@@ -212,7 +214,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let parked_commits = find_parked_commits(&repository, parked, tip)?;
     let target = parked.map(|_| Target::new(&repository, &run.scope.branch));
     let obstacle = target.map_or(Ok(None), |target| target.find_obstacle())?;
-    compare_for_display(&repository, &settings, &mut run)?;
+    compare_elsewhere(&workspace.sections, &mut run)?;
     for task in forget_unrecorded(&repository, &mut run)? {
         ui.warn(&format!(
             "the branch of '{task}' has commits that the records of the session do not name; they do not count"
@@ -232,22 +234,26 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let branch = args.scope.as_ref().map(|branch| format!(" --scope {branch}"));
     let selection: String = tree.into_iter().chain(branch).collect();
     let Format { kind, exit_code, options } = args.into_format();
-    let unpushed = other_repos::find_unpushed(&repository, &settings, run)?;
+    let unpushed = find_unpushed(&workspace, &settings, run)?;
     let home = match (kind, options.tasks.as_slice()) {
         (Kind::Text, [_]) => repository.list_worktrees()?.into_iter().next().map(|main| main.path),
         _ => None,
     };
-    let of = (run, found.plan.as_ref());
+    let elsewhere = LazyCell::new(|| {
+        let (start, plan) = (run.start.as_ref()?, found.plan.as_ref()?);
+        Some(OtherBranches::open(&workspace.sections, plan, &start.session))
+    });
     let LostWork { lost, lost_branches, tickets, dropped } =
-        LostWork::find(&repository, &settings, of, &mut progress)?;
+        LostWork::find(&repository, run, &elsewhere, &mut progress)?;
     let logs = match (&home, options.tasks.as_slice()) {
         (Some(home), [task]) => TaskLogs::find(&repository, &settings, home, run, task),
         _ => TaskLogs::default(),
     };
     let branches = match (kind, options.tasks.as_slice()) {
-        (Kind::Text, [task]) => other_repos::find_branches(&repository, &settings, run, task)?,
-        _ => Vec::new(),
+        (Kind::Text, [task]) => elsewhere.as_ref().map(|elsewhere| elsewhere.find_unlanded(task)),
+        _ => None,
     };
+    let branches = branches.transpose()?.unwrap_or_default();
     let due_phase = found.plan.as_ref().and_then(|plan| find_due_phase(plan, &progress));
     let due_phase = due_phase.map(|phase| phase.id.clone());
     let plan = found.shown;
@@ -278,7 +284,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     if run.start.is_none()
         && !is_asked
         && kind == Kind::Text
-        && let Some(branch) = scope::find_apart(&repository, &settings)?
+        && let Some(branch) = scope::find_apart(&workspace, &repository, &settings)?
     {
         ui.hint(&scope::hint_apart("git arborist state", &branch));
     }
@@ -308,8 +314,8 @@ struct LostWork {
 impl LostWork {
     fn find(
         repository: &Repository,
-        settings: &Settings,
-        (run, plan): (&Run, Option<&Plan>),
+        run: &Run,
+        elsewhere: &LazyCell<Option<OtherBranches>, impl FnOnce() -> Option<OtherBranches>>,
         progress: &mut Progress<'_>,
     ) -> Result<Self, Failure> {
         let is_untouched = |node: &NodeProgress<'_>| node.state == State::Pending && node.history.is_none();
@@ -324,11 +330,8 @@ impl LostWork {
             false => Vec::new(),
         };
         let mut tickets: Vec<Ticket> = tickets.into_iter().map(|stored| stored.ticket).collect();
-        if !tickets.is_empty() {
-            let elsewhere = OtherBranches::of_run(repository, settings, (run, plan))?;
-            for ticket in &mut tickets {
-                ticket.update_state(repository, (run, elsewhere.as_ref()))?;
-            }
+        for ticket in &mut tickets {
+            ticket.update_state(repository, (run, elsewhere.as_ref()))?;
         }
         for ticket in &tickets {
             let is_untouched = progress.find(&ticket.task).is_some_and(is_untouched);

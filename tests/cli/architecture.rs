@@ -231,6 +231,22 @@ fn a_main_is_three_lines() {
     }
 }
 
+/// A file that no module declares is not compiled, and its tests never run.
+#[test]
+fn every_file_of_scenarios_is_declared_as_a_module() {
+    for (path, _) in sources("tests/cli") {
+        // The file of a folder's module is declared by the one above it.
+        let module: &Path = if path.ends_with("mod.rs") { path.parent().unwrap() } else { &path };
+        let folder = module.parent().unwrap();
+        let declaring = folder.join(if folder == Path::new("tests/cli") { "main.rs" } else { "mod.rs" });
+        let name = module.file_stem().unwrap().to_str().unwrap();
+        let declaration = format!("mod {name};");
+        let text = fs::read_to_string(&declaring).unwrap();
+        let is_declared = text.lines().any(|line| line.trim_start_matches("pub(crate) ") == declaration);
+        assert!(path == declaring || is_declared, "{} has no '{declaration}'", declaring.display());
+    }
+}
+
 /// A pipe to git can be cut by killing us. What git is told there must do nothing unless all of it arrives:
 /// transactions that end with `commit`. All other input is a file that is complete before git starts.
 #[test]

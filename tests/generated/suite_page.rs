@@ -64,8 +64,8 @@ fn pages() -> String {
 }
 
 fn setting(setting: &Setting) -> String {
-    let Setting { key, about, expected, default, .. } = setting;
-    entry(key, &format!("{about} Value: {expected}. Default: {default}."))
+    let Setting { key, about, default, .. } = setting;
+    entry(key, &format!("{about} Value: {}. Default: {default}.", setting.expected()))
 }
 
 fn variable(setting: &Setting) -> String {

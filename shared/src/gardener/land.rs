@@ -23,10 +23,11 @@ use crate::{
     plan::Task,
     progress::{Boxes, Progress},
     queue::{
-        self, Afterwards, FanIn, Landing, LandingCommand, LoggedOutcome, OnConflict, OtherBranches, Queue,
-        QueueError, Store, StoredTicket, Target, Ticket, TicketOutcome, accept_foreign,
+        self, Afterwards, FanIn, Landing, LandingCommand, LoggedOutcome, OtherBranches, Queue, QueueError,
+        Store, StoredTicket, Target, Ticket, TicketOutcome, accept_foreign,
     },
     record::RecordError,
+    settings::OnConflict,
     worktree::Lease,
 };
 

@@ -25,15 +25,13 @@ pub use backend::{
     RememberedResults, Resolution,
 };
 pub use claim::{Claimant, QueueClaim};
-pub use drain::{Drain, DrainRules, RedTarget, waits_for};
+pub use drain::{Drain, DrainRules, waits_for};
 pub use error::QueueError;
 pub use gate::{Failing, GATES, Gate, GateVerdict, StoredGateResult, load_gate_results};
 pub use git_backend::{
     GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
 };
-pub use options::{
-    Afterwards, Distrusted, Landing, OnConflict, OptionsError, QueueMemory, QueueOptions, QueuePlan,
-};
+pub use options::{Afterwards, Distrusted, Landing, QueueMemory, QueueOptions, QueuePlan};
 pub use other_branches::{LaterCommits, OtherBranches};
 pub use policy::{Batch, FanIn, NextLanding, QueueOrder, StackSetback, arrange};
 pub use report::{Parking, QueueEvent, QueueReport, TicketOutcome};

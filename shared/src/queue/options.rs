@@ -5,57 +5,23 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use super::{
-    Batch, Briefs, FanIn, Gate, GateResults, RedTarget, Resolutions, Resolver, other_branches::repos_of_tasks,
-};
+use super::{Batch, Briefs, FanIn, Gate, GateResults, Resolutions, Resolver, other_branches::repos_of_tasks};
 use crate::{
     agent::{AgentError, redact::Secrets},
     coordination::RemoteWork,
-    failure::{Exit, Explain},
     git::Signing,
     history::CommitCache,
     name::{RepoName, TaskId},
     pipeline::{ConfigGuard, Protection, RunnerTable, log_size},
     plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
-    settings::{GateSettings, MergeSettings, NamedGroup, Origin, ReviewsIn, Settings, Size, TranscriptMode},
+    settings::{
+        GateSettings, MergeSettings, NamedGroup, OnConflict, Origin, RedTarget, ReviewsIn, Settings, Size,
+        TranscriptMode,
+    },
     workspace::RepoSection,
     worktree::WorktreeOptions,
 };
-
-/// An invalid setting.
-#[derive(Debug, thiserror::Error)]
-pub enum OptionsError {
-    /// A value that its key cannot have.
-    #[error("'{key}' is '{value}', but it must be {expected}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// The value as written.
-        value: String,
-        /// What is valid.
-        expected: &'static str,
-    },
-    /// The agent that resolves conflicts cannot be called.
-    #[error(transparent)]
-    Agent(#[from] AgentError),
-}
-
-impl Explain for OptionsError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Value { .. } => Exit::No,
-            Self::Agent(error) => error.exit(),
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Value { .. } => None,
-            Self::Agent(error) => error.hint(),
-        }
-    }
-}
 
 /// Tasks that must not land until they are done again.
 #[derive(Debug, Default)]
@@ -76,16 +42,6 @@ impl Distrusted {
     pub fn has(&self, task: &TaskId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(task)
     }
-}
-
-/// What to do about a conflict.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnConflict {
-    /// An agent or a person resolves it.
-    #[default]
-    Resolve,
-    /// The task is done again, on top of what has landed meanwhile.
-    Reimplement,
 }
 
 /// What happens to a task's branch when it has landed.
@@ -247,7 +203,7 @@ impl QueueOptions {
         secrets: Secrets,
         cancel: &Cancel,
         clock: fn() -> i64,
-    ) -> Result<Self, OptionsError> {
+    ) -> Result<Self, AgentError> {
         let settings = runners.settings();
         let merge = &settings.merge;
         let config_guard = ConfigGuard::default();
@@ -262,12 +218,12 @@ impl QueueOptions {
             landing: if merge.auto { Landing::AtOnce } else { Landing::WhenAsked },
             gates: gates(settings),
             batch: batch(merge),
-            red_target: red_target(merge)?,
+            red_target: merge.red_target,
             tracked_lines: settings.tracked_lines(),
             fan_in: FanIn::KeepClean,
             only: Vec::new(),
             afterwards: if merge.delete_branches { Afterwards::Delete } else { Afterwards::Keep },
-            on_conflict: on_conflict(merge)?,
+            on_conflict: merge.on_conflict,
             resolver,
             no_resolver,
             resolve_attempts: merge.resolve_attempts,
@@ -454,29 +410,5 @@ fn batch(settings: &MergeSettings) -> Batch {
     match settings.batch {
         None | Some(Size::Auto) => Batch::Auto,
         Some(Size::Number(size)) => Batch::Size(size),
-    }
-}
-
-fn on_conflict(settings: &MergeSettings) -> Result<OnConflict, OptionsError> {
-    match settings.on_conflict.as_str() {
-        "resolve" => Ok(OnConflict::Resolve),
-        "reimplement" => Ok(OnConflict::Reimplement),
-        other => Err(OptionsError::Value {
-            key: "merge.on-conflict",
-            value: other.to_owned(),
-            expected: "resolve or reimplement",
-        }),
-    }
-}
-
-fn red_target(settings: &MergeSettings) -> Result<RedTarget, OptionsError> {
-    match settings.red_target.as_str() {
-        "hold" => Ok(RedTarget::Hold),
-        "land" => Ok(RedTarget::Land),
-        other => Err(OptionsError::Value {
-            key: "merge.red-target",
-            value: other.to_owned(),
-            expected: "hold or land",
-        }),
     }
 }

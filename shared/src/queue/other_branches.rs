@@ -97,15 +97,23 @@ impl OtherBranches {
         Ok(None)
     }
 
+    /// The branches of a task with commits that the session's branch lacks, with their repositories.
+    pub fn find_unlanded(&self, task: &TaskId) -> Result<Vec<(RepoName, BranchName)>, QueueError> {
+        let mut found = Vec::new();
+        for target in self.of(task) {
+            let branch = target.branch.task_branch(task);
+            if target.find_unlanded(&branch)?.is_some() {
+                found.push((target.name.clone(), branch));
+            }
+        }
+        Ok(found)
+    }
+
     /// Commits on the branch of a landed task that the session's branch lacks.
     pub fn find_later_commits(&self, task: &TaskId) -> Result<Option<LaterCommits>, QueueError> {
         for target in self.of(task) {
             let branch = target.branch.task_branch(task);
-            let Some(tip) = target.find_tip(&branch)? else { continue };
-            // Nearly always so, and known without a git process.
-            if target.repository.is_ancestor(tip, target.head)? {
-                continue;
-            }
+            let Some(tip) = target.find_unlanded(&branch)? else { continue };
             let count = target.repository.distance(tip, target.head)?.ahead;
             if count > 0 {
                 let place = target.repository.checkouts_of(&target.branch)?.into_iter().next();
@@ -152,6 +160,13 @@ impl Ticket {
 }
 
 impl OtherTarget {
+    /// The tip of a task's branch, if it has commits that the session's branch lacks.
+    fn find_unlanded(&self, branch: &BranchName) -> Result<Option<Oid>, QueueError> {
+        let Some(tip) = self.find_tip(branch)? else { return Ok(None) };
+        // Nearly always so, and known without a git process.
+        Ok((!self.repository.is_ancestor(tip, self.head)?).then_some(tip))
+    }
+
     /// The state of a ticket whose branch is gone here, unless its work has landed or there was none.
     pub(super) fn find_lost(
         &self,

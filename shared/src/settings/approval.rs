@@ -3,7 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Assigned, Origin, Settings, SettingsError, Sources, Value, find_assigned};
+use super::{
+    Origin, Settings, SettingsError,
+    setting::is_key,
+    sources::Sources,
+    value::{Assigned, Value, find_assigned},
+};
 use crate::{git::Repository, name::Oid, safe_files::InnerPath};
 
 /// The values that need no approval.
@@ -161,7 +166,7 @@ impl Settings {
 
     fn needs_approval(&self, Assigned { key, value, .. }: &Assigned) -> bool {
         let is_inner = |folder: &str| folder.trim_end_matches('/').parse::<InnerPath>().is_ok();
-        let listed = HARMLESS.iter().find(|(pattern, _)| super::setting::is_key(pattern, key));
+        let listed = HARMLESS.iter().find(|(pattern, _)| is_key(pattern, key));
         let is_harmless = listed.is_some_and(|(_, values)| match (values, value) {
             (Any | ShownInUse, _) => true,
             (Only(words), Value::Text(text)) => words.contains(&text.as_str()),

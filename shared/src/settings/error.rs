@@ -42,7 +42,7 @@ pub enum SettingsError {
         /// The value as written, shortened.
         found: String,
         /// What it must be.
-        expected: &'static str,
+        expected: String,
     },
     /// A name in the key is not allowed.
     #[error("{place}: {source}")]

@@ -5,7 +5,10 @@ use toml::{
     de::{DeArray, DeTable, DeValue},
 };
 
-use super::{SettingsError, Value, amount};
+use super::{
+    SettingsError,
+    value::{Value, amount},
+};
 
 /// One value of a file.
 pub(super) struct SettingLine {

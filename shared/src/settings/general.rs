@@ -50,7 +50,6 @@ settings! {
         key: "tools",
         variable: Some("ARBORIST_TOOLS"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::InWords("true where a task has more than one repository, else false"),
         about: "Whether agents that support MCP get tools to read and write the task's files and to run the commands that you configure; see git-arborist-tools(1).",
     }
@@ -58,7 +57,6 @@ settings! {
         key: "resume",
         variable: Some("ARBORIST_RESUME"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Whether the next attempt continues the session of the agent program, if the program reported one in this run. Otherwise each attempt starts a new session with the feedback in its prompt.",
     }
@@ -82,7 +80,6 @@ settings! {
         key: "allow-dirty",
         variable: Some("ARBORIST_ALLOW_DIRTY"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Whether to start even if the checkout has uncommitted changes. They stay uncommitted, except changes to the plan.",
     }
@@ -114,7 +111,6 @@ settings! {
         key: "sign",
         variable: None,
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Whether task commits, landings and records are signed, by git's own configuration (gpg.format, user.signingKey). It can only be set in git's configuration. 'git arborist verify --signed' requires the signatures.",
     }
@@ -190,7 +186,6 @@ settings! {
         key: "runners.*.tools",
         variable: None,
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::InWords("the value of 'tools'"),
         about: "Whether this runner is given tools.",
     }

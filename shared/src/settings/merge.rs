@@ -4,12 +4,34 @@ use std::time::Duration;
 
 use super::{
     DefaultValue, ValueKind,
-    setting::{SECONDS, settings},
+    setting::{SECONDS, choices, settings},
     value::{Size, Sourced},
 };
 
 /// How long a gate may take by default.
 pub const GATE_SECONDS: u64 = 900;
+
+choices! {
+    /// What to do if a gate fails on the target too.
+    RedTarget {
+        /// Nothing lands until the target is fixed.
+        #[default]
+        Hold = "hold",
+        /// Tickets land nevertheless.
+        Land = "land",
+    }
+}
+
+choices! {
+    /// What to do about a conflict.
+    OnConflict {
+        /// An agent or a person resolves it.
+        #[default]
+        Resolve = "resolve",
+        /// The task is done again, on top of what has landed meanwhile.
+        Reimplement = "reimplement",
+    }
+}
 
 settings! {
     /// How finished tasks land.
@@ -19,7 +41,6 @@ settings! {
         key: "merge.auto",
         variable: Some("ARBORIST_MERGE_AUTO"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(true),
         about: "Whether 'git arborist gardener --jobs' lands finished tasks. If not, they are queued, and 'git arborist merge run' lands them.",
     }
@@ -39,11 +60,10 @@ settings! {
         default: DefaultValue::List(&[], "none"),
         about: "Patterns of ignored files that are kept from one gate to the next, such as build caches. All others are removed before a gate runs, and the worktree is set up again.",
     }
-    red_target: String {
+    red_target: RedTarget {
         key: "merge.red-target",
         variable: Some("ARBORIST_MERGE_RED_TARGET"),
-        kind: ValueKind::Text,
-        expected: "hold or land",
+        kind: ValueKind::Choice(RedTarget::WORDS),
         default: DefaultValue::Text("hold"),
         about: "What happens to tasks if a gate fails on the target too: hold lands nothing, land ignores that gate.",
     }
@@ -51,7 +71,6 @@ settings! {
         key: "merge.assist",
         variable: Some("ARBORIST_MERGE_ASSIST"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(true),
         about: "Whether an agent, the runner of steps.resolve, tries to resolve conflicts first.",
     }
@@ -63,11 +82,10 @@ settings! {
         default: DefaultValue::Count(2),
         about: "How often an agent tries to resolve one conflict before a person is asked.",
     }
-    on_conflict: String {
+    on_conflict: OnConflict {
         key: "merge.on-conflict",
         variable: Some("ARBORIST_MERGE_ON_CONFLICT"),
-        kind: ValueKind::Text,
-        expected: "resolve or reimplement",
+        kind: ValueKind::Choice(OnConflict::WORDS),
         default: DefaultValue::Text("resolve"),
         about: "Whether a conflict is resolved, or the task is done again on top of the tasks that have landed.",
     }
@@ -75,7 +93,6 @@ settings! {
         key: "merge.delete-branches",
         variable: Some("ARBORIST_MERGE_DELETE_BRANCHES"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Whether to delete a task's branch when all of it is known to have landed.",
     }

@@ -9,8 +9,11 @@ mod file;
 mod general;
 mod merge;
 mod protect;
+mod review;
 mod sandbox;
 mod setting;
+mod sources;
+mod table;
 mod tracked;
 mod value;
 mod work;
@@ -20,36 +23,30 @@ mod worktree;
 pub use age::{AGES, Age, AgeError};
 pub use error::SettingsError;
 pub use general::{GeneralSettings, RunnerSettings, StepSettings, TimeoutSettings};
-pub use merge::{GATE_SECONDS, GateSettings, MergeSettings};
+pub use merge::{GATE_SECONDS, GateSettings, MergeSettings, OnConflict, RedTarget};
 pub use protect::{TEST_FILES, TestSettings};
+pub use review::{PromptSettings, ReviewerSettings, ReviewsIn, SecretFiles};
 pub use sandbox::{SandboxGit, SandboxLayers, SandboxMode, SandboxNetwork, SandboxSettings};
-pub use setting::{SETTINGS, Setting};
-pub use tracked::{PromptSettings, ReviewerSettings, ReviewsIn, SecretFiles, TRACKED_FILES, read_tracked};
+pub use setting::Setting;
+pub use table::SETTINGS;
+pub use tracked::{TRACKED_FILES, read_tracked};
 pub use value::{DefaultValue, NamedGroup, NamedSettings, Origin, Size, Sourced, ValueKind};
 pub use work::{BudgetSettings, EngineSettings, SessionSettings, TranscriptMode, TurnMessages, WorkSettings};
 pub use workspace::{PushPolicy, RepoSettings};
 pub use worktree::{CleanupSettings, WorktreeSettings};
 
-use value::{Assigned, Value, amount, find_assigned};
+use sources::{Source, Sources, find_user_file};
+use value::Assigned;
 
-use std::{
-    collections::BTreeSet,
-    io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
-    git::{Config, ConfigEntry, Repository},
-    name::RepoName,
+    git::{Config, Repository},
     safe_files,
 };
 
 /// The key that signs commits and records. `git` reads it itself, so that it is set where the signing key is.
 pub const SIGN: &str = "sign";
-
-/// How much of a wrong value a message shows.
-const MAX_SHOWN: usize = 60;
 
 /// The settings in effect, without flags.
 #[derive(Debug, Clone)]
@@ -115,7 +112,7 @@ impl Settings {
         add_tracked: impl FnOnce(&mut Sources) -> Result<(), SettingsError>,
     ) -> Result<Self, SettingsError> {
         let mut sources = Sources::default();
-        if let Some(file) = user_file() {
+        if let Some(file) = find_user_file() {
             sources.add_file(&file, safe_files::read_users(&file), Origin::User)?;
         }
         add_tracked(&mut sources)?;
@@ -160,7 +157,7 @@ impl Settings {
     pub fn set_flag(&mut self, key: &str, text: &str, flag: &str) -> Result<(), SettingsError> {
         let Self { assigned, tracked_folders, .. } = std::mem::take(self);
         let mut sources = Sources { assigned, tracked_folders };
-        sources.add_key(key, text, (flag.to_owned(), Origin::User))?;
+        sources.add_key(key, text, Source { place: flag.to_owned(), origin: Origin::User })?;
         *self = Self::of(sources);
         Ok(())
     }
@@ -177,179 +174,6 @@ impl Settings {
         let users = self.assigned.iter().filter(|assigned| assigned.origin == Origin::User);
         Self::of(Sources { assigned: users.cloned().collect(), ..Sources::default() })
     }
-}
-
-/// What the sources of settings say, the lowest precedence first.
-#[derive(Debug, Default)]
-struct Sources {
-    assigned: Vec<Assigned>,
-    /// Folders with tracked files that files of the repository name.
-    tracked_folders: BTreeSet<String>,
-}
-
-impl Sources {
-    fn add_file(
-        &mut self,
-        file: &Path,
-        read: io::Result<Vec<u8>>,
-        origin: Origin,
-    ) -> Result<(), SettingsError> {
-        let label = file.display().to_string();
-        let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8");
-        let text = match read.and_then(|bytes| String::from_utf8(bytes).map_err(invalid)) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(SettingsError::Unreadable { file: label, source }),
-        };
-        self.add_text(&label, &text, origin)
-    }
-
-    /// Refuses a gate in the repository's files that no source gives a command: it would pass unseen.
-    fn refuse_gate_without_command(&self) -> Result<(), SettingsError> {
-        let is_tracked = |assigned: &&Assigned| assigned.origin == Origin::Repository;
-        for assigned in self.assigned.iter().filter(is_tracked) {
-            let Some((name, _)) =
-                assigned.key.strip_prefix("merge.gates.").and_then(|gate| gate.rsplit_once('.'))
-            else {
-                continue;
-            };
-            if find_assigned(&self.assigned, &format!("merge.gates.{name}.command")).is_none() {
-                let (place, what) = (assigned.place.clone(), format!("the gate '{name}' has no command"));
-                return Err(SettingsError::Syntax { place, what });
-            }
-        }
-        Ok(())
-    }
-
-    fn add_text(&mut self, label: &str, text: &str, origin: Origin) -> Result<(), SettingsError> {
-        for line in file::flatten(label, text)? {
-            let setting = require_key(&line.key, &line.place)?;
-            if setting.key == SIGN {
-                return Err(SettingsError::GitOnly { place: line.place, key: line.key });
-            }
-            let value = line.value.and_then(|value| value.fit(setting.kind)).ok_or(line.text);
-            self.add(setting, line.key, (value, line.place), origin)?;
-        }
-        Ok(())
-    }
-
-    fn add_key(
-        &mut self,
-        key: &str,
-        text: &str,
-        (place, origin): (String, Origin),
-    ) -> Result<(), SettingsError> {
-        let setting = require_key(key, &place)?;
-        let value = Value::parse(text, setting.kind).ok_or_else(|| quoted(text));
-        self.add(setting, key.to_owned(), (value, place), origin)
-    }
-
-    fn add_git(&mut self, config: &Config) -> Result<(), SettingsError> {
-        refuse_false_bare(config)?;
-        let entries: Vec<&ConfigEntry> = config.section("arborist.").collect();
-        for (at, entry) in entries.iter().enumerate() {
-            let key = entry.key.trim_start_matches("arborist.");
-            let place = place_of(&entry.origin);
-            let setting = require_key(key, &place).map_err(SettingsError::of_git)?;
-            let text = if setting.kind.is_list() {
-                let is_same = |other: &&&ConfigEntry| other.key == entry.key && other.scope == entry.scope;
-                if entries[at + 1..].iter().any(|other| is_same(&other)) {
-                    continue;
-                }
-                list_text(entries[..=at].iter().filter(is_same).map(|entry| entry.value.as_deref()))
-            } else {
-                let bare = (setting.kind == ValueKind::Switch).then_some("true");
-                entry.value.as_deref().or(bare).unwrap_or_default().to_owned()
-            };
-            let value = Value::parse(&text, setting.kind).ok_or_else(|| quoted(&text));
-            let added = self.add(setting, key.to_owned(), (value, place), Origin::User);
-            added.map_err(SettingsError::of_git)?;
-        }
-        Ok(())
-    }
-
-    fn add_environment(&mut self) -> Result<(), SettingsError> {
-        for setting in SETTINGS {
-            let Some(variable) = setting.variable else { continue };
-            if let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) {
-                let value = text.to_str().and_then(|text| Value::parse(text, setting.kind));
-                let value = value.ok_or_else(|| quoted(&text.to_string_lossy()));
-                self.add(setting, setting.key.to_owned(), (value, variable.to_owned()), Origin::User)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add(
-        &mut self,
-        setting: &Setting,
-        key: String,
-        (value, place): (Result<Value, String>, String),
-        origin: Origin,
-    ) -> Result<(), SettingsError> {
-        let value = match value {
-            Ok(value) => value,
-            Err(found) => {
-                let found = found.chars().take(MAX_SHOWN).collect();
-                return Err(SettingsError::WrongValue { place, key, found, expected: setting.expected });
-            }
-        };
-        self.assigned.push(Assigned { key, value, origin, place });
-        Ok(())
-    }
-}
-
-/// The text of a list that has several values in git's configuration (`git config --add`). As in git, an empty value
-/// removes those before it.
-fn list_text<'a>(values: impl Iterator<Item = Option<&'a str>>) -> String {
-    let values: Vec<&str> = values.map(Option::unwrap_or_default).collect();
-    let after_empty = values.iter().rposition(|value| value.is_empty()).map_or(0, |at| at + 1);
-    values[after_empty..].join("\n")
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{text}'")
-}
-
-fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError> {
-    let repo = key.strip_prefix(workspace::PREFIX).map(|rest| rest.split('.').next().unwrap_or(rest));
-    if let Some(Err(source)) = repo.map(str::parse::<RepoName>) {
-        return Err(SettingsError::WrongName { place: place.to_owned(), source });
-    }
-    SETTINGS.iter().find(|setting| setting.is(key)).ok_or_else(|| SettingsError::UnknownKey {
-        place: place.to_owned(),
-        section: "",
-        key: key.to_owned(),
-    })
-}
-
-/// Refuses `core.bare` from the command line or the environment. Git then finds the worktree all the same, but lists no
-/// checkout of the repository, so that a landing would move the branch and leave its files behind.
-fn refuse_false_bare(config: &Config) -> Result<(), SettingsError> {
-    let is_true =
-        |value: &str| Value::parse(value, ValueKind::Switch) != Value::parse("false", ValueKind::Switch);
-    match config.find("core.bare").filter(|entry| entry.scope == "command") {
-        Some(entry) if entry.value.as_deref().is_none_or(is_true) => {
-            Err(SettingsError::FalseBare { place: place_of(&entry.origin) })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The location of a setting for people, from git's description. It contains no lines.
-fn place_of(origin: &str) -> String {
-    match origin.split_once(':') {
-        Some(("file", path)) => path.to_owned(),
-        Some(("command line", _)) => "command line (git -c)".into(),
-        _ => origin.to_owned(),
-    }
-}
-
-/// The user's own file, according to the XDG base directory specification.
-fn user_file() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = named("XDG_CONFIG_HOME").or_else(|| named("HOME").map(|home| home.join(".config")))?;
-    Some(base.join("git-arborist/config.toml"))
 }
 
 #[cfg(test)]

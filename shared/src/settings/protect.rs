@@ -40,7 +40,6 @@ settings! {
         key: "test.allow-red",
         variable: Some("ARBORIST_TEST_ALLOW_RED"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Whether to start a run although its tests fail before the first task. If the output of the test command names the failed tests, a task then fails only if a test fails that passed before; otherwise every task fails until the command succeeds.",
     }
@@ -48,7 +47,6 @@ settings! {
         key: "test.clean",
         variable: Some("ARBORIST_TEST_CLEAN"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Run the tests of a task that works in your checkout in a clean worktree of its commit, set up by worktree.setup and worktree.copy.",
     }
@@ -56,7 +54,6 @@ settings! {
         key: "test.allow-fewer",
         variable: Some("ARBORIST_TEST_ALLOW_FEWER"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(false),
         about: "Whether a task passes its test step and lands although a test command or a gate ran fewer tests than before, skipped more, or no longer says how many ran. A command whose output never said how many tests ran is not compared. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for one command.",
     }
@@ -67,29 +64,5 @@ settings! {
         expected: "a list of pathspecs in quotes, or \"tests\"",
         default: DefaultValue::List(&[], "nothing"),
         about: "Files that a task must not change, move or delete. New files are allowed. The word tests stands for usual test files: those in folders called test, tests, __tests__ or testdata, files such as test_x.py, x_test.go, x.spec.ts and XTest.java, and the configuration of pytest, jest, vitest, playwright, mocha, phpunit and nextest; write tests/ for that folder alone. The lists of all sources are joined: a file of the repository can add to your own list, but cannot remove anything from it. '[allow:PATH]' in a task's line of the plan, or --allow PATH, allows a change.",
-    }
-}
-
-/// Whether a pathspec excludes paths: `:!x`, `:^x` or `:(exclude)x`.
-pub(super) fn is_exclusion(pathspec: &str) -> bool {
-    let Some(magic) = pathspec.strip_prefix(':') else { return false };
-    match magic.strip_prefix('(') {
-        Some(long) => long.split(')').next().unwrap_or_default().split(',').any(|word| word == "exclude"),
-        None => magic.starts_with(['!', '^']),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_exclusion;
-
-    #[test]
-    fn exclusions_are_recognised_in_every_spelling() {
-        for pathspec in [":!x", ":^x", ":(exclude)x", ":(glob,exclude)**/x"] {
-            assert!(is_exclusion(pathspec), "{pathspec}");
-        }
-        for pathspec in ["x", "!x", ":(glob)x", ":/x", ":(literal)exclude"] {
-            assert!(!is_exclusion(pathspec), "{pathspec}");
-        }
     }
 }

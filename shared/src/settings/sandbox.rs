@@ -2,7 +2,7 @@
 
 use super::{
     DefaultValue, Setting, ValueKind,
-    setting::{choices, settings},
+    setting::{choices, setting, settings},
     value::{Assignments, NamedSettings, Sourced},
 };
 
@@ -56,7 +56,6 @@ settings! {
         key: "sandbox.mode",
         variable: Some("ARBORIST_SANDBOX"),
         kind: ValueKind::Choice(SandboxMode::WORDS),
-        expected: SandboxMode::EXPECTED,
         default: DefaultValue::InWords("auto"),
         about: "How agents, reviewers, tests, gates, set-up commands and your pre-commit hook are kept from changing files outside of their worktree. auto uses bubblewrap (bwrap) if it works, or else Landlock (on macOS sandbox-exec), and leaves codex to its own sandbox where that does not work inside; landlock and bwrap refuse to run without it; off sets no limits. Only bwrap closes .git in your own checkout.",
     }
@@ -72,7 +71,6 @@ settings! {
         key: "sandbox.git",
         variable: Some("ARBORIST_SANDBOX_GIT"),
         kind: ValueKind::Choice(SandboxGit::WORDS),
-        expected: SandboxGit::EXPECTED,
         default: DefaultValue::InWords("closed"),
         about: "The git directory that an agent sees while it implements a task. closed: the repository's own, which it can only read, so that git add and git commit fail. private: a copy that is thrown away, for agents that insist on committing; their commits are kept under refs/arborist/saved/ and folded into the commit of the task. private needs bwrap, and nothing is started without it.",
     }
@@ -96,7 +94,6 @@ settings! {
         key: "sandbox.network",
         variable: Some("ARBORIST_SANDBOX_NETWORK"),
         kind: ValueKind::Choice(SandboxNetwork::WORDS),
-        expected: SandboxNetwork::EXPECTED,
         default: DefaultValue::InWords("all"),
         about: "Whether programs in the sandbox can use the network. The value none needs bwrap: without it, nothing is started.",
     }
@@ -112,15 +109,14 @@ settings! {
 
 /// The keys of the sandbox of one step, in the order of the manual.
 pub(super) const STEP_SANDBOX: &[Setting] = &[
-    Setting {
+    setting! {
         key: "steps.*.sandbox.mode",
         variable: None,
         kind: ValueKind::Choice(SandboxMode::WORDS),
-        expected: SandboxMode::EXPECTED,
         default: DefaultValue::InWords("the value of runners.*.sandbox.mode, or else of sandbox.mode"),
         about: "The sandbox of one step: implement, review, resolve, plan, commit-message, test, gate, setup or hook (your pre-commit hook).",
     },
-    Setting {
+    setting! {
         key: "steps.*.sandbox.deny-read",
         variable: None,
         kind: ValueKind::Folders,
@@ -130,7 +126,7 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
         ),
         about: "Folders and files that look empty in the sandbox of one step.",
     },
-    Setting {
+    setting! {
         key: "steps.*.sandbox.max-file-size",
         variable: None,
         kind: ValueKind::Positive,
@@ -140,7 +136,7 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
         ),
         about: "How large a file of one step may become.",
     },
-    Setting {
+    setting! {
         key: "steps.*.sandbox.max-processes",
         variable: None,
         kind: ValueKind::Positive,
@@ -150,15 +146,14 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
         ),
         about: "How many processes and threads one step may have at once.",
     },
-    Setting {
+    setting! {
         key: "steps.*.sandbox.network",
         variable: None,
         kind: ValueKind::Choice(SandboxNetwork::WORDS),
-        expected: SandboxNetwork::EXPECTED,
         default: DefaultValue::InWords("the value of runners.*.sandbox.network, or else of sandbox.network"),
         about: "Whether one step can use the network.",
     },
-    Setting {
+    setting! {
         key: "steps.*.sandbox.write",
         variable: None,
         kind: ValueKind::Folders,
@@ -170,15 +165,14 @@ pub(super) const STEP_SANDBOX: &[Setting] = &[
 
 /// The keys of the sandbox of one runner, in the order of the manual.
 pub(super) const RUNNER_SANDBOX: &[Setting] = &[
-    Setting {
+    setting! {
         key: "runners.*.sandbox.mode",
         variable: None,
         kind: ValueKind::Choice(SandboxMode::WORDS),
-        expected: SandboxMode::EXPECTED,
         default: DefaultValue::InWords("the value of 'sandbox.mode'"),
         about: "The sandbox of one runner.",
     },
-    Setting {
+    setting! {
         key: "runners.*.sandbox.deny-read",
         variable: None,
         kind: ValueKind::Folders,
@@ -186,15 +180,14 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
         default: DefaultValue::InWords("the value of 'sandbox.deny-read'"),
         about: "Folders and files that look empty in the sandbox of one runner.",
     },
-    Setting {
+    setting! {
         key: "runners.*.sandbox.git",
         variable: None,
         kind: ValueKind::Choice(SandboxGit::WORDS),
-        expected: SandboxGit::EXPECTED,
         default: DefaultValue::InWords("sandbox.git"),
         about: "What one runner finds as the git directory when it implements a task.",
     },
-    Setting {
+    setting! {
         key: "runners.*.sandbox.max-file-size",
         variable: None,
         kind: ValueKind::Positive,
@@ -202,7 +195,7 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
         default: DefaultValue::InWords("the value of 'sandbox.max-file-size'"),
         about: "How large a file of one runner may become.",
     },
-    Setting {
+    setting! {
         key: "runners.*.sandbox.max-processes",
         variable: None,
         kind: ValueKind::Positive,
@@ -210,15 +203,14 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
         default: DefaultValue::InWords("the value of 'sandbox.max-processes'"),
         about: "How many processes and threads one runner may have at once.",
     },
-    Setting {
+    setting! {
         key: "runners.*.sandbox.network",
         variable: None,
         kind: ValueKind::Choice(SandboxNetwork::WORDS),
-        expected: SandboxNetwork::EXPECTED,
         default: DefaultValue::InWords("the value of 'sandbox.network'"),
         about: "Whether one runner can use the network.",
     },
-    Setting {
+    setting! {
         key: "runners.*.sandbox.write",
         variable: None,
         kind: ValueKind::Folders,

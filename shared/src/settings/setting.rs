@@ -1,17 +1,6 @@
-//! The definition of a configuration key, of the structs that hold the values of several, and the table of all keys, from
-//! which the manual is generated.
+//! The definition of a configuration key, and of the structs that hold the values of several.
 
-use super::{
-    DefaultValue, ValueKind,
-    general::{GENERAL, RUNNER, STEPS, TIMEOUTS},
-    merge::{GATES, MERGE},
-    protect::TESTS,
-    sandbox::{RUNNER_SANDBOX, SANDBOX, STEP_SANDBOX},
-    tracked::{PROMPTS, REVIEW},
-    work::{BUDGET, ENGINES, SESSION, WORK},
-    workspace::REPOS,
-    worktree::{CLEANUP, WORKTREE},
-};
+use super::{DefaultValue, ValueKind};
 
 /// A configuration key.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +11,8 @@ pub struct Setting {
     pub variable: Option<&'static str>,
     /// The kind of its value.
     pub kind: ValueKind,
-    /// The values that it accepts, in words.
-    pub expected: &'static str,
+    /// The values that it accepts, in words, unless its kind says it.
+    pub(super) expected: Option<&'static str>,
     /// The default.
     pub default: DefaultValue,
     /// What it does.
@@ -35,6 +24,12 @@ impl Setting {
     #[must_use]
     pub fn is(&self, key: &str) -> bool {
         is_key(self.key, key)
+    }
+
+    /// The values that it accepts, in words.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        self.expected.map(str::to_owned).or_else(|| self.kind.in_words()).unwrap_or_default()
     }
 }
 
@@ -54,6 +49,29 @@ pub(super) fn is_key(pattern: &str, key: &str) -> bool {
 pub(super) const PATH: &str = "a path, in quotes";
 pub(super) const SECONDS: &str = "a number of seconds, 0 or more";
 pub(super) const POSITIVE_SECONDS: &str = "a number of seconds, 1 or more";
+
+/// Defines a key. `expected` is left out if its kind says which values it accepts.
+macro_rules! setting {
+    (@expected) => { None };
+    (@expected $expected:expr) => { Some($expected) };
+    {
+        key: $key:literal,
+        variable: $variable:expr,
+        kind: $kind:expr,
+        $(expected: $expected:expr,)?
+        default: $default:expr,
+        about: $about:expr,
+    } => {
+        $crate::settings::Setting {
+            key: $key,
+            variable: $variable,
+            kind: $kind,
+            expected: $crate::settings::setting::setting!(@expected $($expected)?),
+            default: $default,
+            about: $about,
+        }
+    };
+}
 
 /// Defines a struct with a field for each key, and the table of these keys. So the type of a value, its default and
 /// its description are in one place, and no key can be in the manual without being read.
@@ -77,7 +95,7 @@ macro_rules! settings {
                 Self {
                     $($field: {
                         const SETTING: $crate::settings::Setting =
-                            $crate::settings::Setting { key: $key, $($definition)* };
+                            $crate::settings::setting::setting! { key: $key, $($definition)* };
                         const { assert!(
                             $crate::settings::value::can_be::<$type>(SETTING.default),
                             "a field that always has a value needs a default"
@@ -92,16 +110,7 @@ macro_rules! settings {
 
         /// In the order of the manual.
         pub(super) const $table: &[$crate::settings::Setting] =
-            &[$($crate::settings::Setting { key: $key, $($definition)* }),*];
-    };
-}
-
-/// Lists words as `a`, `a or b` or `a, b or c`.
-macro_rules! listed_words {
-    ($one:literal) => { $one };
-    ($one:literal, $last:literal) => { concat!($one, " or ", $last) };
-    ($first:literal, $($rest:literal),+) => {
-        concat!($first, ", ", $crate::settings::setting::listed_words!($($rest),+))
+            &[$($crate::settings::setting::setting! { key: $key, $($definition)* }),*];
     };
 }
 
@@ -117,10 +126,6 @@ macro_rules! choices {
         impl $name {
             /// All words.
             pub const WORDS: &[&str] = &[$($word),*];
-
-            /// All words, as a message lists them.
-            pub(in $crate::settings) const EXPECTED: &str =
-                $crate::settings::setting::listed_words!($($word),*);
 
             /// The value of the setting.
             #[must_use]
@@ -142,52 +147,4 @@ macro_rules! choices {
     };
 }
 
-pub(super) use {choices, listed_words, settings};
-
-/// In a file, `[merge]` begins before `[[merge.gates]]`.
-const MERGE_PARTS: (&[Setting], &[Setting]) = MERGE.split_at(1);
-
-const PARTS: [&[Setting]; 20] = [
-    GENERAL, STEPS, RUNNER, TIMEOUTS, TESTS, REVIEW, WORKTREE, PROMPTS, SANDBOX, STEP_SANDBOX,
-    RUNNER_SANDBOX, MERGE_PARTS.0, GATES, MERGE_PARTS.1, BUDGET, SESSION, WORK, ENGINES, REPOS, CLEANUP,
-];
-
-/// All keys, in the order of the manual.
-pub const SETTINGS: &[Setting] = &join();
-
-const fn count() -> usize {
-    let (mut sum, mut part) = (0, 0);
-    while part < PARTS.len() {
-        sum += PARTS[part].len();
-        part += 1;
-    }
-    sum
-}
-
-const fn join() -> [Setting; count()] {
-    let mut all = [GENERAL[0]; count()];
-    let (mut at, mut part, mut place) = (0, 0, 0);
-    while at < all.len() {
-        if place == PARTS[part].len() {
-            (part, place) = (part + 1, 0);
-        }
-        all[at] = PARTS[part][place];
-        (at, place) = (at + 1, place + 1);
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::SETTINGS;
-
-    #[test]
-    fn a_star_stands_for_one_name() {
-        let key = |key: &str| SETTINGS.iter().find(|setting| setting.is(key)).map(|setting| setting.key);
-        assert_eq!(key("steps.review.runner"), Some("steps.*.runner"));
-        assert_eq!(key("runners.robot.env.MODE"), Some("runners.*.env.*"));
-        assert_eq!(key("steps.runner"), None);
-        assert_eq!(key("tree"), Some("tree"));
-        assert_eq!(key("tree.x"), None);
-    }
-}
+pub(super) use {choices, setting, settings};

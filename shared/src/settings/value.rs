@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::{Age, protect::is_exclusion};
+use super::Age;
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,20 @@ impl ValueKind {
     #[must_use]
     pub fn is_list(self) -> bool {
         matches!(self, Self::Words | Self::Folders | Self::Pathspecs)
+    }
+
+    /// The values that it accepts, in words, if they are the same for every key.
+    pub(super) fn in_words(self) -> Option<String> {
+        match self {
+            Self::Switch => Some("true or false".to_owned()),
+            Self::Choice([words @ .., last]) => Some(format!("{} or {last}", words.join(", "))),
+            _ => None,
+        }
+    }
+
+    /// Whether [`Self::in_words`] has words.
+    pub(super) const fn has_words(self) -> bool {
+        matches!(self, Self::Switch | Self::Choice(_))
     }
 }
 
@@ -169,6 +183,15 @@ impl Value {
             }
             ValueKind::Choice(words) => words.contains(&text).then(|| Self::Text(text.to_owned())),
         }
+    }
+}
+
+/// Whether a pathspec excludes paths: `:!x`, `:^x` or `:(exclude)x`.
+fn is_exclusion(pathspec: &str) -> bool {
+    let Some(magic) = pathspec.strip_prefix(':') else { return false };
+    match magic.strip_prefix('(') {
+        Some(long) => long.split(')').next().unwrap_or_default().split(',').any(|word| word == "exclude"),
+        None => magic.starts_with(['!', '^']),
     }
 }
 
@@ -417,5 +440,20 @@ impl SettingField for Vec<Vec<String>> {
         let lists = assigned.iter().filter(|assigned| assigned.key == key);
         let lists = lists.filter_map(|assigned| Vec::from_value(&assigned.value));
         lists.filter(|list| !list.is_empty()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_exclusion;
+
+    #[test]
+    fn exclusions_are_recognised_in_every_spelling() {
+        for pathspec in [":!x", ":^x", ":(exclude)x", ":(glob,exclude)**/x"] {
+            assert!(is_exclusion(pathspec), "{pathspec}");
+        }
+        for pathspec in ["x", "!x", ":(glob)x", ":/x", ":(literal)exclude"] {
+            assert!(!is_exclusion(pathspec), "{pathspec}");
+        }
     }
 }

@@ -98,7 +98,6 @@ settings! {
         key: "session.branch",
         variable: Some("ARBORIST_SESSION_BRANCH"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::InWords("true where a workspace is configured, else false"),
         about: "Whether a run works on its own branch, in a worktree beside your checkout, instead of on the branch that is checked out.",
     }
@@ -106,7 +105,6 @@ settings! {
         key: "session.transcripts",
         variable: Some("ARBORIST_SESSION_TRANSCRIPTS"),
         kind: ValueKind::Choice(TranscriptMode::WORDS),
-        expected: TranscriptMode::EXPECTED,
         default: DefaultValue::Text("local"),
         about: "Whether the replies of agents and the output of their tools are recorded with the session, redacted: only in this repository (local), also at its remote (push), or not at all (off).",
     }
@@ -114,7 +112,6 @@ settings! {
         key: "session.commit-message",
         variable: Some("ARBORIST_SESSION_COMMIT_MESSAGE"),
         kind: ValueKind::Choice(TurnMessages::WORDS),
-        expected: TurnMessages::EXPECTED,
         default: DefaultValue::InWords("agent; model if steps.commit-message.runner is set"),
         about: "Where the commit message of a turn comes from: the agent's own words (agent), the runner of the step commit-message (model), or the names of the files (plain).",
     }

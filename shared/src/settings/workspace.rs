@@ -56,7 +56,6 @@ settings! {
         key: "workspace.repos.*.push",
         variable: None,
         kind: ValueKind::Choice(PushPolicy::WORDS),
-        expected: PushPolicy::EXPECTED,
         default: DefaultValue::InWords("on_completion with a remote, else never"),
         about: "When the branches and records of a run are pushed: never, when the run has succeeded (on_completion), or after each commit, in the background (on_checkpoint).",
     }

@@ -82,7 +82,6 @@ settings! {
         key: "worktree.lfs",
         variable: Some("ARBORIST_WORKTREE_LFS"),
         kind: ValueKind::Switch,
-        expected: "true or false",
         default: DefaultValue::Switch(true),
         about: "Whether worktrees get the files of git LFS, or only their pointers.",
     }

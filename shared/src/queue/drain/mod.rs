@@ -14,6 +14,7 @@ use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
     queue::{QueueView, advice::COULD_NOT_RUN},
+    settings::RedTarget,
 };
 
 /// The rules of a drain.
@@ -29,16 +30,6 @@ pub struct DrainRules {
     pub fan_in: FanIn,
     /// Only these tasks, if any are named.
     pub only: Vec<TaskId>,
-}
-
-/// What to do if a gate fails on the target too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum RedTarget {
-    /// Nothing lands until the target is fixed.
-    #[default]
-    Hold,
-    /// Tickets land nevertheless.
-    Land,
 }
 
 /// How often a landing is tried if the target moves meanwhile.

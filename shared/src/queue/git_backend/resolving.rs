@@ -16,9 +16,10 @@ use crate::{
     name::{Attempt, Oid, TaskId},
     pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError},
     queue::{
-        LogEntry, LoggedOutcome, OnConflict, QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy,
-        Resolver, Ticket, TicketState, resolver::Case, store::OutcomeWritten,
+        LogEntry, LoggedOutcome, QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy, Resolver,
+        Ticket, TicketState, resolver::Case, store::OutcomeWritten,
     },
+    settings::OnConflict,
     worktree::{Pool, Scratch},
 };
 

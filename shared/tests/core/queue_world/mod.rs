@@ -9,10 +9,10 @@ use arborist_core::{
     name::{BranchName, Oid, TaskId},
     queue::{
         Batch, Closing, Drain, DrainRules, EarlierLanding, Failing, Gate, GateVerdict, LandingStep, Merged,
-        Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RedTarget,
-        RememberedResults, Resolution, Ticket, TicketState,
+        Parking, Published, QueueBackend, QueueError, QueueEvent, QueueReport, QueueView, RememberedResults,
+        Resolution, Ticket, TicketState,
     },
-    settings::Origin,
+    settings::{Origin, RedTarget},
 };
 
 pub(crate) const TASKS: usize = 6;

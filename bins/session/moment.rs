@@ -15,7 +15,7 @@ use arborist_core::{
 use super::open::OpenSessions;
 
 /// The state of a task at that time.
-pub(super) struct Then {
+pub(super) struct PastTask {
     pub(super) task: TaskId,
     /// Its name, from its commits.
     pub(super) name: String,
@@ -23,7 +23,7 @@ pub(super) struct Then {
     pub(super) events: Vec<Event>,
 }
 
-impl Then {
+impl PastTask {
     pub(super) fn state(&self) -> TaskState {
         self.events.iter().collect()
     }
@@ -123,11 +123,11 @@ pub(super) fn configured_in(
 }
 
 /// The tasks with events by then. If the turn belongs to a failed attempt, that attempt is to be tried again.
-pub(super) fn at(
+pub(super) fn past_tasks(
     opened: &OpenSessions,
     newest: &StoredRecord,
     moment: &Moment,
-) -> Result<Vec<Then>, Failure> {
+) -> Result<Vec<PastTask>, Failure> {
     let base = opened.session_reader().start_of(newest)?.record.context.head;
     let Moment { commit, point } = moment;
     let mut before: HashSet<Oid> = opened.repository.list_between(&[*commit], &[base])?.into_iter().collect();
@@ -138,10 +138,10 @@ pub(super) fn at(
     let events = |events: &[Event]| {
         events.iter().filter(|event| before.contains(&event.commit)).cloned().collect::<Vec<_>>()
     };
-    let tasks = run.tasks.iter().map(|task| Then {
+    let tasks = run.tasks.iter().map(|task| PastTask {
         task: task.id.clone(),
         name: task.name().unwrap_or(task.id.as_str()).to_owned(),
         events: events(task.current()),
     });
-    Ok(tasks.filter(|then| !then.events.is_empty()).collect())
+    Ok(tasks.filter(|past| !past.events.is_empty()).collect())
 }

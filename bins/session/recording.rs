@@ -17,8 +17,8 @@ use arborist_core::{
 use clap::{Args, ValueEnum};
 
 use super::{
+    commit_turn::SessionMark,
     document::RecordedDocument,
-    keep::SessionMark,
     open::{JsonArgs, OpenSessions, open},
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};

@@ -12,8 +12,8 @@ use clap::Args;
 
 use super::{
     document::WhichDocument,
-    elsewhere::Elsewhere,
     open::{JsonArgs, OpenSessions, open},
+    other_repos::OtherRepos,
 };
 use crate::{document, entry::Outcome, ui::Ui};
 
@@ -31,10 +31,10 @@ type Found = (CommitOrigin, Option<String>);
 
 pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    let elsewhere = Elsewhere::of(&opened);
+    let other_repos = OtherRepos::of(&opened);
     let (commit, found) = match opened.repository.find_commit(&args.commit)? {
         Some(commit) => (commit, origin_here(&opened.repository, commit)?.map(|origin| (origin, None))),
-        None => origin_elsewhere(&opened, &elsewhere, &args.commit)?,
+        None => origin_in_others(&opened, &other_repos, &args.commit)?,
     };
     let Some((origin, repository)) = found else {
         return Err(Failure::new(Exit::No, format!("no session made {}", commit.short())));
@@ -87,12 +87,12 @@ fn origin_here(repository: &Repository, commit: Oid) -> Result<Option<CommitOrig
 }
 
 /// Where a commit of another repository of the workspace comes from, with the name of that repository.
-fn origin_elsewhere(
+fn origin_in_others(
     opened: &OpenSessions,
-    elsewhere: &Elsewhere<'_>,
+    other_repos: &OtherRepos<'_>,
     revision: &str,
 ) -> Result<(Oid, Option<Found>), Failure> {
-    let Some(((name, repository), commit)) = elsewhere.find_commit(revision)? else {
+    let Some(((name, repository), commit)) = other_repos.find_commit(revision)? else {
         return Err(Failure::new(Exit::No, GitError::Unknown(revision.to_owned(), "commit").to_string()));
     };
     let origin = opened.session_reader().origin(repository, commit)?;

@@ -19,8 +19,8 @@ use arborist_core::{
 };
 
 use super::{
-    onward::{Onward, ResumeOptions},
     open::OpenSessions,
+    resume_options::{ContinueArgs, ResumeOptions},
 };
 use crate::{approval, ui::Ui};
 
@@ -29,26 +29,30 @@ use crate::{approval, ui::Ui};
 pub(super) fn require_remote(
     opened: &OpenSessions,
     (workspace, main): (&Workspace, &RepoSection),
-    onward: &Onward,
+    continue_args: &ContinueArgs,
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let mut approvals: BTreeSet<String> = main.required_approval().into_iter().collect();
-    let consent = onward.consent();
+    let consent = continue_args.consent();
     if consent == Consent::None && !consent::unseen(&opened.repository.common_dir, &approvals).is_empty() {
-        approvals.extend(in_checkout(opened, workspace, onward));
+        approvals.extend(in_checkout(opened, workspace, continue_args));
     }
     Ok(approval::require(&opened.repository, &approvals, consent, ui)?)
 }
 
 /// Commands from files of the checkout. Files that cannot be read are reported later, if they matter.
-fn in_checkout(opened: &OpenSessions, workspace: &Workspace, onward: &Onward) -> BTreeSet<String> {
+fn in_checkout(
+    opened: &OpenSessions,
+    workspace: &Workspace,
+    continue_args: &ContinueArgs,
+) -> BTreeSet<String> {
     let mut commands = workspace.required_approvals();
     commands.extend(workspace.foreign_tools());
     let repository = &opened.repository;
     let more = || -> Option<BTreeSet<String>> {
         let settings = Settings::load_for_run(repository, &opened.config).ok()?;
         // It is not known yet whether the session has lanes.
-        let mut resume_options = onward.alone();
+        let mut resume_options = continue_args.alone();
         resume_options.switch("isolate");
         let request = resume_options.read().ok()?;
         let path = find_plan(repository, &request, &settings)?;

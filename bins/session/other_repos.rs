@@ -1,30 +1,32 @@
-//! The other repositories of a session: their state right after one of its turns, and how it is restored. Repositories
-//! share no clock, so the recorded turns and steps tell which commits existed then.
+//! The other repositories of a session: the commits that turns made there, their state right after one of its turns, and
+//! how it is restored. Repositories share no clock, so the recorded turns and steps tell which commits existed then.
 
-use std::collections::HashSet;
+use std::{cell::OnceCell, collections::HashSet};
 
 use arborist_core::{
     failure::{Exit, Failure},
     git::{RefMove, Repository},
     history::{BROUGHT_BACK, CommitSource, Event, Run, RunScope},
-    message::Status,
+    message::{Status, visible},
     name::{Attempt, BranchName, Oid, PipelineName, RepoName, SessionId, TaskId},
     process::Cancel,
-    session::{RepositoryStart, SessionStart, StoredRecord, Trail, TrailStep, Turn, turn_of},
+    session::{OtherCommit, RepositoryStart, SessionStart, StoredRecord, Trail, TrailStep, Turn, turn_of},
     settings::Settings,
     workspace::{RepoSection, Workspace},
     worktree::{Pool, WorktreeOptions},
 };
 
 use super::{
+    document::OtherPatchDocument,
+    moment::merge_at,
     open::OpenSessions,
     restore::{Past, bring_back, put_back},
-    show::start_in,
-    then::merge_at,
+    show::{patch_of, start_in},
 };
+use crate::ui::Ui;
 
 /// Another repository, and the position of the session's branch there.
-pub(super) struct Other {
+pub(super) struct RepoAtTurn {
     section: RepoSection,
     pub(super) repository: Repository,
     branch: BranchName,
@@ -73,7 +75,7 @@ pub(super) fn at(
     opened: &OpenSessions,
     newest: &StoredRecord,
     point: (u32, Oid),
-) -> Result<Vec<Other>, Failure> {
+) -> Result<Vec<RepoAtTurn>, Failure> {
     match seen_at(opened, newest, point)? {
         (others, missing) if missing.is_empty() => Ok(others),
         (_, missing) => Err(not_here(&missing[0])),
@@ -85,7 +87,7 @@ pub(super) fn seen_at(
     opened: &OpenSessions,
     newest: &StoredRecord,
     (turn, point): (u32, Oid),
-) -> Result<(Vec<Other>, Vec<RepoName>), Failure> {
+) -> Result<(Vec<RepoAtTurn>, Vec<RepoName>), Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
     let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
     let (mut others, mut missing) = (Vec::new(), Vec::new());
@@ -117,7 +119,7 @@ pub(super) fn seen_at(
             }
             None => None,
         };
-        others.extend(point.map(|point| Other { section: section.clone(), repository, branch, point }));
+        others.extend(point.map(|point| RepoAtTurn { section: section.clone(), repository, branch, point }));
     }
     Ok((others, missing))
 }
@@ -266,7 +268,7 @@ fn join(
     merge_at(repository, (stood, lane), (turn, session))
 }
 
-impl Other {
+impl RepoAtTurn {
     /// Its name.
     pub(super) fn name(&self) -> &RepoName {
         &self.section.name
@@ -295,9 +297,75 @@ impl Other {
         let is_there = recorder.head() == self.point || (is_back && changes.is_empty());
         if !is_there {
             let tasks = [(task.clone(), task.to_string())];
-            let past = Past { then: Vec::new(), words: words.to_owned() };
+            let past = Past { tasks: Vec::new(), words: words.to_owned() };
             bring_back(&mut recorder, &tasks, (tree, &changes), &past)?;
         }
         Ok(())
+    }
+}
+
+/// A repository and its name.
+type Place = (String, Repository);
+
+/// The other repositories of the workspace, opened when needed.
+pub(super) struct OtherRepos<'a> {
+    opened: &'a OpenSessions,
+    found: OnceCell<Vec<Place>>,
+}
+
+impl<'a> OtherRepos<'a> {
+    pub(super) fn of(opened: &'a OpenSessions) -> Self {
+        Self { opened, found: OnceCell::new() }
+    }
+
+    /// Those that exist here, by name.
+    pub(super) fn all(&self) -> Result<&[Place], Failure> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let settings = Settings::load(&self.opened.repository, &self.opened.config)?;
+        let workspace = Workspace::load(&self.opened.repository, &settings, &Cancel::new())?;
+        let mut found = Vec::new();
+        for section in workspace.sections.iter().filter(|section| !section.is_main) {
+            let repository = workspace.open(section)?;
+            found.extend(repository.map(|repository| (section.name.to_string(), repository)));
+        }
+        Ok(self.found.get_or_init(|| found))
+    }
+
+    /// The repository that has the commit of a turn. A missing one is reported.
+    pub(super) fn find(&self, other: &OtherCommit, ui: &mut Ui) -> Result<Option<&Repository>, Failure> {
+        let named = self.all()?.iter().find(|(name, _)| *name == other.repository);
+        let (name, commit) = (visible(&other.repository), other.commit.short());
+        match named {
+            Some((_, repository)) if repository.find_commits(&[other.commit])? == [Some(other.commit)] => {
+                return Ok(Some(repository));
+            }
+            Some(_) => ui.warn(&format!("commit {commit} is not in the repository '{name}'")),
+            None => ui.warn(&format!("the repository '{name}', which has commit {commit}, is not here")),
+        }
+        Ok(None)
+    }
+
+    /// The changes of a turn in them.
+    pub(super) fn patches(&self, turn: &Turn, ui: &mut Ui) -> Result<Vec<OtherPatchDocument>, Failure> {
+        let mut patches = Vec::new();
+        for other in &turn.others {
+            if let Some(repository) = self.find(other, ui)? {
+                let (repository, patch) = (other.repository.clone(), patch_of(repository, other.commit)?);
+                patches.push(OtherPatchDocument { repository, patch });
+            }
+        }
+        Ok(patches)
+    }
+
+    /// Finds a commit in any of them.
+    pub(super) fn find_commit(&self, revision: &str) -> Result<Option<(&Place, Oid)>, Failure> {
+        for place in self.all()? {
+            if let Some(commit) = place.1.find_commit(revision)? {
+                return Ok(Some((place, commit)));
+            }
+        }
+        Ok(None)
     }
 }

@@ -18,7 +18,7 @@ use crate::{approval, gardener::GardenerArgs};
 
 /// How the run continues.
 #[derive(Debug, Args)]
-pub(super) struct Onward {
+pub(super) struct ContinueArgs {
     /// Approve commands and settings that come from the plan or from .arborist/
     #[arg(long)]
     pub(super) yes: bool,
@@ -30,7 +30,7 @@ pub(super) struct Onward {
     options: Vec<OsString>,
 }
 
-impl Onward {
+impl ContinueArgs {
     pub(super) fn consent(&self) -> Consent {
         approval::consent(self.yes)
     }
@@ -79,7 +79,7 @@ impl Onward {
 
     /// Only the options that the user gives now.
     pub(super) fn alone(&self) -> ResumeOptions<'_> {
-        ResumeOptions { onward: self, options: Vec::new(), test: None, approvals: BTreeSet::new() }
+        ResumeOptions { continue_args: self, options: Vec::new(), test: None, approvals: BTreeSet::new() }
     }
 }
 
@@ -109,7 +109,7 @@ fn is_inner(folder: &str) -> bool {
 
 /// The options of a continued run.
 pub(super) struct ResumeOptions<'a> {
-    onward: &'a Onward,
+    continue_args: &'a ContinueArgs,
     options: Vec<OsString>,
     /// The recorded test command, in the form that is approved.
     pub(super) test: Option<String>,
@@ -119,13 +119,13 @@ pub(super) struct ResumeOptions<'a> {
 
 impl ResumeOptions<'_> {
     pub(super) fn consent(&self) -> Consent {
-        self.onward.consent()
+        self.continue_args.consent()
     }
 
     /// Adds an option without a value, at most once.
     pub(super) fn switch(&mut self, name: &str) {
         let option = OsString::from(format!("--{name}"));
-        if !self.onward.gives(name) && !self.options.contains(&option) {
+        if !self.continue_args.gives(name) && !self.options.contains(&option) {
             self.options.push(option);
         }
     }
@@ -141,13 +141,13 @@ impl ResumeOptions<'_> {
     }
 
     pub(super) fn into_options(mut self) -> Vec<OsString> {
-        if self.onward.yes {
+        if self.continue_args.yes {
             self.switch("yes");
         }
-        if self.onward.json {
+        if self.continue_args.json {
             self.switch("json");
         }
-        self.options.extend(self.onward.options.iter().cloned());
+        self.options.extend(self.continue_args.options.iter().cloned());
         self.options
     }
 
@@ -165,7 +165,7 @@ impl ResumeOptions<'_> {
     /// Parses them as the run will.
     pub(super) fn read(&self) -> Result<RunRequest, Failure> {
         let name = OsString::from("git-arborist-gardener");
-        let all = [&name].into_iter().chain(&self.options).chain(&self.onward.options);
+        let all = [&name].into_iter().chain(&self.options).chain(&self.continue_args.options);
         let args = GardenerArgs::try_parse_from(all).map_err(|error| {
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or_default();

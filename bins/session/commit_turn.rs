@@ -17,7 +17,7 @@ use arborist_core::{
 
 use super::{
     paths::{is_below, require_committable},
-    plumbing::place,
+    recording::place,
     turn::{ReportedTurn, commit_of, turn_of},
 };
 use crate::clock;
