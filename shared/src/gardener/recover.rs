@@ -221,7 +221,7 @@ fn put_back_staged(repository: &Repository, staged: Oid, known: [Oid; 2]) -> Res
 
 /// Those of these changes that are staged. In a lane only an agent can have staged them, so none are returned.
 fn find_staged(recorder: &RunRecorder<'_>, changes: &[TreeChange]) -> Result<Vec<String>, GardenerError> {
-    if recorder.branch() != recorder.run() || changes.is_empty() {
+    if !recorder.is_on_run_branch() || changes.is_empty() {
         return Ok(Vec::new());
     }
     let staged = recorder.repository().staged_since(recorder.head())?;

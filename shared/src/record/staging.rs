@@ -92,7 +92,7 @@ impl RunRecorder<'_> {
     /// The refs that will move with the commit of a step, for a caller that moves other refs with them.
     pub fn plan_step(&self, delivery: &StagedCommit<'_>) -> Result<StepMoves, RecordError> {
         self.await_user()?;
-        let has_mark = !delivery.changes.is_empty() && self.branch() == self.run();
+        let has_mark = !delivery.changes.is_empty() && self.is_on_run_branch();
         let are_written = || self.repository().are_missing(delivery.changes);
         let mark = has_mark.then(|| (mark_of(self.branch(), self.head(), are_written()), self.head()));
         Ok(StepMoves { branch: self.branch().to_ref(), tip: delivery.tip, mark })
@@ -143,7 +143,7 @@ impl RunRecorder<'_> {
     pub fn turn_mark(&self) -> Option<TurnMark> {
         let before = self.head();
         let name = || staging_mark(self.branch(), before);
-        (self.branch() == self.run()).then(|| TurnMark { name: name(), before })
+        self.is_on_run_branch().then(|| TurnMark { name: name(), before })
     }
 
     /// Updates the index after a turn, and removes its mark.
@@ -201,7 +201,7 @@ impl RunRecorder<'_> {
         others: &[RefMove<'_>],
         write: impl FnOnce(&mut Self, &[RefMove<'_>]) -> Result<T, RecordError>,
     ) -> Result<T, RecordError> {
-        if changes.is_empty() || self.branch() != self.run() {
+        if changes.is_empty() || !self.is_on_run_branch() {
             let written = write(self, others)?;
             self.stage(changes, index)?;
             return Ok(written);

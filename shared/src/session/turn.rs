@@ -276,7 +276,7 @@ impl SessionWriter {
                 moves.push(RefMove { name: &branch, new: Some(prepared.commit), old: Some(delivery.tip) });
             }
             let about = Some(turn.commit.unwrap_or(recorder.head()));
-            let tip = about.filter(|_| recorder.branch() == recorder.run());
+            let tip = about.filter(|_| recorder.is_on_run_branch());
             Ok::<_, SessionError>(DraftRecord { kind: RecordKind::Turn(turn), about, tip, transcript, moves })
         });
         if let Err(error) = written {

@@ -374,7 +374,7 @@ pub fn changes_of_turn(
     after: Oid,
 ) -> Result<Option<AttemptWork>, GitError> {
     let repository = recorder.repository();
-    if recorder.branch() == recorder.run() && repository.is_index_held() {
+    if recorder.is_on_run_branch() && repository.is_index_held() {
         return Ok(None);
     }
     let HeadOf::Branch { tip } = repository.find_head(recorder.branch())? else {
@@ -419,7 +419,7 @@ pub fn end_attempt(
     base: Oid,
 ) -> Result<AttemptWork, GitError> {
     let repository = recorder.repository();
-    if recorder.branch() == recorder.run() {
+    if recorder.is_on_run_branch() {
         repository.clear_new_locks(recorder.branch(), &begun.locks)?;
     } else {
         repository.clear_locks(recorder.branch());
@@ -475,7 +475,7 @@ pub fn end_attempt(
 /// A git that an agent ran and that was killed with it leaves its locks. In a lane all locks can be removed; in the
 /// user's checkout they may be the user's, so those that existed before the agent began are kept.
 fn require_unlocked(recorder: &RunRecorder<'_>) -> Result<(), GitError> {
-    if recorder.branch() == recorder.run() {
+    if recorder.is_on_run_branch() {
         return recorder.repository().await_index();
     }
     recorder.repository().clear_locks(recorder.branch());

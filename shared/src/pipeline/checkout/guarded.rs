@@ -122,7 +122,7 @@ impl FilesBeforeTest {
             return Ok(None);
         }
         let mut kept = String::new();
-        if !touched.changes.is_empty() && recorder.branch() == recorder.run() {
+        if !touched.changes.is_empty() && recorder.is_on_run_branch() {
             let now = repository.take_snapshot()?.tree;
             let under = branch::save_tree(repository, attempt, (now, recorder.head()))?;
             kept = format!("; the change is kept in {under}");

@@ -102,7 +102,7 @@ impl ReviewedCheckout {
         if !files.is_empty() {
             let under = branch::save_tree(repository, attempt, (after, recorder.head()))?;
             repository.put_back(self.tree, &files)?;
-            let is_shared = recorder.branch() == recorder.run();
+            let is_shared = recorder.is_on_run_branch();
             kept = if is_shared {
                 recovery_hint(&under, &shown)
             } else {

@@ -215,7 +215,7 @@ impl TaskRun<'_, '_, '_> {
         apart: Option<&'p ReviewPlace>,
         concurrent_children: ConcurrentChildren<'_>,
     ) -> Result<Option<(&'p ReviewPlace, TrackedFiles)>, PipelineError> {
-        let is_lane = self.recorder.branch() != self.recorder.run();
+        let is_lane = !self.recorder.is_on_run_branch();
         let Some(apart) = apart.filter(|_| is_lane) else { return Ok(None) };
         Ok(Some((apart, apart.repository.read_tracked(apart.tree, concurrent_children.now())?)))
     }

@@ -144,7 +144,7 @@ impl TaskRun<'_, '_, '_> {
             let (about, moves) = commit(number)?;
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });
             let kind = Record::Turn(Turn { number, commit: own.map(|_| about), ..turn.clone() });
-            let tip = (recorder.branch() == recorder.run()).then_some(about);
+            let tip = recorder.is_on_run_branch().then_some(about);
             let about = Some(about);
             Ok::<_, SessionError>(DraftRecord { about, tip, transcript, moves, ..DraftRecord::of(kind) })
         })?;
