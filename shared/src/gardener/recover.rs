@@ -9,7 +9,7 @@ use crate::{
     message::{Status, Wording, first_of},
     name::{Attempt, BranchName, Oid, TaskId},
     pipeline::{
-        ChangedPaths, ConfigGuard, RestoredTrees, RunOptions, Sorted, mark_interrupted, move_unreadable,
+        ChangedPaths, ConfigGuard, RestoredTrees, RunOptions, mark_interrupted, move_unreadable,
         quit_operations, restore_files,
     },
     plan::Plan,
@@ -149,7 +149,7 @@ fn record_attempt(
         put_back_staged(repository, staged, [branch, before])?;
     }
     let touched = repository.changes(before, after)?;
-    let Sorted { trespass, .. } = changed_paths.sort(repository, &attempt, (before, after), touched)?;
+    let violations = changed_paths.put_back(repository, &attempt, (before, after), &touched)?;
     let left = repository.changes(recorder.tree(), after)?;
     let left = left.into_iter().filter(|change| !changed_paths.holds(change));
     let (inner, mut changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
@@ -161,7 +161,7 @@ fn record_attempt(
     let wording = Wording { name: &name, attempt: attempt.attempt, max: known.options.max_retries };
     let mut entry = TaskEvent::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = [known.why.unwrap_or("the run ended before the agent did").to_owned()].into_iter();
-    let why = why.chain(trespass).chain(moved.clone()).chain(restored.clone());
+    let why = why.chain(violations.in_one_line()).chain(moved.clone()).chain(restored.clone());
     let why = why.chain(quit_operations(repository, &attempt.name)?);
     mark_interrupted(&mut entry, &why.collect::<Vec<_>>().join("; "));
     let delivery = StagedCommit { tree, tip: recorder.head(), changes: &changes, index: None };

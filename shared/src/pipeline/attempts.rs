@@ -92,10 +92,10 @@ pub fn mark_interrupted(entry: &mut TaskEvent<'_>, why: &str) {
     entry.body = Body::new(INTERRUPTED, why).followed_by(std::mem::take(&mut entry.body));
 }
 
-/// An interruption as the reason in an event, with what was undone after it.
-pub(super) fn describe_interruption(why: &str, undone: Option<&str>) -> String {
-    let undone = undone.map(|undone| format!("; {undone}")).unwrap_or_default();
-    format!("{INTERRUPTED_PREFIX}{why}{undone}")
+/// An interruption as the reason in an event, with what its child did without permission.
+pub(super) fn describe_interruption(why: &str, violation: Option<&str>) -> String {
+    let violation = violation.map(|violation| format!("; {violation}")).unwrap_or_default();
+    format!("{INTERRUPTED_PREFIX}{why}{violation}")
 }
 
 /// The reason as the value of a trailer.
@@ -190,34 +190,21 @@ impl TaskRun<'_, '_, '_> {
         step
     }
 
-    /// Records that the step was interrupted, without changing files. `undone` says what its child did without
+    /// Records that the step was interrupted, without changing files. `violation` is what its child did without
     /// permission.
     pub(super) fn record_interruption(
         &mut self,
         next: Resume,
-        (why, undone): (&str, Option<&str>),
+        (why, violation): (&str, Option<&str>),
         expense: Expense,
     ) -> Result<(), PipelineError> {
         let mut entry = self.entry(Status::ImplementFail, next.attempt);
-        entry.body = undone.map_or_else(Body::default, |undone| Body::new(FAILED, undone));
+        entry.body = violation.map_or_else(Body::default, |violation| Body::new(FAILED, violation));
         entry.trailers = expense.trailers();
         mark_interrupted(&mut entry, why);
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, Some(&describe_interruption(why, undone)), expense);
+        self.recorded(event, Some(&describe_interruption(why, violation)), expense);
         Ok(())
-    }
-
-    /// Records an error that ended a step after its child had run, if something had to be undone after that child.
-    pub(super) fn record_undone(
-        &mut self,
-        next: Resume,
-        error: &PipelineError,
-        undone: Option<&str>,
-    ) -> Result<(), PipelineError> {
-        match undone {
-            Some(_) => self.record_interruption(next, (&error.reason(), undone), Expense::default()),
-            None => Ok(()),
-        }
     }
 
     /// Records that an earlier process ended during a step. An implement step is marked by a ref and was recorded

@@ -146,15 +146,18 @@ impl TaskRun<'_, '_, '_> {
         self.context.tidy_other_repos(&self.task.id, attempt)?;
         let tests = self.place_tests(commands)?;
         let tested = TestSubject { task: self.task, attempt, tests: &tests, log };
-        let GuardedTest { result, undone } =
+        let GuardedTest { result, violations } =
             self.context.test_guarded(self.recorder, &tested, TestsRun::InPlace)?;
-        let judged = result.and_then(|result| self.judge_tests(result, &tested, undone.is_some()));
+        let judged = result.and_then(|result| self.judge_tests(result, &tested, !violations.is_empty()));
         match judged {
             // A known failure excuses a failing test, but not a violation.
-            Ok(result) => Ok(result.with_violation(undone)),
+            Ok(result) => Ok(result.with_violations(&violations)),
             Err(error) => {
                 let next = Resume { attempt, stage: Stage::Test };
-                self.record_undone(next, &error, undone.as_deref())?;
+                if let Some(violation) = violations.in_one_line() {
+                    let why = (&*error.reason(), Some(&*violation));
+                    self.record_interruption(next, why, Expense::default())?;
+                }
                 Err(error)
             }
         }

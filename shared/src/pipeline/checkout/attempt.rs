@@ -22,11 +22,12 @@ use crate::{
         ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
         checkout::{
             branch::{is_untouched, put_back_branch, quit_operations, save, save_tree},
-            guard::{CheckoutWatch, joined},
+            guard::CheckoutWatch,
             ignored::copies_in,
             leftovers::{self, Folded, WorktreeBefore},
             protected_files::TaskProtection,
             submodules::{MovedSubmodules, SubmodulesBefore},
+            violations::Violations,
         },
     },
     process::{Cancel, within},
@@ -131,16 +132,16 @@ impl AttemptCheckout {
         self.changed_paths.has(path)
     }
 
-    /// Undoes what was done to the repository since the last look, and adds each new message once. The agent is still
-    /// running.
-    pub fn look_again(&self, noticed: &mut Vec<String>) {
-        add(noticed, self.watch.restore());
+    /// Undoes what was done to the repository since the last look, while the agent is running: the index of git is not
+    /// trusted yet.
+    pub fn restore_while_running(&self) -> Violations {
+        self.watch.restore()
     }
 
-    /// Undoes what was done to the repository since the last look, and adds each new message once. The agent, or the hook,
-    /// has ended.
-    pub(in crate::pipeline) fn look_at_end(&self, noticed: &mut Vec<String>) {
-        add(noticed, self.watch.end());
+    /// Undoes what was done to the repository since the last look, after the agent or the hook has ended. From now on the
+    /// index of git is trusted again.
+    pub(in crate::pipeline) fn restore_after_end(&self) -> Violations {
+        self.watch.end()
     }
 
     /// Selects from `all`, the changes between our last commit and the worktree's tree `after`, those that may be
@@ -223,14 +224,6 @@ impl AttemptCheckout {
     }
 }
 
-fn add(noticed: &mut Vec<String>, found: Vec<String>) {
-    for trespass in found {
-        if !noticed.contains(&trespass) {
-            noticed.push(trespass);
-        }
-    }
-}
-
 /// The work that an agent left.
 #[derive(Debug)]
 pub struct AttemptWork {
@@ -240,8 +233,8 @@ pub struct AttemptWork {
     pub tip: Oid,
     /// The paths that changed since our last commit.
     pub changes: Vec<TreeChange>,
-    /// A message about what the agent did without permission; it has been undone.
-    pub trespass: Option<String>,
+    /// What the agent did without permission.
+    pub violations: Violations,
     /// Commits by others, which a commit of this work folds in.
     pub folded: Vec<Folded>,
     /// Messages for the user about what was restored.
@@ -401,7 +394,7 @@ pub fn changes_of_turn(
         tree,
         tip,
         changes,
-        trespass: None,
+        violations: Violations::default(),
         folded,
         notes: Vec::new(),
         warnings: Vec::new(),
@@ -409,13 +402,13 @@ pub fn changes_of_turn(
     }))
 }
 
-/// Returns the changes of the attempt, after undoing everything that an agent may not do. `noticed` are messages about
-/// what was undone before. All objects that are not in `base`, the tree that the task started from, are proven: an
+/// Returns the changes of the attempt, after undoing everything that an agent may not do. `violations` are
+/// those that were undone while it worked. All objects that are not in `base`, the tree that the task started from, are proven: an
 /// agent could replace an object of an earlier attempt, and the reviewer is shown all of them.
 pub fn end_attempt(
     recorder: &RunRecorder<'_>,
     begun: &AttemptCheckout,
-    noticed: Vec<String>,
+    mut violations: Violations,
     base: Oid,
 ) -> Result<AttemptWork, GitError> {
     let repository = recorder.repository();
@@ -424,8 +417,7 @@ pub fn end_attempt(
     } else {
         repository.clear_locks(recorder.branch());
     }
-    let mut trespasses = noticed;
-    begun.look_at_end(&mut trespasses);
+    violations.extend(begun.restore_after_end());
     // The snapshot and the branch do not depend on each other, so they are looked at in parallel.
     let (after, moved) = thread::scope(|scope| {
         let after = scope.spawn(|| repository.take_verified_snapshot(base));
@@ -434,40 +426,39 @@ pub fn end_attempt(
     });
     let ((snapshot, forged), (tip, saved, moved)) = (after?, moved?);
     let WorktreeSnapshot { tree: after, index, left_out, unreadable } = snapshot;
-    trespasses.extend(moved);
+    violations.extend(moved);
     let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
-    trespasses.extend(forged.iter().map(words));
+    violations.extend(forged.iter().map(words));
     let mut folded = Vec::new();
     if let Some(name) = saved {
         folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
     }
-    trespasses.extend(quit_operations(repository, &begun.unfinished.name)?);
-    trespasses.extend(begun.move_unreadable(repository, after, &unreadable)?);
+    violations.extend(quit_operations(repository, &begun.unfinished.name)?);
+    violations.extend(begun.move_unreadable(repository, after, &unreadable)?);
     let mut touched = repository.changes(begun.before, after)?;
     let is_all = begun.before == recorder.tree();
     let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
     let moved = MovedSubmodules::among(&all);
     touched.retain(|change| !moved.has(change));
     let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
-    trespasses.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
-    trespasses.extend(begun.inside.find_changed(repository, begun.tree, &moved)?);
-    let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
-    let sorted = begun.changed_paths.sort(repository, &begun.unfinished, (begun.before, after), files)?;
-    trespasses.extend(sorted.trespass);
+    violations.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
+    violations.extend(begun.inside.find_changed(repository, begun.tree, &moved)?);
+    let files: Vec<TreeChange> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
+    let trees = (begun.before, after);
+    violations.extend(begun.changed_paths.put_back(repository, &begun.unfinished, trees, &files)?);
     let mut notes = begun.put_back_staged(recorder, after)?;
     notes.extend(begun.leave_out_ignored(repository, &all)?);
     let (tree, changes) = begun.select_committable(recorder, after, all)?;
     if repository.has_filters() {
         // A filter may load files that the agent has just written.
-        begun.look_at_end(&mut trespasses);
+        violations.extend(begun.restore_after_end());
     }
     let is_ours = unreadable.is_empty()
         && begun.changed_paths.is_empty()
         && begun.left_out.is_empty()
         && index.follows(begun.index);
     let seen = is_ours.then_some((after, index));
-    let (warnings, trespass) = (Vec::new(), joined(&trespasses));
-    let mut work = AttemptWork { tree, tip, changes, trespass, folded, notes, warnings, seen };
+    let mut work = AttemptWork { tree, tip, changes, violations, folded, notes, warnings: Vec::new(), seen };
     begun.search_for_secrets(recorder, &mut work)?;
     Ok(work)
 }

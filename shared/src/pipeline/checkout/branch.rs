@@ -34,8 +34,8 @@ pub(in crate::pipeline) fn put_back_branch(
     let repository = recorder.repository();
     let branch = recorder.branch();
     let ours = recorder.head();
-    let mut trespasses = unlink_branch(recorder, attempt)?;
-    trespasses.extend(repository.make_room_for_ref(&branch.to_ref()));
+    let mut violations = unlink_branch(recorder, attempt)?;
+    violations.extend(repository.make_room_for_ref(&branch.to_ref()));
     let found = repository.find_head(branch)?;
     if !matches!(found, HeadOf::Branch { .. }) {
         repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
@@ -43,26 +43,26 @@ pub(in crate::pipeline) fn put_back_branch(
     let tip = match found {
         HeadOf::Branch { tip } => tip,
         HeadOf::Elsewhere { tip } => {
-            trespasses.push("it switched to another branch".to_owned());
+            violations.push("it switched to another branch".to_owned());
             tip
         }
         HeadOf::Nowhere => {
             let name = branch.to_ref();
             repository
                 .move_refs(&[RefMove { name: &name, new: Some(ours), old: None }], "arborist: restored")?;
-            trespasses.push("it deleted or renamed the branch".to_owned());
-            return Ok((ours, None, trespasses));
+            violations.push("it deleted or renamed the branch".to_owned());
+            return Ok((ours, None, violations));
         }
     };
     if tip == ours {
-        return Ok((ours, None, trespasses));
+        return Ok((ours, None, violations));
     }
     let saved = save(repository, attempt, tip)?;
     if !repository.is_ancestor(base, tip)? {
-        trespasses
+        violations
             .push("it moved the branch so that it no longer contains the commits of the run".to_owned());
     }
-    Ok((tip, Some(saved), trespasses))
+    Ok((tip, Some(saved), violations))
 }
 
 /// Makes a branch that became a symbolic ref an ordinary branch again, because writing to it would move another branch.
@@ -91,15 +91,15 @@ pub(in crate::pipeline) fn put_back_at(
     attempt: &str,
     tip: Oid,
 ) -> Result<Vec<String>, GitError> {
-    let (found, saved, mut trespasses) = put_back_branch(recorder, attempt, tip)?;
+    let (found, saved, mut violations) = put_back_branch(recorder, attempt, tip)?;
     if found != tip {
         let name = recorder.branch().to_ref();
         let back = RefMove { name: &name, new: Some(tip), old: Some(found) };
         recorder.repository().move_refs(&[back], "arborist: restored")?;
         let kept = saved.map(|saved| format!("; they are kept as {saved}")).unwrap_or_default();
-        trespasses.push(format!("it made commits on {}{kept}", recorder.branch()));
+        violations.push(format!("it made commits on {}{kept}", recorder.branch()));
     }
-    Ok(trespasses)
+    Ok(violations)
 }
 
 /// Whether the branch is checked out and where the run left it.

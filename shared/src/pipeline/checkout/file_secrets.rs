@@ -7,10 +7,7 @@ use crate::{
     agent::redact::{Redactor, Secrets},
     git::{GitError, Repository, TreeChange},
     name::Oid,
-    pipeline::checkout::{
-        attempt::{AttemptCheckout, AttemptWork},
-        guard::joined,
-    },
+    pipeline::checkout::attempt::{AttemptCheckout, AttemptWork},
     record::RunRecorder,
     settings::SecretFiles,
 };
@@ -124,7 +121,7 @@ impl AttemptCheckout {
         work.tree = repository.tree_with(recorder.tree(), &work.changes)?;
         repository.require_verified(recorder.tree(), work.tree)?;
         work.seen = None;
-        work.trespass = joined(&work.trespass.take().into_iter().chain(messages).collect::<Vec<_>>());
+        work.violations.extend(messages);
         Ok(())
     }
 }

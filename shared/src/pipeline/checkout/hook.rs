@@ -9,7 +9,6 @@ use crate::{
         checkout::{
             attempt::{AttemptCheckout, AttemptWork},
             branch,
-            guard::joined,
         },
     },
     record::RunRecorder,
@@ -25,13 +24,11 @@ pub(in crate::pipeline) fn ask_hook(
     begun: &AttemptCheckout,
     work: &mut AttemptWork,
 ) -> Result<Option<String>, PipelineError> {
-    if hook == PreCommit::None || work.trespass.is_some() || work.tree == begun.tree {
+    if hook == PreCommit::None || !work.violations.is_empty() || work.tree == begun.tree {
         return Ok(None);
     }
-    let mut noticed = Vec::new();
-    begun.look_at_end(&mut noticed);
-    work.trespass = joined(&noticed);
-    if work.trespass.is_some() {
+    work.violations.extend(begun.restore_after_end());
+    if !work.violations.is_empty() {
         return Ok(None);
     }
     let repository = recorder.repository();
@@ -47,11 +44,10 @@ pub(in crate::pipeline) fn ask_hook(
     }
     let answer = answer?;
     // The hook may have run scripts that the agent has just changed.
-    begun.look_at_end(&mut noticed);
+    work.violations.extend(begun.restore_after_end());
     if repository.find_branch(recorder.branch())? != Some(work.tip) {
-        noticed.extend(branch::put_back_at(recorder, &begun.unfinished.name, work.tip)?);
+        work.violations.extend(branch::put_back_at(recorder, &begun.unfinished.name, work.tip)?);
     }
-    work.trespass = joined(&noticed);
     let staged = answer.as_ref().map_or(work.tree, |tree| *tree);
     let kept = put_back_unstaged(recorder, (begun, work.tree), (before, staged))?;
     work.notes.extend(kept);

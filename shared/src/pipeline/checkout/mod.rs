@@ -17,3 +17,4 @@ pub(super) mod other_repo;
 pub(super) mod protected_files;
 pub(super) mod reading;
 mod submodules;
+pub(super) mod violations;

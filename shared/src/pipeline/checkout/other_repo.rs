@@ -199,6 +199,7 @@ impl TestedFiles {
             let recorder = other_repo.recorder();
             let mark = Unfinished::name_of(recorder.branch(), task, attempt);
             let words = before.put_back(&recorder, other_writers, &mark)?;
+            let words = words.in_one_line();
             found.extend(words.map(|words| format!("in {}: {words}", other_repo.name)));
         }
         Ok(found)
@@ -213,7 +214,7 @@ impl<'a> RepoAttempt<'a> {
 
     /// Ends the attempt here, and returns what the agent left.
     pub(in crate::pipeline) fn end(&mut self, kept: CommittedTurns) -> Result<AttemptWork, PipelineError> {
-        let mut work = end_attempt(&self.recorder, &self.begun, kept.noticed, self.base.tree)?;
+        let mut work = end_attempt(&self.recorder, &self.begun, kept.violations, self.base.tree)?;
         work.folded.splice(..0, kept.folded);
         if kept.index == IndexUpdate::Behind {
             self.recorder.catch_up(self.begun.tree)?;
@@ -223,7 +224,7 @@ impl<'a> RepoAttempt<'a> {
 
     /// Whether nothing was changed here.
     pub(in crate::pipeline) fn is_untouched(&self, work: &AttemptWork) -> bool {
-        work.changes.is_empty() && work.tip == self.begun.head && work.trespass.is_none()
+        work.changes.is_empty() && work.tip == self.begun.head && work.violations.is_empty()
     }
 
     /// Whether the task has changed nothing here, in this attempt or an earlier one.
@@ -257,7 +258,7 @@ impl<'a> RepoAttempt<'a> {
 
     /// Whether the pre-commit hook must be asked about this work.
     pub(in crate::pipeline) fn is_asked(&self, work: &AttemptWork) -> bool {
-        self.hook == PreCommit::Asked && work.trespass.is_none() && work.tree != self.begun.tree
+        self.hook == PreCommit::Asked && work.violations.is_empty() && work.tree != self.begun.tree
     }
 
     pub(in crate::pipeline) fn ask_hook(
@@ -400,7 +401,7 @@ impl<'k, 'a> TurnsElsewhere<'k, 'a> {
 
     /// Returns the trees of the worktree at the last look and now, if they differ.
     pub(in crate::pipeline) fn look(&mut self) -> Result<Trees, RecordError> {
-        self.begun.look_again(&mut self.kept.noticed);
+        self.kept.violations.extend(self.begun.restore_while_running());
         let snapshots = match &mut self.snapshots {
             Some(snapshots) => snapshots,
             none => none.insert(TurnSnapshots::new(self.recorder.repository(), self.begun)?),

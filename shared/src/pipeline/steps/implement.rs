@@ -17,10 +17,10 @@ use crate::{
         calls::call::open_log,
         checkout::{
             attempt::{AttemptCheckout, AttemptWork, WatchedFrom, begin_attempt, end_attempt},
-            guard::joined,
             hook, leftovers,
             other_repo::{self, RepoAttempt},
             protected_files::TaskProtection,
+            violations::Violations,
         },
         steps::{
             background::PromptFiles,
@@ -149,13 +149,13 @@ impl TaskRun<'_, '_, '_> {
         let others = repo_attempts.iter_mut().map(RepoAttempt::beside).collect();
         let mut turns = TurnCommitter::new(self.recorder, Some(&begun), of).beside(others);
         let mut called = self.context.call(agent_call, Some(&mut turns));
-        let (CommittedTurns { events, noticed, folded, index, expense, told }, others, plain) =
+        let (CommittedTurns { events, violations, folded, index, expense, told }, others, plain) =
             turns.finish();
         // After the call: what it has changed, here and in the other repositories.
         called.expense.add(expense.usage, expense.time);
         self.context.checkpoints.add_unreported(&called.expense, told);
         self.events.extend(events);
-        let mut work = end_attempt(self.recorder, &begun, noticed, self.base.tree)?;
+        let mut work = end_attempt(self.recorder, &begun, violations, self.base.tree)?;
         work.folded.splice(..0, folded);
         if let Some(private_git) = private_git {
             leftovers::keep_private(place, (&private_git, begun.head), (&begun.unfinished.name, &mut work))?;
@@ -198,9 +198,8 @@ impl TaskRun<'_, '_, '_> {
             && work.tip == begun.head
             && beside.iter().all(|(repo_attempt, work)| repo_attempt.is_untouched(work));
         let has_nothing = self.has_changed_nothing(&work, &beside);
-        let trespasses =
-            work.trespass.iter().chain(beside.iter().filter_map(|(_, work)| work.trespass.as_ref()));
-        let trespass = joined(&trespasses.cloned().collect::<Vec<String>>());
+        let works = std::iter::once(&work).chain(beside.iter().map(|(_, work)| work));
+        let violations: Violations = works.filter_map(|work| work.violations.in_one_line()).collect();
         let judgement = match &called.result {
             Ok(reply) => {
                 let refusal = self.ask_hooks((&begun, &mut work), &mut beside)?;
@@ -214,13 +213,13 @@ impl TaskRun<'_, '_, '_> {
             }
             Err(error)
                 if is_untouched
-                    && trespass.is_none()
+                    && violations.is_empty()
                     && !called.is_worth_counting()
                     && !error.is_interruption() =>
             {
                 None
             }
-            Err(error) => Some(interrupted(error, trespass.as_deref())),
+            Err(error) => Some(interrupted(error, violations.in_one_line().as_deref())),
         };
         let judgement = match judgement {
             // After the hooks, which may change files, too.
@@ -289,7 +288,8 @@ impl TaskRun<'_, '_, '_> {
         beside: &mut [(RepoAttempt<'_>, AttemptWork)],
     ) -> Result<Option<String>, PipelineError> {
         let run = &self.context.run;
-        let mut noticed: Vec<String> = beside.iter().filter_map(|(_, work)| work.trespass.clone()).collect();
+        let mut noticed: Violations =
+            beside.iter().filter_map(|(_, work)| work.violations.in_one_line()).collect();
         let mut refusal = match noticed.is_empty() {
             true => hook::ask_hook(self.recorder, (run.hook, run), begun, work)?,
             false => None,
@@ -297,17 +297,17 @@ impl TaskRun<'_, '_, '_> {
         for (repo_attempt, theirs) in
             beside.iter_mut().filter(|(repo_attempt, theirs)| repo_attempt.is_asked(theirs))
         {
-            if !noticed.is_empty() || work.trespass.is_some() || refusal.is_some() {
+            if !noticed.is_empty() || !work.violations.is_empty() || refusal.is_some() {
                 break;
             }
             let before = self.recorder.repository().take_snapshot()?.tree;
             refusal = repo_attempt.ask_hook(theirs, run)?;
             // The hook ran in the other repository, but could write here.
-            begun.look_at_end(&mut noticed);
-            noticed.extend(theirs.trespass.clone());
+            noticed.extend(begun.restore_after_end());
+            noticed.extend(theirs.violations.in_one_line());
             work.notes.extend(hook::put_back_files(self.recorder, begun, (work, before))?);
         }
-        work.trespass = joined(&work.trespass.take().into_iter().chain(noticed).collect::<Vec<String>>());
+        work.violations.extend(noticed);
         Ok(refusal)
     }
 
@@ -398,7 +398,7 @@ impl Judgement {
 fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
     const HEADING: &str = "Runner output (truncated to 2000 chars):";
     let first = |text: &str| text.chars().take(LONGEST_WORDS).collect::<String>();
-    match (&reply.outcome, &work.trespass) {
+    match (&reply.outcome, work.violations.in_one_line()) {
         (CallOutcome::Success { text, .. }, None) => {
             let body = Body::new(HEADING, &first(text));
             let body = match &reply.denial {
@@ -407,14 +407,13 @@ fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
             };
             Judgement { status: Status::ImplementPass, body, why: None, interruption: None }
         }
-        (CallOutcome::Success { text, .. }, Some(trespass)) => {
-            let body = Body::new(FAILED, trespass).with(HEADING, &first(text));
-            Judgement { status: Status::ImplementFail, body, why: Some(trespass.clone()), interruption: None }
+        (CallOutcome::Success { text, .. }, Some(violation)) => {
+            let body = Body::new(FAILED, &violation).with(HEADING, &first(text));
+            Judgement { status: Status::ImplementFail, body, why: Some(violation), interruption: None }
         }
-        (CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. }, trespass) => {
-            let why = trespass
-                .as_ref()
-                .map_or_else(|| message.clone(), |trespass| format!("{message}; {trespass}"));
+        (CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. }, violation) => {
+            let why =
+                violation.map_or_else(|| message.clone(), |violation| format!("{message}; {violation}"));
             let body = Body::new(FAILED, &why);
             let said = last_chars(&reply.words, LONGEST_WORDS);
             let body = if said.is_empty() { body } else { body.with(HEADING, said) };
@@ -437,10 +436,10 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
 }
 
 /// The result if the call was ended from outside. That is not the agent's fault, so the attempt does not count.
-fn interrupted(error: &PipelineError, trespass: Option<&str>) -> Judgement {
+fn interrupted(error: &PipelineError, violation: Option<&str>) -> Judgement {
     let reason = error.reason();
-    let body = trespass.map_or_else(Body::default, |trespass| Body::new(FAILED, trespass));
-    let why = Some(describe_interruption(&reason, trespass));
+    let body = violation.map_or_else(Body::default, |violation| Body::new(FAILED, violation));
+    let why = Some(describe_interruption(&reason, violation));
     Judgement { status: Status::ImplementFail, body, why, interruption: Some(reason) }
 }
 

@@ -12,10 +12,7 @@ use crate::{
     pipeline::{
         AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, OtherRepo,
         PipelineError, ProtectedChanges, Resume, Sessions, Stage, StepRunner, TaskContext, TaskRun, Verdict,
-        checkout::{
-            guard::{CheckoutWatch, joined},
-            reading,
-        },
+        checkout::{guard::CheckoutWatch, reading, violations::Violations},
         steps::{
             background::PromptFiles,
             prompt::{self, PromptParts, RepoDiff},
@@ -50,8 +47,8 @@ impl WantedPlace<'_> {
 impl TaskRun<'_, '_, '_> {
     pub(in crate::pipeline) fn review(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let log = self.create_log(StepKind::Review, attempt)?;
-        let mut undone = None;
-        let called = self.ask_reviewers(attempt, &log, &mut undone)?;
+        let mut violation = None;
+        let called = self.ask_reviewers(attempt, &log, &mut violation)?;
         let (verdict, body, why) = match &called.result {
             Ok(reply) => {
                 let (verdict, words) = verdict_of(reply);
@@ -70,9 +67,9 @@ impl TaskRun<'_, '_, '_> {
             }
             Err(error) => {
                 // There was no decision, so this is no rejection: only the review is repeated.
-                if error.is_interruption() || called.is_worth_counting() || undone.is_some() {
+                if error.is_interruption() || called.is_worth_counting() || violation.is_some() {
                     let next = Resume { attempt, stage: Stage::Review };
-                    self.record_interruption(next, (&error.reason(), undone.as_deref()), called.expense)?;
+                    self.record_interruption(next, (&error.reason(), violation.as_deref()), called.expense)?;
                 }
                 return called.result.map(|_| StepOutcome::Failed);
             }
@@ -83,13 +80,13 @@ impl TaskRun<'_, '_, '_> {
             .map(|_| if verdict == Verdict::Approved { StepOutcome::Passed } else { StepOutcome::Failed })
     }
 
-    /// Calls reviewers until one of them answers. If a call is interrupted, `undone` becomes what
+    /// Calls reviewers until one of them answers. If a call is interrupted, `reported` becomes what
     /// the reviewer did without permission.
     fn ask_reviewers(
         &mut self,
         attempt: Attempt,
         log: &str,
-        undone: &mut Option<String>,
+        reported: &mut Option<String>,
     ) -> Result<FinishedCall, PipelineError> {
         let chain = self.context.run.options.runners.reviewers()?;
         let by = self.context.next_runner_name(&chain);
@@ -121,12 +118,12 @@ impl TaskRun<'_, '_, '_> {
             } else {
                 WantedPlace::take(self.review_place())
             }?;
-            let (called, trespass) =
+            let (called, violation) =
                 self.ask_reviewer(attempt, (&chain, time_left), (&prompt, &file), place.as_ref())?;
             expense.add(called.expense.usage, called.expense.time);
             let has_answered =
                 matches!(&called.result, Ok(CallReply { outcome: CallOutcome::Success { .. }, .. }));
-            let answer = reject_doubtful_answer(called, trespass.clone());
+            let answer = reject_doubtful_answer(called, violation.clone());
             if let (true, Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. })) =
                 (has_answered, &answer.result)
             {
@@ -134,7 +131,7 @@ impl TaskRun<'_, '_, '_> {
             }
             let called = self.cut_short(FinishedCall { expense, ..answer });
             // An answer contains it already.
-            *undone = trespass.filter(|_| called.result.is_err());
+            *reported = violation.filter(|_| called.result.is_err());
             match &called.result {
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MAX_TRIES => {
                     let words = format!(
@@ -196,17 +193,18 @@ impl TaskRun<'_, '_, '_> {
         let other_writers = concurrent_children.since(1);
         let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
         let places = apart_watch.iter().chain(&beside);
-        let mut trespasses: Vec<String> = places.flat_map(CheckoutWatch::end).collect();
+        let mut found: Violations = places.flat_map(CheckoutWatch::end).collect();
         // A reviewer that ran alone may write there, because its worktree is discarded.
         if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {
-            trespasses.extend(altered(&apart.repository.look_again(&before, other_writers)?));
+            found.extend(altered(&apart.repository.look_again(&before, other_writers)?));
         }
-        if let Some(more) = taken_back? {
-            trespasses.retain(|known| !more.contains(known));
-            trespasses.push(more);
-        }
+        let taken_back = taken_back?;
+        // The same violation can be found from both places.
+        let mut violations: Violations =
+            found.into_iter().filter(|message| !taken_back.has(message)).collect();
+        violations.extend(taken_back);
         self.recorder.forget_worktree();
-        Ok((called, joined(&trespasses)))
+        Ok((called, violations.in_one_line()))
     }
 
     /// The tracked files that a reviewer in a lane is about to see. Other tasks run at the same time.
@@ -351,7 +349,7 @@ fn is_rejection(words: &str) -> bool {
 }
 
 /// Turns the answer of a reviewer into a failure if it wrote files, or if the answer may not be its own.
-fn reject_doubtful_answer(called: FinishedCall, trespass: Option<String>) -> FinishedCall {
+fn reject_doubtful_answer(called: FinishedCall, violation: Option<String>) -> FinishedCall {
     let result = called.result.map(|reply| {
         let is_success = matches!(reply.outcome, CallOutcome::Success { .. });
         let doubt = reply.doubt.filter(|_| is_success).and_then(|doubt| match doubt {
@@ -360,7 +358,7 @@ fn reject_doubtful_answer(called: FinishedCall, trespass: Option<String>) -> Fin
             Doubt::Misled => Some("another process wrote to its prompt or to its list of tools"),
             Doubt::Rejected => None,
         });
-        match trespass.or(doubt.map(str::to_owned)) {
+        match violation.or(doubt.map(str::to_owned)) {
             Some(message) => {
                 let outcome =
                     CallOutcome::Failed { kind: FailureKind::Other, message, usage: None, session: None };

@@ -20,6 +20,7 @@ use crate::{
             attempt::{AttemptCheckout, TurnSnapshots, changes_of_turn},
             leftovers::Folded,
             other_repo::{Pending, Trees, TurnsElsewhere, diff},
+            violations::Violations,
         },
         turns::{
             message::TurnMessage,
@@ -181,7 +182,7 @@ impl<'k, 'r, 'a> TurnCommitter<'k, 'r, 'a> {
         let Some(begun) = self.begun else {
             return Ok(None);
         };
-        begun.look_again(&mut self.kept.noticed);
+        self.kept.violations.extend(begun.restore_while_running());
         let snapshots = match &mut self.snapshots {
             Some(snapshots) => snapshots,
             none => none.insert(TurnSnapshots::new(self.recorder.repository(), begun)?),
@@ -367,8 +368,8 @@ impl CallObserver for TurnCommitter<'_, '_, '_> {
 pub(in crate::pipeline) struct CommittedTurns {
     /// The events of the commits.
     pub(in crate::pipeline) events: Vec<Event>,
-    /// Messages about what the agent did without permission; it has been undone.
-    pub(in crate::pipeline) noticed: Vec<String>,
+    /// What the agent did without permission.
+    pub(in crate::pipeline) violations: Violations,
     /// Commits by others, which the commits of turns fold in.
     pub(in crate::pipeline) folded: Vec<Folded>,
     /// Whether the index is up to date.
@@ -381,8 +382,8 @@ pub(in crate::pipeline) struct CommittedTurns {
 
 impl Default for CommittedTurns {
     fn default() -> Self {
-        let (events, noticed, folded) = (Vec::new(), Vec::new(), Vec::new());
+        let (events, violations, folded) = (Vec::new(), Violations::default(), Vec::new());
         let (expense, told) = (Expense::default(), Usage::default());
-        Self { events, noticed, folded, index: IndexUpdate::There, expense, told }
+        Self { events, violations, folded, index: IndexUpdate::There, expense, told }
     }
 }

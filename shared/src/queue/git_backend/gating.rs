@@ -234,12 +234,12 @@ impl GitQueue<'_> {
         let program = program.confined_if(confinement.clone());
         let program = configure(self, program, &scratch.path);
         let config_guard = self.options.config_guard.clone();
-        let (ended, trespass) =
+        let (ended, violation) =
             config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
         pool.remember_kept(&place, &self.options.keep);
         // Reported now, because the gate may have been interrupted, or may pass on its second run.
-        if let Some(trespass) = &trespass {
-            let words = format!("the gate '{}' does not count: {trespass}", gate.name);
+        if let Some(violation) = &violation {
+            let words = format!("the gate '{}' does not count: {violation}", gate.name);
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         if matches!(ended.ending, Ending::Cancelled) {
@@ -256,8 +256,8 @@ impl GitQueue<'_> {
             let words = format!("the log of the gate '{}' is incomplete: {error}", gate.name);
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
-        let (answer, why) = match trespass {
-            Some(trespass) => (Answer::Red, format!("'{}': {trespass}", gate.command)),
+        let (answer, why) = match violation {
+            Some(violation) => (Answer::Red, format!("'{}': {violation}", gate.command)),
             None => judge(gate, &ended),
         };
         let touched = match answer {

@@ -33,6 +33,7 @@ pub use watch::ConcurrentChildren;
 use crate::{
     agent::{ProtectedPath, Runner},
     git::{Repository, UsersMarks},
+    pipeline::checkout::violations::Violations,
     process::{ChildReach, put_back_locks},
     settings::ReviewsIn,
 };
@@ -190,13 +191,8 @@ impl ConfigGuard {
     pub fn guard_all<T>(&self, places: &[&Repository], child: impl FnOnce() -> T) -> (T, Option<String>) {
         let watches: Vec<CheckoutWatch> = places.iter().map(|place| self.watch(place)).collect();
         let ended = child();
-        let mut found: Vec<String> = Vec::new();
-        for change in watches.iter().flat_map(CheckoutWatch::end) {
-            if !found.contains(&change) {
-                found.push(change);
-            }
-        }
-        (ended, joined(&found))
+        let violations: Violations = watches.iter().flat_map(CheckoutWatch::end).collect();
+        (ended, violations.in_one_line())
     }
 
     fn repos(&self) -> MutexGuard<'_, GuardedRepos> {
@@ -287,9 +283,4 @@ impl RepoState {
         // Last, because the files that are watched more closely have been restored by now.
         self.changes.extend(self.links.as_mut().map(Links::remove_new).unwrap_or_default());
     }
-}
-
-/// Joins messages into one sentence.
-pub(in crate::pipeline) fn joined(trespasses: &[String]) -> Option<String> {
-    (!trespasses.is_empty()).then(|| trespasses.join("; "))
 }
