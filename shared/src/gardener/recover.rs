@@ -116,7 +116,7 @@ pub(super) fn record_unfinished(
             |event: &&Event| event.attempt() == Some(attempt.attempt) && event.status() != Status::Turn;
         let last = events.iter().rfind(is_end);
         let is_written = match last {
-            Some(event) => !recorder.repository().is_ancestor(event.commit, attempt.before)?,
+            Some(event) => !recorder.repository().is_ancestor(event.commit, attempt.mark_commit)?,
             None => false,
         };
         if is_written {
@@ -134,7 +134,7 @@ fn record_attempt(
     known: &TaskFacts<'_>,
 ) -> Result<Recovered, GardenerError> {
     let repository = recorder.repository();
-    let before = repository.tree_of(attempt.before)?;
+    let before = repository.tree_of(attempt.mark_commit)?;
     // The attempt's agent could have written the index, and it has not been checked since.
     repository.make_index_known(HiddenMarks::Kept)?;
     let WorktreeSnapshot { tree: after, unreadable, .. } = repository.take_snapshot()?;
@@ -233,10 +233,10 @@ fn find_staged(recorder: &RunRecorder<'_>, changes: &[TreeChange]) -> Result<Vec
 /// of it.
 fn branch_before(recorder: &RunRecorder<'_>, attempt: &Unfinished) -> Result<Oid, GardenerError> {
     let repository = recorder.repository();
-    if repository.is_ancestor(attempt.before, recorder.head())? {
-        return Ok(repository.tree_of(attempt.before)?);
+    if repository.is_ancestor(attempt.mark_commit, recorder.head())? {
+        return Ok(repository.tree_of(attempt.mark_commit)?);
     }
-    let commits = repository.load_commits(&[attempt.before])?;
+    let commits = repository.load_commits(&[attempt.mark_commit])?;
     let parent = commits.first().and_then(|commit| commit.parents().next());
     Ok(repository.tree_of(parent.unwrap_or(recorder.head()))?)
 }

@@ -21,7 +21,7 @@ use crate::{
     pipeline::{
         ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
         checkout::{
-            branch::{is_untouched, put_back_branch, quit_operations, save, save_tree},
+            branch::{BranchAfterChild, is_untouched, put_back_branch, quit_operations, save, save_tree},
             guard::CheckoutWatch,
             ignored::copies_in,
             leftovers::{self, Folded, WorktreeBefore},
@@ -45,9 +45,9 @@ pub struct AttemptCheckout {
     /// The tip of the branch.
     pub head: Oid,
     /// The tree of the tip.
-    pub tree: Oid,
-    /// The tree of the worktree.
-    before: Oid,
+    pub head_tree: Oid,
+    /// The tree of the worktree when the attempt began.
+    worktree_tree: Oid,
     /// Paths with uncommitted changes.
     changed_paths: ChangedPaths,
     /// The stamp of the user's index. If it changed, something was staged meanwhile.
@@ -73,7 +73,7 @@ pub struct AttemptCheckout {
     watch: Box<CheckoutWatch>,
     /// Excludes the branch from the comparison of the run's refs, because this module decides what becomes of it:
     /// commits by the agent are folded in.
-    _branch: ExemptRef,
+    _branch_exemption: ExemptRef,
 }
 
 /// Where the run is watched from during an attempt in a checkout.
@@ -82,14 +82,14 @@ pub enum WatchedFrom<'w> {
     /// From this checkout.
     Here(&'w ConfigGuard),
     /// From the checkout in the repository with the plan.
-    Home(&'w AttemptCheckout),
+    Plan(&'w AttemptCheckout),
 }
 
 impl WatchedFrom<'_> {
     fn watch(self, repository: &Repository) -> Box<CheckoutWatch> {
         Box::new(match self {
             Self::Here(config_guard) => config_guard.watch(repository),
-            Self::Home(begun) => begun.watch.watch_place(repository),
+            Self::Plan(checkout) => checkout.watch.watch_place(repository),
         })
     }
 }
@@ -154,10 +154,10 @@ impl AttemptCheckout {
         all: Vec<TreeChange>,
     ) -> Result<(Oid, Vec<TreeChange>), GitError> {
         let count = all.len();
-        let is_ours = |change: &TreeChange| {
+        let is_agents = |change: &TreeChange| {
             !change.is_gitlink() && !self.changed_paths.holds(change) && !self.adds_ignored(change)
         };
-        let changes: Vec<TreeChange> = all.into_iter().filter(is_ours).collect();
+        let changes: Vec<TreeChange> = all.into_iter().filter(is_agents).collect();
         let tree = match changes.len() {
             0 => recorder.tree(),
             kept if kept == count => after,
@@ -208,14 +208,14 @@ impl AttemptCheckout {
             .into_iter()
             .filter(|change| self.changed_paths.holds(change))
             .collect();
-        for tree in [self.before, recorder.tree(), repository.staged()?] {
+        for tree in [self.worktree_tree, recorder.tree(), repository.staged()?] {
             let other = repository.changes(found, tree)?;
             lost.retain(|change| other.iter().any(|other| other.path == change.path));
         }
         if lost.iter().all(|change| change.before.is_none()) {
             return Ok(Vec::new());
         }
-        let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.before))?;
+        let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.mark_commit))?;
         let paths: Vec<String> = lost.iter().map(TreeChange::shown).collect();
         Ok(vec![format!(
             "files that were staged while {} was worked on are kept in {kept}",
@@ -227,8 +227,8 @@ impl AttemptCheckout {
 /// The work that an agent left.
 #[derive(Debug)]
 pub struct AttemptWork {
-    /// The commit's tree: what the branch held, with the agent's changes.
-    pub tree: Oid,
+    /// The tree of the commit to be made: what the branch held, with the agent's changes.
+    pub commit_tree: Oid,
     /// Where the branch is now; beyond our own head if the agent committed by itself.
     pub tip: Oid,
     /// The paths that changed since our last commit.
@@ -242,18 +242,18 @@ pub struct AttemptWork {
     /// Warnings about secrets in files.
     pub warnings: Vec<String>,
     /// The worktree's tree and an index that matches it, if nothing in either is the user's.
-    pub(super) seen: Option<(Oid, IndexFile)>,
+    pub(super) whole_worktree: Option<(Oid, IndexFile)>,
 }
 
 impl AttemptWork {
     /// The content of a commit of this work.
     pub fn delivery(&self) -> StagedCommit<'_> {
-        StagedCommit { tree: self.tree, tip: self.tip, changes: &self.changes, index: None }
+        StagedCommit { tree: self.commit_tree, tip: self.tip, changes: &self.changes, index: None }
     }
 
     /// The index of the whole worktree, if the commit contains all of it.
     pub fn whole_index(&self) -> Option<&IndexFile> {
-        self.seen.as_ref().filter(|(tree, _)| *tree == self.tree).map(|(_, index)| index)
+        self.whole_worktree.as_ref().filter(|(tree, _)| *tree == self.commit_tree).map(|(_, index)| index)
     }
 }
 
@@ -270,11 +270,11 @@ pub fn begin_attempt(
     // Asked first, because the guard uses the same scan.
     let looks_clean = repository.is_known_clean(recorder.tree());
     let watch = watched_from.watch(repository);
-    let branch = repository.exempt_ref(&recorder.branch().to_ref());
+    let branch_exemption = repository.exempt_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
     let is_known_clean = is_untouched(recorder)? && looks_clean;
     let mut unreadable = Vec::new();
-    let (before, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
+    let (worktree_tree, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
         (recorder.tree(), None, ChangedPaths::default(), Vec::new())
     } else {
         let snapshot = repository.take_snapshot()?;
@@ -282,15 +282,15 @@ pub fn begin_attempt(
         // before any agent is paid.
         let snapshot = if attempt.0 == 0 { snapshot.require_readable()? } else { snapshot };
         unreadable.extend(snapshot.unreadable.into_iter().map(|found| found.path));
-        let WorktreeSnapshot { tree: before, left_out, .. } = snapshot;
+        let WorktreeSnapshot { tree: worktree_tree, left_out, .. } = snapshot;
         let staged = repository.staged()?;
-        let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), (before, staged))?;
-        (before, Some(staged), changed_paths, left_out)
+        let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), (worktree_tree, staged))?;
+        (worktree_tree, Some(staged), changed_paths, left_out)
     };
     let staged = if changed_paths.is_empty() { None } else { repository.find_known_index() };
-    let inside = SubmodulesBefore::look(recorder, before)?;
+    let inside = SubmodulesBefore::look(recorder, worktree_tree)?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
-    let mark = AttemptMark { task, attempt, head, head_tree, tree: before, staged: staged_tree };
+    let mark = AttemptMark { task, attempt, head, head_tree, worktree_tree, staged: staged_tree };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
     if staged_tree.is_some() {
         // The mark is the only copy of the user's uncommitted files.
@@ -299,8 +299,8 @@ pub fn begin_attempt(
     Ok(AttemptCheckout {
         unfinished,
         head,
-        tree: head_tree,
-        before,
+        head_tree,
+        worktree_tree,
         changed_paths,
         index,
         staged,
@@ -313,7 +313,7 @@ pub fn begin_attempt(
         file_secrets: None,
         protection: None,
         watch,
-        _branch: branch,
+        _branch_exemption: branch_exemption,
     })
 }
 
@@ -324,18 +324,19 @@ pub struct TurnSnapshots<'a> {
     /// Whether a snapshot timed out because of something that the agent put there. No further one is tried before the
     /// end.
     is_stuck: bool,
-    seen: Option<(Stamp, Oid)>,
+    /// The index at the last look, and its tree.
+    looked_at: Option<(Stamp, Oid)>,
     last: Oid,
 }
 
 impl<'a> TurnSnapshots<'a> {
     /// For an attempt that has begun.
-    pub fn new(repository: &'a Repository, begun: &AttemptCheckout) -> Result<Self, GitError> {
+    pub fn new(repository: &'a Repository, checkout: &AttemptCheckout) -> Result<Self, GitError> {
         Ok(Self {
             index: repository.private_index("turns")?,
             is_stuck: false,
-            seen: None,
-            last: begun.before,
+            looked_at: None,
+            last: checkout.worktree_tree,
         })
     }
 
@@ -344,7 +345,8 @@ impl<'a> TurnSnapshots<'a> {
         if self.is_stuck {
             return Ok(None);
         }
-        let after = match within(SNAPSHOT_LIMIT, &Cancel::new(), || self.index.add_again(&mut self.seen)) {
+        let after = match within(SNAPSHOT_LIMIT, &Cancel::new(), || self.index.add_again(&mut self.looked_at))
+        {
             Err(GitError::Process(error)) if error.source.kind() == ErrorKind::TimedOut => {
                 self.is_stuck = true;
                 return Ok(None);
@@ -363,7 +365,7 @@ impl<'a> TurnSnapshots<'a> {
 /// the attempt ends: that git may be the user's own commit with an editor open, which would fail if the branch moved.
 pub fn changes_of_turn(
     recorder: &RunRecorder<'_>,
-    begun: &AttemptCheckout,
+    checkout: &AttemptCheckout,
     after: Oid,
 ) -> Result<Option<AttemptWork>, GitError> {
     let repository = recorder.repository();
@@ -375,30 +377,30 @@ pub fn changes_of_turn(
     };
     let mut folded = Vec::new();
     if tip != recorder.head() {
-        if !repository.is_ancestor(begun.head, tip)? {
+        if !repository.is_ancestor(checkout.head, tip)? {
             return Ok(None);
         }
-        let name = save(repository, &begun.unfinished.name, tip)?;
+        let name = save(repository, &checkout.unfinished.name, tip)?;
         folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
     }
     if !repository.is_proven(recorder.tree(), after)? {
         return Ok(None);
     }
     let all = repository.changes(recorder.tree(), after)?;
-    let (tree, changes) = begun.select_committable(recorder, after, all)?;
+    let (tree, changes) = checkout.select_committable(recorder, after, all)?;
     // If a file is to be put back, the changes are committed when the attempt ends.
-    if begun.refuses(repository, &changes)? || begun.changes_protected(repository, tree)? {
+    if checkout.refuses(repository, &changes)? || checkout.changes_protected(repository, tree)? {
         return Ok(None);
     }
     Ok((!changes.is_empty()).then_some(AttemptWork {
-        tree,
+        commit_tree: tree,
         tip,
         changes,
         violations: Violations::default(),
         folded,
         notes: Vec::new(),
         warnings: Vec::new(),
-        seen: None,
+        whole_worktree: None,
     }))
 }
 
@@ -407,64 +409,75 @@ pub fn changes_of_turn(
 /// agent could replace an object of an earlier attempt, and the reviewer is shown all of them.
 pub fn end_attempt(
     recorder: &RunRecorder<'_>,
-    begun: &AttemptCheckout,
+    checkout: &AttemptCheckout,
     mut violations: Violations,
     base: Oid,
 ) -> Result<AttemptWork, GitError> {
     let repository = recorder.repository();
     if recorder.is_on_run_branch() {
-        repository.clear_new_locks(recorder.branch(), &begun.locks)?;
+        repository.clear_new_locks(recorder.branch(), &checkout.locks)?;
     } else {
         repository.clear_locks(recorder.branch());
     }
-    violations.extend(begun.restore_after_end());
+    violations.extend(checkout.restore_after_end());
     // The snapshot and the branch do not depend on each other, so they are looked at in parallel.
-    let (after, moved) = thread::scope(|scope| {
-        let after = scope.spawn(|| repository.take_verified_snapshot(base));
-        let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
-        (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
+    let (taken, branch) = thread::scope(|scope| {
+        let taken = scope.spawn(|| repository.take_verified_snapshot(base));
+        let branch = put_back_branch(recorder, &checkout.unfinished.name, checkout.head);
+        (taken.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), branch)
     });
-    let ((snapshot, forged), (tip, saved, moved)) = (after?, moved?);
+    let (snapshot, forged) = taken?;
     let WorktreeSnapshot { tree: after, index, left_out, unreadable } = snapshot;
-    violations.extend(moved);
+    let BranchAfterChild { tip, saved, violations: of_branch } = branch?;
+    violations.extend(of_branch);
     let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
     violations.extend(forged.iter().map(words));
     let mut folded = Vec::new();
     if let Some(name) = saved {
         folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
     }
-    violations.extend(quit_operations(repository, &begun.unfinished.name)?);
-    violations.extend(begun.move_unreadable(repository, after, &unreadable)?);
-    let mut touched = repository.changes(begun.before, after)?;
-    let is_all = begun.before == recorder.tree();
-    let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
-    let moved = MovedSubmodules::among(&all);
-    touched.retain(|change| !moved.has(change));
-    let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
+    violations.extend(quit_operations(repository, &checkout.unfinished.name)?);
+    violations.extend(checkout.move_unreadable(repository, after, &unreadable)?);
+    let mut touched = repository.changes(checkout.worktree_tree, after)?;
+    let started_clean = checkout.worktree_tree == recorder.tree();
+    let all = if started_clean { touched.clone() } else { repository.changes(recorder.tree(), after)? };
+    let moved_submodules = MovedSubmodules::among(&all);
+    touched.retain(|change| !moved_submodules.has(change));
+    let before =
+        WorktreeBefore { tree: checkout.worktree_tree, head: recorder.head(), left_out: &checkout.left_out };
     violations.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
-    violations.extend(begun.inside.find_changed(repository, begun.tree, &moved)?);
+    violations.extend(checkout.inside.find_changed(repository, checkout.head_tree, &moved_submodules)?);
     let files: Vec<TreeChange> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
-    let trees = (begun.before, after);
-    violations.extend(begun.changed_paths.put_back(repository, &begun.unfinished, trees, &files)?);
-    let mut notes = begun.put_back_staged(recorder, after)?;
-    notes.extend(begun.leave_out_ignored(repository, &all)?);
-    let (tree, changes) = begun.select_committable(recorder, after, all)?;
+    let trees = (checkout.worktree_tree, after);
+    violations.extend(checkout.changed_paths.put_back(repository, &checkout.unfinished, trees, &files)?);
+    let mut notes = checkout.put_back_staged(recorder, after)?;
+    notes.extend(checkout.leave_out_ignored(repository, &all)?);
+    let (commit_tree, changes) = checkout.select_committable(recorder, after, all)?;
     if repository.has_filters() {
         // A filter may load files that the agent has just written.
-        violations.extend(begun.restore_after_end());
+        violations.extend(checkout.restore_after_end());
     }
-    let is_ours = unreadable.is_empty()
-        && begun.changed_paths.is_empty()
-        && begun.left_out.is_empty()
-        && index.follows(begun.index);
-    let seen = is_ours.then_some((after, index));
-    let mut work = AttemptWork { tree, tip, changes, violations, folded, notes, warnings: Vec::new(), seen };
-    begun.search_for_secrets(recorder, &mut work)?;
+    let is_all_ours = unreadable.is_empty()
+        && checkout.changed_paths.is_empty()
+        && checkout.left_out.is_empty()
+        && index.follows(checkout.index);
+    let whole_worktree = is_all_ours.then_some((after, index));
+    let mut work = AttemptWork {
+        commit_tree,
+        tip,
+        changes,
+        violations,
+        folded,
+        notes,
+        warnings: Vec::new(),
+        whole_worktree,
+    };
+    checkout.search_for_secrets(recorder, &mut work)?;
     Ok(work)
 }
 
-/// A git that an agent ran and that was killed with it leaves its locks. In a lane all locks can be removed; in the
-/// user's checkout they may be the user's, so those that existed before the agent began are kept.
+/// Waits until the user's git has released the index of the user's checkout. In a lane, locks are what an agent's git
+/// left that was killed with it, and they are removed.
 fn require_unlocked(recorder: &RunRecorder<'_>) -> Result<(), GitError> {
     if recorder.is_on_run_branch() {
         return recorder.repository().await_index();

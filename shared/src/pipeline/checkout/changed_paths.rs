@@ -77,7 +77,7 @@ impl ChangedPaths {
         if touched.is_empty() {
             return Ok(violations);
         }
-        let kept = branch::save_tree(repository, &unfinished.name, (after, unfinished.before))?;
+        let kept = branch::save_tree(repository, &unfinished.name, (after, unfinished.mark_commit))?;
         repository.put_back(before, &touched)?;
         let shown =
             |changes: &[TreeChange]| changes.iter().map(TreeChange::shown).collect::<Vec<_>>().join(", ");

@@ -105,7 +105,7 @@ impl AttemptCheckout {
         let repository = recorder.repository();
         if search.mode == SecretFiles::Warn {
             // Also what the turns of this attempt have committed.
-            let changes = repository.changes(self.tree, work.tree)?;
+            let changes = repository.changes(self.head_tree, work.commit_tree)?;
             work.warnings.extend(search.find(repository, &changes)?.into_iter().map(|file| file.message));
             return Ok(());
         }
@@ -118,9 +118,9 @@ impl AttemptCheckout {
         repository.stage_as_in(&recorder.head().to_string(), &files)?;
         repository.put_back(recorder.tree(), &files)?;
         work.changes.retain(|change| !files.contains(change));
-        work.tree = repository.tree_with(recorder.tree(), &work.changes)?;
-        repository.require_verified(recorder.tree(), work.tree)?;
-        work.seen = None;
+        work.commit_tree = repository.tree_with(recorder.tree(), &work.changes)?;
+        repository.require_verified(recorder.tree(), work.commit_tree)?;
+        work.whole_worktree = None;
         work.violations.extend(messages);
         Ok(())
     }

@@ -166,9 +166,9 @@ impl UsersFiles {
 
 /// Moves `HEAD` and the branch of a checkout back to where the run left them, and returns messages about what had
 /// changed. Commits are saved under the name of the mark `attempt`.
-pub fn put_back_checkout(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+pub fn put_back_checkout(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Violations, GitError> {
     if branch::is_untouched(recorder)? {
-        return Ok(Vec::new());
+        return Ok(Violations::default());
     }
     branch::put_back_at(recorder, attempt, recorder.head())
 }

@@ -24,7 +24,7 @@ pub(in crate::pipeline) fn ask_hook(
     begun: &AttemptCheckout,
     work: &mut AttemptWork,
 ) -> Result<Option<String>, PipelineError> {
-    if hook == PreCommit::None || !work.violations.is_empty() || work.tree == begun.tree {
+    if hook == PreCommit::None || !work.violations.is_empty() || work.commit_tree == begun.head_tree {
         return Ok(None);
     }
     work.violations.extend(begun.restore_after_end());
@@ -33,12 +33,12 @@ pub(in crate::pipeline) fn ask_hook(
     }
     let repository = recorder.repository();
     // The hook may write to the worktree, too.
-    work.seen = None;
+    work.whole_worktree = None;
     let before = repository.take_snapshot()?.tree;
     let places = vec![repository.top().to_owned()];
     let child = SandboxedChild { step: "hook", places, ..SandboxedChild::default() };
     let confinement = run.options.sandbox.confine(&child);
-    let answer = repository.pre_commit((work.tree, begun.head), confinement.clone(), &run.cancel);
+    let answer = repository.pre_commit((work.commit_tree, begun.head), confinement.clone(), &run.cancel);
     if run.cancel.is_cancelled() {
         return Err(PipelineError::stopped(&run.cancel));
     }
@@ -48,15 +48,15 @@ pub(in crate::pipeline) fn ask_hook(
     if repository.find_branch(recorder.branch())? != Some(work.tip) {
         work.violations.extend(branch::put_back_at(recorder, &begun.unfinished.name, work.tip)?);
     }
-    let staged = answer.as_ref().map_or(work.tree, |tree| *tree);
-    let kept = put_back_unstaged(recorder, (begun, work.tree), (before, staged))?;
+    let staged = answer.as_ref().map_or(work.commit_tree, |tree| *tree);
+    let kept = put_back_unstaged(recorder, (begun, work.commit_tree), (before, staged))?;
     work.notes.extend(kept);
     match answer {
-        Ok(tree) if tree == work.tree => Ok(None),
+        Ok(tree) if tree == work.commit_tree => Ok(None),
         Ok(tree) => {
             repository.require_verified(recorder.tree(), tree)?;
             work.changes = repository.changes(recorder.tree(), tree)?;
-            work.tree = tree;
+            work.commit_tree = tree;
             Ok(None)
         }
         Err(said) => {
@@ -74,7 +74,7 @@ pub(in crate::pipeline) fn put_back_files(
     begun: &AttemptCheckout,
     (work, before): (&AttemptWork, Oid),
 ) -> Result<Option<String>, GitError> {
-    put_back_unstaged(recorder, (begun, work.tree), (before, work.tree))
+    put_back_unstaged(recorder, (begun, work.commit_tree), (before, work.commit_tree))
 }
 
 /// Undoes what a hook wrote and did not stage, and returns a message that names the saved ref. `before` is the worktree

@@ -145,7 +145,7 @@ impl OtherRepo {
         home: &AttemptCheckout,
     ) -> Result<RepoAttempt<'_>, GitError> {
         let recorder = self.recorder();
-        let begun = begin_attempt(&recorder, WatchedFrom::Home(home), &task.id, attempt)?;
+        let begun = begin_attempt(&recorder, WatchedFrom::Plan(home), &task.id, attempt)?;
         let begun = begun.searched_for(home.file_secrets.clone());
         let begun = begun.protected_by(TaskProtection::new(protection, task, self.base.tree));
         Ok(RepoAttempt { name: &self.name, hook: self.hook, recorder, begun, base: self.base })
@@ -217,7 +217,7 @@ impl<'a> RepoAttempt<'a> {
         let mut work = end_attempt(&self.recorder, &self.begun, kept.violations, self.base.tree)?;
         work.folded.splice(..0, kept.folded);
         if kept.index == IndexUpdate::Behind {
-            self.recorder.catch_up(self.begun.tree)?;
+            self.recorder.catch_up(self.begun.head_tree)?;
         }
         Ok(work)
     }
@@ -229,7 +229,7 @@ impl<'a> RepoAttempt<'a> {
 
     /// Whether the task has changed nothing here, in this attempt or an earlier one.
     pub(in crate::pipeline) fn adds_nothing(&self, work: &AttemptWork) -> bool {
-        work.tree == self.base.tree
+        work.commit_tree == self.base.tree
     }
 
     /// The name of the repository.
@@ -258,7 +258,9 @@ impl<'a> RepoAttempt<'a> {
 
     /// Whether the pre-commit hook must be asked about this work.
     pub(in crate::pipeline) fn is_asked(&self, work: &AttemptWork) -> bool {
-        self.hook == PreCommit::Asked && work.violations.is_empty() && work.tree != self.begun.tree
+        self.hook == PreCommit::Asked
+            && work.violations.is_empty()
+            && work.commit_tree != self.begun.head_tree
     }
 
     pub(in crate::pipeline) fn ask_hook(
@@ -379,7 +381,7 @@ impl Pending {
     ) -> Option<OtherCommit> {
         let mut entry = entry?;
         let _ = entry.trailers.set(Key::Turn, number.to_string());
-        let prepared = beside.recorder.prepare(entry, self.work.tree);
+        let prepared = beside.recorder.prepare(entry, self.work.commit_tree);
         let commit = prepared.as_ref().ok().map(|prepared| prepared.commit);
         self.prepared = Some(prepared);
         Some(OtherCommit {

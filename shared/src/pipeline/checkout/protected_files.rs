@@ -59,18 +59,18 @@ impl AttemptCheckout {
     ) -> Result<ProtectedChanges, GitError> {
         let Some(protection) = &self.protection else { return Ok(ProtectedChanges::default()) };
         let repository = recorder.repository();
-        let mut found = protection.find(repository, work.tree)?;
+        let mut found = protection.find(repository, work.commit_tree)?;
         if found.refused.is_empty() {
             return Ok(found);
         }
         let files: Vec<TreeChange> = found.refused.iter().map(|file| file.change.clone()).collect();
-        let trees = RestoredTrees { base: protection.base, tree: work.tree, head: self.head };
+        let trees = RestoredTrees { base: protection.base, tree: work.commit_tree, head: self.head };
         let (tree, kept) =
             restore_files(repository, &self.unfinished.name, trees, &files, &|path| self.is_users(path))?;
         repository.require_verified(recorder.tree(), tree)?;
         work.changes = repository.changes(recorder.tree(), tree)?;
-        work.tree = tree;
-        work.seen = None;
+        work.commit_tree = tree;
+        work.whole_worktree = None;
         found.restored(&kept);
         Ok(found)
     }

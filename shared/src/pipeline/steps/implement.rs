@@ -161,7 +161,7 @@ impl TaskRun<'_, '_, '_> {
             leftovers::keep_private(place, (&private_git, begun.head), (&begun.unfinished.name, &mut work))?;
         }
         if index == IndexUpdate::Behind {
-            self.recorder.catch_up(begun.tree)?;
+            self.recorder.catch_up(begun.head_tree)?;
         }
         let mut beside = Vec::new();
         for (mut repo_attempt, kept) in repo_attempts.into_iter().zip(others) {

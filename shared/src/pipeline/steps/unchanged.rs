@@ -60,8 +60,8 @@ impl TaskRun<'_, '_, '_> {
         if self.is_of_other_tests(&events[at]) {
             return Ok(None);
         }
-        let is_changed = work.tree != self.recorder.repository().tree_of(events[at].commit)?
-            && (work.tree != begun.tree || self.has_changes(&events[at + 1..])?);
+        let is_changed = work.commit_tree != self.recorder.repository().tree_of(events[at].commit)?
+            && (work.commit_tree != begun.head_tree || self.has_changes(&events[at + 1..])?);
         let why = explain_failure(&events[at]);
         Ok((!is_changed).then(|| match events[at].status() {
             Status::TestFail => format!("the agent changed nothing after the tests failed ({why})"),
@@ -81,7 +81,7 @@ impl TaskRun<'_, '_, '_> {
         work: &AttemptWork,
         beside: &[(RepoAttempt<'_>, AttemptWork)],
     ) -> bool {
-        work.tree == self.base.tree
+        work.commit_tree == self.base.tree
             && beside.iter().all(|(repo_attempt, work)| repo_attempt.adds_nothing(work))
     }
 
