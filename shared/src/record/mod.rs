@@ -190,6 +190,17 @@ impl<'a> RunRecorder<'a> {
         Self { repository, identity, tip, worktree_tree: None }
     }
 
+    /// Another recorder of the same branch. Only one of the two may record until this one continues after the other.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::at(self.repository, self.identity.clone(), self.tip.clone())
+    }
+
+    /// Continues after what another recorder of the same branch has recorded.
+    pub fn continue_after(&mut self, other: &RunRecorder<'_>) {
+        (self.tip, self.worktree_tree) = (other.tip.clone(), other.worktree_tree);
+    }
+
     /// The run that it records, and how.
     #[must_use]
     pub fn identity(&self) -> &RunIdentity {

@@ -27,9 +27,10 @@ pub struct StagedCommit<'a> {
 }
 
 /// Whether the index contains what was committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IndexUpdate {
     /// It does.
+    #[default]
     There,
     /// It does not.
     Behind,

@@ -62,18 +62,25 @@ pub struct AttemptCheckout {
     locks: Vec<PathBuf>,
     /// The uncommitted changes in submodules that are not the agent's.
     inside: SubmodulesBefore,
-    /// The files that git ignored in the user's checkout before the run.
-    ignored: Arc<UsersIgnoredFiles>,
-    /// Copies of such files in a worktree.
+    /// What the attempt may not commit.
+    pub(super) rules: AttemptRules,
+    /// Copies of ignored files of the user in a worktree.
     copies: Arc<BTreeSet<PathBuf>>,
-    /// Searches changed files for secrets.
-    pub(super) file_secrets: Option<FileSecrets>,
-    /// What is protected from the task.
-    pub(super) protection: Option<TaskProtection>,
     watch: Box<CheckoutWatch>,
     /// Excludes the branch from the comparison of the run's refs, because this module decides what becomes of it:
     /// commits by the agent are folded in.
     _branch_exemption: ExemptRef,
+}
+
+/// What an attempt may not commit, or only with permission.
+#[derive(Debug)]
+pub struct AttemptRules {
+    /// The files that git ignored in the user's checkout before the run.
+    pub users_ignored: Arc<UsersIgnoredFiles>,
+    /// Searches changed files for secrets.
+    pub file_secrets: Option<FileSecrets>,
+    /// What is protected from the task.
+    pub protection: TaskProtection,
 }
 
 /// Where the run is watched from during an attempt in a checkout.
@@ -95,17 +102,10 @@ impl WatchedFrom<'_> {
 }
 
 impl AttemptCheckout {
-    /// Leaves these files out of the commits of the attempt.
-    #[must_use]
-    pub fn without(mut self, ignored: Arc<UsersIgnoredFiles>) -> Self {
-        self.ignored = ignored;
-        self
-    }
-
     /// Whether a change would add a file of the user's that git ignored before the run, or a copy of one.
     fn adds_ignored(&self, change: &TreeChange) -> bool {
         let path = Path::new(OsStr::from_bytes(&change.path));
-        change.before.is_none() && (self.ignored.has(&change.path) || self.copies.contains(path))
+        change.before.is_none() && (self.rules.users_ignored.has(&change.path) || self.copies.contains(path))
     }
 
     /// Takes ignored files of the user's out of the index, where an agent may have put them, and returns a note for the
@@ -246,14 +246,33 @@ pub struct AttemptWork {
 }
 
 impl AttemptWork {
-    /// The content of a commit of this work.
-    pub fn delivery(&self) -> StagedCommit<'_> {
+    /// No work: the branch and its tree as they are.
+    pub(super) fn nothing(recorder: &RunRecorder<'_>) -> Self {
+        Self::committing(recorder.tree(), recorder.head(), Vec::new())
+    }
+
+    fn committing(commit_tree: Oid, tip: Oid, changes: Vec<TreeChange>) -> Self {
+        Self {
+            commit_tree,
+            tip,
+            changes,
+            violations: Violations::default(),
+            folded: Vec::new(),
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            whole_worktree: None,
+        }
+    }
+
+    /// The content of a commit of this work, while the agent is running.
+    pub fn of_turn(&self) -> StagedCommit<'_> {
         StagedCommit { tree: self.commit_tree, tip: self.tip, changes: &self.changes, index: None }
     }
 
-    /// The index of the whole worktree, if the commit contains all of it.
-    pub fn whole_index(&self) -> Option<&IndexFile> {
-        self.whole_worktree.as_ref().filter(|(tree, _)| *tree == self.commit_tree).map(|(_, index)| index)
+    /// The content of a commit of this work, with an index of the whole worktree if the commit contains all of it.
+    pub fn of_step(&self) -> StagedCommit<'_> {
+        let whole = self.whole_worktree.as_ref().filter(|(tree, _)| *tree == self.commit_tree);
+        StagedCommit { index: whole.map(|(_, index)| index), ..self.of_turn() }
     }
 }
 
@@ -261,8 +280,8 @@ impl AttemptWork {
 pub fn begin_attempt(
     recorder: &RunRecorder<'_>,
     watched_from: WatchedFrom<'_>,
-    task: &TaskId,
-    attempt: Attempt,
+    (task, attempt): (&TaskId, Attempt),
+    rules: AttemptRules,
 ) -> Result<AttemptCheckout, GitError> {
     let repository = recorder.repository();
     require_unlocked(recorder)?;
@@ -308,10 +327,8 @@ pub fn begin_attempt(
         unreadable,
         locks,
         inside,
-        ignored: Arc::default(),
+        rules,
         copies: copies_in(repository.top()),
-        file_secrets: None,
-        protection: None,
         watch,
         _branch_exemption: branch_exemption,
     })
@@ -392,16 +409,7 @@ pub fn changes_of_turn(
     if checkout.refuses(repository, &changes)? || checkout.changes_protected(repository, tree)? {
         return Ok(None);
     }
-    Ok((!changes.is_empty()).then_some(AttemptWork {
-        commit_tree: tree,
-        tip,
-        changes,
-        violations: Violations::default(),
-        folded,
-        notes: Vec::new(),
-        warnings: Vec::new(),
-        whole_worktree: None,
-    }))
+    Ok((!changes.is_empty()).then(|| AttemptWork { folded, ..AttemptWork::committing(tree, tip, changes) }))
 }
 
 /// Returns the changes of the attempt, after undoing everything that an agent may not do. `violations` are
@@ -463,14 +471,11 @@ pub fn end_attempt(
         && index.follows(checkout.index);
     let whole_worktree = is_all_ours.then_some((after, index));
     let mut work = AttemptWork {
-        commit_tree,
-        tip,
-        changes,
         violations,
         folded,
         notes,
-        warnings: Vec::new(),
         whole_worktree,
+        ..AttemptWork::committing(commit_tree, tip, changes)
     };
     checkout.search_for_secrets(recorder, &mut work)?;
     Ok(work)

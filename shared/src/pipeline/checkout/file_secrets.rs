@@ -80,16 +80,9 @@ impl FileSecrets {
 }
 
 impl AttemptCheckout {
-    /// Searches the files of the attempt for secrets.
-    #[must_use]
-    pub fn searched_for(mut self, file_secrets: Option<FileSecrets>) -> Self {
-        self.file_secrets = file_secrets;
-        self
-    }
-
     /// Whether there is a secret in one of these files and it must not be committed.
     pub(super) fn refuses(&self, repository: &Repository, changes: &[TreeChange]) -> Result<bool, GitError> {
-        match self.file_secrets.as_ref().filter(|search| search.mode == SecretFiles::Refuse) {
+        match self.rules.file_secrets.as_ref().filter(|search| search.mode == SecretFiles::Refuse) {
             Some(search) => Ok(!search.find(repository, changes)?.is_empty()),
             None => Ok(false),
         }
@@ -101,7 +94,7 @@ impl AttemptCheckout {
         recorder: &RunRecorder<'_>,
         work: &mut AttemptWork,
     ) -> Result<(), GitError> {
-        let Some(search) = &self.file_secrets else { return Ok(()) };
+        let Some(search) = &self.rules.file_secrets else { return Ok(()) };
         let repository = recorder.repository();
         if search.mode == SecretFiles::Warn {
             // Also what the turns of this attempt have committed.

@@ -19,7 +19,7 @@ use crate::{
             unchanged,
         },
         task::{RejectedWork, StepOutcome, last_line},
-        turns::{committer::TurnCommitter, note::TurnContext, whole_call::CallChanges},
+        turns::{committer::TurnCommitter, note::TurnContext, turn_repo::TurnRepo, whole_call::CallChanges},
     },
     record::Unfinished,
     safe_files,
@@ -185,11 +185,12 @@ impl TaskRun<'_, '_, '_> {
         let beside: Vec<CheckoutWatch> =
             other_repos.map(|other_repo| reviewed_checkout.watch_place(&other_repo.repository)).collect();
         let of = TurnContext::of(self.context, self.task, (StepKind::Review, attempt));
-        let mut turns = TurnCommitter::new(self.recorder, None, of);
+        let read_only = TurnRepo::new(None, self.recorder, None);
+        let mut turns = TurnCommitter::new(vec![read_only], of);
         let called = self.context.call(agent_call, Some(&mut turns));
-        let (kept, _, plain) = turns.finish();
-        self.context.checkpoints.add_unreported(&called.expense, kept.told);
-        self.keep_plain(plain, &called, CallChanges::NOTHING);
+        let turns = turns.finish();
+        self.context.checkpoints.add_unreported(&called.expense, turns.reported);
+        self.record_whole_call(turns.whole_call, &called, CallChanges::NOTHING);
         let other_writers = concurrent_children.since(1);
         let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
         let places = apart_watch.iter().chain(&beside);
