@@ -268,7 +268,7 @@ impl GitQueue<'_> {
         let request = Request { prompt, model, dir: &dir, session: None, prompt_file: None, tools: None };
         let reply = caller.call(AtLimit::Wait, || {
             let call = Call::of_runner(runner, request, &log)?;
-            let program = self.for_run(call.program, &dir).env("ARBORIST_TASK", task.as_str());
+            let program = self.for_run(call.program, None, &dir).env("ARBORIST_TASK", task.as_str());
             Ok(Call { program, ..call })
         });
         calls.expense.add(caller.expense.usage, caller.expense.time);
