@@ -13,7 +13,7 @@ use super::{
 use crate::{
     event::{EventKind, RunEvent},
     gardener::{
-        lanes::LaneStart,
+        lanes::{LaneStart, lane_events},
         other_lanes::OtherLanes,
         phase,
         recover::{TaskFacts, record_unfinished},
@@ -67,15 +67,10 @@ impl<'a> RunResources<'a> {
         reports: &SyncSender<WorkerReport>,
     ) -> Result<(WorkerPlace, Vec<OtherRepo>), GardenerError> {
         let (mut site, starts_over) = self.lanes.ok_or(GardenerError::NoPlace)?.take(&task.id, start)?;
-        let task_id = &task.id;
-        if let Some(lease) = &site.lease {
-            let (path, branch) = (lease.path.clone(), lease.branch.clone());
-            let placed = EventKind::WorktreeCreated { repo: None, path, branch, recycled: !lease.is_new };
-            let _ = reports.send(WorkerReport::News(RunEvent::of(task_id, placed)));
-        }
-        for note in site.lease.iter().flat_map(|lease| &lease.notes) {
-            let words = note.to_string();
-            let _ = reports.send(WorkerReport::News(RunEvent::of(task_id, EventKind::note(words))));
+        for event in
+            site.lease.iter().flat_map(|lease| lane_events(&task.id, None, lease, std::iter::empty()))
+        {
+            let _ = reports.send(WorkerReport::News(event));
         }
         let (other_repos, other_leases) = self.take_other_lanes(task, starts_over, reports)?;
         site.other_leases = other_leases;
