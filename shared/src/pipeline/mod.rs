@@ -17,7 +17,7 @@ mod steps;
 mod task;
 mod turns;
 
-pub use attempts::{Resume, Stage, mark_interrupted};
+pub use attempts::{NextStep, Stage, mark_interrupted};
 pub use calls::{
     active_runner::ActiveRunner,
     call::{AtLimit, Call, CallObserver, CallReply, Caller, Doubt, Redaction},

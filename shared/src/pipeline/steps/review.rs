@@ -10,8 +10,9 @@ use crate::{
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
     pipeline::{
-        AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, OtherRepo,
-        PipelineError, ProtectedChanges, Resume, Sessions, Stage, StepRunner, TaskContext, TaskRun, Verdict,
+        AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, NextStep,
+        OtherRepo, PipelineError, ProtectedChanges, Sessions, Stage, StepRunner, TaskContext, TaskRun,
+        Verdict,
         checkout::{guard::CheckoutWatch, reading, violations::Violations},
         steps::{
             background::PromptFiles,
@@ -68,7 +69,7 @@ impl TaskRun<'_, '_, '_> {
             Err(error) => {
                 // There was no decision, so this is no rejection: only the review is repeated.
                 if error.is_interruption() || called.is_worth_counting() || violation.is_some() {
-                    let next = Resume { attempt, stage: Stage::Review };
+                    let next = NextStep { attempt, stage: Stage::Review };
                     self.record_interruption(next, (&error.reason(), violation.as_deref()), called.expense)?;
                 }
                 return called.result.map(|_| StepOutcome::Failed);
@@ -182,7 +183,7 @@ impl TaskRun<'_, '_, '_> {
         // The reviewer's worktree has its own files that git obeys.
         let apart_watch = apart.map(|apart| reviewed_checkout.watch_place(&apart.repository));
         let other_repos = self.context.other_repos.iter();
-        let beside: Vec<CheckoutWatch> =
+        let other_watches: Vec<CheckoutWatch> =
             other_repos.map(|other_repo| reviewed_checkout.watch_place(&other_repo.repository)).collect();
         let of = TurnContext::of(self.context, self.task, (StepKind::Review, attempt));
         let read_only = TurnRepo::new(None, self.recorder, None);
@@ -193,7 +194,7 @@ impl TaskRun<'_, '_, '_> {
         self.record_whole_call(turns.whole_call, &called, CallChanges::NOTHING);
         let other_writers = concurrent_children.since(1);
         let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
-        let places = apart_watch.iter().chain(&beside);
+        let places = apart_watch.iter().chain(&other_watches);
         let mut found: Violations = places.flat_map(CheckoutWatch::end).collect();
         // A reviewer that ran alone may write there, because its worktree is discarded.
         if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {

@@ -236,7 +236,7 @@ impl RepoWatch {
         }
         freeze(repository, running_children);
         known.running_children += 1;
-        let count = known.changes.len();
+        let count = known.violations.len();
         let earlier = match running_children {
             RunningChildren::None => EarlierChanges::Accept,
             RunningChildren::Possible if known.is_reached() => EarlierChanges::Restore,
@@ -262,7 +262,7 @@ impl RepoWatch {
     fn restore_files(&self) -> Vec<String> {
         let mut state = lock(&self.state);
         state.inspect();
-        let mut found: Vec<String> = state.changes.iter().skip(self.known).cloned().collect();
+        let mut found: Vec<String> = state.violations.iter().skip(self.known).cloned().collect();
         // One listing of the object folders serves both.
         let folders = state.links.as_ref().map(|links| links.objects().to_vec()).unwrap_or_default();
         if !state.is_reached() {
