@@ -120,7 +120,7 @@ pub(super) fn record_unfinished(
             None => false,
         };
         if is_written {
-            recorder.repository().move_refs(&[attempt.ended()], "arborist: ended")?;
+            recorder.repository().move_refs(&[attempt.end_move()], "arborist: ended")?;
             continue;
         }
         written.push(record_attempt(recorder, attempt, known)?);
@@ -165,7 +165,7 @@ fn record_attempt(
     let why = why.chain(quit_operations(repository, &attempt.name)?);
     mark_interrupted(&mut entry, &why.collect::<Vec<_>>().join("; "));
     let delivery = StagedCommit { tree, tip: recorder.head(), changes: &changes, index: None };
-    let event = recorder.deliver(entry, delivery, &[attempt.ended()])?;
+    let event = recorder.deliver(entry, delivery, &[attempt.end_move()])?;
     let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(TreeChange::shown).collect());
     Ok(Recovered { attempt, event, files, staged, inner, moved, restored })
 }

@@ -206,7 +206,7 @@ pub(super) struct TaskStart {
     pub(super) events: Vec<Event>,
     /// Where to look for its base: the start of the run, and the session. `None` if nothing was committed for it
     /// before.
-    pub(super) begun: Option<(Oid, SessionId)>,
+    pub(super) search_base_from: Option<(Oid, SessionId)>,
     /// What prompts say about the task beside its own text.
     pub(super) background: TaskBackground,
     /// Tests that are known to fail.
@@ -371,7 +371,7 @@ fn run_task(
     let TaskStart {
         earlier,
         mut events,
-        begun,
+        search_base_from,
         background,
         known_red,
         counts_before,
@@ -386,7 +386,7 @@ fn run_task(
         None => known_red,
     };
     let tip = recorder.head();
-    let base = match &begun {
+    let base = match &search_base_from {
         Some((start, session)) => WorkBase::find(
             recorder.repository(),
             history::TaskWork { task: &task.id, session, start: *start, tip },

@@ -46,7 +46,7 @@ pub struct TurnMark {
 impl TurnMark {
     /// Creates the ref.
     #[must_use]
-    pub fn begun(&self) -> RefMove<'_> {
+    pub fn begin_move(&self) -> RefMove<'_> {
         RefMove { name: &self.name, new: Some(self.before), old: None }
     }
 }
@@ -64,10 +64,10 @@ impl StepMoves {
     #[must_use]
     pub fn to<'m>(&'m self, commit: Oid, others: &[RefMove<'m>]) -> Vec<RefMove<'m>> {
         let moved = RefMove { name: &self.branch, new: Some(commit), old: Some(self.tip) };
-        self.begun().into_iter().chain(others.iter().copied()).chain([moved]).collect()
+        self.begin_move().into_iter().chain(others.iter().copied()).chain([moved]).collect()
     }
 
-    fn begun(&self) -> Option<RefMove<'_>> {
+    fn begin_move(&self) -> Option<RefMove<'_>> {
         self.mark.as_ref().map(|(name, before)| RefMove { name, new: Some(*before), old: None })
     }
 }
@@ -120,7 +120,7 @@ impl RunRecorder<'_> {
         delivery: &StagedCommit<'_>,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
-        let beside: Vec<RefMove<'_>> = moves.begun().into_iter().chain(others.iter().copied()).collect();
+        let beside: Vec<RefMove<'_>> = moves.begin_move().into_iter().chain(others.iter().copied()).collect();
         self.advance(prepared.commit, moves.tip, &beside)?;
         self.finish_step((prepared, moves), delivery)
     }
@@ -133,7 +133,7 @@ impl RunRecorder<'_> {
         delivery: StagedCommit<'_>,
     ) -> Result<(Event, IndexUpdate), RecordError> {
         let mark = self.turn_mark();
-        let begun = mark.as_ref().map(TurnMark::begun);
+        let begun = mark.as_ref().map(TurnMark::begin_move);
         self.advance(prepared.commit, delivery.tip, begun.as_slice())?;
         let event = self.accept(prepared);
         Ok((event, self.stage_turn(mark, delivery)?))

@@ -108,7 +108,7 @@ impl Unfinished {
 
     /// The move that removes the mark.
     #[must_use]
-    pub fn ended(&self) -> RefMove<'_> {
+    pub fn end_move(&self) -> RefMove<'_> {
         RefMove { name: &self.name, new: None, old: Some(self.mark_commit) }
     }
 }

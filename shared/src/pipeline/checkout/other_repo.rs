@@ -10,9 +10,9 @@ use crate::{
     event::EventKind,
     git::{GitError, HiddenMarks, OtherWriters, Repository, TreeChange},
     history::{CommitSource, HistoryError, Run, RunScope, WorkBase},
-    name::{Attempt, RepoName, TaskId},
+    name::{Attempt, BranchName, Oid, RepoName, TaskId},
     pipeline::{
-        IgnoredFiles, NamedCommand, PreCommit, SessionRepo, TaskContext,
+        IgnoredFiles, NamedCommand, PreCommit, SessionRepo, TaskContext, TaskRun,
         checkout::{branch, guarded::FilesBeforeTest},
         steps::prompt::{RepoDiff, diff_command},
     },
@@ -42,15 +42,50 @@ pub struct OtherRepo {
     pub lock: Arc<FileLock>,
 }
 
-impl OtherRepo {
+/// A repository of a task, and what the task has committed there so far.
+pub(in crate::pipeline) struct TaskRepo<'a> {
+    /// Its name in messages; `None` for the one with the plan.
+    pub(in crate::pipeline) name: Option<&'a RepoName>,
+    pub(in crate::pipeline) repository: &'a Repository,
+    /// The run's or the session's branch there.
+    pub(in crate::pipeline) run: &'a BranchName,
+    pub(in crate::pipeline) tip: &'a Tip,
+    /// The tree that the task's work there is compared with.
+    pub(in crate::pipeline) base: Oid,
+}
+
+impl TaskRun<'_, '_, '_> {
+    /// The repositories that the task works in. The first is the one with the plan.
+    pub(in crate::pipeline) fn repos(&self) -> Vec<TaskRepo<'_>> {
+        let recorder = &self.recorder;
+        let plans = TaskRepo {
+            name: None,
+            repository: recorder.repository(),
+            run: recorder.run(),
+            tip: recorder.tip(),
+            base: self.base.tree,
+        };
+        std::iter::once(plans).chain(self.context.other_repos.iter().map(OtherRepo::of_task)).collect()
+    }
+}
+
+impl TaskRepo<'_> {
     /// What the task has changed there so far, for the reviewer.
-    pub(in crate::pipeline) fn section(&self) -> Result<RepoDiff, GitError> {
-        let place = self.repository.top().display();
+    pub(in crate::pipeline) fn diff(&self) -> Result<RepoDiff, GitError> {
+        let Self { name, repository, tip, base, .. } = self;
+        let options = name.map(|_| format!("-C '{}' ", repository.top().display())).unwrap_or_default();
         Ok(RepoDiff {
-            repository: Some(self.name.to_string()),
-            difference: self.repository.difference(self.base.tree, self.tip.tree)?,
-            command: diff_command(&format!("-C '{place}' "), self.base.tree, self.tip.head),
+            repository: name.map(ToString::to_string),
+            difference: repository.difference(*base, tip.tree)?,
+            command: diff_command(&options, *base, tip.head),
         })
+    }
+}
+
+impl OtherRepo {
+    fn of_task(&self) -> TaskRepo<'_> {
+        let Self { name, repository, identity, tip, base, .. } = self;
+        TaskRepo { name: Some(name), repository, run: &identity.run, tip, base: base.tree }
     }
 
     /// Finds the state that the task's work there is compared with, which may be far back in history.

@@ -153,14 +153,14 @@ impl<'r> RepoAttempt<'_, 'r> {
         entry: TaskEvent<'_>,
     ) -> Result<Option<(OtherCommit, Vec<TreeChange>)>, PipelineError> {
         let Self { name, recorder, checkout, work, .. } = self;
-        recorder.deliver(entry, work.of_step(), &[checkout.unfinished.ended()])?;
+        recorder.deliver(entry, work.of_step(), &[checkout.unfinished.end_move()])?;
         let commit = other_commit(name, recorder.head(), &work.changes);
         Ok(commit.filter(|_| !work.changes.is_empty()).map(|commit| (commit, work.changes)))
     }
 
     /// Ends an attempt that left nothing to commit.
     pub(in crate::pipeline) fn forget(&self) -> Result<(), GitError> {
-        let ended = [self.checkout.unfinished.ended()];
+        let ended = [self.checkout.unfinished.end_move()];
         self.recorder.repository().move_refs(&ended, "arborist: nothing changed")
     }
 }

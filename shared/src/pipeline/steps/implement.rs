@@ -302,7 +302,7 @@ impl TaskRun<'_, '_, '_> {
         if let Some(why) = &interruption {
             mark_interrupted(&mut entry, why);
         }
-        let (delivery, ended) = (work.of_step(), [checkout.unfinished.ended()]);
+        let (delivery, ended) = (work.of_step(), [checkout.unfinished.end_move()]);
         let changed = CallChanges { here: &work.changes, others };
         let event = match whole_call {
             // The record of the call moves together with the commit: a run that is killed between them would not know

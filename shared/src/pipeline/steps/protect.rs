@@ -12,7 +12,7 @@ use crate::{
     git::{GitError, Repository, TreeChange},
     message::Body,
     name::{Oid, RepoName},
-    pipeline::{OtherRepo, PipelineError, TaskRun},
+    pipeline::{PipelineError, TaskRun, checkout::other_repo::TaskRepo},
     plan::Task,
     settings::{Settings, TEST_FILES},
 };
@@ -375,11 +375,10 @@ impl TaskRun<'_, '_, '_> {
     /// The protected files that the commits under review change.
     pub(in crate::pipeline) fn find_protected_in_review(&self) -> Result<ProtectedChanges, PipelineError> {
         let (protection, allow) = (&self.context.run.options.protection, &self.task.allow);
-        let trees = (self.base.tree, self.recorder.tree());
-        let mut found = protection.find_changes(self.recorder.repository(), trees, allow)?;
-        for OtherRepo { name, repository, base, tip, .. } in &self.context.other_repos {
-            let changes = protection.find_changes(repository, (base.tree, tip.tree), allow)?;
-            found.add(changes.in_repo(Some(name)));
+        let mut found = ProtectedChanges::default();
+        for TaskRepo { name, repository, base, tip, .. } in self.repos() {
+            let changes = protection.find_changes(repository, (base, tip.tree), allow)?;
+            found.add(changes.in_repo(name));
         }
         Ok(found)
     }

@@ -13,7 +13,7 @@ use crate::{
         AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, NextStep,
         OtherRepo, PipelineError, ProtectedChanges, Sessions, Stage, StepRunner, TaskContext, TaskRun,
         Verdict,
-        checkout::{guard::CheckoutWatch, reading, violations::Violations},
+        checkout::{guard::CheckoutWatch, other_repo::TaskRepo, reading, violations::Violations},
         steps::{
             background::PromptFiles,
             prompt::{self, PromptParts, RepoDiff},
@@ -224,21 +224,11 @@ impl TaskRun<'_, '_, '_> {
     fn review_place(&self) -> Option<WantedPlace<'_>> {
         // A replay calls no reviewer.
         let places = self.context.run.review_places().filter(|_| self.context.run.playback.is_none())?;
-        let first = self.task.repos.first();
-        let other_repo = self
-            .context
-            .other_repos
-            .iter()
-            .find(|other_repo| first.is_some_and(|name| other_repo.name.as_str() == name));
-        Some(match other_repo {
-            Some(OtherRepo { repository, identity, tip, .. }) => {
-                WantedPlace { places, repository, branch: &identity.run, commit: tip.head }
-            }
-            None => {
-                let (repository, branch) = (self.recorder.repository(), self.recorder.run());
-                WantedPlace { places, repository, branch, commit: self.recorder.head() }
-            }
-        })
+        let first = self.task.repos.first().map(String::as_str);
+        let mut repos = self.repos();
+        let at = repos.iter().position(|repo| repo.name.is_some_and(|name| Some(name.as_str()) == first));
+        let TaskRepo { repository, run, tip, .. } = repos.swap_remove(at.unwrap_or(0));
+        Some(WantedPlace { places, repository, branch: run, commit: tip.head })
     }
 
     fn mark_of(&self, attempt: Attempt) -> String {
@@ -248,14 +238,7 @@ impl TaskRun<'_, '_, '_> {
     fn review_prompt(&self, protected: &ProtectedChanges) -> Result<String, PipelineError> {
         let repository = self.recorder.repository();
         let longest = self.context.run.options.diff_limit;
-        let mut sections = vec![RepoDiff {
-            repository: None,
-            difference: repository.difference(self.base.tree, self.recorder.tree())?,
-            command: prompt::diff_command("", self.base.tree, self.recorder.head()),
-        }];
-        for other_repo in &self.context.other_repos {
-            sections.push(other_repo.section()?);
-        }
+        let sections: Vec<RepoDiff> = self.repos().iter().map(TaskRepo::diff).collect::<Result<_, _>>()?;
         let diff = prompt::render(&sections, longest)
             + &self.describe_uncommitted()?
             + &list_rejected(&self.rejected)
