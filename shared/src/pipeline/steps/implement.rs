@@ -43,6 +43,7 @@ const LONGEST_WORDS: usize = 2000;
 struct Judgement {
     status: Status,
     body: Body,
+    /// Why it failed; or, if it passed, that it changed no file.
     why: Option<String>,
     /// The reason why the attempt does not count, if it does not.
     interruption: Option<String>,
@@ -50,11 +51,11 @@ struct Judgement {
 
 /// What is known about an attempt that may have changed nothing.
 struct UnchangedAttempt {
-    /// The reason why it counts as unchanged, if it does.
+    /// The reason why it counts as unchanged. `None` if the task has changed something since it was last rejected.
     why: Option<String>,
     /// The agent's explanation.
     said: Option<String>,
-    /// Whether this attempt changed no file.
+    /// Whether this attempt alone changed no file.
     is_untouched: bool,
     /// Whether the result of the call decides alone: a shell command that succeeds without a change is no failure.
     is_conclusive: bool,
