@@ -154,7 +154,7 @@ pub(super) fn bring_back(
 ) -> Result<Vec<String>, Failure> {
     // Work that a killed run had not finished is undone too.
     let unfinished = Unfinished::find_all(recorder.repository(), recorder.branch())?;
-    let mut ended: Vec<RefMove<'_>> = unfinished.iter().map(Unfinished::ended).collect();
+    let mut ended: Vec<RefMove<'_>> = unfinished.iter().map(Unfinished::end_move).collect();
     let mut changes = changes;
     let mut standing = Vec::new();
     for (task, name) in tasks {

@@ -161,7 +161,7 @@ impl RunResources<'_> {
         let mark = Unfinished::name_of(recorder.branch(), task, Attempt(0));
         // The code of a rejected task must not change what the next one is tested with.
         let changed = before.put_back(recorder, OtherWriters::Alone, &mark);
-        if let Some(words) = changed.map_err(PipelineError::Unrestored)? {
+        if let Some(words) = changed.map_err(PipelineError::Unrestored)?.in_one_line() {
             context.emit(task, EventKind::note(format!("  {words}; they were restored")));
         }
         let baseline = guard.end(ended)?;

@@ -8,23 +8,21 @@ use crate::{
     event::RunEvent,
     gardener::{
         Gardener, GardenerError, Workplace,
-        lanes::LaneStart,
-        other_lanes::OtherLanes,
+        lanes::{LaneStart, delete_landed, release_lane},
         other_workers::is_unreached,
         outcome::{Unlanded, explain, foreign_event, translate},
         work_state::{DrainReport, FinishedTask, Stop, ThreadReport, WorkState},
         worker::RunResources,
     },
-    git::RefMove,
     history::{Event, EventPosition, State},
     message::Status,
-    name::{BranchName, Oid, TaskId},
+    name::{Oid, TaskId},
     pipeline::{PipelineError, TaskEnd},
     plan::Task,
     progress::{Boxes, Progress},
     queue::{
-        self, Afterwards, FanIn, Landing, LandingCommand, LoggedOutcome, OtherBranches, Queue, QueueError,
-        Store, StoredTicket, Target, Ticket, TicketOutcome, accept_foreign,
+        self, FanIn, Landing, LandingCommand, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
+        StoredTicket, Target, Ticket, TicketOutcome, accept_foreign,
     },
     record::RecordError,
     settings::OnConflict,
@@ -74,13 +72,10 @@ impl<'a> Gardener<'a> {
 
     /// Finds tasks that an earlier run completed in their lanes. Lanes of tasks that it landed are freed.
     pub(super) fn find_finished(&self, state: &mut WorkState<'_, 'a, '_>) -> Result<(), GardenerError> {
-        let Some(lanes) = self.resources.lanes else {
+        if self.resources.lanes.is_none() {
             return Ok(());
-        };
-        lanes.pool.release_landed(|task| self.run.has_landed(task))?;
-        for other in self.resources.other_lanes.iter() {
-            other.free(|task| self.run.has_landed(task))?;
         }
+        self.resources.free_lanes(|task| self.run.has_landed(task))?;
         let waiting: Vec<(TaskId, Oid)> = self
             .run
             .tasks
@@ -226,7 +221,7 @@ impl<'a> Gardener<'a> {
                     .filter_map(Event::of)
                     .for_each(|event| self.run.grow(event, EventPosition::Run));
                 if finished.is_adopted {
-                    self.delete_landed((&ticket.branch(), ticket.source), commit)?;
+                    delete_landed(self.repository, &ticket.branch(), commit)?;
                 }
                 return self.free_lanes(finished.workplace, ticket, commit);
             }
@@ -257,7 +252,7 @@ impl<'a> Gardener<'a> {
 }
 
 impl Gardener<'_> {
-    /// Frees the lanes of a task that has landed.
+    /// Frees the lanes of a task that has landed with `commit`.
     fn free_lanes(
         &self,
         workplace: Option<Workplace>,
@@ -265,38 +260,18 @@ impl Gardener<'_> {
         commit: Oid,
     ) -> Result<(), GardenerError> {
         let Some(lanes) = self.resources.lanes else { return Ok(()) };
-        let Some(Workplace { lease: Some(lease), other_leases, .. }) = workplace else {
-            let is_it = |task: &TaskId| *task == ticket.task;
-            self.resources.other_lanes.iter().try_for_each(|other| other.free(is_it))?;
-            return Ok(lanes.pool.release_landed(is_it)?);
-        };
-        for lease in other_leases {
-            let is_its = |other: &&OtherLanes| other.has(&lease);
-            if let Some(other) = self.resources.other_lanes.iter().find(is_its) {
-                other.recycle(lease, lanes.queue.afterwards)?;
-            }
+        let leases: Vec<Lease> = workplace.into_iter().flat_map(Workplace::into_leases).collect();
+        if leases.is_empty() {
+            return self.resources.free_lanes(|task| *task == ticket.task);
         }
-        self.release_lane(lease, ticket.source, commit)
-    }
-
-    /// Frees the lane for the next task. Deletes the branch if it is not to be kept: nothing has it checked out now,
-    /// and its commits are proved to be in the target.
-    fn release_lane(&self, lease: Lease, source: Oid, landed: Oid) -> Result<(), GardenerError> {
-        let branch = lease.branch.clone();
-        lease.release()?;
-        let is_kept = self.resources.lanes.is_none_or(|lanes| lanes.queue.afterwards == Afterwards::Keep);
-        if is_kept { Ok(()) } else { self.delete_landed((&branch, source), landed) }
-    }
-
-    /// Deletes the branch of a task whose commits are in the target.
-    fn delete_landed(&self, (branch, source): (&BranchName, Oid), landed: Oid) -> Result<(), GardenerError> {
-        if !self.repository.is_ancestor(source, landed)? {
-            return Ok(());
+        for lease in leases {
+            let other = self.resources.other_lanes.iter().find(|other| other.has(&lease));
+            let (repository, landed) = match other {
+                Some(other) => (&other.repository, other.head()?),
+                None => (self.repository, commit),
+            };
+            release_lane(repository, lease, landed, lanes.queue.afterwards)?;
         }
-        let name = branch.to_ref();
-        let moved = RefMove { name: &name, new: None, old: Some(source) };
-        // If the branch has moved since, the compare-and-swap fails and the branch stays.
-        let _ = self.repository.move_refs(&[moved], "arborist: landed");
         Ok(())
     }
 }

@@ -7,13 +7,14 @@ use std::{
 };
 
 use crate::{
+    event::{EventKind, RunEvent},
     gardener::{GardenerError, recover::save_branch},
-    git::{FastForward, HiddenMarks, Merge, NewCommit, Repository, Signing},
+    git::{FastForward, HiddenMarks, Merge, NewCommit, RefMove, Repository, Signing},
     history::{Event, Run},
     message::Status,
-    name::{Oid, SessionId, TaskId},
+    name::{BranchName, Oid, RepoName, SessionId, TaskId},
     process::{FileLock, OrphanLock},
-    queue,
+    queue::{self, Afterwards},
     record::{RunIdentity, RunRecorder, Tip, Unfinished, repair_lane_index},
     worktree::{GRACE, Lease, LeaseStart, Pool},
 };
@@ -194,6 +195,52 @@ fn join_run(lease: &Lease, head: Oid, start: &LaneStart) -> Result<Oid, Gardener
         FastForward::Refused(why) => Err(conflict(why)),
         FastForward::Overtaken => Err(conflict("the branch has just moved".into())),
     }
+}
+
+/// Reports that a task has a lane, in another repository if `repo` is its name, and what was found when it was taken.
+pub(super) fn lane_events<'l>(
+    task: &'l TaskId,
+    repo: Option<&'l RepoName>,
+    lease: &'l Lease,
+    recovered: impl Iterator<Item = String> + 'l,
+) -> impl Iterator<Item = RunEvent> + 'l {
+    let (repo, path, branch) = (repo.cloned(), lease.path.clone(), lease.branch.clone());
+    let created = EventKind::WorktreeCreated { repo, path, branch, recycled: !lease.is_new };
+    let notes = recovered.chain(lease.notes.iter().map(ToString::to_string)).map(EventKind::note);
+    std::iter::once(created).chain(notes).map(|kind| RunEvent::of(task, kind))
+}
+
+/// Frees a lane of a task whose work has landed in `landed`, for the next task. Deletes its branch if it is not to be kept:
+/// nothing has it checked out now.
+pub(super) fn release_lane(
+    repository: &Repository,
+    lease: Lease,
+    landed: Oid,
+    afterwards: Afterwards,
+) -> Result<(), GardenerError> {
+    let branch = lease.branch.clone();
+    lease.release()?;
+    match afterwards {
+        Afterwards::Keep => Ok(()),
+        Afterwards::Delete => delete_landed(repository, &branch, landed),
+    }
+}
+
+/// Deletes the branch of a task if all of its commits are in `landed`.
+pub(super) fn delete_landed(
+    repository: &Repository,
+    branch: &BranchName,
+    landed: Oid,
+) -> Result<(), GardenerError> {
+    if let Some(tip) = repository.find_branch(branch)?
+        && repository.is_ancestor(tip, landed)?
+    {
+        let name = branch.to_ref();
+        let moved = RefMove { name: &name, new: None, old: Some(tip) };
+        // If the branch has moved since, the compare-and-swap fails and the branch stays.
+        let _ = repository.move_refs(&[moved], "arborist: landed");
+    }
+    Ok(())
 }
 
 fn tip_of(lease: &Lease) -> Result<Oid, GardenerError> {

@@ -355,7 +355,7 @@ impl<'a> Gardener<'a> {
                 .check(BudgetLevel::Run, &spent)
                 .map_err(PipelineError::from)?;
         }
-        let begun = self.run.start_of_work(&task.id);
+        let search_base_from = self.run.start_of_work(&task.id);
         // Without lanes, interrupted attempts were recorded when the run was opened.
         let is_interrupted = match self.resources.lanes {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
@@ -364,7 +364,7 @@ impl<'a> Gardener<'a> {
         Ok(JobKind::Task(Box::new(TaskStart {
             earlier,
             events,
-            begun,
+            search_base_from,
             background: TaskBackground::new((self.plan, self.plan_path), &self.run, task),
             known_red: self.known_red(task),
             counts_before: CommandCounts::before(self.repository, &self.run, Some(&task.id))?,

@@ -5,19 +5,17 @@ use std::sync::{Arc, mpsc::SyncSender};
 
 use super::{
     GardenerError, RunResources,
-    lanes::{LaneStart, begin_lane},
+    lanes::{LaneStart, begin_lane, lane_events},
     recover::{Recovered, TaskFacts, record_unfinished},
     work_state::ThreadReport,
 };
 use crate::{
-    event::{EventKind, RunEvent},
-    git::{RefMove, Repository},
+    git::Repository,
     history::{CommitSource, Run, RunScope, WorkBase},
     name::{BranchName, Oid, RepoName, TaskId},
     pipeline::{IgnoredFiles, OtherRepo, PreCommit, RunContext},
     plan::Task,
     process::FileLock,
-    queue::Afterwards,
     record::{RunIdentity, RunRecorder, Tip, Unfinished, repair_lane_index},
     session::finish_turn_elsewhere,
     worktree::{Lease, Pool, WorktreeError, WorktreeOptions},
@@ -28,10 +26,10 @@ use crate::{
 pub struct OtherLanes {
     pub(super) name: RepoName,
     /// The repository, opened in the session's worktree.
-    repository: Repository,
+    pub(super) repository: Repository,
     identity: RunIdentity,
     hook: PreCommit,
-    pool: Pool,
+    pub(super) pool: Pool,
     lock: Arc<FileLock>,
 }
 
@@ -65,11 +63,8 @@ impl OtherLanes {
     }
 
     /// The commit that this run gave the session's branch, whatever a child process has made of the ref since.
-    fn head(&self) -> Result<Oid, GardenerError> {
-        let head = match self.repository.find_owned_ref(&self.branch().to_ref()) {
-            Some(known) => known,
-            None => self.repository.find_branch(self.branch())?,
-        };
+    pub(super) fn head(&self) -> Result<Oid, GardenerError> {
+        let head = self.repository.find_own_branch(self.branch())?;
         head.ok_or_else(|| GardenerError::Unborn(self.branch().clone()))
     }
 
@@ -82,29 +77,9 @@ impl OtherLanes {
         Ok(())
     }
 
-    /// Frees the lanes of tasks that have landed.
-    pub(super) fn free(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), GardenerError> {
-        Ok(self.pool.release_landed(has_landed)?)
-    }
-
     /// Whether a lease is one of these lanes.
     pub(super) fn has(&self, lease: &Lease) -> bool {
         lease.repository.common_dir == self.repository.common_dir
-    }
-
-    /// Frees the lane of a task that has landed, and deletes its branch if it is not to be kept.
-    pub(super) fn recycle(&self, lease: Lease, afterwards: Afterwards) -> Result<(), GardenerError> {
-        let branch = lease.branch.clone();
-        lease.release()?;
-        if let (Afterwards::Delete, Some(tip)) = (afterwards, self.repository.find_branch(&branch)?)
-            && self.repository.is_ancestor(tip, self.head()?)?
-        {
-            let name = branch.to_ref();
-            let moved = RefMove { name: &name, new: None, old: Some(tip) };
-            // If the branch has moved since, the compare-and-swap fails and the branch stays.
-            let _ = self.repository.move_refs(&[moved], "arborist: landed");
-        }
-        Ok(())
     }
 
     /// Takes a lane for a task. It begins at the session's newest commit there, or continues what earlier attempts left,
@@ -142,7 +117,9 @@ impl OtherLanes {
         Ok(OtherLane { place, lease, recovered })
     }
 
-    /// Records attempts that an earlier run left unfinished in the lane.
+    /// Records attempts that an earlier run left unfinished in the lane. In the plan's repository, that happens after the
+    /// lane has begun, because the attempts count there and their task is known by then. Here they do not count, and the
+    /// lane may begin anew because the task does: so what is left is committed before, and saved with the branch.
     fn record_left(
         &self,
         lease: &Lease,
@@ -182,6 +159,13 @@ impl RunResources<'_> {
         self.lanes.is_some() && task.is_leaf()
     }
 
+    /// Frees the lanes of tasks that have landed, in all repositories.
+    pub(super) fn free_lanes(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), GardenerError> {
+        let own = self.lanes.iter().map(|lanes| &lanes.pool);
+        let mut pools = own.chain(self.other_lanes.iter().map(|other| &other.pool));
+        Ok(pools.try_for_each(|pool| pool.release_landed(&has_landed))?)
+    }
+
     /// The lanes of another repository.
     pub(super) fn find_other_lanes(&self, name: &RepoName) -> Option<&OtherLanes> {
         self.other_lanes.iter().find(|other| other.name == *name)
@@ -197,13 +181,9 @@ impl RunResources<'_> {
         let (mut places, mut leases) = (Vec::new(), Vec::new());
         for other in self.other_lanes.iter().filter(|other| self.needs(task, &other.name)) {
             let OtherLane { place, lease, recovered } = other.take(task, starts_over, self)?;
-            let (path, branch) = (lease.path.clone(), lease.branch.clone());
-            let (repo, recycled) = (Some(place.name.clone()), !lease.is_new);
-            let mut told = vec![EventKind::WorktreeCreated { repo, path, branch, recycled }];
             let words = recovered.iter().map(|recovered| format!("in {}: {}", place.name, recovered.words()));
-            told.extend(words.chain(lease.notes.iter().map(ToString::to_string)).map(EventKind::note));
-            for kind in told {
-                let _ = reports.send(ThreadReport::News(RunEvent::of(&task.id, kind)));
+            for event in lane_events(&task.id, Some(&place.name), &lease, words) {
+                let _ = reports.send(ThreadReport::News(event));
             }
             places.push(place);
             leases.push(lease);

@@ -9,7 +9,7 @@ use crate::{
     message::{Status, Wording, first_of},
     name::{Attempt, BranchName, Oid, TaskId, saved_ref},
     pipeline::{
-        ChangedPaths, ConfigGuard, RestoredTrees, RunOptions, Sorted, mark_interrupted, move_unreadable,
+        ChangedPaths, ConfigGuard, RestoredTrees, RunOptions, mark_interrupted, move_unreadable,
         quit_operations, restore_files,
     },
     plan::Plan,
@@ -116,11 +116,11 @@ pub(super) fn record_unfinished(
             |event: &&Event| event.attempt() == Some(attempt.attempt) && event.status() != Status::Turn;
         let last = events.iter().rfind(is_end);
         let is_written = match last {
-            Some(event) => !recorder.repository().is_ancestor(event.commit, attempt.before)?,
+            Some(event) => !recorder.repository().is_ancestor(event.commit, attempt.mark_commit)?,
             None => false,
         };
         if is_written {
-            recorder.repository().move_refs(&[attempt.ended()], "arborist: ended")?;
+            recorder.repository().move_refs(&[attempt.end_move()], "arborist: ended")?;
             continue;
         }
         written.push(record_attempt(recorder, attempt, known)?);
@@ -134,7 +134,7 @@ fn record_attempt(
     known: &TaskFacts<'_>,
 ) -> Result<Recovered, GardenerError> {
     let repository = recorder.repository();
-    let before = repository.tree_of(attempt.before)?;
+    let before = repository.tree_of(attempt.mark_commit)?;
     // The attempt's agent could have written the index, and it has not been checked since.
     repository.make_index_known(HiddenMarks::Kept)?;
     let WorktreeSnapshot { tree: after, unreadable, .. } = repository.take_snapshot()?;
@@ -149,7 +149,7 @@ fn record_attempt(
         put_back_staged(repository, staged, [branch, before])?;
     }
     let touched = repository.changes(before, after)?;
-    let Sorted { trespass, .. } = changed_paths.sort(repository, &attempt, (before, after), touched)?;
+    let violations = changed_paths.put_back(repository, &attempt, (before, after), &touched)?;
     let left = repository.changes(recorder.tree(), after)?;
     let left = left.into_iter().filter(|change| !changed_paths.holds(change));
     let (inner, mut changes): (Vec<TreeChange>, Vec<TreeChange>) = left.partition(TreeChange::is_gitlink);
@@ -161,11 +161,11 @@ fn record_attempt(
     let wording = Wording { name: &name, attempt: attempt.attempt, max: known.options.max_retries };
     let mut entry = TaskEvent::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = [known.why.unwrap_or("the run ended before the agent did").to_owned()].into_iter();
-    let why = why.chain(trespass).chain(moved.clone()).chain(restored.clone());
+    let why = why.chain(violations.in_one_line()).chain(moved.clone()).chain(restored.clone());
     let why = why.chain(quit_operations(repository, &attempt.name)?);
     mark_interrupted(&mut entry, &why.collect::<Vec<_>>().join("; "));
     let delivery = StagedCommit { tree, tip: recorder.head(), changes: &changes, index: None };
-    let event = recorder.deliver(entry, delivery, &[attempt.ended()])?;
+    let event = recorder.deliver(entry, delivery, &[attempt.end_move()])?;
     let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(TreeChange::shown).collect());
     Ok(Recovered { attempt, event, files, staged, inner, moved, restored })
 }
@@ -221,7 +221,7 @@ fn put_back_staged(repository: &Repository, staged: Oid, known: [Oid; 2]) -> Res
 
 /// Those of these changes that are staged. In a lane only an agent can have staged them, so none are returned.
 fn find_staged(recorder: &RunRecorder<'_>, changes: &[TreeChange]) -> Result<Vec<String>, GardenerError> {
-    if recorder.branch() != recorder.run() || changes.is_empty() {
+    if !recorder.is_on_run_branch() || changes.is_empty() {
         return Ok(Vec::new());
     }
     let staged = recorder.repository().staged_since(recorder.head())?;
@@ -233,10 +233,10 @@ fn find_staged(recorder: &RunRecorder<'_>, changes: &[TreeChange]) -> Result<Vec
 /// of it.
 fn branch_before(recorder: &RunRecorder<'_>, attempt: &Unfinished) -> Result<Oid, GardenerError> {
     let repository = recorder.repository();
-    if repository.is_ancestor(attempt.before, recorder.head())? {
-        return Ok(repository.tree_of(attempt.before)?);
+    if repository.is_ancestor(attempt.mark_commit, recorder.head())? {
+        return Ok(repository.tree_of(attempt.mark_commit)?);
     }
-    let commits = repository.load_commits(&[attempt.before])?;
+    let commits = repository.load_commits(&[attempt.mark_commit])?;
     let parent = commits.first().and_then(|commit| commit.parents().next());
     Ok(repository.tree_of(parent.unwrap_or(recorder.head()))?)
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     event::{EventKind, RunEvent},
     gardener::{
-        lanes::LaneStart,
+        lanes::{LaneStart, lane_events},
         other_lanes::OtherLanes,
         phase,
         recover::{TaskFacts, record_unfinished},
@@ -67,15 +67,10 @@ impl<'a> RunResources<'a> {
         reports: &SyncSender<ThreadReport>,
     ) -> Result<(Workplace, Vec<OtherRepo>), GardenerError> {
         let (mut site, starts_over) = self.lanes.ok_or(GardenerError::NoPlace)?.take(&task.id, start)?;
-        let task_id = &task.id;
-        if let Some(lease) = &site.lease {
-            let (path, branch) = (lease.path.clone(), lease.branch.clone());
-            let placed = EventKind::WorktreeCreated { repo: None, path, branch, recycled: !lease.is_new };
-            let _ = reports.send(ThreadReport::News(RunEvent::of(task_id, placed)));
-        }
-        for note in site.lease.iter().flat_map(|lease| &lease.notes) {
-            let words = note.to_string();
-            let _ = reports.send(ThreadReport::News(RunEvent::of(task_id, EventKind::note(words))));
+        for event in
+            site.lease.iter().flat_map(|lease| lane_events(&task.id, None, lease, std::iter::empty()))
+        {
+            let _ = reports.send(ThreadReport::News(event));
         }
         let (other_repos, other_leases) = self.take_other_lanes(task, starts_over, reports)?;
         site.other_leases = other_leases;
@@ -211,7 +206,7 @@ pub(super) struct TaskStart {
     pub(super) events: Vec<Event>,
     /// Where to look for its base: the start of the run, and the session. `None` if nothing was committed for it
     /// before.
-    pub(super) begun: Option<(Oid, SessionId)>,
+    pub(super) search_base_from: Option<(Oid, SessionId)>,
     /// What prompts say about the task beside its own text.
     pub(super) background: TaskBackground,
     /// Tests that are known to fail.
@@ -376,7 +371,7 @@ fn run_task(
     let TaskStart {
         earlier,
         mut events,
-        begun,
+        search_base_from,
         background,
         known_red,
         counts_before,
@@ -391,7 +386,7 @@ fn run_task(
         None => known_red,
     };
     let tip = recorder.head();
-    let base = match &begun {
+    let base = match &search_base_from {
         Some((start, session)) => WorkBase::find(
             recorder.repository(),
             history::TaskWork { task: &task.id, session, start: *start, tip },

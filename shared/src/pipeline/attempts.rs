@@ -5,9 +5,9 @@
 
 use crate::{
     event::INTERRUPTED as INTERRUPTED_PREFIX,
-    history::{Event, FAILED, INTERRUPTED, Interruptions},
+    history::{Event, FAILED, INTERRUPTED},
     message::{Body, Key, Status, plain_text},
-    name::{Attempt, TaskId},
+    name::Attempt,
     pipeline::{Expense, PipelineError, TaskRun},
     record::{StepStatus, TaskEvent},
 };
@@ -38,16 +38,16 @@ impl Stage {
     }
 }
 
-/// The attempt and the stage at which a task continues.
+/// The next step of a task: where it continues, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resume {
+pub struct NextStep {
     /// The attempt number.
     pub attempt: Attempt,
     /// The next step of it.
     pub stage: Stage,
 }
 
-impl Resume {
+impl NextStep {
     /// Decides after the events from which attempts are counted. A step that passed is not repeated, a failed one
     /// begins the next attempt, and an interrupted one is repeated with the same number. A step counts only if the steps
     /// before it passed in the same attempt.
@@ -92,10 +92,10 @@ pub fn mark_interrupted(entry: &mut TaskEvent<'_>, why: &str) {
     entry.body = Body::new(INTERRUPTED, why).followed_by(std::mem::take(&mut entry.body));
 }
 
-/// An interruption as the reason in an event, with what was undone after it.
-pub(super) fn describe_interruption(why: &str, undone: Option<&str>) -> String {
-    let undone = undone.map(|undone| format!("; {undone}")).unwrap_or_default();
-    format!("{INTERRUPTED_PREFIX}{why}{undone}")
+/// An interruption as the reason in an event, with what its child did without permission.
+pub(super) fn describe_interruption(why: &str, violation: Option<&str>) -> String {
+    let violation = violation.map(|violation| format!("; {violation}")).unwrap_or_default();
+    format!("{INTERRUPTED_PREFIX}{why}{violation}")
 }
 
 /// The reason as the value of a trailer.
@@ -110,121 +110,29 @@ fn one_line(why: &str) -> String {
     if line.is_empty() { "unknown".to_owned() } else { line.to_owned() }
 }
 
-impl PipelineError {
-    /// Whether this error interrupts an attempt that has begun, so that it is recorded even if the agent changed and
-    /// spent nothing. All other errors mean that something cannot be used or that a budget is spent; they are recorded
-    /// only together with changes or expenses.
-    #[must_use]
-    pub fn is_interruption(&self) -> bool {
-        match self {
-            Self::Git(_)
-            | Self::Unrestored(_)
-            | Self::Record(_)
-            | Self::File { .. }
-            | Self::Stopped { .. }
-            | Self::Unavailable { .. }
-            | Self::ReviewPlace(_)
-            | Self::Survivors(_) => true,
-            Self::Agent(_)
-            | Self::Refused { .. }
-            | Self::NoReview { .. }
-            | Self::Budget(_)
-            | Self::NotRecorded { .. }
-            | Self::Session(_)
-            | Self::NoCommand { .. }
-            | Self::RedLane { .. }
-            | Self::NoTestPlace(_)
-            | Self::Interrupted { .. } => false,
-        }
-    }
-
-    /// The recorded reason of an interruption.
-    #[must_use]
-    pub fn reason(&self) -> String {
-        match self {
-            Self::Stopped { signal: Some(2) } => "stopped by Ctrl-C or SIGINT".into(),
-            Self::Stopped { signal: Some(15) } => "stopped by SIGTERM".into(),
-            Self::Stopped { signal: Some(signal) } => format!("stopped by signal {signal}"),
-            Self::Stopped { signal: None } => "stopped by the user".into(),
-            error => error.to_string(),
-        }
-    }
-
-    /// Returns the same error, or [`PipelineError::Interrupted`] if the task was interrupted too often in a row. A
-    /// signal is always returned, because its sender waits for the matching exit code.
-    #[must_use]
-    pub fn after(self, task: &TaskId, events: &[Event]) -> Self {
-        match self {
-            Self::Stopped { .. } | Self::Interrupted { .. } => self,
-            error if error.is_interruption() => Self::interrupted_too_often(task, events).unwrap_or(error),
-            error => error,
-        }
-    }
-
-    /// The error of a task that was interrupted too often in a row.
-    fn interrupted_too_often(task: &TaskId, events: &[Event]) -> Option<Self> {
-        let Interruptions { count, why } = Interruptions::of(events);
-        let why = why.filter(|_| count >= Interruptions::MAX_IN_A_ROW)?;
-        Some(Self::Interrupted { task: task.clone(), count, why })
-    }
-}
-
 impl TaskRun<'_, '_, '_> {
-    /// Runs one step. If an error of ours or a signal ends it, the interruption is recorded before the error is
-    /// returned.
-    pub(super) fn run_step(&mut self, next: Resume) -> Result<super::task::StepOutcome, PipelineError> {
-        let known = self.events.len();
-        let step = match next.stage {
-            Stage::Implement => return self.implement(next.attempt),
-            Stage::Test => self.test(next.attempt),
-            Stage::Review => self.review(next.attempt),
-            Stage::Complete => self.complete(next.attempt).map(|()| super::task::StepOutcome::Passed),
-        };
-        if let Err(error) = &step
-            && error.is_interruption()
-            && !self.events[known..].iter().any(Event::is_interruption)
-        {
-            // The first error is the one to report. If this cannot be recorded either, the step is repeated anyway.
-            let _ = self.record_interruption(next, (&error.reason(), None), Expense::default());
-        }
-        step
-    }
-
-    /// Records that the step was interrupted, without changing files. `undone` says what its child did without
+    /// Records that the step was interrupted, without changing files. `violation` is what its child did without
     /// permission.
     pub(super) fn record_interruption(
         &mut self,
-        next: Resume,
-        (why, undone): (&str, Option<&str>),
+        next: NextStep,
+        (why, violation): (&str, Option<&str>),
         expense: Expense,
     ) -> Result<(), PipelineError> {
         let mut entry = self.entry(Status::ImplementFail, next.attempt);
-        entry.body = undone.map_or_else(Body::default, |undone| Body::new(FAILED, undone));
+        entry.body = violation.map_or_else(Body::default, |violation| Body::new(FAILED, violation));
         entry.trailers = expense.trailers();
         mark_interrupted(&mut entry, why);
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, Some(&describe_interruption(why, undone)), expense);
+        self.recorded(event, Some(&describe_interruption(why, violation)), expense);
         Ok(())
-    }
-
-    /// Records an error that ended a step after its child had run, if something had to be undone after that child.
-    pub(super) fn record_undone(
-        &mut self,
-        next: Resume,
-        error: &PipelineError,
-        undone: Option<&str>,
-    ) -> Result<(), PipelineError> {
-        match undone {
-            Some(_) => self.record_interruption(next, (&error.reason(), undone), Expense::default()),
-            None => Ok(()),
-        }
     }
 
     /// Records that an earlier process ended during a step. An implement step is marked by a ref and was recorded
     /// before this. The other steps have only a [`StepStatus`], or turns without a following step if a machine was lost
     /// and only its pushed commits are left.
     pub(super) fn record_lost_step(&mut self) -> Result<(), PipelineError> {
-        let next = Resume::after(&self.events);
+        let next = NextStep::after(&self.events);
         let is_cut = self.events.last().is_some_and(|last| last.status() == Status::Turn);
         let left = StepStatus::find_left(self.recorder.repository(), self.recorder.run(), &self.task.id);
         let is_left = |left: &StepStatus| {

@@ -54,7 +54,7 @@ impl RunContext<'_> {
     /// The paths with uncommitted changes of the user in a checkout.
     #[must_use]
     pub fn users_paths(&self, recorder: &RunRecorder<'_>) -> Arc<ChangedPaths> {
-        let is_in_place = recorder.branch() == recorder.run();
+        let is_in_place = recorder.is_on_run_branch();
         if is_in_place { Arc::clone(&self.users_paths) } else { Arc::default() }
     }
 

@@ -10,6 +10,7 @@ use crate::{
     },
     failure::{Exit, Explain},
     git::GitError,
+    history::{Event, Interruptions},
     name::{SessionId, TaskId},
     process::Cancel,
     record::RecordError,
@@ -136,6 +137,63 @@ pub enum PipelineError {
 }
 
 impl PipelineError {
+    /// Whether this error interrupts an attempt that has begun, so that it is recorded even if the agent changed and
+    /// spent nothing. All other errors mean that something cannot be used or that a budget is spent; they are recorded
+    /// only together with changes or expenses.
+    #[must_use]
+    pub fn is_interruption(&self) -> bool {
+        match self {
+            Self::Git(_)
+            | Self::Unrestored(_)
+            | Self::Record(_)
+            | Self::File { .. }
+            | Self::Stopped { .. }
+            | Self::Unavailable { .. }
+            | Self::ReviewPlace(_)
+            | Self::Survivors(_) => true,
+            Self::Agent(_)
+            | Self::Refused { .. }
+            | Self::NoReview { .. }
+            | Self::Budget(_)
+            | Self::NotRecorded { .. }
+            | Self::Session(_)
+            | Self::NoCommand { .. }
+            | Self::RedLane { .. }
+            | Self::NoTestPlace(_)
+            | Self::Interrupted { .. } => false,
+        }
+    }
+
+    /// The recorded reason of an interruption.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Stopped { signal: Some(2) } => "stopped by Ctrl-C or SIGINT".into(),
+            Self::Stopped { signal: Some(15) } => "stopped by SIGTERM".into(),
+            Self::Stopped { signal: Some(signal) } => format!("stopped by signal {signal}"),
+            Self::Stopped { signal: None } => "stopped by the user".into(),
+            error => error.to_string(),
+        }
+    }
+
+    /// Returns the same error, or [`PipelineError::Interrupted`] if the task was interrupted too often in a row. A
+    /// signal is always returned, because its sender waits for the matching exit code.
+    #[must_use]
+    pub fn after(self, task: &TaskId, events: &[Event]) -> Self {
+        match self {
+            Self::Stopped { .. } | Self::Interrupted { .. } => self,
+            error if error.is_interruption() => Self::interrupted_too_often(task, events).unwrap_or(error),
+            error => error,
+        }
+    }
+
+    /// The error of a task that was interrupted too often in a row.
+    pub(super) fn interrupted_too_often(task: &TaskId, events: &[Event]) -> Option<Self> {
+        let Interruptions { count, why } = Interruptions::of(events);
+        let why = why.filter(|_| count >= Interruptions::MAX_IN_A_ROW)?;
+        Some(Self::Interrupted { task: task.clone(), count, why })
+    }
+
     /// The error for a run that was cancelled.
     #[must_use]
     pub fn stopped(cancel: &Cancel) -> Self {

@@ -17,7 +17,7 @@ mod steps;
 mod task;
 mod turns;
 
-pub use attempts::{Resume, Stage, mark_interrupted};
+pub use attempts::{NextStep, Stage, mark_interrupted};
 pub use calls::{
     active_runner::ActiveRunner,
     call::{AtLimit, Call, CallObserver, CallReply, Caller, Doubt, Redaction},
@@ -29,7 +29,7 @@ pub use calls::{
 pub use checkout::{
     attempt,
     branch::quit_operations,
-    changed_paths::{ChangedPaths, Sorted},
+    changed_paths::ChangedPaths,
     file_secrets::FileSecrets,
     guard::{ConcurrentChildren, ConfigGuard, find_changed_since_kill, move_planted_git},
     guarded::{FilesBeforeTest, put_back_checkout},
@@ -37,6 +37,7 @@ pub use checkout::{
     leftovers::move_unreadable,
     other_repo::OtherRepo,
     protected_files::{RestoredTrees, restore_files},
+    violations::Violations,
 };
 pub use context::{
     BaseCounter, CleanCheckout, CleanCheckouts, LaneCheck, NamedCommand, PreCommit, RunContext, TaskContext,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Expense, FinishedCall, IgnoredFiles, KnownRed, OtherSpending, PipelineError, Resume, Stage,
+    Expense, FinishedCall, IgnoredFiles, KnownRed, NextStep, OtherSpending, PipelineError, Stage,
     TaskBackground, TaskContext, TestResult, TestsBefore, feedback,
 };
 use crate::{
@@ -92,7 +92,7 @@ impl TaskRun<'_, '_, '_> {
         self.context.other_test_repos().for_each(|other_repo| other_repo.ignored.continue_from_last_look());
         self.record_lost_step()?;
         self.refuse_repeated_interruptions()?;
-        let mut next = Resume::after(&self.events);
+        let mut next = NextStep::after(&self.events);
         loop {
             if next.attempt.0 >= self.context.run.options.max_retries && next.stage == Stage::Implement {
                 let body = self.last_reason().map_or_else(Body::default, |why| Body::new(FAILED, &why));
@@ -109,13 +109,35 @@ impl TaskRun<'_, '_, '_> {
                 return Ok(TaskEnd::Complete);
             }
             next = match step {
-                StepOutcome::Passed => Resume { stage: after(next.stage), ..next },
-                StepOutcome::Failed => Resume { attempt: next.attempt.next(), stage: Stage::Implement },
+                StepOutcome::Passed => NextStep { stage: after(next.stage), ..next },
+                StepOutcome::Failed => NextStep { attempt: next.attempt.next(), stage: Stage::Implement },
             };
         }
     }
 
-    pub(super) fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
+    /// Runs one step. If an error of ours or a signal ends it, the interruption is recorded before the error is
+    /// returned.
+    fn run_step(&mut self, next: NextStep) -> Result<StepOutcome, PipelineError> {
+        let known = self.events.len();
+        let step = match next.stage {
+            // It records its own interruptions, together with what the agent had changed. If it cannot, its mark stays, by
+            // which the attempt is recorded later.
+            Stage::Implement => return self.implement(next.attempt),
+            Stage::Test => self.test(next.attempt),
+            Stage::Review => self.review(next.attempt),
+            Stage::Complete => self.complete(next.attempt).map(|()| StepOutcome::Passed),
+        };
+        if let Err(error) = &step
+            && error.is_interruption()
+            && !self.events[known..].iter().any(Event::is_interruption)
+        {
+            // The first error is the one to report. If this cannot be recorded either, the step is repeated anyway.
+            let _ = self.record_interruption(next, (&error.reason(), None), Expense::default());
+        }
+        step
+    }
+
+    fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let commands = self.context.run.options.tests_of(self.task);
         let by = commands.first().map_or("no test command", |first| &first.command);
         let log = self.create_log(StepKind::Test, attempt)?;
@@ -146,15 +168,18 @@ impl TaskRun<'_, '_, '_> {
         self.context.tidy_other_repos(&self.task.id, attempt)?;
         let tests = self.place_tests(commands)?;
         let tested = TestSubject { task: self.task, attempt, tests: &tests, log };
-        let GuardedTest { result, undone } =
+        let GuardedTest { result, violations } =
             self.context.test_guarded(self.recorder, &tested, TestsRun::InPlace)?;
-        let judged = result.and_then(|result| self.judge_tests(result, &tested, undone.is_some()));
+        let judged = result.and_then(|result| self.judge_tests(result, &tested, !violations.is_empty()));
         match judged {
             // A known failure excuses a failing test, but not a violation.
-            Ok(result) => Ok(result.with_violation(undone)),
+            Ok(result) => Ok(result.with_violations(&violations)),
             Err(error) => {
-                let next = Resume { attempt, stage: Stage::Test };
-                self.record_undone(next, &error, undone.as_deref())?;
+                let next = NextStep { attempt, stage: Stage::Test };
+                if let Some(violation) = violations.in_one_line() {
+                    let why = (&*error.reason(), Some(&*violation));
+                    self.record_interruption(next, why, Expense::default())?;
+                }
                 Err(error)
             }
         }

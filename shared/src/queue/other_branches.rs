@@ -73,8 +73,7 @@ impl OtherBranches {
         };
         let open = |section: &RepoSection| {
             let repository = Repository::open_at(&section.path).ok()?;
-            let (branch, head) = section.find_session_branch(&repository, session).ok()??;
-            Some(OtherTarget { name: section.name.clone(), repository, branch, head })
+            OtherTarget::find(section, repository, session)
         };
         let targets = sections.iter().filter(is_used).filter_map(open).collect();
         Self { session: session.clone(), targets, task_repos }

@@ -190,6 +190,17 @@ impl<'a> RunRecorder<'a> {
         Self { repository, identity, tip, worktree_tree: None }
     }
 
+    /// Another recorder of the same branch. Only one of the two may record until this one continues after the other.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::at(self.repository, self.identity.clone(), self.tip.clone())
+    }
+
+    /// Continues after what another recorder of the same branch has recorded.
+    pub fn continue_after(&mut self, other: &RunRecorder<'_>) {
+        (self.tip, self.worktree_tree) = (other.tip.clone(), other.worktree_tree);
+    }
+
     /// The run that it records, and how.
     #[must_use]
     pub fn identity(&self) -> &RunIdentity {
@@ -230,6 +241,18 @@ impl<'a> RunRecorder<'a> {
     #[must_use]
     pub fn branch(&self) -> &BranchName {
         &self.tip.branch
+    }
+
+    /// Whether commits are made on the run's own branch, and not on the branch of a task in its lane.
+    ///
+    /// In the plan's repository, the run's branch is checked out where the user works. So there, the index and locks of
+    /// git may be the user's: the recorder waits for them, marks each commit until the index contains it, and what is
+    /// restored is saved first. The branch is also what a session and its checkpoints follow. In a lane only the run
+    /// works: locks are removed, commits need no marks, and the branch is put back if something else moved it. A
+    /// session's worktree in another repository is treated like the user's checkout.
+    #[must_use]
+    pub fn is_on_run_branch(&self) -> bool {
+        self.tip.branch == self.identity.run
     }
 
     /// Whether worktree and index are known to be equal to the newest commit.
@@ -303,7 +326,7 @@ impl<'a> RunRecorder<'a> {
     /// Waits while the user commits in this checkout, because their commit would fail if the branch moved. If it takes
     /// too long, nothing is recorded; the next run does it.
     fn await_user(&self) -> Result<(), GitError> {
-        if self.tip.branch == self.identity.run { self.repository.await_index() } else { Ok(()) }
+        if self.is_on_run_branch() { self.repository.await_index() } else { Ok(()) }
     }
 
     /// Moves the branch, and other refs with it. The branch comes last: a kill between two renames of the transaction
@@ -316,7 +339,7 @@ impl<'a> RunRecorder<'a> {
         if let Err(error) = self.repository.move_refs_routinely(&moves) {
             // Between two steps nothing guards a task's branch. It belongs to the run, so another value of it is saved
             // and replaced.
-            let is_own = self.tip.branch != self.identity.run && tip == self.tip.head;
+            let is_own = !self.is_on_run_branch() && tip == self.tip.head;
             if is_own && self.repository.restore_ref(&name)? {
                 self.repository.move_refs_routinely(&moves)?;
                 self.tip.head = commit;

@@ -27,9 +27,10 @@ pub struct StagedCommit<'a> {
 }
 
 /// Whether the index contains what was committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IndexUpdate {
     /// It does.
+    #[default]
     There,
     /// It does not.
     Behind,
@@ -45,7 +46,7 @@ pub struct TurnMark {
 impl TurnMark {
     /// Creates the ref.
     #[must_use]
-    pub fn begun(&self) -> RefMove<'_> {
+    pub fn begin_move(&self) -> RefMove<'_> {
         RefMove { name: &self.name, new: Some(self.before), old: None }
     }
 }
@@ -63,10 +64,10 @@ impl StepMoves {
     #[must_use]
     pub fn to<'m>(&'m self, commit: Oid, others: &[RefMove<'m>]) -> Vec<RefMove<'m>> {
         let moved = RefMove { name: &self.branch, new: Some(commit), old: Some(self.tip) };
-        self.begun().into_iter().chain(others.iter().copied()).chain([moved]).collect()
+        self.begin_move().into_iter().chain(others.iter().copied()).chain([moved]).collect()
     }
 
-    fn begun(&self) -> Option<RefMove<'_>> {
+    fn begin_move(&self) -> Option<RefMove<'_>> {
         self.mark.as_ref().map(|(name, before)| RefMove { name, new: Some(*before), old: None })
     }
 }
@@ -92,7 +93,7 @@ impl RunRecorder<'_> {
     /// The refs that will move with the commit of a step, for a caller that moves other refs with them.
     pub fn plan_step(&self, delivery: &StagedCommit<'_>) -> Result<StepMoves, RecordError> {
         self.await_user()?;
-        let has_mark = !delivery.changes.is_empty() && self.branch() == self.run();
+        let has_mark = !delivery.changes.is_empty() && self.is_on_run_branch();
         let are_written = || self.repository().are_missing(delivery.changes);
         let mark = has_mark.then(|| (mark_of(self.branch(), self.head(), are_written()), self.head()));
         Ok(StepMoves { branch: self.branch().to_ref(), tip: delivery.tip, mark })
@@ -119,7 +120,7 @@ impl RunRecorder<'_> {
         delivery: &StagedCommit<'_>,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
-        let beside: Vec<RefMove<'_>> = moves.begun().into_iter().chain(others.iter().copied()).collect();
+        let beside: Vec<RefMove<'_>> = moves.begin_move().into_iter().chain(others.iter().copied()).collect();
         self.advance(prepared.commit, moves.tip, &beside)?;
         self.finish_step((prepared, moves), delivery)
     }
@@ -132,7 +133,7 @@ impl RunRecorder<'_> {
         delivery: StagedCommit<'_>,
     ) -> Result<(Event, IndexUpdate), RecordError> {
         let mark = self.turn_mark();
-        let begun = mark.as_ref().map(TurnMark::begun);
+        let begun = mark.as_ref().map(TurnMark::begin_move);
         self.advance(prepared.commit, delivery.tip, begun.as_slice())?;
         let event = self.accept(prepared);
         Ok((event, self.stage_turn(mark, delivery)?))
@@ -143,7 +144,7 @@ impl RunRecorder<'_> {
     pub fn turn_mark(&self) -> Option<TurnMark> {
         let before = self.head();
         let name = || staging_mark(self.branch(), before);
-        (self.branch() == self.run()).then(|| TurnMark { name: name(), before })
+        self.is_on_run_branch().then(|| TurnMark { name: name(), before })
     }
 
     /// Updates the index after a turn, and removes its mark.
@@ -201,7 +202,7 @@ impl RunRecorder<'_> {
         others: &[RefMove<'_>],
         write: impl FnOnce(&mut Self, &[RefMove<'_>]) -> Result<T, RecordError>,
     ) -> Result<T, RecordError> {
-        if changes.is_empty() || self.branch() != self.run() {
+        if changes.is_empty() || !self.is_on_run_branch() {
             let written = write(self, others)?;
             self.stage(changes, index)?;
             return Ok(written);

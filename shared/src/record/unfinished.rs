@@ -18,7 +18,7 @@ pub struct Unfinished {
     /// Its attempt.
     pub attempt: Attempt,
     /// The commit that the ref points at. Its tree is the worktree before the attempt.
-    pub before: Oid,
+    pub mark_commit: Oid,
 }
 
 impl Unfinished {
@@ -35,16 +35,16 @@ impl Unfinished {
         format!("{}{task}/{attempt}", Self::folder(branch))
     }
 
-    /// Marks that an attempt begins. `tree` is the tree of the worktree; if it is the tree of `head`, no commit is
-    /// needed for it. Staged content that is nowhere else is kept by a second parent, as in `git stash`.
+    /// Marks that an attempt begins. If the tree of the worktree is that of the branch's tip, no commit
+    /// is needed for it. Staged content that is nowhere else is kept by a second parent, as in `git stash`.
     pub fn begin(
         repository: &Repository,
         branch: &BranchName,
         mark: AttemptMark<'_>,
     ) -> Result<Self, GitError> {
-        let AttemptMark { task, attempt, head, head_tree, tree, staged } = mark;
-        let staged = staged.filter(|staged| *staged != head_tree && *staged != tree);
-        let before = if tree == head_tree && staged.is_none() {
+        let AttemptMark { task, attempt, head, head_tree, worktree_tree, staged } = mark;
+        let staged = staged.filter(|staged| *staged != head_tree && *staged != worktree_tree);
+        let mark_commit = if worktree_tree == head_tree && staged.is_none() {
             head
         } else {
             let write = |what: &str, tree, parents: &[Oid]| {
@@ -53,11 +53,11 @@ impl Unfinished {
             };
             let staged = staged.map(|staged| write("index", staged, &[head])).transpose()?;
             let parents: Vec<Oid> = [head].into_iter().chain(staged).collect();
-            write("worktree", tree, &parents)?
+            write("worktree", worktree_tree, &parents)?
         };
         let name = Self::name_of(branch, task, attempt);
-        repository.write_note(&name, before)?;
-        Ok(Self { name, task: task.clone(), attempt, before })
+        repository.write_note(&name, mark_commit)?;
+        Ok(Self { name, task: task.clone(), attempt, mark_commit })
     }
 
     /// The ref components of all branches with marked attempts.
@@ -78,7 +78,7 @@ impl Unfinished {
         let found = refs.into_iter().filter_map(|found| {
             let (task, attempt) = parse(&found.name)?;
             repository.is_own_note(&found.name, found.target).then_some(())?;
-            Some(Self { name: found.name, task, attempt, before: found.target })
+            Some(Self { name: found.name, task, attempt, mark_commit: found.target })
         });
         Ok(found.collect())
     }
@@ -96,7 +96,7 @@ impl Unfinished {
 
     /// The tree of the index when the attempt began, if it was neither in the worktree nor committed.
     pub fn find_staged(&self, repository: &Repository) -> Result<Option<Oid>, GitError> {
-        let commits = repository.load_commits(&[self.before])?;
+        let commits = repository.load_commits(&[self.mark_commit])?;
         let Some(commit) = commits.first() else { return Ok(None) };
         // The mark of a clean worktree points to a commit of the branch, which may be a merge.
         let [_, staged] = commit.parents().collect::<Vec<Oid>>()[..] else { return Ok(None) };
@@ -108,8 +108,8 @@ impl Unfinished {
 
     /// The move that removes the mark.
     #[must_use]
-    pub fn ended(&self) -> RefMove<'_> {
-        RefMove { name: &self.name, new: None, old: Some(self.before) }
+    pub fn end_move(&self) -> RefMove<'_> {
+        RefMove { name: &self.name, new: None, old: Some(self.mark_commit) }
     }
 }
 
@@ -120,12 +120,12 @@ pub struct AttemptMark<'a> {
     pub task: &'a TaskId,
     /// Its attempt.
     pub attempt: Attempt,
-    /// The tip of the run's branch.
+    /// The tip of the branch.
     pub head: Oid,
     /// The tree of that commit.
     pub head_tree: Oid,
     /// The tree of the worktree.
-    pub tree: Oid,
+    pub worktree_tree: Oid,
     /// The tree of the index, if it differs from the commit.
     pub staged: Option<Oid>,
 }

@@ -272,11 +272,11 @@ impl SessionWriter {
             if let Some(prepared) = &prepared {
                 turn.commit = Some(prepared.commit);
                 // The mark first: if the branch moved without it, the index would stay outdated for good.
-                moves.extend(mark.as_ref().map(|mark| mark.begun()));
+                moves.extend(mark.as_ref().map(|mark| mark.begin_move()));
                 moves.push(RefMove { name: &branch, new: Some(prepared.commit), old: Some(delivery.tip) });
             }
             let about = Some(turn.commit.unwrap_or(recorder.head()));
-            let tip = about.filter(|_| recorder.branch() == recorder.run());
+            let tip = about.filter(|_| recorder.is_on_run_branch());
             Ok::<_, SessionError>(DraftRecord { kind: RecordKind::Turn(turn), about, tip, transcript, moves })
         });
         if let Err(error) = written {

@@ -21,12 +21,13 @@ use crate::{
     pipeline::{
         ChangedPaths, ConfigGuard, FileSecrets, UsersIgnoredFiles,
         checkout::{
-            branch::{is_untouched, put_back_branch, quit_operations, save, save_tree},
-            guard::{CheckoutWatch, joined},
+            branch::{BranchAfterChild, is_untouched, put_back_branch, quit_operations, save, save_tree},
+            guard::CheckoutWatch,
             ignored::copies_in,
             leftovers::{self, Folded, WorktreeBefore},
             protected_files::TaskProtection,
             submodules::{MovedSubmodules, SubmodulesBefore},
+            violations::Violations,
         },
     },
     process::{Cancel, within},
@@ -44,9 +45,9 @@ pub struct AttemptCheckout {
     /// The tip of the branch.
     pub head: Oid,
     /// The tree of the tip.
-    pub tree: Oid,
-    /// The tree of the worktree.
-    before: Oid,
+    pub head_tree: Oid,
+    /// The tree of the worktree when the attempt began.
+    worktree_tree: Oid,
     /// Paths with uncommitted changes.
     changed_paths: ChangedPaths,
     /// The stamp of the user's index. If it changed, something was staged meanwhile.
@@ -61,18 +62,25 @@ pub struct AttemptCheckout {
     locks: Vec<PathBuf>,
     /// The uncommitted changes in submodules that are not the agent's.
     inside: SubmodulesBefore,
-    /// The files that git ignored in the user's checkout before the run.
-    ignored: Arc<UsersIgnoredFiles>,
-    /// Copies of such files in a worktree.
+    /// What the attempt may not commit.
+    pub(super) rules: AttemptRules,
+    /// Copies of ignored files of the user in a worktree.
     copies: Arc<BTreeSet<PathBuf>>,
-    /// Searches changed files for secrets.
-    pub(super) file_secrets: Option<FileSecrets>,
-    /// What is protected from the task.
-    pub(super) protection: Option<TaskProtection>,
     watch: Box<CheckoutWatch>,
     /// Excludes the branch from the comparison of the run's refs, because this module decides what becomes of it:
     /// commits by the agent are folded in.
-    _branch: ExemptRef,
+    _branch_exemption: ExemptRef,
+}
+
+/// What an attempt may not commit, or only with permission.
+#[derive(Debug)]
+pub struct AttemptRules {
+    /// The files that git ignored in the user's checkout before the run.
+    pub users_ignored: Arc<UsersIgnoredFiles>,
+    /// Searches changed files for secrets.
+    pub file_secrets: Option<FileSecrets>,
+    /// What is protected from the task.
+    pub protection: TaskProtection,
 }
 
 /// Where the run is watched from during an attempt in a checkout.
@@ -81,30 +89,23 @@ pub enum WatchedFrom<'w> {
     /// From this checkout.
     Here(&'w ConfigGuard),
     /// From the checkout in the repository with the plan.
-    Home(&'w AttemptCheckout),
+    Plan(&'w AttemptCheckout),
 }
 
 impl WatchedFrom<'_> {
     fn watch(self, repository: &Repository) -> Box<CheckoutWatch> {
         Box::new(match self {
             Self::Here(config_guard) => config_guard.watch(repository),
-            Self::Home(begun) => begun.watch.watch_place(repository),
+            Self::Plan(checkout) => checkout.watch.watch_place(repository),
         })
     }
 }
 
 impl AttemptCheckout {
-    /// Leaves these files out of the commits of the attempt.
-    #[must_use]
-    pub fn without(mut self, ignored: Arc<UsersIgnoredFiles>) -> Self {
-        self.ignored = ignored;
-        self
-    }
-
     /// Whether a change would add a file of the user's that git ignored before the run, or a copy of one.
     fn adds_ignored(&self, change: &TreeChange) -> bool {
         let path = Path::new(OsStr::from_bytes(&change.path));
-        change.before.is_none() && (self.ignored.has(&change.path) || self.copies.contains(path))
+        change.before.is_none() && (self.rules.users_ignored.has(&change.path) || self.copies.contains(path))
     }
 
     /// Takes ignored files of the user's out of the index, where an agent may have put them, and returns a note for the
@@ -131,16 +132,16 @@ impl AttemptCheckout {
         self.changed_paths.has(path)
     }
 
-    /// Undoes what was done to the repository since the last look, and adds each new message once. The agent is still
-    /// running.
-    pub fn look_again(&self, noticed: &mut Vec<String>) {
-        add(noticed, self.watch.restore());
+    /// Undoes what was done to the repository since the last look, while the agent is running: the index of git is not
+    /// trusted yet.
+    pub fn restore_while_running(&self) -> Violations {
+        self.watch.restore()
     }
 
-    /// Undoes what was done to the repository since the last look, and adds each new message once. The agent, or the hook,
-    /// has ended.
-    pub(in crate::pipeline) fn look_at_end(&self, noticed: &mut Vec<String>) {
-        add(noticed, self.watch.end());
+    /// Undoes what was done to the repository since the last look, after the agent or the hook has ended. From now on the
+    /// index of git is trusted again.
+    pub(in crate::pipeline) fn restore_after_end(&self) -> Violations {
+        self.watch.end()
     }
 
     /// Selects from `all`, the changes between our last commit and the worktree's tree `after`, those that may be
@@ -153,10 +154,10 @@ impl AttemptCheckout {
         all: Vec<TreeChange>,
     ) -> Result<(Oid, Vec<TreeChange>), GitError> {
         let count = all.len();
-        let is_ours = |change: &TreeChange| {
+        let is_agents = |change: &TreeChange| {
             !change.is_gitlink() && !self.changed_paths.holds(change) && !self.adds_ignored(change)
         };
-        let changes: Vec<TreeChange> = all.into_iter().filter(is_ours).collect();
+        let changes: Vec<TreeChange> = all.into_iter().filter(is_agents).collect();
         let tree = match changes.len() {
             0 => recorder.tree(),
             kept if kept == count => after,
@@ -207,14 +208,14 @@ impl AttemptCheckout {
             .into_iter()
             .filter(|change| self.changed_paths.holds(change))
             .collect();
-        for tree in [self.before, recorder.tree(), repository.staged()?] {
+        for tree in [self.worktree_tree, recorder.tree(), repository.staged()?] {
             let other = repository.changes(found, tree)?;
             lost.retain(|change| other.iter().any(|other| other.path == change.path));
         }
         if lost.iter().all(|change| change.before.is_none()) {
             return Ok(Vec::new());
         }
-        let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.before))?;
+        let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.mark_commit))?;
         let paths: Vec<String> = lost.iter().map(TreeChange::shown).collect();
         Ok(vec![format!(
             "files that were staged while {} was worked on are kept in {kept}",
@@ -223,25 +224,17 @@ impl AttemptCheckout {
     }
 }
 
-fn add(noticed: &mut Vec<String>, found: Vec<String>) {
-    for trespass in found {
-        if !noticed.contains(&trespass) {
-            noticed.push(trespass);
-        }
-    }
-}
-
 /// The work that an agent left.
 #[derive(Debug)]
 pub struct AttemptWork {
-    /// The commit's tree: what the branch held, with the agent's changes.
-    pub tree: Oid,
+    /// The tree of the commit to be made: what the branch held, with the agent's changes.
+    pub commit_tree: Oid,
     /// Where the branch is now; beyond our own head if the agent committed by itself.
     pub tip: Oid,
     /// The paths that changed since our last commit.
     pub changes: Vec<TreeChange>,
-    /// A message about what the agent did without permission; it has been undone.
-    pub trespass: Option<String>,
+    /// What the agent did without permission.
+    pub violations: Violations,
     /// Commits by others, which a commit of this work folds in.
     pub folded: Vec<Folded>,
     /// Messages for the user about what was restored.
@@ -249,18 +242,37 @@ pub struct AttemptWork {
     /// Warnings about secrets in files.
     pub warnings: Vec<String>,
     /// The worktree's tree and an index that matches it, if nothing in either is the user's.
-    pub(super) seen: Option<(Oid, IndexFile)>,
+    pub(super) whole_worktree: Option<(Oid, IndexFile)>,
 }
 
 impl AttemptWork {
-    /// The content of a commit of this work.
-    pub fn delivery(&self) -> StagedCommit<'_> {
-        StagedCommit { tree: self.tree, tip: self.tip, changes: &self.changes, index: None }
+    /// No work: the branch and its tree as they are.
+    pub(super) fn nothing(recorder: &RunRecorder<'_>) -> Self {
+        Self::committing(recorder.tree(), recorder.head(), Vec::new())
     }
 
-    /// The index of the whole worktree, if the commit contains all of it.
-    pub fn whole_index(&self) -> Option<&IndexFile> {
-        self.seen.as_ref().filter(|(tree, _)| *tree == self.tree).map(|(_, index)| index)
+    fn committing(commit_tree: Oid, tip: Oid, changes: Vec<TreeChange>) -> Self {
+        Self {
+            commit_tree,
+            tip,
+            changes,
+            violations: Violations::default(),
+            folded: Vec::new(),
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            whole_worktree: None,
+        }
+    }
+
+    /// The content of a commit of this work, while the agent is running.
+    pub fn of_turn(&self) -> StagedCommit<'_> {
+        StagedCommit { tree: self.commit_tree, tip: self.tip, changes: &self.changes, index: None }
+    }
+
+    /// The content of a commit of this work, with an index of the whole worktree if the commit contains all of it.
+    pub fn of_step(&self) -> StagedCommit<'_> {
+        let whole = self.whole_worktree.as_ref().filter(|(tree, _)| *tree == self.commit_tree);
+        StagedCommit { index: whole.map(|(_, index)| index), ..self.of_turn() }
     }
 }
 
@@ -268,8 +280,8 @@ impl AttemptWork {
 pub fn begin_attempt(
     recorder: &RunRecorder<'_>,
     watched_from: WatchedFrom<'_>,
-    task: &TaskId,
-    attempt: Attempt,
+    (task, attempt): (&TaskId, Attempt),
+    rules: AttemptRules,
 ) -> Result<AttemptCheckout, GitError> {
     let repository = recorder.repository();
     require_unlocked(recorder)?;
@@ -277,11 +289,11 @@ pub fn begin_attempt(
     // Asked first, because the guard uses the same scan.
     let looks_clean = repository.is_known_clean(recorder.tree());
     let watch = watched_from.watch(repository);
-    let branch = repository.exempt_ref(&recorder.branch().to_ref());
+    let branch_exemption = repository.exempt_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
     let is_known_clean = is_untouched(recorder)? && looks_clean;
     let mut unreadable = Vec::new();
-    let (before, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
+    let (worktree_tree, staged_tree, changed_paths, left_out) = if is_known_clean || repository.is_clean()? {
         (recorder.tree(), None, ChangedPaths::default(), Vec::new())
     } else {
         let snapshot = repository.take_snapshot()?;
@@ -289,15 +301,15 @@ pub fn begin_attempt(
         // before any agent is paid.
         let snapshot = if attempt.0 == 0 { snapshot.require_readable()? } else { snapshot };
         unreadable.extend(snapshot.unreadable.into_iter().map(|found| found.path));
-        let WorktreeSnapshot { tree: before, left_out, .. } = snapshot;
+        let WorktreeSnapshot { tree: worktree_tree, left_out, .. } = snapshot;
         let staged = repository.staged()?;
-        let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), (before, staged))?;
-        (before, Some(staged), changed_paths, left_out)
+        let changed_paths = ChangedPaths::of_checkout(repository, recorder.tree(), (worktree_tree, staged))?;
+        (worktree_tree, Some(staged), changed_paths, left_out)
     };
     let staged = if changed_paths.is_empty() { None } else { repository.find_known_index() };
-    let inside = SubmodulesBefore::look(recorder, before)?;
+    let inside = SubmodulesBefore::look(recorder, worktree_tree)?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
-    let mark = AttemptMark { task, attempt, head, head_tree, tree: before, staged: staged_tree };
+    let mark = AttemptMark { task, attempt, head, head_tree, worktree_tree, staged: staged_tree };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
     if staged_tree.is_some() {
         // The mark is the only copy of the user's uncommitted files.
@@ -306,8 +318,8 @@ pub fn begin_attempt(
     Ok(AttemptCheckout {
         unfinished,
         head,
-        tree: head_tree,
-        before,
+        head_tree,
+        worktree_tree,
         changed_paths,
         index,
         staged,
@@ -315,12 +327,10 @@ pub fn begin_attempt(
         unreadable,
         locks,
         inside,
-        ignored: Arc::default(),
+        rules,
         copies: copies_in(repository.top()),
-        file_secrets: None,
-        protection: None,
         watch,
-        _branch: branch,
+        _branch_exemption: branch_exemption,
     })
 }
 
@@ -331,18 +341,19 @@ pub struct TurnSnapshots<'a> {
     /// Whether a snapshot timed out because of something that the agent put there. No further one is tried before the
     /// end.
     is_stuck: bool,
-    seen: Option<(Stamp, Oid)>,
+    /// The index at the last look, and its tree.
+    looked_at: Option<(Stamp, Oid)>,
     last: Oid,
 }
 
 impl<'a> TurnSnapshots<'a> {
     /// For an attempt that has begun.
-    pub fn new(repository: &'a Repository, begun: &AttemptCheckout) -> Result<Self, GitError> {
+    pub fn new(repository: &'a Repository, checkout: &AttemptCheckout) -> Result<Self, GitError> {
         Ok(Self {
             index: repository.private_index("turns")?,
             is_stuck: false,
-            seen: None,
-            last: begun.before,
+            looked_at: None,
+            last: checkout.worktree_tree,
         })
     }
 
@@ -351,7 +362,8 @@ impl<'a> TurnSnapshots<'a> {
         if self.is_stuck {
             return Ok(None);
         }
-        let after = match within(SNAPSHOT_LIMIT, &Cancel::new(), || self.index.add_again(&mut self.seen)) {
+        let after = match within(SNAPSHOT_LIMIT, &Cancel::new(), || self.index.add_again(&mut self.looked_at))
+        {
             Err(GitError::Process(error)) if error.source.kind() == ErrorKind::TimedOut => {
                 self.is_stuck = true;
                 return Ok(None);
@@ -370,11 +382,11 @@ impl<'a> TurnSnapshots<'a> {
 /// the attempt ends: that git may be the user's own commit with an editor open, which would fail if the branch moved.
 pub fn changes_of_turn(
     recorder: &RunRecorder<'_>,
-    begun: &AttemptCheckout,
+    checkout: &AttemptCheckout,
     after: Oid,
 ) -> Result<Option<AttemptWork>, GitError> {
     let repository = recorder.repository();
-    if recorder.branch() == recorder.run() && repository.is_index_held() {
+    if recorder.is_on_run_branch() && repository.is_index_held() {
         return Ok(None);
     }
     let HeadOf::Branch { tip } = repository.find_head(recorder.branch())? else {
@@ -382,100 +394,97 @@ pub fn changes_of_turn(
     };
     let mut folded = Vec::new();
     if tip != recorder.head() {
-        if !repository.is_ancestor(begun.head, tip)? {
+        if !repository.is_ancestor(checkout.head, tip)? {
             return Ok(None);
         }
-        let name = save(repository, &begun.unfinished.name, tip)?;
+        let name = save(repository, &checkout.unfinished.name, tip)?;
         folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
     }
     if !repository.is_proven(recorder.tree(), after)? {
         return Ok(None);
     }
     let all = repository.changes(recorder.tree(), after)?;
-    let (tree, changes) = begun.select_committable(recorder, after, all)?;
+    let (tree, changes) = checkout.select_committable(recorder, after, all)?;
     // If a file is to be put back, the changes are committed when the attempt ends.
-    if begun.refuses(repository, &changes)? || begun.changes_protected(repository, tree)? {
+    if checkout.refuses(repository, &changes)? || checkout.changes_protected(repository, tree)? {
         return Ok(None);
     }
-    Ok((!changes.is_empty()).then_some(AttemptWork {
-        tree,
-        tip,
-        changes,
-        trespass: None,
-        folded,
-        notes: Vec::new(),
-        warnings: Vec::new(),
-        seen: None,
-    }))
+    Ok((!changes.is_empty()).then(|| AttemptWork { folded, ..AttemptWork::committing(tree, tip, changes) }))
 }
 
-/// Returns the changes of the attempt, after undoing everything that an agent may not do. `noticed` are messages about
-/// what was undone before. All objects that are not in `base`, the tree that the task started from, are proven: an
+/// Returns the changes of the attempt, after undoing everything that an agent may not do. `violations` are
+/// those that were undone while it worked. All objects that are not in `base`, the tree that the task started from, are proven: an
 /// agent could replace an object of an earlier attempt, and the reviewer is shown all of them.
 pub fn end_attempt(
     recorder: &RunRecorder<'_>,
-    begun: &AttemptCheckout,
-    noticed: Vec<String>,
+    checkout: &AttemptCheckout,
+    mut violations: Violations,
     base: Oid,
 ) -> Result<AttemptWork, GitError> {
     let repository = recorder.repository();
-    if recorder.branch() == recorder.run() {
-        repository.clear_new_locks(recorder.branch(), &begun.locks)?;
+    if recorder.is_on_run_branch() {
+        repository.clear_new_locks(recorder.branch(), &checkout.locks)?;
     } else {
         repository.clear_locks(recorder.branch());
     }
-    let mut trespasses = noticed;
-    begun.look_at_end(&mut trespasses);
+    violations.extend(checkout.restore_after_end());
     // The snapshot and the branch do not depend on each other, so they are looked at in parallel.
-    let (after, moved) = thread::scope(|scope| {
-        let after = scope.spawn(|| repository.take_verified_snapshot(base));
-        let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
-        (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
+    let (taken, branch) = thread::scope(|scope| {
+        let taken = scope.spawn(|| repository.take_verified_snapshot(base));
+        let branch = put_back_branch(recorder, &checkout.unfinished.name, checkout.head);
+        (taken.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), branch)
     });
-    let ((snapshot, forged), (tip, saved, moved)) = (after?, moved?);
+    let (snapshot, forged) = taken?;
     let WorktreeSnapshot { tree: after, index, left_out, unreadable } = snapshot;
-    trespasses.extend(moved);
+    let BranchAfterChild { tip, saved, violations: of_branch } = branch?;
+    violations.extend(of_branch);
     let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
-    trespasses.extend(forged.iter().map(words));
+    violations.extend(forged.iter().map(words));
     let mut folded = Vec::new();
     if let Some(name) = saved {
         folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
     }
-    trespasses.extend(quit_operations(repository, &begun.unfinished.name)?);
-    trespasses.extend(begun.move_unreadable(repository, after, &unreadable)?);
-    let mut touched = repository.changes(begun.before, after)?;
-    let is_all = begun.before == recorder.tree();
-    let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
-    let moved = MovedSubmodules::among(&all);
-    touched.retain(|change| !moved.has(change));
-    let before = WorktreeBefore { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
-    trespasses.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
-    trespasses.extend(begun.inside.find_changed(repository, begun.tree, &moved)?);
-    let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
-    let sorted = begun.changed_paths.sort(repository, &begun.unfinished, (begun.before, after), files)?;
-    trespasses.extend(sorted.trespass);
-    let mut notes = begun.put_back_staged(recorder, after)?;
-    notes.extend(begun.leave_out_ignored(repository, &all)?);
-    let (tree, changes) = begun.select_committable(recorder, after, all)?;
+    violations.extend(quit_operations(repository, &checkout.unfinished.name)?);
+    violations.extend(checkout.move_unreadable(repository, after, &unreadable)?);
+    let mut touched = repository.changes(checkout.worktree_tree, after)?;
+    let started_clean = checkout.worktree_tree == recorder.tree();
+    let all = if started_clean { touched.clone() } else { repository.changes(recorder.tree(), after)? };
+    let moved_submodules = MovedSubmodules::among(&all);
+    touched.retain(|change| !moved_submodules.has(change));
+    let before =
+        WorktreeBefore { tree: checkout.worktree_tree, head: recorder.head(), left_out: &checkout.left_out };
+    violations.extend(leftovers::move_out(repository, before, &touched, &left_out)?);
+    violations.extend(checkout.inside.find_changed(repository, checkout.head_tree, &moved_submodules)?);
+    let files: Vec<TreeChange> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
+    let trees = (checkout.worktree_tree, after);
+    violations.extend(checkout.changed_paths.put_back(repository, &checkout.unfinished, trees, &files)?);
+    let mut notes = checkout.put_back_staged(recorder, after)?;
+    notes.extend(checkout.leave_out_ignored(repository, &all)?);
+    let (commit_tree, changes) = checkout.select_committable(recorder, after, all)?;
     if repository.has_filters() {
         // A filter may load files that the agent has just written.
-        begun.look_at_end(&mut trespasses);
+        violations.extend(checkout.restore_after_end());
     }
-    let is_ours = unreadable.is_empty()
-        && begun.changed_paths.is_empty()
-        && begun.left_out.is_empty()
-        && index.follows(begun.index);
-    let seen = is_ours.then_some((after, index));
-    let (warnings, trespass) = (Vec::new(), joined(&trespasses));
-    let mut work = AttemptWork { tree, tip, changes, trespass, folded, notes, warnings, seen };
-    begun.search_for_secrets(recorder, &mut work)?;
+    let is_all_ours = unreadable.is_empty()
+        && checkout.changed_paths.is_empty()
+        && checkout.left_out.is_empty()
+        && index.follows(checkout.index);
+    let whole_worktree = is_all_ours.then_some((after, index));
+    let mut work = AttemptWork {
+        violations,
+        folded,
+        notes,
+        whole_worktree,
+        ..AttemptWork::committing(commit_tree, tip, changes)
+    };
+    checkout.search_for_secrets(recorder, &mut work)?;
     Ok(work)
 }
 
-/// A git that an agent ran and that was killed with it leaves its locks. In a lane all locks can be removed; in the
-/// user's checkout they may be the user's, so those that existed before the agent began are kept.
+/// Waits until the user's git has released the index of the user's checkout. In a lane, locks are what an agent's git
+/// left that was killed with it, and they are removed.
 fn require_unlocked(recorder: &RunRecorder<'_>) -> Result<(), GitError> {
-    if recorder.branch() == recorder.run() {
+    if recorder.is_on_run_branch() {
         return recorder.repository().await_index();
     }
     recorder.repository().clear_locks(recorder.branch());

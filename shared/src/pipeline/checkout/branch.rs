@@ -4,6 +4,7 @@
 use crate::{
     git::{self, GitError, HeadOf, NewCommit, RefMove, Repository, Signing},
     name::{Oid, SAVED},
+    pipeline::checkout::violations::Violations,
     record::RunRecorder,
 };
 
@@ -23,19 +24,29 @@ pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<Str
     repository.quit_operations()?.into_iter().map(words).collect()
 }
 
-/// Makes `HEAD` point to the run's branch again. If the branch has other commits than ours, they are saved under a ref,
-/// which is returned with the tip; the branch itself is moved when the work is committed. It must still descend from
-/// `base`, where the agent found it; the agent may rewrite its own turns.
+/// The branch of an attempt after a child ran.
+pub(in crate::pipeline) struct BranchAfterChild {
+    pub(in crate::pipeline) tip: Oid,
+    /// The ref that keeps the commits that are not the run's.
+    pub(in crate::pipeline) saved: Option<String>,
+    /// What the child did to the branch without permission.
+    pub(in crate::pipeline) violations: Violations,
+}
+
+/// Makes `HEAD` point to the run's branch again. If the branch has other commits than ours, they are saved; the branch
+/// itself is moved when the work is committed. It must still descend from `base`, where the agent found it; the agent may
+/// rewrite its own turns.
 pub(in crate::pipeline) fn put_back_branch(
     recorder: &RunRecorder<'_>,
     attempt: &str,
     base: Oid,
-) -> Result<(Oid, Option<String>, Vec<String>), GitError> {
+) -> Result<BranchAfterChild, GitError> {
     let repository = recorder.repository();
     let branch = recorder.branch();
     let ours = recorder.head();
-    let mut trespasses = unlink_branch(recorder, attempt)?;
-    trespasses.extend(repository.make_room_for_ref(&branch.to_ref()));
+    let mut violations = Violations::default();
+    violations.extend(unlink_branch(recorder, attempt)?);
+    violations.extend(repository.make_room_for_ref(&branch.to_ref()));
     let found = repository.find_head(branch)?;
     if !matches!(found, HeadOf::Branch { .. }) {
         repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
@@ -43,33 +54,32 @@ pub(in crate::pipeline) fn put_back_branch(
     let tip = match found {
         HeadOf::Branch { tip } => tip,
         HeadOf::Elsewhere { tip } => {
-            trespasses.push("it switched to another branch".to_owned());
+            violations.add("it switched to another branch".to_owned());
             tip
         }
         HeadOf::Nowhere => {
             let name = branch.to_ref();
             repository
                 .move_refs(&[RefMove { name: &name, new: Some(ours), old: None }], "arborist: restored")?;
-            trespasses.push("it deleted or renamed the branch".to_owned());
-            return Ok((ours, None, trespasses));
+            violations.add("it deleted or renamed the branch".to_owned());
+            return Ok(BranchAfterChild { tip: ours, saved: None, violations });
         }
     };
     if tip == ours {
-        return Ok((ours, None, trespasses));
+        return Ok(BranchAfterChild { tip: ours, saved: None, violations });
     }
     let saved = save(repository, attempt, tip)?;
     if !repository.is_ancestor(base, tip)? {
-        trespasses
-            .push("it moved the branch so that it no longer contains the commits of the run".to_owned());
+        violations.add("it moved the branch so that it no longer contains the commits of the run".to_owned());
     }
-    Ok((tip, Some(saved), trespasses))
+    Ok(BranchAfterChild { tip, saved: Some(saved), violations })
 }
 
 /// Makes a branch that became a symbolic ref an ordinary branch again, because writing to it would move another branch.
-fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Option<String>, GitError> {
     let (repository, name) = (recorder.repository(), recorder.branch().to_ref());
     if !repository.is_symbolic_ref(&name) {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let mut message = "it turned the branch into a symbolic ref".to_owned();
     if let Some(tip) = repository.find_commit(&name)?.filter(|tip| *tip != recorder.head()) {
@@ -82,7 +92,7 @@ fn unlink_branch(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String
         let back = RefMove { name: &name, new: Some(recorder.head()), old };
         repository.move_refs(&[back], "arborist: restored")?;
     }
-    Ok(vec![message])
+    Ok(Some(message))
 }
 
 /// Moves the branch back to `tip` and checks it out. Its previous value is saved.
@@ -90,16 +100,16 @@ pub(in crate::pipeline) fn put_back_at(
     recorder: &RunRecorder<'_>,
     attempt: &str,
     tip: Oid,
-) -> Result<Vec<String>, GitError> {
-    let (found, saved, mut trespasses) = put_back_branch(recorder, attempt, tip)?;
+) -> Result<Violations, GitError> {
+    let BranchAfterChild { tip: found, saved, mut violations } = put_back_branch(recorder, attempt, tip)?;
     if found != tip {
         let name = recorder.branch().to_ref();
         let back = RefMove { name: &name, new: Some(tip), old: Some(found) };
         recorder.repository().move_refs(&[back], "arborist: restored")?;
         let kept = saved.map(|saved| format!("; they are kept as {saved}")).unwrap_or_default();
-        trespasses.push(format!("it made commits on {}{kept}", recorder.branch()));
+        violations.add(format!("it made commits on {}{kept}", recorder.branch()));
     }
-    Ok(trespasses)
+    Ok(violations)
 }
 
 /// Whether the branch is checked out and where the run left it.

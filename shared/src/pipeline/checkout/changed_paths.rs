@@ -6,22 +6,13 @@ use std::collections::BTreeSet;
 use crate::{
     git::{GitError, Repository, TreeChange},
     name::Oid,
-    pipeline::checkout::{branch, guard::joined},
+    pipeline::checkout::{branch, violations::Violations},
     record::Unfinished,
 };
 
 /// The paths that differed from the branch.
 #[derive(Debug, Default)]
 pub struct ChangedPaths(BTreeSet<Vec<u8>>);
-
-/// An agent's changes, without those to the user's paths.
-#[derive(Debug)]
-pub struct Sorted {
-    /// The changes that may be committed.
-    pub changes: Vec<TreeChange>,
-    /// The user's paths that it touched, as a message that names the ref with what it made of them.
-    pub trespass: Option<String>,
-}
 
 impl ChangedPaths {
     /// These paths.
@@ -72,40 +63,39 @@ impl ChangedPaths {
         self.0.contains(path) || is_folder || folders.into_iter().any(|folder| self.0.contains(folder))
     }
 
-    /// Removes the user's paths from `changes`, which lead from the tree `before` to the tree `after`. Their old
-    /// content is restored, and what they became is saved under a ref.
-    pub fn sort(
+    /// Restores those of these paths that are among `changes`, which lead from the tree `before` to the tree `after`. What
+    /// they became is saved under a ref.
+    pub fn put_back(
         &self,
         repository: &Repository,
         unfinished: &Unfinished,
         (before, after): (Oid, Oid),
-        changes: Vec<TreeChange>,
-    ) -> Result<Sorted, GitError> {
-        let (touched, changes): (Vec<TreeChange>, Vec<TreeChange>) =
-            changes.into_iter().partition(|change| self.holds(change));
+        changes: &[TreeChange],
+    ) -> Result<Violations, GitError> {
+        let mut violations = Violations::default();
+        let touched: Vec<TreeChange> = changes.iter().filter(|change| self.holds(change)).cloned().collect();
         if touched.is_empty() {
-            return Ok(Sorted { changes, trespass: None });
+            return Ok(violations);
         }
-        let kept = branch::save_tree(repository, &unfinished.name, (after, unfinished.before))?;
+        let kept = branch::save_tree(repository, &unfinished.name, (after, unfinished.mark_commit))?;
         repository.put_back(before, &touched)?;
         let shown =
             |changes: &[TreeChange]| changes.iter().map(TreeChange::shown).collect::<Vec<_>>().join(", ");
         // A tree has only the commit of a repository inside the checkout.
         let (repositories, files): (Vec<TreeChange>, Vec<TreeChange>) =
             touched.into_iter().partition(TreeChange::was_gitlink);
-        let mut trespasses = Vec::new();
         if !files.is_empty() {
-            trespasses.push(format!(
+            violations.add(format!(
                 "it changed uncommitted files that are not its own: {}; they were restored, and the agent's version is kept in {kept}",
                 shown(&files)
             ));
         }
         if !repositories.is_empty() {
-            trespasses.push(format!(
+            violations.add(format!(
                 "it removed your repositories inside the checkout, which cannot be restored: {}",
                 shown(&repositories)
             ));
         }
-        Ok(Sorted { changes, trespass: joined(&trespasses) })
+        Ok(violations)
     }
 }

@@ -7,10 +7,7 @@ use crate::{
     agent::redact::{Redactor, Secrets},
     git::{GitError, Repository, TreeChange},
     name::Oid,
-    pipeline::checkout::{
-        attempt::{AttemptCheckout, AttemptWork},
-        guard::joined,
-    },
+    pipeline::checkout::attempt::{AttemptCheckout, AttemptWork},
     record::RunRecorder,
     settings::SecretFiles,
 };
@@ -83,16 +80,9 @@ impl FileSecrets {
 }
 
 impl AttemptCheckout {
-    /// Searches the files of the attempt for secrets.
-    #[must_use]
-    pub fn searched_for(mut self, file_secrets: Option<FileSecrets>) -> Self {
-        self.file_secrets = file_secrets;
-        self
-    }
-
     /// Whether there is a secret in one of these files and it must not be committed.
     pub(super) fn refuses(&self, repository: &Repository, changes: &[TreeChange]) -> Result<bool, GitError> {
-        match self.file_secrets.as_ref().filter(|search| search.mode == SecretFiles::Refuse) {
+        match self.rules.file_secrets.as_ref().filter(|search| search.mode == SecretFiles::Refuse) {
             Some(search) => Ok(!search.find(repository, changes)?.is_empty()),
             None => Ok(false),
         }
@@ -104,11 +94,11 @@ impl AttemptCheckout {
         recorder: &RunRecorder<'_>,
         work: &mut AttemptWork,
     ) -> Result<(), GitError> {
-        let Some(search) = &self.file_secrets else { return Ok(()) };
+        let Some(search) = &self.rules.file_secrets else { return Ok(()) };
         let repository = recorder.repository();
         if search.mode == SecretFiles::Warn {
             // Also what the turns of this attempt have committed.
-            let changes = repository.changes(self.tree, work.tree)?;
+            let changes = repository.changes(self.head_tree, work.commit_tree)?;
             work.warnings.extend(search.find(repository, &changes)?.into_iter().map(|file| file.message));
             return Ok(());
         }
@@ -121,10 +111,10 @@ impl AttemptCheckout {
         repository.stage_as_in(&recorder.head().to_string(), &files)?;
         repository.put_back(recorder.tree(), &files)?;
         work.changes.retain(|change| !files.contains(change));
-        work.tree = repository.tree_with(recorder.tree(), &work.changes)?;
-        repository.require_verified(recorder.tree(), work.tree)?;
-        work.seen = None;
-        work.trespass = joined(&work.trespass.take().into_iter().chain(messages).collect::<Vec<_>>());
+        work.commit_tree = repository.tree_with(recorder.tree(), &work.changes)?;
+        repository.require_verified(recorder.tree(), work.commit_tree)?;
+        work.whole_worktree = None;
+        work.violations.extend(messages);
         Ok(())
     }
 }

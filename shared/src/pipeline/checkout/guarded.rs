@@ -8,11 +8,7 @@ use crate::{
     name::Oid,
     pipeline::{
         ChangedPaths, ConfigGuard, OtherRepo,
-        checkout::{
-            branch,
-            guard::{CheckoutWatch, joined},
-            submodules::TestedSubmodules,
-        },
+        checkout::{branch, guard::CheckoutWatch, submodules::TestedSubmodules, violations::Violations},
     },
     record::RunRecorder,
 };
@@ -37,22 +33,22 @@ pub(in crate::pipeline) fn begin<'o>(
 }
 
 impl Guarded {
-    /// Undoes what the child moved, and returns a message about it. `attempt` is the mark under whose name commits are
+    /// Undoes what the child moved, and returns messages about it. `attempt` is the mark under whose name commits are
     /// saved. Without it, the branch of `recorder` is a target, which others may move at any time, and is not moved
     /// back.
     pub(in crate::pipeline) fn end(
         self,
         recorder: &RunRecorder<'_>,
         attempt: Option<&str>,
-    ) -> Result<Option<String>, GitError> {
-        let mut found = self.watch.end();
-        found.extend(self.places.iter().flat_map(CheckoutWatch::end));
+    ) -> Result<Violations, GitError> {
+        let mut violations = self.watch.end();
+        violations.extend(self.places.iter().flat_map(CheckoutWatch::end));
         if let Some(attempt) = attempt
             && !branch::is_untouched(recorder)?
         {
-            found.extend(branch::put_back_at(recorder, attempt, recorder.head())?);
+            violations.extend(branch::put_back_at(recorder, attempt, recorder.head())?);
         }
-        Ok(joined(&found))
+        Ok(violations)
     }
 }
 
@@ -94,8 +90,8 @@ impl FilesBeforeTest {
         recorder: &RunRecorder<'_>,
         other_writers: OtherWriters,
         attempt: &str,
-    ) -> Result<Option<String>, GitError> {
-        let mut found = Vec::new();
+    ) -> Result<Violations, GitError> {
+        let mut found = Violations::default();
         if let Some(users) = &self.users {
             recorder.repository().put_back_objects([users.worktree].into_iter());
         }
@@ -104,7 +100,7 @@ impl FilesBeforeTest {
             found.extend(users.put_back(recorder, attempt)?);
         }
         found.extend(self.submodules.find_changed(recorder)?);
-        Ok(joined(&found))
+        Ok(found)
     }
 
     /// If other processes were running, files that were only rewritten count as well, because they may have been
@@ -122,7 +118,7 @@ impl FilesBeforeTest {
             return Ok(None);
         }
         let mut kept = String::new();
-        if !touched.changes.is_empty() && recorder.branch() == recorder.run() {
+        if !touched.changes.is_empty() && recorder.is_on_run_branch() {
             let now = repository.take_snapshot()?.tree;
             let under = branch::save_tree(repository, attempt, (now, recorder.head()))?;
             kept = format!("; the change is kept in {under}");
@@ -170,9 +166,9 @@ impl UsersFiles {
 
 /// Moves `HEAD` and the branch of a checkout back to where the run left them, and returns messages about what had
 /// changed. Commits are saved under the name of the mark `attempt`.
-pub fn put_back_checkout(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+pub fn put_back_checkout(recorder: &RunRecorder<'_>, attempt: &str) -> Result<Violations, GitError> {
     if branch::is_untouched(recorder)? {
-        return Ok(Vec::new());
+        return Ok(Violations::default());
     }
     branch::put_back_at(recorder, attempt, recorder.head())
 }

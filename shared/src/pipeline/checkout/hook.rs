@@ -5,87 +5,78 @@ use crate::{
     git::{GitError, TreeChange},
     name::Oid,
     pipeline::{
-        PipelineError, PreCommit, RunContext,
-        checkout::{
-            attempt::{AttemptCheckout, AttemptWork},
-            branch,
-            guard::joined,
-        },
+        PipelineError, RunContext,
+        checkout::{attempt::AttemptCheckout, branch, repo_attempt::RepoAttempt},
     },
     record::RunRecorder,
     sandbox::{SandboxedChild, describe_denials},
 };
 
-/// Shows the pre-commit hook what is about to be committed. If the agent touched hooks or configuration, the hook does
-/// not run. What the hook stages is committed. What it writes without staging would be seen by the tests but be in no
-/// commit, so it is undone. Returns the hook's output if it rejects the work.
-pub(in crate::pipeline) fn ask_hook(
-    recorder: &RunRecorder<'_>,
-    (hook, run): (PreCommit, &RunContext<'_>),
-    begun: &AttemptCheckout,
-    work: &mut AttemptWork,
-) -> Result<Option<String>, PipelineError> {
-    if hook == PreCommit::None || work.trespass.is_some() || work.tree == begun.tree {
-        return Ok(None);
-    }
-    let mut noticed = Vec::new();
-    begun.look_at_end(&mut noticed);
-    work.trespass = joined(&noticed);
-    if work.trespass.is_some() {
-        return Ok(None);
-    }
-    let repository = recorder.repository();
-    // The hook may write to the worktree, too.
-    work.seen = None;
-    let before = repository.take_snapshot()?.tree;
-    let places = vec![repository.top().to_owned()];
-    let child = SandboxedChild { step: "hook", places, ..SandboxedChild::default() };
-    let confinement = run.options.sandbox.confine(&child);
-    let answer = repository.pre_commit((work.tree, begun.head), confinement.clone(), &run.cancel);
-    if run.cancel.is_cancelled() {
-        return Err(PipelineError::stopped(&run.cancel));
-    }
-    let answer = answer?;
-    // The hook may have run scripts that the agent has just changed.
-    begun.look_at_end(&mut noticed);
-    if repository.find_branch(recorder.branch())? != Some(work.tip) {
-        noticed.extend(branch::put_back_at(recorder, &begun.unfinished.name, work.tip)?);
-    }
-    work.trespass = joined(&noticed);
-    let staged = answer.as_ref().map_or(work.tree, |tree| *tree);
-    let kept = put_back_unstaged(recorder, (begun, work.tree), (before, staged))?;
-    work.notes.extend(kept);
-    match answer {
-        Ok(tree) if tree == work.tree => Ok(None),
-        Ok(tree) => {
-            repository.require_verified(recorder.tree(), tree)?;
-            work.changes = repository.changes(recorder.tree(), tree)?;
-            work.tree = tree;
-            Ok(None)
+impl RepoAttempt<'_, '_> {
+    /// Shows the pre-commit hook what is about to be committed. If the agent touched hooks or configuration, the hook does
+    /// not run. What the hook stages is committed. What it writes without staging would be seen by the tests but be in no
+    /// commit, so it is undone. Returns the hook's output if it rejects the work.
+    pub(in crate::pipeline) fn ask_hook(
+        &mut self,
+        run: &RunContext<'_>,
+    ) -> Result<Option<String>, PipelineError> {
+        let Self { recorder, checkout, work, .. } = self;
+        work.violations.extend(checkout.restore_after_end());
+        if !work.violations.is_empty() {
+            return Ok(None);
         }
-        Err(said) => {
-            let denials = describe_denials(&said, confinement.as_ref());
-            work.notes.extend(denials.clone());
-            Ok(Some([Some(said), denials].into_iter().flatten().collect::<Vec<String>>().join("\n")))
+        let repository = recorder.repository();
+        // The hook may write to the worktree, too.
+        work.whole_worktree = None;
+        let before = repository.take_snapshot()?.tree;
+        let places = vec![repository.top().to_owned()];
+        let child = SandboxedChild { step: "hook", places, ..SandboxedChild::default() };
+        let confinement = run.options.sandbox.confine(&child);
+        let answer =
+            repository.pre_commit((work.commit_tree, checkout.head), confinement.clone(), &run.cancel);
+        if run.cancel.is_cancelled() {
+            return Err(PipelineError::stopped(&run.cancel));
+        }
+        let answer = answer?;
+        // The hook may have run scripts that the agent has just changed.
+        work.violations.extend(checkout.restore_after_end());
+        if repository.find_branch(recorder.branch())? != Some(work.tip) {
+            work.violations.extend(branch::put_back_at(recorder, &checkout.unfinished.name, work.tip)?);
+        }
+        let staged = answer.as_ref().map_or(work.commit_tree, |tree| *tree);
+        let kept = put_back_unstaged(recorder, (checkout, work.commit_tree), (before, staged))?;
+        work.notes.extend(kept);
+        match answer {
+            Ok(tree) if tree == work.commit_tree => Ok(None),
+            Ok(tree) => {
+                repository.require_verified(recorder.tree(), tree)?;
+                work.changes = repository.changes(recorder.tree(), tree)?;
+                work.commit_tree = tree;
+                Ok(None)
+            }
+            Err(said) => {
+                let denials = describe_denials(&said, confinement.as_ref());
+                work.notes.extend(denials.clone());
+                Ok(Some([Some(said), denials].into_iter().flatten().collect::<Vec<String>>().join("\n")))
+            }
         }
     }
-}
 
-/// Undoes what the hook of another repository wrote here. `before` is the worktree before that hook ran. Returns a
-/// message that names the saved ref.
-pub(in crate::pipeline) fn put_back_files(
-    recorder: &RunRecorder<'_>,
-    begun: &AttemptCheckout,
-    (work, before): (&AttemptWork, Oid),
-) -> Result<Option<String>, GitError> {
-    put_back_unstaged(recorder, (begun, work.tree), (before, work.tree))
+    /// Undoes what the hook of another repository did here. `before` is the worktree before that hook ran.
+    pub(in crate::pipeline) fn undo_other_hook(&mut self, before: Oid) -> Result<(), GitError> {
+        let Self { recorder, checkout, work, .. } = self;
+        work.violations.extend(checkout.restore_after_end());
+        let asked = work.commit_tree;
+        work.notes.extend(put_back_unstaged(recorder, (checkout, asked), (before, asked))?);
+        Ok(())
+    }
 }
 
 /// Undoes what a hook wrote and did not stage, and returns a message that names the saved ref. `before` is the worktree
 /// before the hook ran, `asked` the tree that it was shown, and `staged` the tree that it staged.
 fn put_back_unstaged(
     recorder: &RunRecorder<'_>,
-    (begun, asked): (&AttemptCheckout, Oid),
+    (checkout, asked): (&AttemptCheckout, Oid),
     (before, staged): (Oid, Oid),
 ) -> Result<Option<String>, GitError> {
     let repository = recorder.repository();
@@ -102,7 +93,7 @@ fn put_back_unstaged(
     if changes.is_empty() {
         return Ok(None);
     }
-    let kept = branch::save_tree(repository, &begun.unfinished.name, (now, begun.head))?;
+    let kept = branch::save_tree(repository, &checkout.unfinished.name, (now, checkout.head))?;
     repository.put_back(wanted, &changes)?;
     let paths: Vec<String> = changes.iter().map(TreeChange::shown).collect();
     let paths = paths.join(", ");

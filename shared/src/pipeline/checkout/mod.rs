@@ -16,4 +16,6 @@ pub(super) mod leftovers;
 pub(super) mod other_repo;
 pub(super) mod protected_files;
 pub(super) mod reading;
+pub(super) mod repo_attempt;
 mod submodules;
+pub(super) mod violations;

@@ -10,31 +10,15 @@ use crate::{
     event::EventKind,
     git::{GitError, HiddenMarks, OtherWriters, Repository, TreeChange},
     history::{CommitSource, HistoryError, Run, RunScope, WorkBase},
-    message::Key,
-    name::{Attempt, Oid, RepoName, TaskId},
+    name::{Attempt, BranchName, Oid, RepoName, TaskId},
     pipeline::{
-        IgnoredFiles, NamedCommand, PipelineError, PreCommit, ProtectedChanges, Protection, RunContext,
-        SessionRepo, TaskContext,
-        checkout::{
-            attempt::{
-                AttemptCheckout, AttemptWork, TurnSnapshots, WatchedFrom, begin_attempt, changes_of_turn,
-                end_attempt,
-            },
-            branch,
-            guarded::FilesBeforeTest,
-            hook, leftovers,
-            protected_files::TaskProtection,
-        },
+        IgnoredFiles, NamedCommand, PreCommit, SessionRepo, TaskContext, TaskRun,
+        checkout::{branch, guarded::FilesBeforeTest},
         steps::prompt::{RepoDiff, diff_command},
-        turns::{committer::CommittedTurns, message::TurnMessage},
     },
     plan::Task,
     process::FileLock,
-    record::{
-        IndexUpdate, Prepared, RecordError, RunIdentity, RunRecorder, StagedCommit, TaskEvent, Tip,
-        Unfinished,
-    },
-    session::OtherCommit,
+    record::{RunIdentity, RunRecorder, Tip, Unfinished},
 };
 
 /// A checkout of another repository: on the session's branch there, or a lane of one task.
@@ -58,24 +42,50 @@ pub struct OtherRepo {
     pub lock: Arc<FileLock>,
 }
 
-/// Another repository during an attempt.
-pub(in crate::pipeline) struct RepoAttempt<'a> {
-    name: &'a RepoName,
-    hook: PreCommit,
-    recorder: RunRecorder<'a>,
-    begun: AttemptCheckout,
-    base: WorkBase,
+/// A repository of a task, and what the task has committed there so far.
+pub(in crate::pipeline) struct TaskRepo<'a> {
+    /// Its name in messages; `None` for the one with the plan.
+    pub(in crate::pipeline) name: Option<&'a RepoName>,
+    pub(in crate::pipeline) repository: &'a Repository,
+    /// The run's or the session's branch there.
+    pub(in crate::pipeline) run: &'a BranchName,
+    pub(in crate::pipeline) tip: &'a Tip,
+    /// The tree that the task's work there is compared with.
+    pub(in crate::pipeline) base: Oid,
+}
+
+impl TaskRun<'_, '_, '_> {
+    /// The repositories that the task works in. The first is the one with the plan.
+    pub(in crate::pipeline) fn repos(&self) -> Vec<TaskRepo<'_>> {
+        let recorder = &self.recorder;
+        let plans = TaskRepo {
+            name: None,
+            repository: recorder.repository(),
+            run: recorder.run(),
+            tip: recorder.tip(),
+            base: self.base.tree,
+        };
+        std::iter::once(plans).chain(self.context.other_repos.iter().map(OtherRepo::of_task)).collect()
+    }
+}
+
+impl TaskRepo<'_> {
+    /// What the task has changed there so far, for the reviewer.
+    pub(in crate::pipeline) fn diff(&self) -> Result<RepoDiff, GitError> {
+        let Self { name, repository, tip, base, .. } = self;
+        let options = name.map(|_| format!("-C '{}' ", repository.top().display())).unwrap_or_default();
+        Ok(RepoDiff {
+            repository: name.map(ToString::to_string),
+            difference: repository.difference(*base, tip.tree)?,
+            command: diff_command(&options, *base, tip.head),
+        })
+    }
 }
 
 impl OtherRepo {
-    /// What the task has changed there so far, for the reviewer.
-    pub(in crate::pipeline) fn section(&self) -> Result<RepoDiff, GitError> {
-        let place = self.repository.top().display();
-        Ok(RepoDiff {
-            repository: Some(self.name.to_string()),
-            difference: self.repository.difference(self.base.tree, self.tip.tree)?,
-            command: diff_command(&format!("-C '{place}' "), self.base.tree, self.tip.head),
-        })
+    fn of_task(&self) -> TaskRepo<'_> {
+        let Self { name, repository, identity, tip, base, .. } = self;
+        TaskRepo { name: Some(name), repository, run: &identity.run, tip, base: base.tree }
     }
 
     /// Finds the state that the task's work there is compared with, which may be far back in history.
@@ -94,7 +104,7 @@ impl OtherRepo {
         SessionRepo { name: self.name.to_string(), repository, branch }
     }
 
-    fn recorder(&self) -> RunRecorder<'_> {
+    pub(in crate::pipeline) fn recorder(&self) -> RunRecorder<'_> {
         RunRecorder::at(&self.repository, self.identity.clone(), self.tip.clone())
     }
 
@@ -137,29 +147,6 @@ impl OtherRepo {
         repository.stage_tree(recorder.tree())?;
         Ok(words)
     }
-
-    fn enter(
-        &self,
-        (task, protection): (&Task, &Protection),
-        attempt: Attempt,
-        home: &AttemptCheckout,
-    ) -> Result<RepoAttempt<'_>, GitError> {
-        let recorder = self.recorder();
-        let begun = begin_attempt(&recorder, WatchedFrom::Home(home), &task.id, attempt)?;
-        let begun = begun.searched_for(home.file_secrets.clone());
-        let begun = begun.protected_by(TaskProtection::new(protection, task, self.base.tree));
-        Ok(RepoAttempt { name: &self.name, hook: self.hook, recorder, begun, base: self.base })
-    }
-}
-
-/// Begins an attempt in all other repositories of a task.
-pub(in crate::pipeline) fn enter<'a>(
-    other_repos: &'a [OtherRepo],
-    task: (&Task, &Protection),
-    attempt: Attempt,
-    home: &AttemptCheckout,
-) -> Result<Vec<RepoAttempt<'a>>, GitError> {
-    other_repos.iter().map(|other_repo| other_repo.enter(task, attempt, home)).collect()
 }
 
 /// Makes the checkouts equal to the session's branches there, and returns messages about what was not.
@@ -199,95 +186,10 @@ impl TestedFiles {
             let recorder = other_repo.recorder();
             let mark = Unfinished::name_of(recorder.branch(), task, attempt);
             let words = before.put_back(&recorder, other_writers, &mark)?;
+            let words = words.in_one_line();
             found.extend(words.map(|words| format!("in {}: {words}", other_repo.name)));
         }
         Ok(found)
-    }
-}
-
-impl<'a> RepoAttempt<'a> {
-    /// This repository's part in the turns of the attempt.
-    pub(in crate::pipeline) fn beside<'k>(&'k mut self) -> TurnsElsewhere<'k, 'a> {
-        TurnsElsewhere::new(self.name, &mut self.recorder, &self.begun)
-    }
-
-    /// Ends the attempt here, and returns what the agent left.
-    pub(in crate::pipeline) fn end(&mut self, kept: CommittedTurns) -> Result<AttemptWork, PipelineError> {
-        let mut work = end_attempt(&self.recorder, &self.begun, kept.noticed, self.base.tree)?;
-        work.folded.splice(..0, kept.folded);
-        if kept.index == IndexUpdate::Behind {
-            self.recorder.catch_up(self.begun.tree)?;
-        }
-        Ok(work)
-    }
-
-    /// Whether nothing was changed here.
-    pub(in crate::pipeline) fn is_untouched(&self, work: &AttemptWork) -> bool {
-        work.changes.is_empty() && work.tip == self.begun.head && work.trespass.is_none()
-    }
-
-    /// Whether the task has changed nothing here, in this attempt or an earlier one.
-    pub(in crate::pipeline) fn adds_nothing(&self, work: &AttemptWork) -> bool {
-        work.tree == self.base.tree
-    }
-
-    /// The name of the repository.
-    pub(in crate::pipeline) fn name(&self) -> &str {
-        self.name.as_str()
-    }
-
-    /// The protected files that the task has changed here. Those without permission are restored.
-    pub(in crate::pipeline) fn put_back_protected(
-        &self,
-        work: &mut AttemptWork,
-    ) -> Result<ProtectedChanges, GitError> {
-        self.begun.put_back_protected(&self.recorder, work)
-    }
-
-    /// A message about commits that were folded in here.
-    pub(in crate::pipeline) fn folded_message(&self, work: &AttemptWork) -> Option<String> {
-        leftovers::folded_message(&work.folded).map(|words| format!("in {}: {words}", self.name))
-    }
-
-    /// Takes the warnings about this work.
-    pub(in crate::pipeline) fn take_warnings(&self, work: &mut AttemptWork) -> Vec<String> {
-        let warnings = std::mem::take(&mut work.warnings);
-        warnings.into_iter().map(|words| format!("in {}: {words}", self.name)).collect()
-    }
-
-    /// Whether the pre-commit hook must be asked about this work.
-    pub(in crate::pipeline) fn is_asked(&self, work: &AttemptWork) -> bool {
-        self.hook == PreCommit::Asked && work.trespass.is_none() && work.tree != self.begun.tree
-    }
-
-    pub(in crate::pipeline) fn ask_hook(
-        &self,
-        work: &mut AttemptWork,
-        run: &RunContext<'_>,
-    ) -> Result<Option<String>, PipelineError> {
-        hook::ask_hook(&self.recorder, (self.hook, run), &self.begun, work)
-    }
-
-    /// Commits what the attempt left, if there is an entry for it. Returns the tip of the branch, and the commit if it
-    /// changes a file.
-    pub(in crate::pipeline) fn commit(
-        mut self,
-        entry: Option<TaskEvent<'_>>,
-        work: &AttemptWork,
-    ) -> Result<(Tip, Option<OtherCommit>), PipelineError> {
-        let ended = [self.begun.unfinished.ended()];
-        let Some(entry) = entry else {
-            self.recorder.repository().move_refs(&ended, "arborist: nothing changed")?;
-            return Ok((self.recorder.tip().clone(), None));
-        };
-        let delivery = StagedCommit { index: work.whole_index(), ..work.delivery() };
-        self.recorder.deliver(entry, delivery, &ended)?;
-        let commit = OtherCommit {
-            repository: self.name.to_string(),
-            commit: self.recorder.head(),
-            files: work.changes.iter().map(TreeChange::shown).collect(),
-        };
-        Ok((self.recorder.tip().clone(), (!work.changes.is_empty()).then_some(commit)))
     }
 }
 
@@ -344,115 +246,4 @@ impl TaskContext<'_> {
         };
         format!("\nThe repositories of this task are:\n{}", task.repos.iter().map(line).collect::<String>())
     }
-}
-
-/// The trees of a worktree before and after a turn; `None` if they are equal.
-pub(in crate::pipeline) type Trees = Option<(Oid, Oid)>;
-
-/// Another repository while an agent works in it.
-pub(in crate::pipeline) struct TurnsElsewhere<'k, 'a> {
-    name: &'k RepoName,
-    recorder: &'k mut RunRecorder<'a>,
-    begun: &'k AttemptCheckout,
-    snapshots: Option<TurnSnapshots<'a>>,
-    pub(in crate::pipeline) kept: CommittedTurns,
-}
-
-/// What a turn changed in another repository, before it is committed.
-pub(in crate::pipeline) struct Pending {
-    /// The index of the repository in the list of other repositories.
-    pub(in crate::pipeline) at: usize,
-    pub(in crate::pipeline) work: AttemptWork,
-    pub(in crate::pipeline) message: TurnMessage,
-    /// The written commit, which the branch does not contain yet.
-    pub(in crate::pipeline) prepared: Option<Result<Prepared, RecordError>>,
-}
-
-impl Pending {
-    /// Writes the commit, so that the record of the turn can name it.
-    pub(in crate::pipeline) fn prepare(
-        &mut self,
-        beside: &TurnsElsewhere<'_, '_>,
-        entry: Option<TaskEvent<'_>>,
-        number: u32,
-    ) -> Option<OtherCommit> {
-        let mut entry = entry?;
-        let _ = entry.trailers.set(Key::Turn, number.to_string());
-        let prepared = beside.recorder.prepare(entry, self.work.tree);
-        let commit = prepared.as_ref().ok().map(|prepared| prepared.commit);
-        self.prepared = Some(prepared);
-        Some(OtherCommit {
-            repository: beside.name.to_string(),
-            commit: commit?,
-            files: self.work.changes.iter().map(TreeChange::shown).collect(),
-        })
-    }
-}
-
-impl<'k, 'a> TurnsElsewhere<'k, 'a> {
-    pub(in crate::pipeline) fn new(
-        name: &'k RepoName,
-        recorder: &'k mut RunRecorder<'a>,
-        begun: &'k AttemptCheckout,
-    ) -> Self {
-        Self { name, recorder, begun, snapshots: None, kept: CommittedTurns::default() }
-    }
-
-    /// Returns the trees of the worktree at the last look and now, if they differ.
-    pub(in crate::pipeline) fn look(&mut self) -> Result<Trees, RecordError> {
-        self.begun.look_again(&mut self.kept.noticed);
-        let snapshots = match &mut self.snapshots {
-            Some(snapshots) => snapshots,
-            none => none.insert(TurnSnapshots::new(self.recorder.repository(), self.begun)?),
-        };
-        Ok(snapshots.look()?)
-    }
-
-    /// Returns what is to be committed here if the worktree had the tree `after` when the turn ended.
-    pub(in crate::pipeline) fn find_work(&self, after: Oid) -> Result<Option<AttemptWork>, RecordError> {
-        Ok(changes_of_turn(self.recorder, self.begun, after)?)
-    }
-
-    /// Moves the branch to the commit of this turn.
-    pub(in crate::pipeline) fn commit(
-        &mut self,
-        pending: Pending,
-        number: u32,
-    ) -> Result<Option<EventKind>, RecordError> {
-        let Pending { work, prepared: Some(prepared), .. } = pending else {
-            return Ok(None);
-        };
-        let delivery = work.delivery();
-        let (event, index) = self.recorder.deliver_turn(prepared?, delivery)?;
-        if index == IndexUpdate::Behind {
-            self.kept.index = index;
-        }
-        self.kept.folded.extend(work.folded);
-        let (commit, words) = (event.commit, event.subject.text.clone());
-        Ok(Some(EventKind::TurnCommitted {
-            turn: number.into(),
-            repo: Some(self.name.clone()),
-            commit,
-            words,
-        }))
-    }
-}
-
-/// The changes here and in other repositories, as a patch and as a short summary.
-pub(in crate::pipeline) fn diff(
-    here: (&Repository, Trees),
-    others: &[TurnsElsewhere<'_, '_>],
-    beside: &[Trees],
-) -> Result<(String, String), GitError> {
-    let others =
-        others.iter().zip(beside).map(|(other, trees)| (other.recorder.repository() as &Repository, *trees));
-    let (mut patch, mut stat) = (String::new(), String::new());
-    for (repository, trees) in std::iter::once(here).chain(others) {
-        if let Some((before, after)) = trees {
-            let (more, short) = repository.diff(before, after)?;
-            patch += &more;
-            stat += &short;
-        }
-    }
-    Ok((patch, stat))
 }

@@ -16,7 +16,7 @@ use crate::{
 
 /// What is protected from a task in one repository.
 #[derive(Debug, Clone)]
-pub(in crate::pipeline) struct TaskProtection {
+pub struct TaskProtection {
     protection: Protection,
     /// The pathspecs that the plan allows the task to change.
     allow: Vec<String>,
@@ -35,42 +35,31 @@ impl TaskProtection {
 }
 
 impl AttemptCheckout {
-    /// Protects files from the task.
-    #[must_use]
-    pub(in crate::pipeline) fn protected_by(mut self, protection: TaskProtection) -> Self {
-        self.protection = Some(protection);
-        self
-    }
-
     /// Whether a commit with this tree would change a protected file without permission.
     pub(super) fn changes_protected(&self, repository: &Repository, tree: Oid) -> Result<bool, GitError> {
-        match &self.protection {
-            Some(protection) => Ok(!protection.find(repository, tree)?.refused.is_empty()),
-            None => Ok(false),
-        }
+        Ok(!self.rules.protection.find(repository, tree)?.refused.is_empty())
     }
 
     /// Finds the protected files that the task has changed. Those without permission are restored in the worktree and in
     /// the work.
-    pub(in crate::pipeline) fn put_back_protected(
+    pub(super) fn put_back_protected(
         &self,
         recorder: &RunRecorder<'_>,
         work: &mut AttemptWork,
     ) -> Result<ProtectedChanges, GitError> {
-        let Some(protection) = &self.protection else { return Ok(ProtectedChanges::default()) };
-        let repository = recorder.repository();
-        let mut found = protection.find(repository, work.tree)?;
+        let (repository, protection) = (recorder.repository(), &self.rules.protection);
+        let mut found = protection.find(repository, work.commit_tree)?;
         if found.refused.is_empty() {
             return Ok(found);
         }
         let files: Vec<TreeChange> = found.refused.iter().map(|file| file.change.clone()).collect();
-        let trees = RestoredTrees { base: protection.base, tree: work.tree, head: self.head };
+        let trees = RestoredTrees { base: protection.base, tree: work.commit_tree, head: self.head };
         let (tree, kept) =
             restore_files(repository, &self.unfinished.name, trees, &files, &|path| self.is_users(path))?;
         repository.require_verified(recorder.tree(), tree)?;
         work.changes = repository.changes(recorder.tree(), tree)?;
-        work.tree = tree;
-        work.seen = None;
+        work.commit_tree = tree;
+        work.whole_worktree = None;
         found.restored(&kept);
         Ok(found)
     }

@@ -7,8 +7,9 @@ use crate::{
         ConfigGuard,
         checkout::{
             branch,
-            guard::{CheckoutWatch, joined},
+            guard::CheckoutWatch,
             leftovers::{self, WorktreeBefore},
+            violations::Violations,
         },
     },
     record::RunRecorder,
@@ -57,24 +58,24 @@ impl ReviewedCheckout {
         self.watch.watch_place(repository)
     }
 
-    /// Restores everything, and returns a message about what had changed. What the reviewer made of files is saved
+    /// Restores everything, and returns messages about what had changed. What the reviewer made of files is saved
     /// under the name of the mark `attempt`.
     pub(in crate::pipeline) fn restore(
         &self,
         recorder: &RunRecorder<'_>,
         attempt: &str,
-    ) -> Result<Option<String>, GitError> {
-        let mut trespasses = self.watch.end();
+    ) -> Result<Violations, GitError> {
+        let mut violations = self.watch.end();
         let is_untouched = self.is_clean
             && (self.is_known_untouched(recorder)?
                 || self.is_as_before(recorder, &recorder.repository().status()?));
-        trespasses.extend(branch::quit_operations(recorder.repository(), attempt)?);
+        violations.extend(branch::quit_operations(recorder.repository(), attempt)?);
         // A branch that became a symbolic ref has the same value, but writing to it would move another branch.
         if !is_untouched || !branch::is_untouched(recorder)? {
-            trespasses.extend(branch::put_back_at(recorder, attempt, recorder.head())?);
-            trespasses.extend(self.put_back_files(recorder, attempt)?);
+            violations.extend(branch::put_back_at(recorder, attempt, recorder.head())?);
+            violations.extend(self.put_back_files(recorder, attempt)?);
         }
-        Ok(joined(&trespasses))
+        Ok(violations)
     }
 
     /// Whether nothing has changed, as far as can be decided without git.
@@ -102,7 +103,7 @@ impl ReviewedCheckout {
         if !files.is_empty() {
             let under = branch::save_tree(repository, attempt, (after, recorder.head()))?;
             repository.put_back(self.tree, &files)?;
-            let is_shared = recorder.branch() == recorder.run();
+            let is_shared = recorder.is_on_run_branch();
             kept = if is_shared {
                 recovery_hint(&under, &shown)
             } else {

@@ -101,7 +101,7 @@ impl SubmodulesBefore {
         };
         let found = repository.submodule_changes(Some(recorder.tree()))?;
         let found = MovedSubmodules::among(&moved).added_to(found);
-        if recorder.branch() != recorder.run() {
+        if !recorder.is_on_run_branch() {
             return Ok(Self { changes: SubmoduleChanges::new(), found, file: None });
         }
         let file = file_of(repository);
@@ -193,7 +193,7 @@ impl TestedSubmodules {
 fn note_after_test(recorder: &RunRecorder<'_>) -> Result<(), GitError> {
     let repository = recorder.repository();
     let file = file_of(repository);
-    if recorder.branch() != recorder.run() {
+    if !recorder.is_on_run_branch() {
         return Ok(());
     }
     let Some(last) = LastAttempt::load(&file) else { return Ok(()) };

@@ -11,16 +11,13 @@ use crate::{
     message::{Body, Status, Step as StepKind, last_chars},
     name::{Attempt, Oid},
     pipeline::{
-        AgentCall, CallReply, Expense, FileSecrets, FinishedCall, IgnoredFiles, OtherRepo, PipelineError,
-        ProtectedChanges, StepRunner, TaskContext, TaskRun,
+        AgentCall, CallReply, Expense, FinishedCall, OtherRepo, PipelineError, ProtectedChanges, StepRunner,
+        TaskContext, TaskRun,
         attempts::{describe_interruption, mark_interrupted},
         calls::call::open_log,
         checkout::{
-            attempt::{AttemptCheckout, AttemptWork, WatchedFrom, begin_attempt, end_attempt},
-            guard::joined,
-            hook, leftovers,
-            other_repo::{self, RepoAttempt},
-            protected_files::TaskProtection,
+            other_repo,
+            repo_attempt::{RepoAttempt, find_violations},
         },
         steps::{
             background::PromptFiles,
@@ -35,7 +32,7 @@ use crate::{
             whole_call::{CallChanges, WholeCallTurn},
         },
     },
-    record::{IndexUpdate, StagedCommit, Tip},
+    record::{RunRecorder, TaskEvent, Tip},
     session::OtherCommit,
 };
 
@@ -46,6 +43,7 @@ const LONGEST_WORDS: usize = 2000;
 struct Judgement {
     status: Status,
     body: Body,
+    /// Why it failed; or, if it passed, that it changed no file.
     why: Option<String>,
     /// The reason why the attempt does not count, if it does not.
     interruption: Option<String>,
@@ -53,56 +51,49 @@ struct Judgement {
 
 /// What is known about an attempt that may have changed nothing.
 struct UnchangedAttempt {
-    /// The reason why it counts as unchanged, if it does.
+    /// The reason why it counts as unchanged. `None` if the task has changed something since it was last rejected.
     why: Option<String>,
     /// The agent's explanation.
     said: Option<String>,
-    /// Whether this attempt changed no file.
+    /// Whether this attempt alone changed no file.
     is_untouched: bool,
     /// Whether the result of the call decides alone: a shell command that succeeds without a change is no failure.
     is_conclusive: bool,
-}
-
-/// An attempt whose call has ended.
-struct EndedAttempt<'o> {
-    /// The checkout as it was when the attempt began.
-    begun: AttemptCheckout,
-    /// What was done in it.
-    work: AttemptWork,
-    /// The attempt in the other repositories, and what was done there.
-    beside: Vec<(RepoAttempt<'o>, AttemptWork)>,
-    called: FinishedCall,
-    /// The only turn of an agent that reports none.
-    plain: Option<WholeCallTurn>,
 }
 
 /// What is committed of an attempt beside its files.
 struct AttemptVerdict<'o> {
     judgement: Judgement,
     changes: StepChanges,
-    plain: Option<WholeCallTurn>,
+    /// The whole call as one turn, if the agent reports none.
+    whole_call: Option<WholeCallTurn>,
     /// The commits in other repositories.
     others: &'o [(OtherCommit, Vec<TreeChange>)],
 }
 
 impl TaskRun<'_, '_, '_> {
+    /// Calls the agent once. While it works, the recorders of all repositories of the task are in one list, the plan's
+    /// first; afterwards the run continues from where they are, however the step ended.
     pub(in crate::pipeline) fn implement(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let mut other_repos = std::mem::take(&mut self.context.other_repos);
-        let ended = self.implement_with_other_repos(attempt, &other_repos);
-        let step = ended.and_then(|(step, tips)| {
-            other_repos.iter_mut().zip(tips).for_each(|(other_repo, tip)| other_repo.tip = tip);
-            step
-        });
+        let others = other_repos.iter().map(OtherRepo::recorder);
+        let mut recorders: Vec<RunRecorder<'_>> =
+            std::iter::once(self.recorder.another()).chain(others).collect();
+        let step = self.implement_in_repos(attempt, &other_repos, &mut recorders);
+        self.recorder.continue_after(&recorders[0]);
+        let tips: Vec<Tip> = recorders.iter().skip(1).map(|recorder| recorder.tip().clone()).collect();
+        other_repos.iter_mut().zip(tips).for_each(|(other_repo, tip)| other_repo.tip = tip);
         self.context.other_repos = other_repos;
         step
     }
 
-    fn implement_with_other_repos(
+    fn implement_in_repos(
         &mut self,
         attempt: Attempt,
         other_repos: &[OtherRepo],
-    ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
-        // Before the call: the log, the prompt, snapshots of this repository and of the others.
+        recorders: &mut [RunRecorder<'_>],
+    ) -> Result<StepOutcome, PipelineError> {
+        // Before the call: the log, the prompt, snapshots of all repositories.
         let chain = self.context.run.options.runners.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
         let by = self.context.next_runner_name(&chain);
@@ -115,21 +106,12 @@ impl TaskRun<'_, '_, '_> {
         for denial in &self.context.set_up_denials {
             open_log(&log, &format!("=== {denial} ===\n"))?;
         }
-        self.recorder.forget_worktree();
         for words in other_repo::tidy(other_repos.iter(), &self.task.id, attempt)? {
-            self.context.emit(&self.task.id, EventKind::note(format!("  {}: {words}", self.task.id)));
+            self.note(&words);
         }
-        let watched_from = WatchedFrom::Here(&self.context.run.config_guard);
-        let begun = begin_attempt(self.recorder, watched_from, &self.task.id, attempt)?;
-        let ignored = self.context.ignored.as_ref().map(IgnoredFiles::users_files);
-        let search = FileSecrets::new(self.context.run.options.secret_files, &self.context.run.secrets);
-        let begun = begun.without(ignored.unwrap_or_default()).searched_for(search);
-        let protection = &self.context.run.options.protection;
-        let begun = begun.protected_by(TaskProtection::new(protection, self.task, self.base.tree));
-        let mut repo_attempts = other_repo::enter(other_repos, (self.task, protection), attempt, &begun)?;
+        let mut repos = self.begin_in_repos(attempt, other_repos, recorders)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
-        let (prompt, log) = (&prompt, &log);
-        let private_git = self.make_private_git(&chain, begun.head)?;
+        let mut private_git = self.make_private_git(&chain, repos[0].checkout.head)?;
         let agent_call = AgentCall {
             chain: &chain,
             time_left,
@@ -140,36 +122,25 @@ impl TaskRun<'_, '_, '_> {
             other_repos,
             private_git: private_git.as_ref(),
             apart: None,
-            prompt,
-            log,
+            prompt: &prompt,
+            log: &log,
         };
         // The call. Each turn is committed when it ends.
         let messenger = Messenger::of(self.context, &place.git_dir, &message_log);
-        let of = TurnContext::of(self.context, self.task, (StepKind::Implement, attempt)).asking(messenger);
-        let others = repo_attempts.iter_mut().map(RepoAttempt::beside).collect();
-        let mut turns = TurnCommitter::new(self.recorder, Some(&begun), of).beside(others);
+        let of = TurnContext::of(self.context, task, (step, attempt)).asking(messenger);
+        let mut turns = TurnCommitter::new(repos.iter_mut().map(RepoAttempt::turns).collect(), of);
         let mut called = self.context.call(agent_call, Some(&mut turns));
-        let (CommittedTurns { events, noticed, folded, index, expense, told }, others, plain) =
-            turns.finish();
-        // After the call: what it has changed, here and in the other repositories.
+        let CommittedTurns { events, expense, reported, repos: repo_turns, whole_call } = turns.finish();
+        // After the call: what it has changed in each repository.
         called.expense.add(expense.usage, expense.time);
-        self.context.checkpoints.add_unreported(&called.expense, told);
+        self.context.checkpoints.add_unreported(&called.expense, reported);
         self.events.extend(events);
-        let mut work = end_attempt(self.recorder, &begun, noticed, self.base.tree)?;
-        work.folded.splice(..0, folded);
-        if let Some(private_git) = private_git {
-            leftovers::keep_private(place, (&private_git, begun.head), (&begun.unfinished.name, &mut work))?;
-        }
-        if index == IndexUpdate::Behind {
-            self.recorder.catch_up(begun.tree)?;
-        }
-        let mut beside = Vec::new();
-        for (mut repo_attempt, kept) in repo_attempts.into_iter().zip(others) {
-            let work = repo_attempt.end(kept)?;
-            beside.push((repo_attempt, work));
+        for (repo, turns) in repos.iter_mut().zip(repo_turns) {
+            // The plan's repository, the first, is the one whose git directory the agent may have had a copy of.
+            repo.end(turns, private_git.take())?;
         }
         let called = self.cut_short(called);
-        self.conclude(attempt, EndedAttempt { begun, work, beside, called, plain })
+        self.conclude(attempt, repos, called, whole_call)
     }
 
     /// A private git directory, if a runner of the chain gets one.
@@ -187,140 +158,144 @@ impl TaskRun<'_, '_, '_> {
         Ok(is_needed.then(make).transpose()?)
     }
 
-    /// Commits the result of the attempt: first in other repositories, last in the one with the plan. Only the last
-    /// commit ends the attempt, so that a crash in between leaves it unfinished.
+    /// Judges the attempt, and commits the result: first in the other repositories, last in the one with the plan. Only
+    /// the last commit ends the attempt, so that a crash in between leaves it unfinished.
     fn conclude(
         &mut self,
         attempt: Attempt,
-        EndedAttempt { begun, mut work, mut beside, called, plain }: EndedAttempt<'_>,
-    ) -> Result<(Result<StepOutcome, PipelineError>, Vec<Tip>), PipelineError> {
-        let is_untouched = work.changes.is_empty()
-            && work.tip == begun.head
-            && beside.iter().all(|(repo_attempt, work)| repo_attempt.is_untouched(work));
-        let has_nothing = self.has_changed_nothing(&work, &beside);
-        let trespasses =
-            work.trespass.iter().chain(beside.iter().filter_map(|(_, work)| work.trespass.as_ref()));
-        let trespass = joined(&trespasses.cloned().collect::<Vec<String>>());
+        mut repos: Vec<RepoAttempt<'_, '_>>,
+        called: FinishedCall,
+        whole_call: Option<WholeCallTurn>,
+    ) -> Result<StepOutcome, PipelineError> {
+        let has_nothing = repos.iter().all(RepoAttempt::adds_nothing);
+        let judgement = self.judge_attempt(&called, &mut repos)?;
+        let folded: Vec<String> = repos.iter().filter_map(RepoAttempt::folded_message).collect();
+        let denials = std::mem::take(&mut self.context.set_up_denials);
+        self.report_work(&folded, &mut repos);
+        let Some(judgement) = judgement else {
+            repos.iter().try_for_each(RepoAttempt::forget)?;
+            return called.result.map(|_| StepOutcome::Failed);
+        };
+        let judgement = judgement.folding(&folded).with_denials(&denials);
+        let plans = repos.remove(0);
+        let mut others = Vec::new();
+        for repo in repos {
+            if repo.is_untouched() {
+                repo.forget()?;
+            } else {
+                others.extend(repo.commit(self.other_entry(attempt, &judgement, whole_call.as_ref()))?);
+            }
+        }
+        let is_passed = judgement.status == Status::ImplementPass;
+        let is_one_commit = plans.work.tip == plans.checkout.head && others.is_empty();
+        let files = is_one_commit.then_some(plans.work.changes.len()).filter(|files| *files > 0);
+        let changes = StepChanges { files, has_nothing };
+        let verdict = AttemptVerdict { judgement, changes, whole_call, others: &others };
+        self.commit(attempt, plans, &called, verdict)?;
+        called.result.map(|_| if is_passed { StepOutcome::Passed } else { StepOutcome::Failed })
+    }
+
+    /// Judges the attempt. Hooks and the restoring of protected files may still change the work. `None` if there is
+    /// nothing to record: the call failed for a reason outside of it and left nothing.
+    fn judge_attempt(
+        &self,
+        called: &FinishedCall,
+        repos: &mut [RepoAttempt<'_, '_>],
+    ) -> Result<Option<Judgement>, PipelineError> {
+        let is_untouched = repos.iter().all(RepoAttempt::is_untouched);
         let judgement = match &called.result {
             Ok(reply) => {
-                let refusal = self.ask_hooks((&begun, &mut work), &mut beside)?;
-                let idle = UnchangedAttempt {
-                    why: self.find_unchanged_reason((&begun, &work), &beside)?,
+                let refusal = self.ask_hooks(repos)?;
+                let unchanged = UnchangedAttempt {
+                    why: self.find_unchanged_reason(repos)?,
                     said: reason(reply),
                     is_untouched,
                     is_conclusive: called.is_conclusive,
                 };
-                Some(refused(judge(reply, &work), refusal).fail_if_unchanged(idle))
+                let violation = find_violations(repos).in_one_line();
+                refused(judge(reply, violation), refusal).fail_if_unchanged(unchanged)
             }
-            Err(error)
-                if is_untouched
-                    && trespass.is_none()
-                    && !called.is_worth_counting()
-                    && !error.is_interruption() =>
-            {
-                None
+            Err(error) if is_untouched && !called.is_worth_counting() && !error.is_interruption() => {
+                return Ok(None);
             }
-            Err(error) => Some(interrupted(error, trespass.as_deref())),
+            Err(error) => interrupted(error, find_violations(repos).in_one_line().as_deref()),
         };
-        let judgement = match judgement {
-            // After the hooks, which may change files, too.
-            Some(judgement) => {
-                let protected = self.put_back_protected((&begun, &mut work), &mut beside)?;
-                Some(judgement.fail_if_protected(&protected))
-            }
-            None => None,
-        };
-        let folded: Vec<String> = leftovers::folded_message(&work.folded)
-            .into_iter()
-            .chain(beside.iter().filter_map(|(repo_attempt, work)| repo_attempt.folded_message(work)))
-            .collect();
-        let denials = std::mem::take(&mut self.context.set_up_denials);
-        let judgement = judgement.map(|judgement| judgement.folding(&folded).with_denials(&denials));
-        let notes = std::mem::take(&mut work.notes);
-        for words in folded.into_iter().chain(notes) {
-            self.context.emit(&self.task.id, EventKind::note(format!("  {}: {words}", self.task.id)));
+        // After the hooks, which may change files, too.
+        let mut protected = ProtectedChanges::default();
+        for repo in repos {
+            protected.add(repo.put_back_protected()?);
         }
-        let mut warnings = std::mem::take(&mut work.warnings);
-        warnings.extend(beside.iter_mut().flat_map(|(repo_attempt, work)| repo_attempt.take_warnings(work)));
-        for words in warnings {
+        Ok(Some(judgement.fail_if_protected(&protected)))
+    }
+
+    /// Runs the pre-commit hooks of all repositories, up to the first that rejects the work. None runs after something was
+    /// done without permission in any of them.
+    fn ask_hooks(&self, repos: &mut [RepoAttempt<'_, '_>]) -> Result<Option<String>, PipelineError> {
+        for at in 0..repos.len() {
+            if !find_violations(repos).is_empty() {
+                return Ok(None);
+            }
+            if !repos[at].needs_hook() {
+                continue;
+            }
+            // The hook of another repository could write to the plan's, too.
+            let before = (at > 0).then(|| repos[0].recorder.repository().take_snapshot()).transpose()?;
+            let refusal = repos[at].ask_hook(self.context.run)?;
+            if let Some(before) = before {
+                repos[0].undo_other_hook(before.tree)?;
+            }
+            if refusal.is_some() {
+                return Ok(refusal);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reports what else was found: folded commits, what was restored, secrets in files.
+    fn report_work(&mut self, folded: &[String], repos: &mut [RepoAttempt<'_, '_>]) {
+        folded.iter().for_each(|words| self.note(words));
+        let notes = repos.first_mut().map(|plans| std::mem::take(&mut plans.work.notes));
+        notes.iter().flatten().for_each(|words| self.note(words));
+        for words in repos.iter_mut().flat_map(RepoAttempt::take_warnings) {
             self.context.emit(&self.task.id, EventKind::failure(format!("{}: {words}", self.task.id)));
         }
-        let (mut tips, mut others) = (Vec::new(), Vec::new());
-        for (repo_attempt, work) in beside {
-            let entry = judgement.as_ref().filter(|_| !repo_attempt.is_untouched(&work));
-            let entry = entry.map(|judgement| {
-                let mut entry = self.entry(judgement.status, attempt);
-                entry.body = judgement.body.clone();
-                if let Some(plain) = &plain {
-                    plain.sign(&mut entry, self.context.checkpoints.pipeline.as_str());
-                }
-                if let Some(why) = &judgement.interruption {
-                    mark_interrupted(&mut entry, why);
-                }
-                entry
-            });
-            let (tip, commit) = repo_attempt.commit(entry, &work)?;
-            tips.push(tip);
-            others.extend(commit.map(|commit| (commit, work.changes)));
-        }
-        let status = judgement.as_ref().map(|judgement| judgement.status);
-        match judgement {
-            Some(judgement) => {
-                let is_all = work.tip == begun.head && others.is_empty();
-                let files = is_all.then_some(work.changes.len()).filter(|files| *files > 0);
-                let changes = StepChanges { files, has_nothing };
-                let verdict = AttemptVerdict { judgement, changes, plain, others: &others };
-                self.commit(attempt, (&begun, &work), &called, verdict)?;
-            }
-            None => {
-                let repository = self.recorder.repository();
-                repository.move_refs(&[begun.unfinished.ended()], "arborist: stopped")?;
-            }
-        }
-        let is_passed = status == Some(Status::ImplementPass);
-        Ok((called.result.map(|_| if is_passed { StepOutcome::Passed } else { StepOutcome::Failed }), tips))
     }
 
-    /// Runs the pre-commit hooks of all repositories, up to the first that rejects the work. None runs if the agent did
-    /// something that it may not do.
-    fn ask_hooks(
+    fn note(&mut self, words: &str) {
+        self.context.emit(&self.task.id, EventKind::note(format!("  {}: {words}", self.task.id)));
+    }
+
+    /// The entry for a commit of the attempt in another repository.
+    fn other_entry(
         &self,
-        (begun, work): (&AttemptCheckout, &mut AttemptWork),
-        beside: &mut [(RepoAttempt<'_>, AttemptWork)],
-    ) -> Result<Option<String>, PipelineError> {
-        let run = &self.context.run;
-        let mut noticed: Vec<String> = beside.iter().filter_map(|(_, work)| work.trespass.clone()).collect();
-        let mut refusal = match noticed.is_empty() {
-            true => hook::ask_hook(self.recorder, (run.hook, run), begun, work)?,
-            false => None,
-        };
-        for (repo_attempt, theirs) in
-            beside.iter_mut().filter(|(repo_attempt, theirs)| repo_attempt.is_asked(theirs))
-        {
-            if !noticed.is_empty() || work.trespass.is_some() || refusal.is_some() {
-                break;
-            }
-            let before = self.recorder.repository().take_snapshot()?.tree;
-            refusal = repo_attempt.ask_hook(theirs, run)?;
-            // The hook ran in the other repository, but could write here.
-            begun.look_at_end(&mut noticed);
-            noticed.extend(theirs.trespass.clone());
-            work.notes.extend(hook::put_back_files(self.recorder, begun, (work, before))?);
+        attempt: Attempt,
+        judgement: &Judgement,
+        whole_call: Option<&WholeCallTurn>,
+    ) -> TaskEvent<'static> {
+        let mut entry = self.entry(judgement.status, attempt);
+        entry.body = judgement.body.clone();
+        if let Some(whole_call) = whole_call {
+            whole_call.sign(&mut entry, self.context.checkpoints.pipeline.as_str());
         }
-        work.trespass = joined(&work.trespass.take().into_iter().chain(noticed).collect::<Vec<String>>());
-        Ok(refusal)
+        if let Some(why) = &judgement.interruption {
+            mark_interrupted(&mut entry, why);
+        }
+        entry
     }
 
-    /// Commits the changes of an attempt, with its cost.
+    /// Commits the changes of an attempt in the plan's repository, with its cost. This ends the attempt.
     fn commit(
         &mut self,
         attempt: Attempt,
-        (begun, work): (&AttemptCheckout, &AttemptWork),
+        plans: RepoAttempt<'_, '_>,
         called: &FinishedCall,
-        AttemptVerdict { judgement, changes, plain, others }: AttemptVerdict<'_>,
+        verdict: AttemptVerdict<'_>,
     ) -> Result<(), PipelineError> {
+        let AttemptVerdict { judgement, changes, whole_call, others } = verdict;
+        let RepoAttempt { recorder, checkout, work, .. } = plans;
         let Judgement { status, body, why, interruption } = judgement;
         let mut entry = self.entry(status, attempt);
+        // An attempt that passed has a reason only if it changed no file.
         entry.remark =
             if status == Status::ImplementPass && why.is_some() { " (no file changed)" } else { "" };
         entry.body = body;
@@ -328,15 +303,19 @@ impl TaskRun<'_, '_, '_> {
         if let Some(why) = &interruption {
             mark_interrupted(&mut entry, why);
         }
-        let delivery = StagedCommit { index: work.whole_index(), ..work.delivery() };
-        let ended = [begun.unfinished.ended()];
+        let (delivery, ended) = (work.of_step(), [checkout.unfinished.end_move()]);
         let changed = CallChanges { here: &work.changes, others };
-        let event = match plain {
+        let event = match whole_call {
             // The record of the call moves together with the commit: a run that is killed between them would not know
             // its own work.
-            Some(plain) => self.deliver_plain((entry, delivery, &ended), (plain, called), changed)?,
-            None => self.recorder.deliver(entry, delivery, &ended)?,
+            Some(whole_call) => {
+                let step = (entry, delivery, &ended[..]);
+                self.deliver_with_whole_call(recorder, step, (whole_call, called), changed)?
+            }
+            None => recorder.deliver(entry, delivery, &ended)?,
         };
+        // The checkpoint of the step is about the commit that was just made.
+        self.recorder.continue_after(recorder);
         self.recorded_with(event, why.as_deref(), (called.expense, changes));
         Ok(())
     }
@@ -372,8 +351,8 @@ impl Judgement {
     }
 
     /// Turns a success without changes into a failure, unless the agent explained why there was nothing to do.
-    fn fail_if_unchanged(self, idle: UnchangedAttempt) -> Self {
-        let UnchangedAttempt { why, said, is_untouched, is_conclusive } = idle;
+    fn fail_if_unchanged(self, attempt: UnchangedAttempt) -> Self {
+        let UnchangedAttempt { why, said, is_untouched, is_conclusive } = attempt;
         if self.status != Status::ImplementPass {
             return self;
         }
@@ -395,10 +374,10 @@ impl Judgement {
 }
 
 /// Decides by the call's outcome. A violation makes a failure of any success.
-fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
+fn judge(reply: &CallReply, violation: Option<String>) -> Judgement {
     const HEADING: &str = "Runner output (truncated to 2000 chars):";
     let first = |text: &str| text.chars().take(LONGEST_WORDS).collect::<String>();
-    match (&reply.outcome, &work.trespass) {
+    match (&reply.outcome, violation) {
         (CallOutcome::Success { text, .. }, None) => {
             let body = Body::new(HEADING, &first(text));
             let body = match &reply.denial {
@@ -407,14 +386,13 @@ fn judge(reply: &CallReply, work: &AttemptWork) -> Judgement {
             };
             Judgement { status: Status::ImplementPass, body, why: None, interruption: None }
         }
-        (CallOutcome::Success { text, .. }, Some(trespass)) => {
-            let body = Body::new(FAILED, trespass).with(HEADING, &first(text));
-            Judgement { status: Status::ImplementFail, body, why: Some(trespass.clone()), interruption: None }
+        (CallOutcome::Success { text, .. }, Some(violation)) => {
+            let body = Body::new(FAILED, &violation).with(HEADING, &first(text));
+            Judgement { status: Status::ImplementFail, body, why: Some(violation), interruption: None }
         }
-        (CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. }, trespass) => {
-            let why = trespass
-                .as_ref()
-                .map_or_else(|| message.clone(), |trespass| format!("{message}; {trespass}"));
+        (CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. }, violation) => {
+            let why =
+                violation.map_or_else(|| message.clone(), |violation| format!("{message}; {violation}"));
             let body = Body::new(FAILED, &why);
             let said = last_chars(&reply.words, LONGEST_WORDS);
             let body = if said.is_empty() { body } else { body.with(HEADING, said) };
@@ -437,10 +415,10 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
 }
 
 /// The result if the call was ended from outside. That is not the agent's fault, so the attempt does not count.
-fn interrupted(error: &PipelineError, trespass: Option<&str>) -> Judgement {
+fn interrupted(error: &PipelineError, violation: Option<&str>) -> Judgement {
     let reason = error.reason();
-    let body = trespass.map_or_else(Body::default, |trespass| Body::new(FAILED, trespass));
-    let why = Some(describe_interruption(&reason, trespass));
+    let body = violation.map_or_else(Body::default, |violation| Body::new(FAILED, violation));
+    let why = Some(describe_interruption(&reason, violation));
     Judgement { status: Status::ImplementFail, body, why, interruption: Some(reason) }
 }
 

@@ -11,14 +11,8 @@ use crate::{
     agent::Runner,
     git::{GitError, Repository, TreeChange},
     message::Body,
-    name::Oid,
-    pipeline::{
-        PipelineError, TaskRun,
-        checkout::{
-            attempt::{AttemptCheckout, AttemptWork},
-            other_repo::{OtherRepo, RepoAttempt},
-        },
-    },
+    name::{Oid, RepoName},
+    pipeline::{PipelineError, TaskRun, checkout::other_repo::TaskRepo},
     plan::Task,
     settings::{Settings, TEST_FILES},
 };
@@ -313,10 +307,17 @@ impl fmt::Display for ProtectedChange {
 }
 
 impl ProtectedChanges {
-    fn add(&mut self, repo: &str, more: Self) {
-        let of_repo = |change: ProtectedChange| ProtectedChange { repo: Some(repo.to_owned()), ..change };
-        self.refused.extend(more.refused.into_iter().map(of_repo));
-        self.allowed.extend(more.allowed.into_iter().map(of_repo));
+    /// The same changes as those in this repository; `None` for the one with the plan.
+    pub(in crate::pipeline) fn in_repo(mut self, repo: Option<&RepoName>) -> Self {
+        for change in self.refused.iter_mut().chain(&mut self.allowed) {
+            change.repo = repo.map(ToString::to_string);
+        }
+        self
+    }
+
+    pub(in crate::pipeline) fn add(&mut self, more: Self) {
+        self.refused.extend(more.refused);
+        self.allowed.extend(more.allowed);
     }
 
     /// Whether the file at this path was changed without permission.
@@ -371,27 +372,13 @@ impl ProtectedChanges {
 }
 
 impl TaskRun<'_, '_, '_> {
-    /// The protected files that the task has changed in all its repositories. Those without permission are restored.
-    pub(in crate::pipeline) fn put_back_protected(
-        &self,
-        (begun, work): (&AttemptCheckout, &mut AttemptWork),
-        beside: &mut [(RepoAttempt<'_>, AttemptWork)],
-    ) -> Result<ProtectedChanges, PipelineError> {
-        let mut found = begun.put_back_protected(self.recorder, work)?;
-        for (repo_attempt, work) in beside {
-            let more = repo_attempt.put_back_protected(work)?;
-            found.add(repo_attempt.name(), more);
-        }
-        Ok(found)
-    }
-
     /// The protected files that the commits under review change.
     pub(in crate::pipeline) fn find_protected_in_review(&self) -> Result<ProtectedChanges, PipelineError> {
         let (protection, allow) = (&self.context.run.options.protection, &self.task.allow);
-        let trees = (self.base.tree, self.recorder.tree());
-        let mut found = protection.find_changes(self.recorder.repository(), trees, allow)?;
-        for OtherRepo { name, repository, base, tip, .. } in &self.context.other_repos {
-            found.add(name.as_str(), protection.find_changes(repository, (base.tree, tip.tree), allow)?);
+        let mut found = ProtectedChanges::default();
+        for TaskRepo { name, repository, base, tip, .. } in self.repos() {
+            let changes = protection.find_changes(repository, (base, tip.tree), allow)?;
+            found.add(changes.in_repo(name));
         }
         Ok(found)
     }

@@ -10,19 +10,17 @@ use crate::{
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
     pipeline::{
-        AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, OtherRepo,
-        PipelineError, ProtectedChanges, Resume, Sessions, Stage, StepRunner, TaskContext, TaskRun, Verdict,
-        checkout::{
-            guard::{CheckoutWatch, joined},
-            reading,
-        },
+        AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, NextStep,
+        OtherRepo, PipelineError, ProtectedChanges, Sessions, Stage, StepRunner, TaskContext, TaskRun,
+        Verdict,
+        checkout::{guard::CheckoutWatch, other_repo::TaskRepo, reading, violations::Violations},
         steps::{
             background::PromptFiles,
             prompt::{self, PromptParts, RepoDiff},
             unchanged,
         },
         task::{RejectedWork, StepOutcome, last_line},
-        turns::{committer::TurnCommitter, note::TurnContext, whole_call::CallChanges},
+        turns::{committer::TurnCommitter, note::TurnContext, turn_repo::TurnRepo, whole_call::CallChanges},
     },
     record::Unfinished,
     safe_files,
@@ -50,8 +48,8 @@ impl WantedPlace<'_> {
 impl TaskRun<'_, '_, '_> {
     pub(in crate::pipeline) fn review(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let log = self.create_log(StepKind::Review, attempt)?;
-        let mut undone = None;
-        let called = self.ask_reviewers(attempt, &log, &mut undone)?;
+        let mut violation = None;
+        let called = self.ask_reviewers(attempt, &log, &mut violation)?;
         let (verdict, body, why) = match &called.result {
             Ok(reply) => {
                 let (verdict, words) = verdict_of(reply);
@@ -70,9 +68,9 @@ impl TaskRun<'_, '_, '_> {
             }
             Err(error) => {
                 // There was no decision, so this is no rejection: only the review is repeated.
-                if error.is_interruption() || called.is_worth_counting() || undone.is_some() {
-                    let next = Resume { attempt, stage: Stage::Review };
-                    self.record_interruption(next, (&error.reason(), undone.as_deref()), called.expense)?;
+                if error.is_interruption() || called.is_worth_counting() || violation.is_some() {
+                    let next = NextStep { attempt, stage: Stage::Review };
+                    self.record_interruption(next, (&error.reason(), violation.as_deref()), called.expense)?;
                 }
                 return called.result.map(|_| StepOutcome::Failed);
             }
@@ -83,13 +81,13 @@ impl TaskRun<'_, '_, '_> {
             .map(|_| if verdict == Verdict::Approved { StepOutcome::Passed } else { StepOutcome::Failed })
     }
 
-    /// Calls reviewers until one of them answers. If a call is interrupted, `undone` becomes what
+    /// Calls reviewers until one of them answers. If a call is interrupted, `reported` becomes what
     /// the reviewer did without permission.
     fn ask_reviewers(
         &mut self,
         attempt: Attempt,
         log: &str,
-        undone: &mut Option<String>,
+        reported: &mut Option<String>,
     ) -> Result<FinishedCall, PipelineError> {
         let chain = self.context.run.options.runners.reviewers()?;
         let by = self.context.next_runner_name(&chain);
@@ -121,12 +119,12 @@ impl TaskRun<'_, '_, '_> {
             } else {
                 WantedPlace::take(self.review_place())
             }?;
-            let (called, trespass) =
+            let (called, violation) =
                 self.ask_reviewer(attempt, (&chain, time_left), (&prompt, &file), place.as_ref())?;
             expense.add(called.expense.usage, called.expense.time);
             let has_answered =
                 matches!(&called.result, Ok(CallReply { outcome: CallOutcome::Success { .. }, .. }));
-            let answer = reject_doubtful_answer(called, trespass.clone());
+            let answer = reject_doubtful_answer(called, violation.clone());
             if let (true, Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. })) =
                 (has_answered, &answer.result)
             {
@@ -134,7 +132,7 @@ impl TaskRun<'_, '_, '_> {
             }
             let called = self.cut_short(FinishedCall { expense, ..answer });
             // An answer contains it already.
-            *undone = trespass.filter(|_| called.result.is_err());
+            *reported = violation.filter(|_| called.result.is_err());
             match &called.result {
                 Ok(CallReply { outcome: CallOutcome::Failed { message, .. }, .. }) if tries < MAX_TRIES => {
                     let words = format!(
@@ -185,28 +183,30 @@ impl TaskRun<'_, '_, '_> {
         // The reviewer's worktree has its own files that git obeys.
         let apart_watch = apart.map(|apart| reviewed_checkout.watch_place(&apart.repository));
         let other_repos = self.context.other_repos.iter();
-        let beside: Vec<CheckoutWatch> =
+        let other_watches: Vec<CheckoutWatch> =
             other_repos.map(|other_repo| reviewed_checkout.watch_place(&other_repo.repository)).collect();
         let of = TurnContext::of(self.context, self.task, (StepKind::Review, attempt));
-        let mut turns = TurnCommitter::new(self.recorder, None, of);
+        let read_only = TurnRepo::new(None, self.recorder, None);
+        let mut turns = TurnCommitter::new(vec![read_only], of);
         let called = self.context.call(agent_call, Some(&mut turns));
-        let (kept, _, plain) = turns.finish();
-        self.context.checkpoints.add_unreported(&called.expense, kept.told);
-        self.keep_plain(plain, &called, CallChanges::NOTHING);
+        let turns = turns.finish();
+        self.context.checkpoints.add_unreported(&called.expense, turns.reported);
+        self.record_whole_call(turns.whole_call, &called, CallChanges::NOTHING);
         let other_writers = concurrent_children.since(1);
         let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
-        let places = apart_watch.iter().chain(&beside);
-        let mut trespasses: Vec<String> = places.flat_map(CheckoutWatch::end).collect();
+        let places = apart_watch.iter().chain(&other_watches);
+        let mut found: Violations = places.flat_map(CheckoutWatch::end).collect();
         // A reviewer that ran alone may write there, because its worktree is discarded.
         if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {
-            trespasses.extend(altered(&apart.repository.look_again(&before, other_writers)?));
+            found.extend(altered(&apart.repository.look_again(&before, other_writers)?));
         }
-        if let Some(more) = taken_back? {
-            trespasses.retain(|known| !more.contains(known));
-            trespasses.push(more);
-        }
+        let taken_back = taken_back?;
+        // The same violation can be found from both places.
+        let mut violations: Violations =
+            found.into_iter().filter(|message| !taken_back.has(message)).collect();
+        violations.extend(taken_back);
         self.recorder.forget_worktree();
-        Ok((called, joined(&trespasses)))
+        Ok((called, violations.in_one_line()))
     }
 
     /// The tracked files that a reviewer in a lane is about to see. Other tasks run at the same time.
@@ -215,7 +215,7 @@ impl TaskRun<'_, '_, '_> {
         apart: Option<&'p ReviewPlace>,
         concurrent_children: ConcurrentChildren<'_>,
     ) -> Result<Option<(&'p ReviewPlace, TrackedFiles)>, PipelineError> {
-        let is_lane = self.recorder.branch() != self.recorder.run();
+        let is_lane = !self.recorder.is_on_run_branch();
         let Some(apart) = apart.filter(|_| is_lane) else { return Ok(None) };
         Ok(Some((apart, apart.repository.read_tracked(apart.tree, concurrent_children.now())?)))
     }
@@ -224,21 +224,11 @@ impl TaskRun<'_, '_, '_> {
     fn review_place(&self) -> Option<WantedPlace<'_>> {
         // A replay calls no reviewer.
         let places = self.context.run.review_places().filter(|_| self.context.run.playback.is_none())?;
-        let first = self.task.repos.first();
-        let other_repo = self
-            .context
-            .other_repos
-            .iter()
-            .find(|other_repo| first.is_some_and(|name| other_repo.name.as_str() == name));
-        Some(match other_repo {
-            Some(OtherRepo { repository, identity, tip, .. }) => {
-                WantedPlace { places, repository, branch: &identity.run, commit: tip.head }
-            }
-            None => {
-                let (repository, branch) = (self.recorder.repository(), self.recorder.run());
-                WantedPlace { places, repository, branch, commit: self.recorder.head() }
-            }
-        })
+        let first = self.task.repos.first().map(String::as_str);
+        let mut repos = self.repos();
+        let at = repos.iter().position(|repo| repo.name.is_some_and(|name| Some(name.as_str()) == first));
+        let TaskRepo { repository, run, tip, .. } = repos.swap_remove(at.unwrap_or(0));
+        Some(WantedPlace { places, repository, branch: run, commit: tip.head })
     }
 
     fn mark_of(&self, attempt: Attempt) -> String {
@@ -248,14 +238,7 @@ impl TaskRun<'_, '_, '_> {
     fn review_prompt(&self, protected: &ProtectedChanges) -> Result<String, PipelineError> {
         let repository = self.recorder.repository();
         let longest = self.context.run.options.diff_limit;
-        let mut sections = vec![RepoDiff {
-            repository: None,
-            difference: repository.difference(self.base.tree, self.recorder.tree())?,
-            command: prompt::diff_command("", self.base.tree, self.recorder.head()),
-        }];
-        for other_repo in &self.context.other_repos {
-            sections.push(other_repo.section()?);
-        }
+        let sections: Vec<RepoDiff> = self.repos().iter().map(TaskRepo::diff).collect::<Result<_, _>>()?;
         let diff = prompt::render(&sections, longest)
             + &self.describe_uncommitted()?
             + &list_rejected(&self.rejected)
@@ -351,7 +334,7 @@ fn is_rejection(words: &str) -> bool {
 }
 
 /// Turns the answer of a reviewer into a failure if it wrote files, or if the answer may not be its own.
-fn reject_doubtful_answer(called: FinishedCall, trespass: Option<String>) -> FinishedCall {
+fn reject_doubtful_answer(called: FinishedCall, violation: Option<String>) -> FinishedCall {
     let result = called.result.map(|reply| {
         let is_success = matches!(reply.outcome, CallOutcome::Success { .. });
         let doubt = reply.doubt.filter(|_| is_success).and_then(|doubt| match doubt {
@@ -360,7 +343,7 @@ fn reject_doubtful_answer(called: FinishedCall, trespass: Option<String>) -> Fin
             Doubt::Misled => Some("another process wrote to its prompt or to its list of tools"),
             Doubt::Rejected => None,
         });
-        match trespass.or(doubt.map(str::to_owned)) {
+        match violation.or(doubt.map(str::to_owned)) {
             Some(message) => {
                 let outcome =
                     CallOutcome::Failed { kind: FailureKind::Other, message, usage: None, session: None };

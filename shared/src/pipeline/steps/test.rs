@@ -18,9 +18,9 @@ use crate::{
         TaskContext, TaskRun, TestsBefore,
         calls::call::{Redaction, open_log, refuse_survivors},
         checkout::{
-            guard::joined,
             guarded::{self, FilesBeforeTest},
             other_repo::TestedFiles,
+            violations::Violations,
         },
         context::with_environment,
         steps::excerpt::describe_failure,
@@ -69,8 +69,8 @@ pub(in crate::pipeline) enum TestsRun {
 /// The result of guarded tests.
 pub(in crate::pipeline) struct GuardedTest {
     pub(in crate::pipeline) result: Result<TestResult, PipelineError>,
-    /// What the tests did although they may not, in one line. It has been undone.
-    pub(in crate::pipeline) undone: Option<String>,
+    /// What the tests did without permission.
+    pub(in crate::pipeline) violations: Violations,
 }
 
 impl TestResult {
@@ -81,8 +81,8 @@ impl TestResult {
 
     /// Turns the result into a failure if the tests did something that they may not do.
     #[must_use]
-    pub fn with_violation(self, trespass: Option<String>) -> Self {
-        let Some(why) = trespass else { return self };
+    pub fn with_violations(self, violations: &Violations) -> Self {
+        let Some(why) = violations.in_one_line() else { return self };
         let body = Body::new(FAILED, &why).followed_by(self.body);
         Self { is_passed: false, why: Some(why), body, ..self }
     }
@@ -107,16 +107,16 @@ impl TaskContext<'_> {
         let tests = self.place_tests(phase, commands);
         let tested = TestSubject { task: phase, attempt: first, tests: &tests, log };
         let is_in_place = self.dir == recorder.repository().top();
-        let GuardedTest { result, undone } = self.test_guarded(
+        let GuardedTest { result, violations } = self.test_guarded(
             recorder,
             &tested,
             if is_in_place { TestsRun::InPlace } else { TestsRun::Apart },
         )?;
         let judged = result
             .and_then(|result| self.require_tests(&tested, tests_before, result))
-            .map(|result| result.with_violation(undone.clone()));
-        if let (Err(_), Some(undone)) = (&judged, undone) {
-            self.emit(&phase.id, EventKind::failure(format!("{}: {undone}", phase.id)));
+            .map(|result| result.with_violations(&violations));
+        if let (Err(_), Some(violation)) = (&judged, violations.in_one_line()) {
+            self.emit(&phase.id, EventKind::failure(format!("{}: {violation}", phase.id)));
         }
         judged
     }
@@ -141,14 +141,15 @@ impl TaskContext<'_> {
         let guarded = guarded::begin(recorder, &self.run.config_guard, self.other_test_repos());
         let result = self.test(tested, recorder.head());
         let mark = Unfinished::name_of(recorder.branch(), &tested.task.id, tested.attempt);
-        let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
+        let mut violations = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
         let other_writers = concurrent_children.since(1);
         let here = before.map(|before| before.put_back(recorder, other_writers, &mark)).transpose();
         let here = here.map_err(PipelineError::Unrestored)?;
         let of = (&tested.task.id, tested.attempt);
         let changed = elsewhere.put_back(self.other_test_repos(), other_writers, of)?;
-        let undone: Vec<String> = trespass.into_iter().chain(here.flatten()).chain(changed).collect();
-        Ok(GuardedTest { result, undone: joined(&undone) })
+        violations.extend(here.into_iter().flatten());
+        violations.extend(changed);
+        Ok(GuardedTest { result, violations })
     }
 
     /// Runs tests at a commit. The log gets a heading for each of them, and all of its output.

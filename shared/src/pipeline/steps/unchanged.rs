@@ -5,13 +5,8 @@ use crate::{
     history::{Event, FAILED},
     message::{Status, plain_text},
     pipeline::{
-        CallReply, PipelineError, TaskRun,
-        checkout::{
-            attempt::{AttemptCheckout, AttemptWork},
-            other_repo::RepoAttempt,
-        },
-        steps::implement::REFUSED_BY_HOOK,
-        task::explain_failure,
+        CallReply, PipelineError, TaskRun, checkout::repo_attempt::RepoAttempt,
+        steps::implement::REFUSED_BY_HOOK, task::explain_failure,
     },
     plan::TestCommand,
 };
@@ -43,15 +38,16 @@ impl TaskRun<'_, '_, '_> {
     /// rejected.
     pub(super) fn find_unchanged_reason(
         &self,
-        (begun, work): (&AttemptCheckout, &AttemptWork),
-        beside: &[(RepoAttempt<'_>, AttemptWork)],
+        repos: &[RepoAttempt<'_, '_>],
     ) -> Result<Option<String>, PipelineError> {
-        if self.has_changed_nothing(work, beside) {
+        if repos.iter().all(RepoAttempt::adds_nothing) {
             return Ok(Some(format!(
                 "the agent changed no file, and its reply did not end with '{NOTHING_TO_DO_PREFIX} <reason>'"
             )));
         }
-        if beside.iter().any(|(repo_attempt, work)| !repo_attempt.is_untouched(work)) {
+        // Rejections are in the history of the plan's repository, the first, so what was changed since is looked up there.
+        let [RepoAttempt { checkout, work, .. }, others @ ..] = repos else { return Ok(None) };
+        if !others.iter().all(RepoAttempt::is_untouched) {
             return Ok(None);
         }
         // After a reset, the tests and the reviewer decide again, so that a wrong test command can be corrected.
@@ -60,8 +56,8 @@ impl TaskRun<'_, '_, '_> {
         if self.is_of_other_tests(&events[at]) {
             return Ok(None);
         }
-        let is_changed = work.tree != self.recorder.repository().tree_of(events[at].commit)?
-            && (work.tree != begun.tree || self.has_changes(&events[at + 1..])?);
+        let is_changed = work.commit_tree != self.recorder.repository().tree_of(events[at].commit)?
+            && (work.commit_tree != checkout.head_tree || self.has_changes(&events[at + 1..])?);
         let why = explain_failure(&events[at]);
         Ok((!is_changed).then(|| match events[at].status() {
             Status::TestFail => format!("the agent changed nothing after the tests failed ({why})"),
@@ -73,16 +69,6 @@ impl TaskRun<'_, '_, '_> {
             }
             _ => format!("the agent changed nothing after the review rejected it ({why})"),
         }))
-    }
-
-    /// Whether the task has changed no file, in this attempt or an earlier one.
-    pub(super) fn has_changed_nothing(
-        &self,
-        work: &AttemptWork,
-        beside: &[(RepoAttempt<'_>, AttemptWork)],
-    ) -> bool {
-        work.tree == self.base.tree
-            && beside.iter().all(|(repo_attempt, work)| repo_attempt.adds_nothing(work))
     }
 
     /// Whether it records that test commands failed which are no longer the commands of the task.

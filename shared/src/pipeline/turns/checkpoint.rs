@@ -123,7 +123,7 @@ impl<'a> CheckpointWriter<'a> {
         event: &Event,
         snapshot: Snapshot,
     ) -> Result<Oid, SessionError> {
-        let tip = (recorder.branch() == recorder.run()).then_some(event.commit);
+        let tip = recorder.is_on_run_branch().then_some(event.commit);
         self.write((event.task().cloned(), event.status()), (event.commit, tip), snapshot)
     }
 

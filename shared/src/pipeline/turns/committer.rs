@@ -16,19 +16,15 @@ use crate::{
     name::Oid,
     pipeline::{
         ActiveRunner, CallObserver, Expense, MessageOrigin,
-        checkout::{
-            attempt::{AttemptCheckout, TurnSnapshots, changes_of_turn},
-            leftovers::Folded,
-            other_repo::{Pending, Trees, TurnsElsewhere, diff},
-        },
         turns::{
             message::TurnMessage,
             messenger::{MessageReply, MessageTopic},
             note::{OpenTurn, TurnContext, TurnNotes},
+            turn_repo::{PendingTurn, RepoTurns, Trees, TurnRepo, diff},
             whole_call::WholeCallTurn,
         },
     },
-    record::{IndexUpdate, RunRecorder, StagedCommit},
+    record::StagedCommit,
     session::SessionError,
 };
 
@@ -36,80 +32,74 @@ use crate::{
 const MAX_ENDED_AT_ONCE: usize = 4;
 
 /// Commits the turns of one attempt.
-pub(in crate::pipeline) struct TurnCommitter<'k, 'r, 'a> {
-    recorder: &'k mut RunRecorder<'r>,
-    /// The checkout that the agent may write to; `None` for a reviewer.
-    begun: Option<&'k AttemptCheckout>,
+pub(in crate::pipeline) struct TurnCommitter<'k, 'r> {
+    /// The repositories that the agent works in, or that a reviewer reads. The first is the one with the plan.
+    repos: Vec<TurnRepo<'k, 'r>>,
     of: TurnContext<'k>,
-    snapshots: Option<TurnSnapshots<'r>>,
-    /// Other repositories that the agent works in.
-    others: Vec<TurnsElsewhere<'k, 'a>>,
     active_runner: ActiveRunner,
     /// The current turn.
     draft: OpenTurn,
     /// Turns that have ended since the last look, oldest first.
     ended: VecDeque<OpenTurn>,
-    looked: Option<Instant>,
+    last_look: Option<Instant>,
     /// Turns that have ended and wait for their message, oldest first.
     waiting: VecDeque<EndedTurn>,
     asked: usize,
-    kept: CommittedTurns,
+    events: Vec<Event>,
+    expense: Expense,
+    reported: Usage,
     has_warned: bool,
 }
-
-/// The trees of the worktree, and of the worktrees in other repositories.
-type Seen = (Trees, Vec<Trees>);
 
 /// A turn that has ended.
 struct EndedTurn {
     draft: OpenTurn,
-    /// The tree of the worktree, if it had changed.
-    after: Option<Oid>,
-    /// The trees of the worktrees in other repositories that had changed.
-    beside: Vec<Option<Oid>>,
+    /// The trees of the worktrees in the repositories that had changed. Empty if nobody looked.
+    after: Vec<Option<Oid>>,
     model: Option<String>,
     session: Option<String>,
     /// Receives the message, if a model was asked for one.
-    answer: Option<Receiver<MessageReply>>,
+    reply: Option<Receiver<MessageReply>>,
 }
 
-impl<'k, 'r, 'a> TurnCommitter<'k, 'r, 'a> {
-    pub(in crate::pipeline) fn new(
-        recorder: &'k mut RunRecorder<'r>,
-        begun: Option<&'k AttemptCheckout>,
-        of: TurnContext<'k>,
-    ) -> Self {
+/// The committed turns of an attempt.
+pub(in crate::pipeline) struct CommittedTurns {
+    /// The events of the commits in the plan's repository.
+    pub(in crate::pipeline) events: Vec<Event>,
+    /// The cost of messages.
+    pub(in crate::pipeline) expense: Expense,
+    /// The cost that the turns themselves reported.
+    pub(in crate::pipeline) reported: Usage,
+    /// What the turns did in each repository.
+    pub(in crate::pipeline) repos: Vec<RepoTurns>,
+    /// The whole call as one turn, if the agent reports none.
+    pub(in crate::pipeline) whole_call: Option<WholeCallTurn>,
+}
+
+impl<'k, 'r> TurnCommitter<'k, 'r> {
+    pub(in crate::pipeline) fn new(repos: Vec<TurnRepo<'k, 'r>>, of: TurnContext<'k>) -> Self {
         let draft = OpenTurn::new((of.checkpoints.clock)(), of.checkpoints.words);
         Self {
-            recorder,
-            begun,
+            repos,
             of,
-            snapshots: None,
-            others: Vec::new(),
             active_runner: ActiveRunner::default(),
             draft,
             ended: VecDeque::new(),
-            looked: None,
+            last_look: None,
             waiting: VecDeque::new(),
             asked: 0,
-            kept: CommittedTurns::default(),
+            events: Vec::new(),
+            expense: Expense::default(),
+            reported: Usage::default(),
             has_warned: false,
         }
     }
 
-    /// Adds other repositories that the agent works in.
-    pub(in crate::pipeline) fn beside(self, others: Vec<TurnsElsewhere<'k, 'a>>) -> Self {
-        Self { others, ..self }
-    }
-
-    /// Ends the attempt. Returns its turns here and in other repositories, and the single turn of an agent that reports
-    /// none.
-    pub(in crate::pipeline) fn finish(
-        mut self,
-    ) -> (CommittedTurns, Vec<CommittedTurns>, Option<WholeCallTurn>) {
-        let is_plain =
+    /// Ends the attempt.
+    pub(in crate::pipeline) fn finish(mut self) -> CommittedTurns {
+        let reports_no_turns =
             self.active_runner.events == EventFormat::Text && !self.active_runner.runner.is_empty();
-        let plain = is_plain.then(|| {
+        let whole_call = reports_no_turns.then(|| {
             self.draft.close();
             let model = self.active_runner.model.clone();
             WholeCallTurn::new(
@@ -118,7 +108,9 @@ impl<'k, 'r, 'a> TurnCommitter<'k, 'r, 'a> {
                 TurnNotes::new(&self.draft, (model, None), &self.of.secrets),
             )
         });
-        (self.kept, self.others.into_iter().map(|other| other.kept).collect(), plain)
+        let Self { events, expense, reported, .. } = self;
+        let repos = self.repos.into_iter().map(|repo| repo.turns).collect();
+        CommittedTurns { events, expense, reported, repos, whole_call }
     }
 
     fn next_draft(&self) -> OpenTurn {
@@ -129,7 +121,7 @@ impl<'k, 'r, 'a> TurnCommitter<'k, 'r, 'a> {
     /// tool calls right after another turn becomes part of the next turn.
     fn should_look(&self) -> bool {
         !self.draft.tools.is_empty()
-            || self.looked.is_none_or(|looked| looked.elapsed() >= self.active_runner.pause)
+            || self.last_look.is_none_or(|at| at.elapsed() >= self.active_runner.pause)
     }
 
     /// Closes the current turn. If too many turns end at once, the oldest is dropped to bound memory.
@@ -141,78 +133,57 @@ impl<'k, 'r, 'a> TurnCommitter<'k, 'r, 'a> {
         self.ended.push_back(std::mem::replace(&mut self.draft, next));
     }
 
-    /// Queues a turn that has ended, with the trees before and after it.
-    fn end_turn(
-        &mut self,
-        mut draft: OpenTurn,
-        (seen, beside): Seen,
-        tally: &Tally,
-    ) -> Result<(), SessionError> {
+    /// Queues a turn that has ended, with the trees of the worktrees before and after it.
+    fn end_turn(&mut self, mut draft: OpenTurn, seen: Vec<Trees>, tally: &Tally) -> Result<(), SessionError> {
         draft.is_cut &= !tally.is_over();
-        let has_changed = seen.is_some() || beside.iter().any(Option::is_some);
-        let answer = match &self.of.messenger {
+        let has_changed = seen.iter().any(Option::is_some);
+        let reply = match &self.of.messenger {
             Some(messenger) if has_changed => {
-                let here = (self.recorder.repository(), seen);
-                let (patch, stat) = diff(here, &self.others, &beside)?;
+                let (patch, stat) = diff(&self.repos, &seen)?;
                 let words = Redactor::redact(&self.of.secrets, &draft.words);
-                let matter =
+                let topic =
                     MessageTopic { task: &self.of.task.id, words: &words, patch: &patch, stat: &stat };
                 self.asked += 1;
-                Some(messenger.ask(&matter, self.asked))
+                Some(messenger.ask(&topic, self.asked))
             }
             _ => None,
         };
         let model = tally.model().or(self.active_runner.model.as_deref()).map(str::to_owned);
         let session = tally.session().map(str::to_owned);
-        let after = |seen: Trees| seen.map(|(_, after)| after);
-        let (after, beside) = (after(seen), beside.into_iter().map(after).collect());
-        self.waiting.push_back(EndedTurn { draft, after, beside, model, session, answer });
+        let after = seen.into_iter().map(|trees| trees.map(|(_, after)| after)).collect();
+        self.waiting.push_back(EndedTurn { draft, after, model, session, reply });
         Ok(())
     }
 
-    fn look_everywhere(&mut self) -> Result<Seen, SessionError> {
-        let seen = self.look()?;
-        let beside = self.others.iter_mut().map(TurnsElsewhere::look).collect::<Result<_, _>>()?;
-        Ok((seen, beside))
-    }
-
-    fn look(&mut self) -> Result<Option<(Oid, Oid)>, SessionError> {
-        self.looked = Some(Instant::now());
-        let Some(begun) = self.begun else {
-            return Ok(None);
-        };
-        begun.look_again(&mut self.kept.noticed);
-        let snapshots = match &mut self.snapshots {
-            Some(snapshots) => snapshots,
-            none => none.insert(TurnSnapshots::new(self.recorder.repository(), begun)?),
-        };
-        Ok(snapshots.look()?)
+    fn look(&mut self) -> Result<Vec<Trees>, SessionError> {
+        self.last_look = Some(Instant::now());
+        Ok(self.repos.iter_mut().map(TurnRepo::look).collect::<Result<_, _>>()?)
     }
 
     /// Commits the turns whose message has arrived. [`WaitForMessages::Yes`] waits for the messages of all others.
     fn flush(&mut self, waits: WaitForMessages) -> Vec<EventKind> {
-        let mut event = Vec::new();
+        let mut events = Vec::new();
         while let Some(turn) = self.waiting.front() {
-            let answer = match (&turn.answer, waits) {
+            let reply = match (&turn.reply, waits) {
                 (None, _) => MessageReply::default(),
-                (Some(answer), WaitForMessages::Yes) => answer.recv().unwrap_or_default(),
-                (Some(answer), WaitForMessages::No) => match answer.try_recv() {
-                    Ok(answer) => answer,
+                (Some(reply), WaitForMessages::Yes) => reply.recv().unwrap_or_default(),
+                (Some(reply), WaitForMessages::No) => match reply.try_recv() {
+                    Ok(reply) => reply,
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => MessageReply::default(),
                 },
             };
             if let Some(turn) = self.waiting.pop_front() {
-                event.extend(self.commit_everywhere(turn, &answer));
+                events.extend(self.commit_everywhere(turn, &reply));
             }
         }
-        event
+        events
     }
 
     /// Reports the first error. Changes that could not be committed become part of the next commit.
-    fn report_once(&mut self, kept: Result<Option<EventKind>, SessionError>) -> Option<EventKind> {
-        match kept {
-            Ok(committed) => committed,
+    fn report_once(&mut self, committed: Result<Option<EventKind>, SessionError>) -> Option<EventKind> {
+        match committed {
+            Ok(event) => event,
             Err(error) if !self.has_warned => {
                 self.has_warned = true;
                 let words = format!("warning: a turn of {} could not be recorded: {error}", self.of.task.id);
@@ -222,34 +193,35 @@ impl<'k, 'r, 'a> TurnCommitter<'k, 'r, 'a> {
         }
     }
 
-    /// Commits a turn here, and under the same number in other repositories.
-    fn commit_everywhere(&mut self, turn: EndedTurn, answer: &MessageReply) -> Vec<EventKind> {
-        let EndedTurn { draft, after, beside, model, session, .. } = turn;
-        self.kept.expense.add(answer.expense.usage, answer.expense.time);
-        let noted = TurnNotes::new(&draft, (model, session), &self.of.secrets);
-        let told = answer.message.clone().or_else(|| self.recorded_message());
-        let mut event = Vec::new();
-        let mut elsewhere = Vec::new();
-        for (at, after) in beside.into_iter().enumerate() {
-            let work = after.map(|after| self.others[at].find_work(after)).transpose();
-            match work {
-                Ok(work) => elsewhere.extend(work.flatten().map(|work| {
-                    let message = self.of.message(told.clone(), &noted.words, &work.changes);
-                    Pending { at, work, message, prepared: None }
+    /// Commits a turn in all repositories under the same number: in the plan's together with the record, which names the
+    /// commits in the others, and then in these.
+    fn commit_everywhere(&mut self, turn: EndedTurn, reply: &MessageReply) -> Vec<EventKind> {
+        let EndedTurn { draft, after, model, session, .. } = turn;
+        self.expense.add(reply.expense.usage, reply.expense.time);
+        let notes = TurnNotes::new(&draft, (model, session), &self.of.secrets);
+        let by_model = reply.message.clone().or_else(|| self.recorded_message());
+        let mut events = Vec::new();
+        let mut pending = Vec::new();
+        for (at, after) in after.iter().enumerate().skip(1) {
+            match self.repos[at].find_work(*after) {
+                Ok(work) => pending.extend(work.map(|work| {
+                    let message = self.of.message(by_model.clone(), &notes.words, &work.changes);
+                    PendingTurn::new(at, work, message)
                 })),
-                Err(error) => event.extend(self.report_once(Err(error.into()))),
+                Err(error) => events.extend(self.report_once(Err(error.into()))),
             }
         }
-        let (number, committed) = match self.commit(after, &noted, told, &mut elsewhere) {
-            Ok(kept) => kept,
-            Err(error) => return event.into_iter().chain(self.report_once(Err(error))).collect(),
+        let of_plan = after.first().copied().flatten();
+        let (number, committed) = match self.commit(of_plan, &notes, by_model, &mut pending) {
+            Ok(committed) => committed,
+            Err(error) => return events.into_iter().chain(self.report_once(Err(error))).collect(),
         };
-        event.extend(committed);
-        for pending in elsewhere {
-            let kept = self.others[pending.at].commit(pending, number);
-            event.extend(self.report_once(kept.map_err(SessionError::from)));
+        events.extend(committed);
+        for pending in pending {
+            let committed = self.repos[pending.at].commit(pending, number);
+            events.extend(self.report_once(committed.map_err(SessionError::from)));
         }
-        event
+        events
     }
 
     /// The message that a model wrote when a replayed turn was recorded.
@@ -258,49 +230,46 @@ impl<'k, 'r, 'a> TurnCommitter<'k, 'r, 'a> {
         self.active_runner.message.clone().filter(|_| is_model)
     }
 
+    /// Commits a turn in the plan's repository, records it, and prepares its commits in the others. Returns its number,
+    /// and the report of the commit if there was something to commit.
     fn commit(
         &mut self,
         after: Option<Oid>,
-        noted: &TurnNotes,
-        told: Option<TurnMessage>,
-        elsewhere: &mut [Pending],
+        notes: &TurnNotes,
+        by_model: Option<TurnMessage>,
+        pending: &mut [PendingTurn],
     ) -> Result<(u32, Option<EventKind>), SessionError> {
-        let work = match (self.begun, after) {
-            (Some(begun), Some(after)) => changes_of_turn(self.recorder, begun, after)?,
-            _ => None,
-        };
-        let (tree, tip) = (self.recorder.tree(), self.recorder.head());
+        let Self { of, active_runner, repos, .. } = self;
+        let [plans, others @ ..] = &mut repos[..] else { return Ok((0, None)) };
+        let work = plans.find_work(after)?;
+        let (tree, tip) = (plans.recorder.tree(), plans.recorder.head());
         let changes = work.as_ref().map_or(&[][..], |work| &work.changes);
         let delivery = match &work {
-            Some(work) => StagedCommit { changes, ..work.delivery() },
+            Some(work) => work.of_turn(),
             None => StagedCommit { tree, tip, changes, index: None },
         };
-        let message = work.as_ref().map(|work| self.of.message(told, &noted.words, &work.changes));
-        let Self { of, active_runner, recorder, others, .. } = self;
+        let message = work.as_ref().map(|work| of.message(by_model, &notes.words, &work.changes));
         let now = (of.checkpoints.clock)();
         let mut number = 0;
-        let written = of.checkpoints.session_writer.deliver_turn(recorder, delivery, now, |given| {
+        let written = of.checkpoints.session_writer.deliver_turn(plans.recorder, delivery, now, |given| {
             number = given;
-            let mut draft = of.drafted(active_runner, noted, (message.as_ref(), changes), (given, now));
-            for pending in &mut *elsewhere {
+            let mut draft = of.drafted(active_runner, notes, (message.as_ref(), changes), (given, now));
+            for pending in &mut *pending {
                 let changed = (Some(&pending.message), &pending.work.changes[..]);
-                let entry = of.drafted(active_runner, noted, changed, (given, now)).entry;
-                draft.turn.others.extend(pending.prepare(&others[pending.at], entry, given));
+                let entry = of.drafted(active_runner, notes, changed, (given, now)).entry;
+                draft.turn.others.extend(pending.prepare(&others[pending.at - 1], entry, given));
                 draft.turn.message = draft.turn.message.or_else(|| Some(pending.message.text()));
             }
             draft
         })?;
-        self.kept.told = self.kept.told.plus(noted.usage.unwrap_or_default());
+        self.reported = self.reported.plus(notes.usage.unwrap_or_default());
         let Some((event, index)) = written else {
             return Ok((number, None));
         };
-        let (commit, words) = (event.commit, event.subject.text.clone());
-        self.kept.events.push(event);
-        self.kept.folded.extend(work.into_iter().flat_map(|work| work.folded));
-        if index == IndexUpdate::Behind {
-            self.kept.index = index;
-        }
-        Ok((number, Some(EventKind::TurnCommitted { turn: number.into(), repo: None, commit, words })))
+        let folded = work.map(|work| work.folded).unwrap_or_default();
+        let committed = plans.committed(&event, index, folded, number);
+        self.events.push(event);
+        Ok((number, Some(committed)))
     }
 }
 
@@ -311,7 +280,7 @@ enum WaitForMessages {
     No,
 }
 
-impl CallObserver for TurnCommitter<'_, '_, '_> {
+impl CallObserver for TurnCommitter<'_, '_> {
     fn on_begin(&mut self, active_runner: ActiveRunner, prompt: &str) {
         self.active_runner = active_runner;
         self.draft = self.next_draft();
@@ -341,48 +310,24 @@ impl CallObserver for TurnCommitter<'_, '_, '_> {
     /// If several turns ended at once, it is unknown which of them changed the files; the last one with a tool call is
     /// assumed.
     fn on_idle(&mut self, tally: &Tally) -> Vec<EventKind> {
-        let mut event = Vec::new();
+        let mut events = Vec::new();
         let last = self.ended.len().saturating_sub(1);
         let doer = self.ended.iter().rposition(|draft| !draft.tools.is_empty()).unwrap_or(last);
         for (at, draft) in std::mem::take(&mut self.ended).into_iter().enumerate() {
-            let seen = if at == doer { self.look_everywhere() } else { Ok((None, Vec::new())) };
+            let seen = if at == doer { self.look() } else { Ok(Vec::new()) };
             let ended = seen.and_then(|seen| self.end_turn(draft, seen, tally));
-            event.extend(self.report_once(ended.map(|()| None)));
+            events.extend(self.report_once(ended.map(|()| None)));
         }
-        event.extend(self.flush(WaitForMessages::No));
-        event
+        events.extend(self.flush(WaitForMessages::No));
+        events
     }
 
     fn on_end(&mut self, tally: &Tally) -> Vec<EventKind> {
         if self.draft.is_over {
             self.close_turn();
         }
-        let mut event = self.on_idle(tally);
-        event.extend(self.flush(WaitForMessages::Yes));
-        event
-    }
-}
-
-/// The committed turns of an attempt.
-pub(in crate::pipeline) struct CommittedTurns {
-    /// The events of the commits.
-    pub(in crate::pipeline) events: Vec<Event>,
-    /// Messages about what the agent did without permission; it has been undone.
-    pub(in crate::pipeline) noticed: Vec<String>,
-    /// Commits by others, which the commits of turns fold in.
-    pub(in crate::pipeline) folded: Vec<Folded>,
-    /// Whether the index is up to date.
-    pub(in crate::pipeline) index: IndexUpdate,
-    /// The cost of messages.
-    pub(in crate::pipeline) expense: Expense,
-    /// The cost that the turns themselves reported.
-    pub(in crate::pipeline) told: Usage,
-}
-
-impl Default for CommittedTurns {
-    fn default() -> Self {
-        let (events, noticed, folded) = (Vec::new(), Vec::new(), Vec::new());
-        let (expense, told) = (Expense::default(), Usage::default());
-        Self { events, noticed, folded, index: IndexUpdate::There, expense, told }
+        let mut events = self.on_idle(tally);
+        events.extend(self.flush(WaitForMessages::Yes));
+        events
     }
 }

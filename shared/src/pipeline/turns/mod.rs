@@ -8,4 +8,5 @@ pub(super) mod committer;
 pub(super) mod message;
 pub(super) mod messenger;
 pub(super) mod note;
+pub(super) mod turn_repo;
 pub(super) mod whole_call;

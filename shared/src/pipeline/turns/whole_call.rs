@@ -14,7 +14,7 @@ use crate::{
             note::{CallLabel, OpenTurn, TurnContext, TurnNotes},
         },
     },
-    record::{StagedCommit, TaskEvent},
+    record::{RunRecorder, StagedCommit, TaskEvent},
     session::{
         DraftRecord, OtherCommit, RecordKind as Record, SessionError, SessionWriter, Transcript, Turn,
         TurnDraft, sign_by_agent,
@@ -64,54 +64,55 @@ impl WholeCallTurn {
 
 impl TaskRun<'_, '_, '_> {
     /// Records the turn of an agent that reports none, if it is one. Its changes are in our newest commit.
-    pub(in crate::pipeline) fn keep_plain(
+    pub(in crate::pipeline) fn record_whole_call(
         &mut self,
-        plain: Option<WholeCallTurn>,
+        whole_call: Option<WholeCallTurn>,
         called: &FinishedCall,
         changed: CallChanges<'_>,
     ) {
-        let Some(plain) = plain.map(|plain| self.stopped(plain, called)) else { return };
+        let Some(whole_call) = whole_call.map(|turn| self.stopped(turn, called)) else { return };
         let head = self.recorder.head();
-        let written = self.write_plain(&plain, changed, |_| Ok((head, Vec::new())));
+        let written = self.write_whole_call(&whole_call, changed, |_| Ok((head, Vec::new())));
         self.tell_of_unwritten(written.err().as_ref());
     }
 
     /// Commits a step together with the turn of an agent that reports none. If the session cannot be written, the
     /// commit is made anyway.
-    pub(in crate::pipeline) fn deliver_plain(
+    pub(in crate::pipeline) fn deliver_with_whole_call(
         &mut self,
+        recorder: &mut RunRecorder<'_>,
         (mut entry, delivery, ended): (TaskEvent<'_>, StagedCommit<'_>, &[RefMove<'_>]),
-        (plain, called): (WholeCallTurn, &FinishedCall),
+        (whole_call, called): (WholeCallTurn, &FinishedCall),
         changed: CallChanges<'_>,
     ) -> Result<Event, PipelineError> {
-        let plain = self.stopped(plain, called);
-        plain.sign(&mut entry, self.context.checkpoints.pipeline.as_str());
-        let moves = self.recorder.plan_step(&delivery)?;
+        let whole_call = self.stopped(whole_call, called);
+        whole_call.sign(&mut entry, self.context.checkpoints.pipeline.as_str());
+        let moves = recorder.plan_step(&delivery)?;
         let mut prepared = None;
-        let written = self.write_plain(&plain, changed, |number| {
+        let written = self.write_whole_call(&whole_call, changed, |number| {
             let mut entry = entry.clone();
-            if plain.is_agent {
+            if whole_call.is_agent {
                 let _ = entry.trailers.set(Key::Turn, number.to_string());
             }
-            let step = self.recorder.prepare(entry, delivery.tree)?;
+            let step = recorder.prepare(entry, delivery.tree)?;
             let commit = step.commit;
             prepared = Some(step);
             Ok((commit, moves.to(commit, ended)))
         });
         self.tell_of_unwritten(written.as_ref().err());
         let delivered = match (written, prepared) {
-            (Ok(()), Some(prepared)) => self.recorder.finish_step((prepared, moves), &delivery),
+            (Ok(()), Some(prepared)) => recorder.finish_step((prepared, moves), &delivery),
             _ => {
-                let prepared = self.recorder.prepare(entry, delivery.tree)?;
-                self.recorder.deliver_step((prepared, moves), &delivery, ended)
+                let prepared = recorder.prepare(entry, delivery.tree)?;
+                recorder.deliver_step((prepared, moves), &delivery, ended)
             }
         };
         Ok(delivered?)
     }
 
-    fn stopped(&self, plain: WholeCallTurn, called: &FinishedCall) -> WholeCallTurn {
+    fn stopped(&self, whole_call: WholeCallTurn, called: &FinishedCall) -> WholeCallTurn {
         let interrupted = called.result.is_err() || self.context.run.cancel.is_cancelled();
-        WholeCallTurn { turn: Turn { interrupted, ..plain.turn }, ..plain }
+        WholeCallTurn { turn: Turn { interrupted, ..whole_call.turn }, ..whole_call }
     }
 
     fn tell_of_unwritten(&mut self, error: Option<&SessionError>) {
@@ -123,13 +124,13 @@ impl TaskRun<'_, '_, '_> {
 
     /// Records the turn about a commit, together with the movement of refs. `commit` returns both for the number of the
     /// turn, and is called again with another number if another process was faster.
-    fn write_plain<'m>(
+    fn write_whole_call<'m>(
         &self,
-        plain: &WholeCallTurn,
+        whole_call: &WholeCallTurn,
         changed: CallChanges<'_>,
         mut commit: impl FnMut(u32) -> Result<(Oid, Vec<RefMove<'m>>), SessionError>,
     ) -> Result<(), SessionError> {
-        let WholeCallTurn { turn, transcript, words, .. } = plain;
+        let WholeCallTurn { turn, transcript, words, .. } = whole_call;
         let (recorder, checkpoints) = (&self.recorder, &self.context.checkpoints);
         let CallChanges { here, others } = changed;
         let own = (!here.is_empty()).then_some(here);
@@ -144,7 +145,7 @@ impl TaskRun<'_, '_, '_> {
             let (about, moves) = commit(number)?;
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });
             let kind = Record::Turn(Turn { number, commit: own.map(|_| about), ..turn.clone() });
-            let tip = (recorder.branch() == recorder.run()).then_some(about);
+            let tip = recorder.is_on_run_branch().then_some(about);
             let about = Some(about);
             Ok::<_, SessionError>(DraftRecord { about, tip, transcript, moves, ..DraftRecord::of(kind) })
         })?;

@@ -10,7 +10,10 @@ use std::{
 
 use serde::Serialize;
 
-use super::{GitQueue, other_repos::absent};
+use super::{
+    GitQueue,
+    other_repos::{GatePlace, absent},
+};
 use crate::{
     git::RefMove,
     message::last_chars,
@@ -21,7 +24,7 @@ use crate::{
     record::log_time,
     safe_files,
     sandbox::{SandboxedChild, describe_denials},
-    worktree::{Pool, Scratch, take_left_out},
+    worktree::{Scratch, take_left_out},
 };
 
 /// How many results are kept in refs.
@@ -124,27 +127,17 @@ impl GitQueue<'_> {
         commit: Oid,
         remembered: RememberedResults,
     ) -> Result<Option<(GateRecord, usize)>, QueueError> {
-        let gate_place = self.find_gate_place(gate, commit)?;
-        if gate.repo.is_some() && gate_place.is_none() {
-            return Ok(None);
-        }
-        let tree = match &gate_place {
-            Some(gate_place) => gate_place.tree,
-            None => self.tree_of(commit)?,
-        };
-        let key = (tree, gate.key());
+        let Some(place) = self.find_gate_place(gate, commit)? else { return Ok(None) };
+        let key = (place.tree, gate.key());
         let known = match self.results.get(&key).cloned() {
             Some(result) => Some(result),
-            None => self.remembered(gate, tree),
+            None => self.remembered(gate, place.tree),
         };
         let (result, runs) = match known {
             Some(result) if result.answer == Answer::Green || remembered == RememberedResults::Any => {
                 (result, 0)
             }
-            _ => match &gate_place {
-                Some(gate_place) => (self.run_in_other_repo(gate, gate_place)?, 1),
-                None => (self.run(gate, commit, tree)?, 1),
-            },
+            _ => (self.run(gate, &place)?, 1),
         };
         self.results.insert(key, result.clone());
         Ok(Some((result, runs)))
@@ -152,11 +145,7 @@ impl GitQueue<'_> {
 
     /// Whether a gate failed on this tree in this drain, or recently in another drain of this process.
     pub(super) fn is_known_to_fail(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
-        let tree = match (&gate.repo, self.find_gate_place(gate, commit)?) {
-            (None, _) => self.tree_of(commit)?,
-            (Some(_), Some(gate_place)) => gate_place.tree,
-            (Some(_), None) => return Ok(false),
-        };
+        let Some(GatePlace { tree, .. }) = self.find_gate_place(gate, commit)? else { return Ok(false) };
         let since = (self.options.clock)() - BELIEVED;
         Ok(match self.results.get(&(tree, gate.key())) {
             Some(result) => result.answer == Answer::Red,
@@ -171,11 +160,6 @@ impl GitQueue<'_> {
     /// in refs are for people and are never read, because anyone who can write a ref could have written them.
     fn remembered(&self, gate: &Gate, tree: Oid) -> Option<GateRecord> {
         self.options.memory.results.find(tree, gate).filter(|result| result.answer == Answer::Green)
-    }
-
-    fn run(&mut self, gate: &Gate, commit: Oid, tree: Oid) -> Result<GateRecord, QueueError> {
-        let pool = self.pool()?;
-        self.run_in(&pool, gate, (commit, tree), Self::for_run)
     }
 
     /// Describes a commit for people: which tasks are merged into what.
@@ -204,13 +188,9 @@ impl GitQueue<'_> {
         })
     }
 
-    pub(super) fn run_in(
-        &mut self,
-        pool: &Pool,
-        gate: &Gate,
-        (commit, tree): (Oid, Oid),
-        configure: impl Fn(&Self, Program, &Path) -> Program,
-    ) -> Result<GateRecord, QueueError> {
+    fn run(&mut self, gate: &Gate, gate_place: &GatePlace) -> Result<GateRecord, QueueError> {
+        let GatePlace { other, commit, tree } = gate_place;
+        let (pool, commit, tree) = (self.gate_pool(gate_place)?, *commit, *tree);
         let is_repeated = self.results.contains_key(&(tree, gate.key()));
         let tested = self.describe_tested(gate, commit)?;
         (self.on_event)(crate::queue::QueueEvent::Gating { gate: gate.name.clone(), tested, is_repeated });
@@ -234,14 +214,14 @@ impl GitQueue<'_> {
             SandboxedChild { step: "gate", places: vec![scratch.path.clone()], ..SandboxedChild::default() };
         let confinement = self.options.worktrees.sandbox.confine(&child);
         let program = program.confined_if(confinement.clone());
-        let program = configure(self, program, &scratch.path);
+        let program = self.for_run(program, other.as_ref(), &scratch.path);
         let config_guard = self.options.config_guard.clone();
-        let (ended, trespass) =
+        let (ended, violation) =
             config_guard.guard(&place, || self.supervise(gate, program, &mut scratch, file));
         pool.remember_kept(&place, &self.options.keep);
         // Reported now, because the gate may have been interrupted, or may pass on its second run.
-        if let Some(trespass) = &trespass {
-            let words = format!("the gate '{}' does not count: {trespass}", gate.name);
+        if let Some(violation) = &violation {
+            let words = format!("the gate '{}' does not count: {violation}", gate.name);
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         if matches!(ended.ending, Ending::Cancelled) {
@@ -258,8 +238,8 @@ impl GitQueue<'_> {
             let words = format!("the log of the gate '{}' is incomplete: {error}", gate.name);
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
-        let (answer, why) = match trespass {
-            Some(trespass) => (Answer::Red, format!("'{}': {trespass}", gate.command)),
+        let (answer, why) = match violation {
+            Some(violation) => (Answer::Red, format!("'{}': {violation}", gate.command)),
             None => judge(gate, &ended),
         };
         let touched = match answer {

@@ -74,11 +74,16 @@ impl<'a> GitQueue<'a> {
         Target::new(self.repository, self.into)
     }
 
-    /// Adds the environment variables of the run to a program.
-    fn for_run(&self, program: Program, place: &Path) -> Program {
+    /// Adds the environment variables of the run to a program that runs in the plan's repository, or in another.
+    fn for_run(&self, program: Program, other: Option<&OtherTarget>, place: &Path) -> Program {
         let session = self.options.worktrees.session.as_ref();
-        let repo = self.options.worktrees.repo.clone().unwrap_or_else(|| self.repository.name());
-        let variables = run_variables(&repo, self.scope, session, place);
+        let variables = match other {
+            Some(other) => run_variables(&other.name, &other.branch, session, place),
+            None => {
+                let name = self.options.worktrees.repo.clone().unwrap_or_else(|| self.repository.name());
+                run_variables(&name, self.scope, session, place)
+            }
+        };
         variables.iter().fold(program, |program, (name, value)| program.env(name, value))
     }
 

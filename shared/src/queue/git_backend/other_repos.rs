@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{GitQueue, gating::GateRecord, land::MergedTree, recover::landing_of};
+use super::{GitQueue, land::MergedTree, recover::landing_of};
 use crate::{
     git::{Merge, MergeConflict, Repository},
     history::{CommitSource, Event, Run, RunScope},
     message::OtherLandings,
-    name::{BranchName, Oid, RepoName, TaskId},
+    name::{BranchName, Oid, RepoName, SessionId, TaskId},
     queue::{Failing, Gate, QueueError, Store, Target, Ticket, TicketState, target::MoveResult},
     settings::Settings,
     workspace::RepoSection,
-    worktree::{Pool, WorktreeOptions, run_variables},
+    worktree::{Pool, WorktreeOptions},
 };
 
 /// The session's branch in another repository, on which tasks land.
@@ -25,11 +25,12 @@ pub(in crate::queue) struct OtherTarget {
     pub(in crate::queue) head: Oid,
 }
 
-/// Where a gate runs in another repository.
+/// Where a gate runs.
 pub(super) struct GatePlace {
-    target: OtherTarget,
-    /// The commit that it tests.
-    commit: Oid,
+    /// The other repository that it belongs to; `None` for the plan's.
+    pub(super) other: Option<OtherTarget>,
+    /// The commit that it tests there.
+    pub(super) commit: Oid,
     pub(super) tree: Oid,
 }
 
@@ -52,18 +53,20 @@ pub(super) fn words_of_absent(repo: &RepoName) -> String {
 }
 
 impl GitQueue<'_> {
-    /// Where a gate of another repository runs for a commit of the plan's repository, if that repository and the
-    /// session's branch exist.
+    /// Where a gate runs for a commit of the plan's repository. `None` if the gate belongs to another repository, and that
+    /// or the session's branch there is missing.
     pub(super) fn find_gate_place(
         &mut self,
         gate: &Gate,
         commit: Oid,
     ) -> Result<Option<GatePlace>, QueueError> {
-        let Some(repo) = &gate.repo else { return Ok(None) };
+        let Some(repo) = &gate.repo else {
+            return Ok(Some(GatePlace { other: None, commit, tree: self.tree_of(commit)? }));
+        };
         let Some(target) = self.find_target(repo) else { return Ok(None) };
         let commit = self.head_with(commit, &target);
         let tree = target.repository.tree_of(commit)?;
-        Ok(Some(GatePlace { target, commit, tree }))
+        Ok(Some(GatePlace { other: Some(target), commit, tree }))
     }
 
     /// The branch of this run's session in another repository.
@@ -76,8 +79,7 @@ impl GitQueue<'_> {
             self.other_repos.insert(repo.clone(), repository);
         }
         let repository = self.other_repos.get(repo)?.clone();
-        let (branch, head) = section.find_session_branch(&repository, session).ok()??;
-        Some(OtherTarget { name: repo.clone(), repository, branch, head })
+        OtherTarget::find(section, repository, session)
     }
 
     /// A repository in which a task works and the session has no branch here.
@@ -87,21 +89,12 @@ impl GitQueue<'_> {
         others.into_iter().find(|repo| self.find_target(repo).is_none())
     }
 
-    /// Runs a gate there.
-    pub(super) fn run_in_other_repo(
-        &mut self,
-        gate: &Gate,
-        gate_place: &GatePlace,
-    ) -> Result<GateRecord, QueueError> {
-        let GatePlace { target, commit, tree } = gate_place;
+    /// The pool for the scratch worktree of a gate.
+    pub(super) fn gate_pool(&self, place: &GatePlace) -> Result<Pool, QueueError> {
+        let Some(target) = &place.other else { return self.pool() };
         // The worktree settings apply to the plan's repository only.
         let options = WorktreeOptions::new(&Settings::default(), &self.options.cancel);
-        let pool = Pool::open(&target.repository, &target.branch, options)?;
-        self.run_in(&pool, gate, (*commit, *tree), |git_queue, program, place| {
-            let session = git_queue.options.worktrees.session.as_ref();
-            let variables = run_variables(&target.name, &target.branch, session, place);
-            variables.iter().fold(program, |program, (name, value)| program.env(name, value))
-        })
+        Ok(Pool::open(&target.repository, &target.branch, options)?)
     }
 
     /// The gates whose paths a landing changes in another repository, where it brings `landed` on top of what belongs
@@ -159,12 +152,19 @@ pub(super) enum OtherMoves {
 }
 
 impl OtherTarget {
+    /// The branch of a session in a repository that is opened here.
+    pub(in crate::queue) fn find(
+        section: &RepoSection,
+        repository: Repository,
+        session: &SessionId,
+    ) -> Option<Self> {
+        let (branch, head) = section.find_session_branch(&repository, session).ok()??;
+        Some(Self { name: section.name.clone(), repository, branch, head })
+    }
+
     /// The commit that this run gave a branch, whatever a child process has made of the ref since.
     pub(in crate::queue) fn find_tip(&self, branch: &BranchName) -> Result<Option<Oid>, QueueError> {
-        match self.repository.find_owned_ref(&branch.to_ref()) {
-            Some(known) => Ok(known),
-            None => Ok(self.repository.find_branch(branch)?),
-        }
+        Ok(self.repository.find_own_branch(branch)?)
     }
 
     /// Whether the branch has a commit, which may not be here at all.

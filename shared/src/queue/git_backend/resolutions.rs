@@ -170,19 +170,18 @@ impl GitQueue<'_> {
             scratch.repository.read_tracked(self.repository.tree_of(commit)?, concurrent_children.now())?;
         let watch = self.options.config_guard.watch(&scratch.repository);
         let reply = self.call(resolver, calls, scratch, &ticket.task, &prompt, REVIEW);
-        let mut trespasses = watch.end();
+        let mut violations = watch.end();
         let company = concurrent_children.since(1);
         // If the reviewer was alone, its changes do no harm: the worktree is discarded.
         if company == OtherWriters::Others {
-            trespasses.extend(altered(&scratch.repository.look_again(&before, company)?));
+            violations.extend(altered(&scratch.repository.look_again(&before, company)?));
         }
-        trespasses.extend(self.restore_refs(ticket, &guarded)?);
+        violations.extend(self.restore_refs(ticket, &guarded)?);
         let name = &resolver.reviewer.name;
-        Ok(match self.reply_or_note(reply, (name, &trespasses))? {
-            _ if !trespasses.is_empty() => {
-                Err(format!("the reviewer '{name}' changed something: {}", trespasses.join("; ")))
-            }
-            reply => judge(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
+        let reply = self.reply_or_note(reply, (name, &violations))?;
+        Ok(match violations.in_one_line() {
+            Some(violation) => Err(format!("the reviewer '{name}' changed something: {violation}")),
+            None => judge(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
         })
     }
 

@@ -14,7 +14,7 @@ use crate::{
     history::Event,
     message::{Status, visible},
     name::{Attempt, Oid, TaskId},
-    pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError},
+    pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError, Violations},
     queue::{
         LogEntry, LoggedOutcome, QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy, Resolver,
         Ticket, TicketState, resolver::Case, store::OutcomeWritten,
@@ -202,14 +202,16 @@ impl GitQueue<'_> {
         let guarded = self.guarded_refs(ticket)?;
         let watch = self.options.config_guard.watch(&scratch.repository);
         let reply = self.call(resolver, calls, scratch, &ticket.task, &prompt, RESOLVE);
-        let mut trespasses = watch.end();
-        trespasses.extend(self.restore_refs(ticket, &guarded)?);
+        let mut violations = watch.end();
+        violations.extend(self.restore_refs(ticket, &guarded)?);
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
             self.save(ticket, own)?;
         }
-        let reply = self.reply_or_note(reply, (&resolver.step_runner.name, &trespasses))?;
+        let reply = self.reply_or_note(reply, (&resolver.step_runner.name, &violations))?;
+        if let Some(violation) = violations.in_one_line() {
+            return Ok(Err(violation));
+        }
         Ok(match reply.outcome {
-            _ if !trespasses.is_empty() => Err(trespasses.join("; ")),
             Reply::Success { .. } => Ok(()),
             Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.step_runner.name)),
             Reply::Limited { .. } => Err(format!("{} is at its limit", resolver.step_runner.name)),
@@ -220,10 +222,10 @@ impl GitQueue<'_> {
     pub(super) fn reply_or_note(
         &mut self,
         reply: Result<CallReply, QueueError>,
-        (runner, trespasses): (&str, &[String]),
+        (runner, violations): (&str, &Violations),
     ) -> Result<CallReply, QueueError> {
-        if reply.is_err() && !trespasses.is_empty() {
-            let words = format!("{runner} was interrupted: {}", trespasses.join("; "));
+        if let (Err(_), Some(violation)) = (&reply, violations.in_one_line()) {
+            let words = format!("{runner} was interrupted: {violation}");
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         reply
@@ -267,7 +269,7 @@ impl GitQueue<'_> {
         let request = Request { prompt, model, dir: &dir, session: None, prompt_file: None, tools: None };
         let reply = caller.call(AtLimit::Wait, || {
             let call = Call::of_runner(runner, request, &log)?;
-            let program = self.for_run(call.program, &dir).env("ARBORIST_TASK", task.as_str());
+            let program = self.for_run(call.program, None, &dir).env("ARBORIST_TASK", task.as_str());
             Ok(Call { program, ..call })
         });
         calls.expense.add(caller.expense.usage, caller.expense.time);

@@ -33,6 +33,7 @@ pub use watch::ConcurrentChildren;
 use crate::{
     agent::{ProtectedPath, Runner},
     git::{Repository, UsersMarks},
+    pipeline::checkout::violations::Violations,
     process::{ChildReach, put_back_locks},
     settings::ReviewsIn,
 };
@@ -111,8 +112,9 @@ struct RepoState {
     links: Option<Links>,
     /// Marks in the user's indexes, as they were before the first child.
     marks: Option<UsersMarks>,
-    /// Messages about everything that was restored since the first of the running children began.
-    changes: Vec<String>,
+    /// Messages about everything that was restored since the first of the running children began. A message can be there
+    /// twice: each watch counts from where it began.
+    violations: Vec<String>,
 }
 
 impl ConfigGuard {
@@ -190,13 +192,8 @@ impl ConfigGuard {
     pub fn guard_all<T>(&self, places: &[&Repository], child: impl FnOnce() -> T) -> (T, Option<String>) {
         let watches: Vec<CheckoutWatch> = places.iter().map(|place| self.watch(place)).collect();
         let ended = child();
-        let mut found: Vec<String> = Vec::new();
-        for change in watches.iter().flat_map(CheckoutWatch::end) {
-            if !found.contains(&change) {
-                found.push(change);
-            }
-        }
-        (ended, joined(&found))
+        let violations: Violations = watches.iter().flat_map(CheckoutWatch::end).collect();
+        (ended, violations.in_one_line())
     }
 
     fn repos(&self) -> MutexGuard<'_, GuardedRepos> {
@@ -245,7 +242,7 @@ impl RepoState {
         let marks = Some(UsersMarks::record(repository, marks));
         let place = place.map(|place| own(place, reviewers, running_children));
         let outside = Some(outside);
-        let (before, changes) = (Some(before), Vec::new());
+        let before = Some(before);
         let beside = Some(beside);
         Self {
             running_children: 0,
@@ -258,7 +255,7 @@ impl RepoState {
             outside,
             links,
             marks,
-            changes,
+            violations: Vec::new(),
         }
     }
 
@@ -273,23 +270,18 @@ impl RepoState {
         }
         let is_reached = self.is_reached();
         for before in self.place.iter().chain(&self.before) {
-            self.changes.extend(if is_reached { before.restore() } else { before.restore_elsewhere() });
+            self.violations.extend(if is_reached { before.restore() } else { before.restore_elsewhere() });
         }
-        self.changes.extend(self.checkouts.iter().flat_map(CheckoutLinks::restore));
-        self.changes.extend(self.beside.iter().flat_map(BesideWorktrees::move_new));
+        self.violations.extend(self.checkouts.iter().flat_map(CheckoutLinks::restore));
+        self.violations.extend(self.beside.iter().flat_map(BesideWorktrees::move_new));
         if !is_reached {
             return;
         }
         let git_dir = self.before.as_ref().map(WatchedCopy::git_dir);
-        self.changes.extend(git_dir.map(put_back_locks).unwrap_or_default());
-        self.changes.extend(self.modules.move_new());
+        self.violations.extend(git_dir.map(put_back_locks).unwrap_or_default());
+        self.violations.extend(self.modules.move_new());
         self.marks.iter_mut().for_each(UsersMarks::clear_new);
         // Last, because the files that are watched more closely have been restored by now.
-        self.changes.extend(self.links.as_mut().map(Links::remove_new).unwrap_or_default());
+        self.violations.extend(self.links.as_mut().map(Links::remove_new).unwrap_or_default());
     }
-}
-
-/// Joins messages into one sentence.
-pub(in crate::pipeline) fn joined(trespasses: &[String]) -> Option<String> {
-    (!trespasses.is_empty()).then(|| trespasses.join("; "))
 }

@@ -27,6 +27,7 @@ use crate::{
         SettingsChange,
     },
     message::visible,
+    pipeline::checkout::violations::Violations,
     process::WorkPlace,
 };
 
@@ -119,7 +120,7 @@ impl CheckoutWatch {
 
     /// Restores what was changed since the watch began, and returns messages about it, after the child and everything that
     /// it started have ended. From now on the index can be trusted again.
-    pub fn end(&self) -> Vec<String> {
+    pub fn end(&self) -> Violations {
         drop(self.work_place.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.run.iter().for_each(RunWatch::leave);
         let found = self.restore();
@@ -128,11 +129,12 @@ impl CheckoutWatch {
     }
 
     /// Restores what was changed since the watch began, and returns messages about it, while the child is running.
-    pub fn restore(&self) -> Vec<String> {
+    pub fn restore(&self) -> Violations {
+        let mut found = Violations::default();
         if !ARE_GUARDS_ON {
-            return Vec::new();
+            return found;
         }
-        let mut found = self.restore_files();
+        found.extend(self.restore_files());
         found.extend(self.run.iter().flat_map(RunWatch::restore_files));
         // Files first, so that the git commands below obey the original configuration.
         found.extend(self.remove_special());
@@ -140,7 +142,6 @@ impl CheckoutWatch {
         found.extend(self.settings.iter().flat_map(IgnoredSettings::restore));
         found.extend(take_out_gitlinks(&self.repository, &self.gitlinks));
         found.extend(self.run.iter().flat_map(RunWatch::restore_refs));
-        found.dedup();
         found
     }
 
@@ -235,7 +236,7 @@ impl RepoWatch {
         }
         freeze(repository, running_children);
         known.running_children += 1;
-        let count = known.changes.len();
+        let count = known.violations.len();
         let earlier = match running_children {
             RunningChildren::None => EarlierChanges::Accept,
             RunningChildren::Possible if known.is_reached() => EarlierChanges::Restore,
@@ -261,7 +262,7 @@ impl RepoWatch {
     fn restore_files(&self) -> Vec<String> {
         let mut state = lock(&self.state);
         state.inspect();
-        let mut found: Vec<String> = state.changes.iter().skip(self.known).cloned().collect();
+        let mut found: Vec<String> = state.violations.iter().skip(self.known).cloned().collect();
         // One listing of the object folders serves both.
         let folders = state.links.as_ref().map(|links| links.objects().to_vec()).unwrap_or_default();
         if !state.is_reached() {

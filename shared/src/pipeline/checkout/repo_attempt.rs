@@ -1,0 +1,176 @@
+//! The repositories of a task during an attempt. They are one list, and the first is the one with the plan. All of them
+//! begin, are guarded, judged and ended by the same code. They are committed in turn, the plan's last: its history says
+//! what the state of the task is, so only its commit ends the attempt.
+
+use std::sync::Arc;
+
+use crate::{
+    git::{GitError, PrivateGit, TreeChange},
+    name::{Attempt, Oid, RepoName},
+    pipeline::{
+        FileSecrets, IgnoredFiles, OtherRepo, PipelineError, PreCommit, ProtectedChanges, TaskRun,
+        UsersIgnoredFiles,
+        checkout::{
+            attempt::{AttemptCheckout, AttemptRules, AttemptWork, WatchedFrom, begin_attempt, end_attempt},
+            leftovers,
+            protected_files::TaskProtection,
+            violations::Violations,
+        },
+        turns::turn_repo::{RepoTurns, TurnRepo},
+    },
+    record::{IndexUpdate, RunRecorder, TaskEvent},
+    session::OtherCommit,
+};
+
+/// A repository that a task works in, during one attempt.
+pub(in crate::pipeline) struct RepoAttempt<'k, 'r> {
+    /// Its name in messages; `None` for the one with the plan.
+    pub(in crate::pipeline) name: Option<&'k RepoName>,
+    /// Whether the user's pre-commit hook there must accept the work.
+    hook: PreCommit,
+    pub(in crate::pipeline) recorder: &'k mut RunRecorder<'r>,
+    pub(in crate::pipeline) checkout: AttemptCheckout,
+    /// The tree that the task started from.
+    base: Oid,
+    /// What was done there. Nothing until the attempt has ended.
+    pub(in crate::pipeline) work: AttemptWork,
+}
+
+impl TaskRun<'_, '_, '_> {
+    /// Begins an attempt in all repositories of the task. `recorders` has the plan's first, then those of the others.
+    pub(in crate::pipeline) fn begin_in_repos<'k, 'r>(
+        &self,
+        attempt: Attempt,
+        other_repos: &'k [OtherRepo],
+        recorders: &'k mut [RunRecorder<'r>],
+    ) -> Result<Vec<RepoAttempt<'k, 'r>>, GitError> {
+        let run = self.context.run;
+        let file_secrets = FileSecrets::new(run.options.secret_files, &run.secrets);
+        let others = other_repos.iter().map(Some);
+        let mut repos: Vec<RepoAttempt<'k, 'r>> = Vec::new();
+        for (other, recorder) in std::iter::once(None).chain(others).zip(recorders) {
+            let base = other.map_or(self.base.tree, |other| other.base.tree);
+            let watched_from = match repos.first() {
+                Some(plans) => WatchedFrom::Plan(&plans.checkout),
+                None => WatchedFrom::Here(&run.config_guard),
+            };
+            let rules = AttemptRules {
+                // Only the plan's repository can be worked on in the user's checkout.
+                users_ignored: if other.is_none() { self.users_ignored() } else { Arc::default() },
+                file_secrets: file_secrets.clone(),
+                protection: TaskProtection::new(&run.options.protection, self.task, base),
+            };
+            let checkout = begin_attempt(recorder, watched_from, (&self.task.id, attempt), rules)?;
+            let (name, hook) = (other.map(|other| &other.name), other.map_or(run.hook, |other| other.hook));
+            let work = AttemptWork::nothing(recorder);
+            repos.push(RepoAttempt { name, hook, recorder, checkout, base, work });
+        }
+        Ok(repos)
+    }
+
+    fn users_ignored(&self) -> Arc<UsersIgnoredFiles> {
+        self.context.ignored.as_ref().map(IgnoredFiles::users_files).unwrap_or_default()
+    }
+}
+
+/// What was done without permission in any of these repositories.
+pub(in crate::pipeline) fn find_violations(repos: &[RepoAttempt<'_, '_>]) -> Violations {
+    repos.iter().filter_map(|repo| repo.work.violations.in_one_line()).collect()
+}
+
+impl<'r> RepoAttempt<'_, 'r> {
+    /// This repository's part in the turns of the attempt.
+    pub(in crate::pipeline) fn turns(&mut self) -> TurnRepo<'_, 'r> {
+        TurnRepo::new(self.name, self.recorder, Some(&self.checkout))
+    }
+
+    /// Ends the attempt here: from now on [`Self::work`] says what the agent left. Its commits are taken over from its
+    /// private git directory, if it had one.
+    pub(in crate::pipeline) fn end(
+        &mut self,
+        turns: RepoTurns,
+        private_git: Option<PrivateGit>,
+    ) -> Result<(), PipelineError> {
+        let AttemptCheckout { head, head_tree, unfinished, .. } = &self.checkout;
+        self.work = end_attempt(self.recorder, &self.checkout, turns.violations, self.base)?;
+        self.work.folded.splice(..0, turns.folded);
+        if let Some(private_git) = private_git {
+            let attempt = (unfinished.name.as_str(), &mut self.work);
+            leftovers::keep_private(self.recorder.repository(), (&private_git, *head), attempt)?;
+        }
+        if turns.index == IndexUpdate::Behind {
+            self.recorder.catch_up(*head_tree)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the attempt has done nothing here.
+    pub(in crate::pipeline) fn is_untouched(&self) -> bool {
+        let AttemptWork { changes, tip, violations, .. } = &self.work;
+        changes.is_empty() && *tip == self.checkout.head && violations.is_empty()
+    }
+
+    /// Whether the task has changed nothing here, in this attempt or an earlier one.
+    pub(in crate::pipeline) fn adds_nothing(&self) -> bool {
+        self.work.commit_tree == self.base
+    }
+
+    /// Whether the pre-commit hook must accept this work. It is not asked after a violation, which may be a change of the
+    /// hook.
+    pub(in crate::pipeline) fn needs_hook(&self) -> bool {
+        self.hook == PreCommit::Asked
+            && self.work.violations.is_empty()
+            && self.work.commit_tree != self.checkout.head_tree
+    }
+
+    /// The protected files that the task has changed here. Those without permission are restored.
+    pub(in crate::pipeline) fn put_back_protected(&mut self) -> Result<ProtectedChanges, GitError> {
+        let found = self.checkout.put_back_protected(self.recorder, &mut self.work)?;
+        Ok(found.in_repo(self.name))
+    }
+
+    /// A message about commits that were folded in here.
+    pub(in crate::pipeline) fn folded_message(&self) -> Option<String> {
+        leftovers::folded_message(&self.work.folded).map(|words| self.named(words))
+    }
+
+    /// Takes the warnings about this work.
+    pub(in crate::pipeline) fn take_warnings(&mut self) -> Vec<String> {
+        let warnings = std::mem::take(&mut self.work.warnings);
+        warnings.into_iter().map(|words| self.named(words)).collect()
+    }
+
+    fn named(&self, words: String) -> String {
+        match self.name {
+            Some(name) => format!("in {name}: {words}"),
+            None => words,
+        }
+    }
+
+    /// Commits the work in another repository than the plan's. Returns the commit if it changes a file.
+    pub(in crate::pipeline) fn commit(
+        self,
+        entry: TaskEvent<'_>,
+    ) -> Result<Option<(OtherCommit, Vec<TreeChange>)>, PipelineError> {
+        let Self { name, recorder, checkout, work, .. } = self;
+        recorder.deliver(entry, work.of_step(), &[checkout.unfinished.end_move()])?;
+        let commit = other_commit(name, recorder.head(), &work.changes);
+        Ok(commit.filter(|_| !work.changes.is_empty()).map(|commit| (commit, work.changes)))
+    }
+
+    /// Ends an attempt that left nothing to commit.
+    pub(in crate::pipeline) fn forget(&self) -> Result<(), GitError> {
+        let ended = [self.checkout.unfinished.end_move()];
+        self.recorder.repository().move_refs(&ended, "arborist: nothing changed")
+    }
+}
+
+/// A commit in another repository, as records name it; `None` for the one with the plan.
+pub(in crate::pipeline) fn other_commit(
+    name: Option<&RepoName>,
+    commit: Oid,
+    changes: &[TreeChange],
+) -> Option<OtherCommit> {
+    let files = changes.iter().map(TreeChange::shown).collect();
+    Some(OtherCommit { repository: name?.to_string(), commit, files })
+}
