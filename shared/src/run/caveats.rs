@@ -11,7 +11,7 @@ use crate::{
     history::{Run, State},
     message::{counted, visible},
     name::TaskId,
-    pipeline::{Budgets, find_changed_since_kill},
+    pipeline::{Budgets, find_changed_since_kill, is_blank},
     plan::{Task, Unread, Why},
     process::{list_unused_folders, shell_word},
     progress::{Boxes, Progress},
@@ -183,7 +183,9 @@ impl OpenRun {
     ) {
         let untested = self.count_untested((planned, selection), run);
         let lands_untested = !self.is_idle && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
-        let words = match (self.is_start(run), lands_untested) {
+        // An empty option turns off the tests of a run that had some.
+        let is_emptied = self.request.flags.test_command.as_deref().is_some_and(is_blank);
+        let words = match (self.is_start(run) || is_emptied, lands_untested) {
             _ if untested == 0 => return,
             (true, true) => "the test step always passes, and landings are not tested",
             (true, false) => "the test step always passes",
@@ -254,9 +256,11 @@ impl OpenRun {
         }
         if !silent.is_empty() {
             let names: Vec<String> = silent.iter().map(|name| format!("'{name}'")).collect();
+            let (report, they) =
+                if names.len() == 1 { ("reports", "it does") } else { ("report", "they do") };
             listener.warn(&format!(
-                "limits on costs and tokens work only if {} reports them, and that is not known",
-                names.join(", ")
+                "it is not known whether {} {report} cost and tokens; unless {they}, limits on these have no effect",
+                names.join(" and ")
             ));
             listener.hint("--max-time works with every agent");
         }
