@@ -114,7 +114,7 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
     {
         let branch = visible(branch);
         ui.hint(&format!(
-            "a queued branch is kept; if it is not to land, run: git arborist merge drop {task} --scope {branch}"
+            "a queued branch is kept; if you do not want to land it, run: git arborist merge drop {task} --scope {branch}"
         ));
     }
     let mut gone = all.iter().flat_map(|outcomes| outcomes.fates.iter().flatten().zip(&outcomes.plan.items));
@@ -226,7 +226,6 @@ fn lines_below(entry: &Entry<'_>) -> Vec<String> {
         lines.push(format!("{} at {tip}", visible(name)));
     }
     for name in entry.saved {
-        let name = name.strip_prefix("refs/arborist/saved/").unwrap_or(name);
         lines.push(format!("saved as {}", visible(name)));
     }
     lines
