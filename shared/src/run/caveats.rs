@@ -1,6 +1,6 @@
 //! Warnings at the start of a run about things that may not be as the user expects.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use super::{OpenRun, Planned, RunListener};
 use crate::{
@@ -13,8 +13,9 @@ use crate::{
     name::TaskId,
     pipeline::{Budgets, find_changed_since_kill, is_blank},
     plan::{Task, Unread, Why},
-    process::{list_unused_folders, shell_word},
+    process::{is_executable, list_unused_folders, shell_word},
     progress::{Boxes, Progress},
+    safe_files,
     worktree::Pool,
 };
 
@@ -173,6 +174,14 @@ impl OpenRun {
         }
     }
 
+    /// Says once in each run that a commit-msg hook of the user is not run.
+    pub(super) fn tell_of_skipped_hook(&self, run: &Run, listener: &mut dyn RunListener) {
+        if self.has_message_hook && self.is_start(run) {
+            listener
+                .remark("your commit-msg hook is not run, because the messages of a run have a fixed form");
+        }
+    }
+
     /// Warns once in each run about tasks without a test command, and about landings without a gate.
     pub(super) fn tell_of_missing_tests(
         &self,
@@ -266,4 +275,14 @@ impl OpenRun {
         }
         Ok(())
     }
+}
+
+/// Whether this folder has a commit-msg hook that is not ours.
+pub(super) fn has_message_hook(hooks: &Path) -> bool {
+    let file = hooks.join("commit-msg");
+    // The folder of husky has a script for each hook, which calls that of the user in the folder above, if there is one.
+    let husky = hooks.ends_with("_").then(|| hooks.with_file_name("commit-msg"));
+    let is_called = husky.is_none_or(|own| own.is_file());
+    let is_ours = || safe_files::read_text(&file).is_ok_and(|text| text.contains("git-arborist"));
+    is_executable(&file) && is_called && !is_ours()
 }

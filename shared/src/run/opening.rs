@@ -11,6 +11,7 @@ use anyhow::Context;
 use super::{
     CallSource, InheritedOptions, Planned, RunRequest,
     branch_choice::{PendingMove, RunPlace},
+    caveats::has_message_hook,
     closing::RunMonitor,
     nested::refuse_in_step,
     recovery::recover_branch,
@@ -18,10 +19,9 @@ use super::{
     request::{secrets, typed, typed_again},
 };
 use crate::{
-    agent::AgentError,
     coordination::{Alone, Coordinator},
     event::RunOpening,
-    failure::{Explain, Failure},
+    failure::Failure,
     gardener::{
         Gardener, GardenerError, Lanes, ReviewWorktrees, RunResources, Selection, WorkerPlace, recover, start,
     },
@@ -37,7 +37,6 @@ use crate::{
     progress::{Boxes, Progress, RunTotals},
     queue::Target,
     record::{RunIdentity, RunRecorder, repair_index},
-    safe_files,
     session::{ResumeContext, SessionWriter, forget_unrecorded},
     settings::Settings,
     workspace::{SyncOutcome, Workspace, compare_elsewhere},
@@ -96,7 +95,7 @@ pub struct OpenRun {
     pub(super) brings_plan: bool,
     hook: PreCommit,
     /// Whether the user has a commit-msg hook, which is not run.
-    has_message_hook: bool,
+    pub(super) has_message_hook: bool,
     /// Whether git's configuration names a remote, or the upstream of a branch.
     pub(super) has_remotes: bool,
     /// Watches all repositories of the run around every child process.
@@ -123,8 +122,7 @@ impl OpenRun {
         }
         let workspace = Workspace::load(&repository, &settings, &cancel)?;
         let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
-        let options = RunOptions::new(&request.flags, &settings);
-        let mut options = options.map_err(|error| explain_old_settings(error, &place))?;
+        let mut options = RunOptions::new(&request.flags, &settings)?;
         options.sandbox.require_supported()?;
         options.sandbox.require_closed(&workspace.paths(), &[&repository.git_dir, &repository.common_dir])?;
         for (role, runner) in options.runners.list_uses() {
@@ -205,11 +203,7 @@ impl OpenRun {
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
         self.publish_start(recorder.head())?;
         self.tell_of_missing_sandbox(&run, monitor.listener());
-        if self.has_message_hook && self.is_start(&run) {
-            monitor
-                .listener()
-                .remark("your commit-msg hook is not run, because the messages of a run have a fixed form");
-        }
+        self.tell_of_skipped_hook(&run, monitor.listener());
         self.tell_of_missing_tests((planned, selection), &run, lanes, monitor.listener());
         let other_repos =
             self.enter_other_repos(&recorder.identity().session, planned, monitor.listener())?;
@@ -487,18 +481,6 @@ impl OpenRun {
     }
 }
 
-/// An unknown runner in a session's worktree, where the configuration is that of the turn at which the session continues.
-fn explain_old_settings(error: AgentError, place: &RunPlace) -> Failure {
-    match &error {
-        AgentError::UnknownRunner { name, .. } if place.session.is_some() && place.pending_move.is_none() => {
-            let words = format!("the configuration on '{}' has no runner '{name}'", place.branch);
-            let hint = "if it was added later, continue at a later turn; or define it in your own configuration: git config --global arborist.runners.<name>.command <program>";
-            Failure::new(error.exit(), words).hint(hint.replace("<name>", name))
-        }
-        _ => error.into(),
-    }
-}
-
 /// Whether a run begins in a shallow clone. If nothing here belongs to an earlier run of the branch, there is nothing
 /// to continue.
 fn is_first_in_shallow(
@@ -542,16 +524,6 @@ fn recover_repository(
     }
     place.head = now;
     Ok(Repository::discover()?)
-}
-
-/// Whether this folder has a commit-msg hook that is not ours.
-fn has_message_hook(hooks: &Path) -> bool {
-    let file = hooks.join("commit-msg");
-    // The folder of husky has a script for each hook, which calls that of the user in the folder above, if there is one.
-    let husky = hooks.ends_with("_").then(|| hooks.with_file_name("commit-msg"));
-    let is_called = husky.is_none_or(|own| own.is_file());
-    let is_ours = || safe_files::read_text(&file).is_ok_and(|text| text.contains("git-arborist"));
-    is_executable(&file) && is_called && !is_ours()
 }
 
 /// Whether there is a pre-commit hook to run before an agent's work is committed.
