@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use arborist_core::{
-    consent::{self, Consent, ConsentError},
+    consent::{self, Consent, ConsentError, ConsentOrigin},
     git::Repository,
 };
 
@@ -33,9 +33,8 @@ pub(crate) fn require(
     let unseen = consent::unseen(&repository.common_dir, commands);
     if consent == Consent::Given && !unseen.is_empty() {
         let lines = consent::shown(&unseen);
-        ui.note(&format!(
-            "--yes approves these commands and settings from files in the repository:\n{lines}"
-        ));
+        let origin = ConsentOrigin::of(&unseen);
+        ui.note(&format!("--yes approves these {} from {}:\n{lines}", origin.what(), origin.place()));
         if consent::was_approved_before(&unseen) {
             ui.note(consent::OLD_APPROVALS);
         }

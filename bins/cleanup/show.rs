@@ -7,7 +7,7 @@ use arborist_core::{
         Active, Candidate, CandidatePlace, CleanupOutcome, CleanupVerdict, JudgedCandidate, KeepReason, What,
     },
     message::visible,
-    name::{SAVED, unescaped},
+    name::unescaped,
     session::SessionState,
 };
 
@@ -115,7 +115,7 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
     {
         let branch = visible(branch);
         ui.hint(&format!(
-            "a queued branch is kept; if it is not to land, run: git arborist merge drop {task} --scope {branch}"
+            "a queued branch is kept; if you do not want to land it, run: git arborist merge drop {task} --scope {branch}"
         ));
     }
     let mut gone = all.iter().flat_map(|outcomes| outcomes.fates.iter().flatten().zip(&outcomes.plan.items));
@@ -227,7 +227,6 @@ fn lines_below(entry: &Entry<'_>) -> Vec<String> {
         lines.push(format!("{} at {tip}", visible(name)));
     }
     for name in entry.saved {
-        let name = name.strip_prefix(SAVED).unwrap_or(name);
         lines.push(format!("saved as {}", visible(name)));
     }
     lines

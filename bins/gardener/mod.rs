@@ -33,11 +33,14 @@ Run all tasks of the plan, in order.
 For each task: an agent implements it, the tests run, and a reviewer approves
 or rejects it. If a step fails, the next attempt gets the feedback in its
 prompt. --max-retries is the number of attempts; after the last one the task
-has failed, and the run ends unless --keep-going is given. Each step is
-committed before the next one starts. After a crash, run the same command to
-continue; it does nothing if all tasks are done. A continued run keeps the
-test command and the budgets of its session unless you give new ones. The
-runner is not kept, so give --runner again.
+has failed, and the run ends unless --keep-going is given. The subject of the
+commit that records this ends in 'after 5 retries' after five attempts. Each
+step is committed before the next one starts. Your pre-commit hook runs before
+the changes of an agent are committed. No other hook of git commit runs: a
+commit-msg hook is skipped, because the messages of a run have a fixed form.
+After a crash, run the same command to continue; it does nothing if all tasks
+are done. A continued run keeps the test command and the budgets of its session
+unless you give new ones. The runner is not kept, so give --runner again.
 
 The plan and the configuration are frozen when the run starts: the copies in
 its first commit are used, even if an agent edits the files. Uncommitted
@@ -97,10 +100,10 @@ WHAT AGENTS ARE TOLD
    {prompt} (as an argument) or {prompt-file} (the path of a file). A prompt of
    more than 100 KiB is always passed in a file. Agents need not use git. An
    agent that finds nothing to change ends its reply with 'NOTHING TO DO:
-   <reason>'. Without this line, an attempt fails in two cases: the task has
-   not changed any file yet, or no file has changed since its tests last
-   failed, its review was last rejected or the pre-commit hook last refused its
-   changes. The last line of a review must be 'APPROVED' or 'REJECTED:
+   <reason>'. An attempt that changes no file and does not end with this line
+   fails (a) if no earlier attempt of the task has changed a file either, or
+   (b) if the last attempt was turned down by the tests, the review or the
+   pre-commit hook. The last line of a review must be 'APPROVED' or 'REJECTED:
    <reasons>'. Anything else is a rejection. If the reviewer itself fails three
    times, the run stops; run the same command to repeat the review. To let your
    own runner report a rate limit, see runners.*.events in git-arborist(1).

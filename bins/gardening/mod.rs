@@ -69,7 +69,7 @@ pub(crate) struct GardeningArgs {
     #[arg(long, value_name = "DIR")]
     log_dir: Option<String>,
     /// Start even if there are uncommitted changes. They stay uncommitted, except changes to the plan and the
-    /// configuration. Not needed with 'gardener --jobs' or '--isolate'
+    /// configuration. Not needed with '--session-branch', 'gardener --jobs' or '--isolate'
     #[arg(long)]
     allow_dirty: bool,
     /// Start a new run instead of continuing the last one

@@ -42,8 +42,21 @@ fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> 
         FaultPlace { line, text: lines.get(line - 1).copied().unwrap_or_default() }
     };
     refusal("this looks like a task commit, but its message is not valid", faults, place)
-        .hint("if the commit is not about a task, change its subject and remove the Arborist- lines")
+        .hint(not_about_a_task(&lines))
         .hint(format!("your message was kept; edit it with: git commit -e -F '{}'", file.display()))
+}
+
+/// How to make it the message of a commit that is not about a task.
+fn not_about_a_task(lines: &[&str]) -> &'static str {
+    let has_subject = lines.first().is_some_and(|subject| subject.starts_with("task("));
+    let has_trailers = lines.iter().any(|line| line.starts_with("Arborist-"));
+    match (has_subject, has_trailers) {
+        (true, false) => "if the commit is not about a task, change its subject",
+        (false, _) => "if the commit is not about a task, remove the Arborist- lines",
+        (true, true) => {
+            "if the commit is not about a task, change its subject and remove the Arborist- lines"
+        }
+    }
 }
 
 /// Whether cleaning up cannot change a well-formed message. It removes white space, comments and everything below

@@ -5,9 +5,12 @@ use std::collections::HashSet;
 use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
+    gardener::GardenerError,
+    git::Repository,
     history::{CommitSource, Run, RunScope, State},
     name::TaskId,
     plan::{Edit, Plan, apply_edits, plan_ids, tick_style},
+    process::shell_word,
     progress::tasks_done_by,
 };
 
@@ -21,7 +24,7 @@ use crate::{entry::Outcome, ui::Ui};
 /// that were merged into it.
 pub(super) fn tick(ui: &mut Ui, sources: &PlanSources) -> Outcome {
     let plan = sources.read()?;
-    let done = complete_tasks(sources, &plan)?;
+    let (done, others) = complete_tasks(sources, &plan)?;
     let is_done = |task: &arborist_core::plan::Task| done.contains(&task.id);
     let mut count = 0;
     for document in &sources.documents {
@@ -33,6 +36,11 @@ pub(super) fn tick(ui: &mut Ui, sources: &PlanSources) -> Outcome {
         edits.iter().for_each(|edit| ui.line(&format!("ticked {} ({}:{})", edit.task, edit.file, edit.line)));
     }
     tell_boxless(ui, &plan, &done);
+    for task in &others {
+        ui.warn(&format!(
+            "'{task}' is complete in the run, but is another task there, so its box is not ticked"
+        ));
+    }
     if count == 0 {
         ui.line(match plan.leaves().any(is_done) {
             true => "the boxes of all complete tasks are already ticked",
@@ -42,7 +50,8 @@ pub(super) fn tick(ui: &mut Ui, sources: &PlanSources) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn complete_tasks(sources: &PlanSources, plan: &Plan) -> Result<HashSet<TaskId>, Failure> {
+/// The complete tasks, and the ids of complete tasks of the run that are other tasks in this plan.
+fn complete_tasks(sources: &PlanSources, plan: &Plan) -> Result<(HashSet<TaskId>, Vec<TaskId>), Failure> {
     let repository = sources.repository.as_ref().ok_or_else(|| {
         Failure::new(Exit::Fatal, "the state of tasks is in the history of a repository, and this is not one")
             .hint("run this inside a repository")
@@ -54,9 +63,48 @@ fn complete_tasks(sources: &PlanSources, plan: &Plan) -> Result<HashSet<TaskId>,
         let elsewhere = tasks_done_by(repository, (tip, &run.others), plan)?;
         done.extend(elsewhere.into_iter().flat_map(|merged| merged.tasks));
     }
-    let complete = run.tasks.into_iter().filter(|task| task.state() == State::Complete);
-    done.extend(complete.map(|task| task.id));
-    Ok(done)
+    let frozen = frozen_plan(repository, &run)?;
+    let complete = run.tasks.iter().filter(|task| task.state() == State::Complete).map(|task| &task.id);
+    let (same, others): (Vec<&TaskId>, Vec<&TaskId>) =
+        complete.partition(|id| is_same_task(sources, plan, frozen.as_ref(), id));
+    done.extend(same.into_iter().cloned());
+    let others: Vec<TaskId> = others.into_iter().filter(|id| !done.contains(*id)).cloned().collect();
+    if let (true, false, Some((path, _))) = (done.is_empty(), others.is_empty(), frozen) {
+        return Err(refuse_other_plan(sources, &path));
+    }
+    Ok((done, others))
+}
+
+/// The refusal of ticks for tasks that only have the ids of complete tasks.
+fn refuse_other_plan(sources: &PlanSources, frozen: &str) -> Failure {
+    let error = GardenerError::OtherPlan { frozen: frozen.to_owned(), path: sources.labels() };
+    let file = match sources.top() {
+        Some(top) if sources.repository.as_ref().is_some_and(|found| *found.dir != *top) => top.join(frozen),
+        _ => frozen.into(),
+    };
+    let file = shell_word(&file.to_string_lossy());
+    Failure::new(Exit::Person, error.to_string())
+        .hint(format!("tick what the run has completed with: git arborist plan --tick {file}"))
+}
+
+/// The plan of the run, and its path from the top of the repository.
+fn frozen_plan(repository: &Repository, run: &Run) -> Result<Option<(String, Plan)>, Failure> {
+    let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else { return Ok(None) };
+    let bytes = repository.find_blob(frozen.blob)?;
+    let plan = bytes.and_then(|bytes| Plan::read(&frozen.path, &bytes).ok());
+    Ok(plan.map(|plan| (frozen.path.clone(), plan)))
+}
+
+/// Whether a task of the run is the one that the plan has under this id. In another file than the run's, it has to
+/// have the same title: two plans may use the same ids.
+fn is_same_task(sources: &PlanSources, plan: &Plan, frozen: Option<&(String, Plan)>, id: &TaskId) -> bool {
+    let (Some((path, frozen)), Some(task)) = (frozen, plan.find(id)) else { return true };
+    let is_same_file = match (&task.source, sources.documents.as_slice()) {
+        (Some(source), _) => sources.label_from_top(&source.file) == *path,
+        (None, [only]) => sources.label_from_top(&only.label) == *path,
+        (None, _) => false,
+    };
+    is_same_file || frozen.find(id).is_some_and(|then| then.name == task.name)
 }
 
 /// Tasks that are headings, rows or nodes of JSON have no box that could be ticked.

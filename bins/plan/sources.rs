@@ -189,7 +189,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 fn usual_place(repository: &Repository, settings: &Settings, is_for_agent: bool) -> Result<PathBuf, Failure> {
     let top = repository.worktree.as_deref().ok_or_else(|| {
         Failure::new(Exit::Fatal, "this repository is bare, so there is no checkout to find a plan in")
-            .hint("name a file")
+            .hint("run this in a clone, or in a worktree of this repository")
     })?;
     if let Some(place) = &settings.general.tree {
         // The setting may come from a tracked file.

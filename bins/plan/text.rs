@@ -161,6 +161,9 @@ fn unread(plan: &Plan) -> Vec<String> {
         reasons.entry(unread.why).or_insert_with(|| (0, place())).0 += 1;
     }
     let line = |(why, (count, place)): (Why, (usize, String))| {
+        if why == Why::Item {
+            return items_without_box(plan);
+        }
         let subject = if count == 1 {
             "1 line looks like a task but was".into()
         } else {
@@ -169,6 +172,17 @@ fn unread(plan: &Plan) -> Vec<String> {
         format!("{subject} not read as one: {}, first at {place}", why.as_str())
     };
     reasons.into_iter().map(line).chain(checks).collect()
+}
+
+/// The list items that are no tasks, with their lines.
+fn items_without_box(plan: &Plan) -> String {
+    const MOST: usize = 10;
+    let items: Vec<&Unread> = plan.unread.iter().filter(|unread| unread.why == Why::Item).collect();
+    let place = |unread: &&Unread| format!("{}:{}", unread.problem.file, unread.problem.line);
+    let mut places: Vec<String> = items.iter().take(MOST).map(place).collect();
+    let more = items.len().saturating_sub(MOST);
+    places.extend((more > 0).then(|| format!("and {more} more")));
+    format!("{} without a box are not tasks: {}", counted(items.len(), "list item"), places.join(", "))
 }
 
 /// The tasks that can run at once.

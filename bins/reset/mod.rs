@@ -9,7 +9,7 @@ use arborist_core::{
     history::{CommitSource, Run, RunScope, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, BranchName, Oid, TaskId},
-    plan::{Plan, Task},
+    plan::{Mark, Plan, Task},
     process::FileLock,
     queue::{LogEntry, LoggedOutcome, OutcomeWritten, Store, TicketState},
     record::{RunRecorder, TaskEvent, Unfinished},
@@ -118,7 +118,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         let own = save_own_branch(&repository, &run.scope.branch, (task, recorder.head()))?;
         if args.drop && !remains.changes.is_empty() {
             let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
-            tell_reset(ui, task, commit);
+            tell_reset(ui, (&repository, &run), task, commit)?;
             ui.note(&format!("undid the changes of {task}: {}", remains.undone()));
             ui.note(&format!("they are saved as {saved}"));
             let builds_on = complete_dependents(&repository, &run, task)?;
@@ -134,7 +134,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             let wording = Wording { name, attempt: Attempt(0), max: 0 };
             let event =
                 recorder.record(TaskEvent::new(task.clone(), Status::Reset, wording), recorder.tree())?;
-            tell_reset(ui, task, event.commit);
+            tell_reset(ui, (&repository, &run), task, event.commit)?;
         }
         if leave_queue(&repository, &run.scope.branch, task)? {
             ui.note(&format!("removed {task} from the merge queue"));
@@ -144,7 +144,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
                 "its task branch is saved as {saved}; the next run with --jobs or --isolate starts a new one"
             ));
         }
-        if !args.drop && !remains.changes.is_empty() {
+        if !args.drop && !remains.done().is_empty() {
             ui.note(&format!("the changes of {task} are still there: {}", remains.done()));
             let scope = scope::option(&repository, &run.scope.branch);
             ui.hint(&format!("to undo them, run: git arborist reset --drop {task}{scope}"));
@@ -153,8 +153,21 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn tell_reset(ui: &mut Ui, task: &TaskId, commit: Oid) {
-    ui.line(&format!("{task} is reset, and the next run starts it again (commit {})", commit.short()));
+fn tell_reset(
+    ui: &mut Ui,
+    (repository, run): (&Repository, &Run),
+    task: &TaskId,
+    commit: Oid,
+) -> Result<(), Failure> {
+    let commit = commit.short();
+    let plan = frozen_plan(repository, run)?;
+    if plan.and_then(|plan| plan.find(task).map(|found| found.mark)) == Some(Mark::Skipped) {
+        ui.line(&format!("{task} is reset (commit {commit}), but the plan skips it, because its box is [-]"));
+        ui.hint("to run it, change its box to [ ], then run: git arborist gardener --accept-changes");
+        return Ok(());
+    }
+    ui.line(&format!("{task} is reset, and the next run starts it again (commit {commit})"));
+    Ok(())
 }
 
 /// Takes a reset task out of the merge queue: its old work will not land, and its conflict needs no one. Returns

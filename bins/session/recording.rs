@@ -6,8 +6,11 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, start::new_session},
     git::Repository,
+    history::{CommitSource, Run, RunScope, State},
     name::{BranchName, Oid, SessionId, TaskId},
+    plan::Plan,
     process::FileLock,
+    progress::{Boxes, NodeProgress, Progress},
     run::recover_branch,
     session::{
         Checkpoint, DraftRecord, Driver, RecordKind, RepositoryStart, SessionEnd, SessionError, SessionStart,
@@ -210,13 +213,37 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
         return Err(Failure::new(Exit::No, words).hint(hint));
     }
     let tip = opened.repository.find_branch(branch)?.unwrap_or(newest.record.context.tip);
-    let words = if args.message.is_empty() { "given up".to_owned() } else { args.message.clone() };
+    // A run whose tasks are all done has not failed.
+    let is_done = args.result.is_none() && is_all_done(&opened.repository, branch, tip)?;
+    let (result, usual) = match is_done {
+        true => (SessionVerdict::Complete, "all tasks are done"),
+        false => (SessionVerdict::Failed, "given up"),
+    };
+    let words = if args.message.is_empty() { usual.to_owned() } else { args.message.clone() };
     let session_writer = SessionWriter::after(&opened.repository, newest.clone());
-    append(&session_writer, &RecordKind::End(SessionEnd { result: SessionVerdict::Failed, words }), tip)?;
+    append(&session_writer, &RecordKind::End(SessionEnd { result, words }), tip)?;
     if !args.json.json {
-        ui.note(&format!("ended session '{session}'; it is recorded as failed"));
+        ui.note(&match is_done {
+            true => format!("ended session '{session}'; it is recorded as complete"),
+            false => format!(
+                "ended session '{session}'; not all of its tasks are done, so it is recorded as failed"
+            ),
+        });
     }
     tell(&session_writer, &args.json, ui)
+}
+
+/// Whether all tasks of the run of this branch are done and on the branch.
+fn is_all_done(repository: &Repository, branch: &BranchName, tip: Oid) -> Result<bool, Failure> {
+    let scope = RunScope { branch: branch.clone(), tip: Some(tip) };
+    let run = Run::scan(repository, scope, CommitSource::Fresh)?;
+    let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else { return Ok(false) };
+    let Some(bytes) = repository.find_blob(frozen.blob)? else { return Ok(false) };
+    let plan = Plan::read(&frozen.path, &bytes)?;
+    let progress = Progress::new(Some(&plan), &run, Boxes::Count);
+    let mut tasks = progress.counted().peekable();
+    let is_there = |task: &NodeProgress<'_>| task.state == State::Skipped || task.is_landed();
+    Ok(tasks.peek().is_some() && tasks.all(is_there))
 }
 
 fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {

@@ -192,7 +192,7 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
         // A running session cannot be continued, and the caller says so.
         [] if !running.is_empty() => Ok(running[0]),
         [] => Err(find_damaged("").unwrap_or_else(|| {
-            Failure::new(Exit::No, "no session is unfinished")
+            Failure::new(Exit::No, "there is no unfinished session")
                 .hint("see all sessions: git arborist session list")
                 .hint("to go back to a turn of one: git arborist session resume <session> --turn <number>")
         })),

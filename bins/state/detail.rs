@@ -57,7 +57,7 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>, task: &TaskId) {
         plain_text(&task.description).lines().for_each(|line| ui.line(format!("  {line}").trim_end()));
     }
     if let Some(history) = node.history {
-        show_history(ui, history);
+        show_history(ui, view, history);
     }
 }
 
@@ -206,16 +206,34 @@ fn history_facts(view: &StateView<'_>, history: &TaskHistory) -> Vec<(&'static s
     facts
 }
 
-fn show_history(ui: &mut Ui, history: &TaskHistory) {
+/// Shows the commits of a task. Of earlier failures, the output of programs is left out, unless it is asked for.
+fn show_history(ui: &mut Ui, view: &StateView<'_>, history: &TaskHistory) {
     ui.line("");
-    for event in &history.events {
+    // The commit that records the end of the task comes after its last attempt.
+    let last = history.events.iter().rposition(|event| event.is_failure() && event.attempt().is_some());
+    let mut is_cut = false;
+    for (at, event) in history.events.iter().enumerate() {
         tree::show_event(ui, event);
         show_tests(ui, event);
-        if event.is_failure() {
+        let is_whole = view.options.with_history || last.is_none_or(|last| at >= last);
+        if event.is_failure() && is_whole {
             show_words(ui, event, |_| true);
+        } else if event.is_failure() {
+            let sections = event.body().sections;
+            // If the failed tests are known, the output is not shown anyway.
+            let has_tests = sections.iter().any(|section| section.heading == FAILED_TESTS);
+            is_cut |= !has_tests && sections.iter().any(|section| is_output(&section.heading));
+            show_words(ui, event, |heading| !is_output(heading));
         } else {
             show_words(ui, event, |heading| heading == DENIED);
         }
+    }
+    if is_cut {
+        ui.hint(&format!(
+            "to see the output of earlier attempts too, run: git arborist state {}{} --history",
+            history.id,
+            view.continuation.scope()
+        ));
     }
     if !history.cancelled.is_empty() {
         ui.line("");
@@ -246,7 +264,13 @@ fn heading(section: &BodySection) -> String {
         Some((name, limit)) => (name, limit.rsplit(' ').next().and_then(|limit| limit.parse::<usize>().ok())),
         None => return heading,
     };
-    let name = if name == "Runner output" { "Output of the agent" } else { name };
+    let tests = name.strip_prefix("Test (").and_then(|rest| rest.split_once(") "));
+    let name = match tests {
+        Some(("unit", stream)) => format!("Output of the tests ({stream})"),
+        Some((kind, stream)) => format!("Output of the {kind} tests ({stream})"),
+        None if name == "Runner output" => "Output of the agent".to_owned(),
+        None => name.to_owned(),
+    };
     let length = section.text.chars().count();
     // A cut may end in white space, which is not kept.
     match limit.filter(|limit| length + CUT_SPACE >= *limit) {
@@ -255,14 +279,21 @@ fn heading(section: &BodySection) -> String {
     }
 }
 
+fn is_test_output(heading: &str) -> bool {
+    heading.starts_with("Test (") && heading.ends_with("chars):")
+}
+
+/// Whether a part of a failure is the output of a program, not the reason.
+fn is_output(heading: &str) -> bool {
+    heading == EXCERPTS || is_test_output(heading) || heading.starts_with("Runner output (")
+}
+
 /// The output of a failure. It is foreign text, and stays marked as such. If the failed tests are known, the rest of
 /// the output of the tests is left out; otherwise only the end of each part is shown. The logs have all of it.
 fn show_words(ui: &mut Ui, event: &Event, is_shown: fn(&str) -> bool) {
     let sections = event.body().sections;
     let has_tests = sections.iter().any(|section| section.heading == FAILED_TESTS);
-    let is_output = |heading: &str| {
-        heading == EXCERPTS || (heading.starts_with("Test (") && heading.ends_with("chars):"))
-    };
+    let is_output = |heading: &str| heading == EXCERPTS || is_test_output(heading);
     let has_excerpts = sections.iter().any(|section| section.heading == EXCERPTS);
     for section in sections.into_iter().filter(|section| is_shown(&section.heading)) {
         let is_repeated = has_tests || (has_excerpts && section.heading != EXCERPTS);

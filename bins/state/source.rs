@@ -4,6 +4,7 @@ use std::path::Path;
 
 use arborist_core::{
     failure::{Exit, Failure},
+    gardener::GardenerError,
     git::{Repository, plain_path},
     history::Run,
     message::PlanRef,
@@ -51,7 +52,12 @@ pub(super) fn find(
         // A file of the worktree may be foreign, even if the user names it, so links are not followed.
         let full = plain_path(&repository.dir.join(file));
         let bytes = safe_files::read_named(repository.worktree.as_deref(), &full);
-        return load((file.display().to_string(), Path::new("")), bytes, boxes);
+        let same_bytes = bytes.as_ref().ok().cloned();
+        let found = load((file.display().to_string(), Path::new("")), bytes, boxes)?;
+        if let (Some(plan), Some(bytes)) = (&found.plan, same_bytes) {
+            refuse_other_plan(repository, run, (&full, &bytes), plan)?;
+        }
+        return Ok(found);
     }
     if let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) {
         return load_frozen(repository, frozen);
@@ -71,6 +77,43 @@ pub(super) fn find(
         }
         None => Ok(FoundPlan { plan: None, shown: Shown::Nothing, boxes }),
     }
+}
+
+/// Refuses a plan that is not the one of the run: its tasks may have the ids of other tasks, and would be shown with
+/// their states. A plan that was moved is the same one.
+fn refuse_other_plan(
+    repository: &Repository,
+    run: &Run,
+    (full, bytes): (&Path, &[u8]),
+    plan: &Plan,
+) -> Result<(), Failure> {
+    let (Some(frozen), Some(top)) =
+        (run.start.as_ref().and_then(|start| start.plan.as_ref()), &repository.worktree)
+    else {
+        return Ok(());
+    };
+    let path = full.strip_prefix(top).unwrap_or(full);
+    let then = repository.find_blob(frozen.blob)?;
+    if path == Path::new(&frozen.path) || then.as_deref() == Some(bytes) {
+        return Ok(());
+    }
+    let is_here = safe_files::read_beneath(top, &frozen.path).is_ok();
+    let then = then.and_then(|then| Plan::read(&frozen.path, &then).ok());
+    let is_other_task =
+        |id, name: &str| then.as_ref().and_then(|then| then.find(id)).is_some_and(|then| then.name != *name);
+    if !is_here && !plan.leaves().any(|task| is_other_task(&task.id, &task.name)) {
+        return Ok(());
+    }
+    let path = path.display().to_string();
+    let error = GardenerError::OtherPlan { frozen: frozen.path.clone(), path };
+    let branch = &run.scope.branch;
+    let scope = if repository.head.branch.as_ref() == Some(branch) {
+        String::new()
+    } else {
+        format!(" --scope {branch}")
+    };
+    Err(Failure::new(Exit::Person, error.to_string())
+        .hint(format!("leave --tree out to see the run: git arborist state{scope}")))
 }
 
 fn load(

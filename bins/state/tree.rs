@@ -100,7 +100,7 @@ fn nothing(view: &StateView<'_>) -> String {
 fn hint_at_other(ui: &mut Ui, view: &StateView<'_>) {
     if let Some(other) = view.run.others.first() {
         ui.hint(&format!(
-            "the run of '{other}' is not counted here; to see it, run: git arborist state --scope {other}"
+            "the run of '{other}' is not shown here; to see it, run: git arborist state --scope {other}"
         ));
     }
 }
@@ -161,8 +161,13 @@ fn summary(view: &StateView<'_>) -> String {
     let ready = view.progress.count_ready();
     let (dropped, waiting): (Vec<&NodeProgress<'_>>, Vec<&NodeProgress<'_>>) =
         view.progress.counted().filter(|s| s.is_unlanded()).partition(|s| view.is_dropped(s));
+    // Nothing lands them until a person acts.
+    let is_stuck =
+        |s: &&&NodeProgress<'_>| view.find_ticket(s).is_some_and(|ticket| ticket.reason().is_some());
+    let stuck = waiting.iter().filter(is_stuck).count();
     let counts = [
-        (waiting.len(), "waiting to land"),
+        (waiting.len() - stuck, "waiting to land"),
+        (stuck, "did not land"),
         (dropped.len(), "not landed"),
         (running, "running"),
         (paused, "paused"),

@@ -29,12 +29,12 @@ pub enum Consent {
 #[derive(Debug, thiserror::Error)]
 pub enum ConsentError {
     /// They are not approved.
-    #[error(
-        "these commands and settings come from files in the repository, and you have not approved them:\n{commands}"
-    )]
+    #[error("these {} come from {}, and you have not approved them:\n{commands}", .origin.what(), .origin.place())]
     Unapproved {
         /// The commands, one per line.
         commands: String,
+        /// Where they come from.
+        origin: ConsentOrigin,
         /// Whether some of them were approved by an earlier version, for all repositories.
         is_old: bool,
     },
@@ -48,6 +48,52 @@ pub enum ConsentError {
     },
 }
 
+/// How the text of a recorded option ends, by which it is approved.
+pub const RECORDED_OPTION: &str = " (an option recorded with the session)";
+
+/// Where texts that need approval come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsentOrigin {
+    /// Files of the repository.
+    Files,
+    /// The records of a session. The user may have typed these options, or someone else.
+    Records,
+    /// Both.
+    Both,
+}
+
+impl ConsentOrigin {
+    /// Where these texts come from.
+    #[must_use]
+    pub fn of(commands: &[&String]) -> Self {
+        match commands.iter().filter(|command| command.ends_with(RECORDED_OPTION)).count() {
+            0 => Self::Files,
+            count if count == commands.len() => Self::Records,
+            _ => Self::Both,
+        }
+    }
+
+    /// What is approved.
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::Files => "commands and settings",
+            Self::Records => "options",
+            Self::Both => "commands, settings and options",
+        }
+    }
+
+    /// The place in words.
+    #[must_use]
+    pub fn place(self) -> &'static str {
+        match self {
+            Self::Files => "files in the repository",
+            Self::Records => "the records of the session",
+            Self::Both => "files in the repository and the records of the session",
+        }
+    }
+}
+
 impl Explain for ConsentError {
     fn exit(&self) -> Exit {
         match self {
@@ -58,9 +104,13 @@ impl Explain for ConsentError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Unapproved { is_old, .. } => {
+            Self::Unapproved { is_old, origin, .. } => {
                 let old = if *is_old { format!("{OLD_APPROVALS}\n") } else { String::new() };
-                Some(format!("{old}read them, then approve them with --yes (or ARBORIST_TRUST=1 in CI)"))
+                let read = match origin {
+                    ConsentOrigin::Records => "if you want to use them,",
+                    _ => "read them, then",
+                };
+                Some(format!("{old}{read} approve them with --yes (or ARBORIST_TRUST=1 in CI)"))
             }
             Self::Unkept { .. } => None,
         }
@@ -94,7 +144,8 @@ pub fn require(common_dir: &Path, commands: &BTreeSet<String>, consent: Consent)
         Consent::Trusted => Ok(()),
         Consent::None => {
             let is_old = was_approved_before(&unseen);
-            Err(ConsentError::Unapproved { commands: shown(&unseen), is_old })
+            let origin = ConsentOrigin::of(&unseen);
+            Err(ConsentError::Unapproved { commands: shown(&unseen), origin, is_old })
         }
         Consent::Given => unseen.into_iter().try_for_each(|command| remember(common_dir, command)),
     }

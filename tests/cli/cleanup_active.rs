@@ -246,7 +246,9 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
     let young = repo.cleanup(&["--force", "--only", "sessions", "--older-than", "30d"]).succeeds();
     young.out("younger than 30d").never("--older-than 0");
     repo.git(["config", "arborist.cleanup.keep-records", "1w"]).succeeds();
-    repo.cleanup(&["--only", "sessions"]).succeeds().out("saved as 2025-02-24/sessions/s7/head-");
+    repo.cleanup(&["--only", "sessions"])
+        .succeeds()
+        .out("saved as refs/arborist/saved/2025-02-24/sessions/s7/head-");
     assert_eq!(repo.refs("refs/arborist/sessions"), [""; 0]);
     repo.cleanup(&["restore", "sessions/s7"]).succeeds().out("'refs/arborist/sessions/s7' is at");
 }

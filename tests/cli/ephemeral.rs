@@ -133,7 +133,7 @@ fn what_only_the_session_has_is_found_by_the_remote_of_the_clone() {
         .succeeds()
         .out(&format!("git merge {name}/{id}"));
     assert_eq!(files(&workspace, "repo"), ["T001.txt", "T003.txt"]);
-    workspace.arborist(["session", "resume"]).exits(1).err("no session is unfinished");
+    workspace.arborist(["session", "resume"]).exits(1).err("there is no unfinished session");
 }
 
 #[test]

@@ -270,7 +270,9 @@ fn a_budget_that_is_none_is_refused() {
     let repo = repo("work", "say APPROVED", "");
     repo.arborist(["garden", "--max-cost=-1"]).exits(129).err("must be more than 0");
     repo.git(["config", "arborist.budget.cost", "much"]).succeeds();
-    repo.arborist(["garden"]).exits(1).err("'arborist.budget.cost' must be US dollars");
+    repo.arborist(["garden"])
+        .exits(1)
+        .err("'arborist.budget.cost' must be an amount in US dollars, such as 2.50");
 }
 
 #[test]

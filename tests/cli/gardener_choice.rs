@@ -146,7 +146,7 @@ fn tasks_that_a_merged_run_completed_are_not_done_again() {
     repo.arborist(["gardener", "--session-branch"]).exits(2).err("contains the run of 'feature'");
     repo.git(["switch", "-q", "-c", "other"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("contains the run of 'feature'");
-    repo.arborist(["state"]).succeeds().err("the run of 'feature' is not counted here");
+    repo.arborist(["state"]).succeeds().err("the run of 'feature' is not shown here");
     assert_eq!(repo.calls(), calls);
     repo.arborist(["gardener", "--new-run"]).succeeds().out("2 completed");
 }

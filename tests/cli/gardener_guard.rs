@@ -373,7 +373,8 @@ fn a_plan_or_a_configuration_that_an_agent_overwrote_is_told_with_its_commit_and
         assert_ne!(said.code(), 0, "{deed}: {}", said.report());
         let told = said.report();
         let commit = test_repo.git(["log", "-1", "--format=%H", "--", file]).answer();
-        let who = format!("commit {} of T001 changed {file}: git show {}", &commit[..10], &commit[..10]);
+        let did = if deed.starts_with("rm ") { "deleted" } else { "changed" };
+        let who = format!("commit {} of T001 {did} {file}: git show {}", &commit[..10], &commit[..10]);
         assert!(told.contains(&who), "{deed}: {told}");
         let (_, back) = told.split_once(", run: ").unwrap();
         let mut shell = test_repo.command("sh", &test_repo.path(""));

@@ -107,6 +107,7 @@ mod misplaced;
 mod names;
 mod narrow_terminals;
 mod nested_runs;
+mod newcomers;
 mod next_command;
 mod one_answer;
 mod own_worktrees;

@@ -61,7 +61,7 @@ fn a_conflict_is_resolved_with_what_is_printed() {
     let task = if said.stdout().contains("merge resolve T001") { "T001" } else { "T002" };
     assert_eq!(fact(&repo, task, "state").unwrap(), "complete, but not landed");
     assert_eq!(fact(&repo, task, "why").unwrap(), "both sides added same.txt");
-    repo.arborist(["state"]).succeeds().out("not landed (conflict)").out("1 of 2 done, 1 waiting to land");
+    repo.arborist(["state"]).succeeds().out("not landed (conflict)").out("1 of 2 done, 1 did not land");
     let said = repo.arborist(["merge", task]).exits(2);
     said.err("has a conflict that you have to resolve").out("1 in conflict");
     let resolving = type_next(&repo, task);

@@ -266,7 +266,9 @@ fn a_long_reason_is_cut_between_words() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", &says(&little));
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1).out("abcdefghi\n").never("...");
     repo.agent(&says(&long));
-    repo.arborist(["gardener", "--max-retries", "1", "--new-run", "-q"]).exits(1).out(" abcdefghi...\n");
+    repo.arborist(["gardener", "--max-retries", "1", "--new-run", "-q"])
+        .exits(1)
+        .out(" abcdefghi...; see all of it with: git arborist state T001\n");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
         );
         lines.push(entry("note", &words));
     }
-    lines.extend(some("failed", &account.failed, failed_words));
+    lines.extend(some("failed", &account.failed, |failed| failed_words(failed, account)));
     let (failed_earlier, left) = split_left(account);
     lines.extend(some("failed", &failed_earlier, |left| failed_earlier_words(left, account)));
     let remaining: Vec<&FailedTask> = account.failed.iter().filter(|failed| failed.drop.is_some()).collect();
@@ -183,9 +183,14 @@ fn entry(label: &'static str, words: &str) -> SummaryEntry {
     SummaryEntry { label, words: words.to_owned() }
 }
 
-fn failed_words(failed: &FailedTask) -> String {
+fn failed_words(failed: &FailedTask, account: &RunAccount) -> String {
     let FailedTask { task, name, attempts, why, .. } = failed;
-    let why = why.as_deref().map(|why| format!(": {}", short(why))).unwrap_or_default();
+    let see = |why: &String| match why.ends_with("...") {
+        true => format!("; see all of it with: git arborist state {task}{}", scope_option(account)),
+        false => String::new(),
+    };
+    let why = why.as_deref().map(short);
+    let why = why.map(|why| format!(": {why}{}", see(&why))).unwrap_or_default();
     format!("{task} \"{}\" after {}{why}", short(name), counted(*attempts as usize, "attempt"))
 }
 
@@ -215,8 +220,13 @@ fn ids_of<'a>(left: &[&'a LeftTask]) -> Vec<&'a str> {
 fn failed_earlier_words(left: &LeftTask, account: &RunAccount) -> String {
     let LeftTask { task, name, words, .. } = left;
     let words = words.strip_prefix("failed ").map_or_else(String::new, |how| format!(", {how}"));
-    let scope = account.worktree.as_ref().map(|_| format!(" --scope {}", account.branch)).unwrap_or_default();
+    let scope = scope_option(account);
     format!("{task} \"{}\" earlier{words}; see why with: git arborist state {task}{scope}", short(name))
+}
+
+/// The option that selects the run from the user's checkout.
+fn scope_option(account: &RunAccount) -> String {
+    account.worktree.as_ref().map(|_| format!(" --scope {}", account.branch)).unwrap_or_default()
 }
 
 fn left_words(left: &LeftTask) -> String {

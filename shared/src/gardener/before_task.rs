@@ -129,7 +129,7 @@ impl RunResources<'_> {
     ) -> Result<KnownRed, GardenerError> {
         let options = self.context.options;
         let Some(command) = options.test_command.as_deref() else { return Ok(known_red) };
-        context.emit(task, EventKind::note(format!("{task}: running the tests before it starts")));
+        context.emit(task, EventKind::note(format!("{task}: running the tests once before the task starts")));
         let mut clean = context.clean_checkouts.take();
         let place = clean.as_mut().map(|places| places(recorder.head())).transpose();
         context.clean_checkouts = clean;

@@ -77,6 +77,9 @@ pub enum GardenerError {
         files: String,
         is_untracked: bool,
         has_done: bool,
+        /// The plan and the configuration, if they are not committed either. The run commits them itself, so they must
+        /// not be stashed with the others.
+        needed: Vec<String>,
         /// The session and the folder of its worktree, if the files are there and not in the user's checkout.
         session: Option<(SessionId, String)>,
     },
@@ -138,7 +141,7 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
     Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
-    #[error("{} {} already done: this run would start from a history that contains the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("{} {} already done: this branch contains the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
 }
 
@@ -347,7 +350,9 @@ impl Explain for GardenerError {
                 "make a first commit: git commit --allow-empty -m 'first commit'".into()
             }
             Self::Bare => "clone it, and run this in the clone".into(),
-            Self::Dirty { has_done, session, .. } => advice_to_commit(*has_done, session.as_ref()),
+            Self::Dirty { has_done, needed, session, .. } => {
+                advice_to_commit(*has_done, needed, session.as_ref())
+            }
             Self::UntrackedRepository(path) => advice_to_ignore(path),
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),
             Self::Contested(task, _) => {
@@ -493,13 +498,16 @@ fn advice_to_land((task, branch): (&TaskId, &BranchName), command: LandingComman
 }
 
 /// How to start a run with uncommitted changes.
-fn advice_to_commit(has_done: bool, session: Option<&(SessionId, String)>) -> String {
+fn advice_to_commit(has_done: bool, needed: &[String], session: Option<&(SessionId, String)>) -> String {
     let place = session.map(|(_, place)| place);
     let own =
         if has_done || place.is_some() { "" } else { "\nor give the run its own branch: --session-branch" };
     let at = place.map(|place| format!(" -C {}", shell_word(place))).unwrap_or_default();
+    let except: String =
+        needed.iter().map(|path| format!(" {}", shell_word(&format!(":!/{path}")))).collect();
+    let all = if needed.is_empty() { "" } else { " -- :/" };
     format!(
-        "commit them, or stash them with: git{at} stash -u\nor start anyway with --allow-dirty, which leaves them uncommitted{own}"
+        "commit them, or stash them with: git{at} stash -u{all}{except}\nor start anyway with --allow-dirty, which leaves them uncommitted{own}"
     )
 }
 

@@ -250,6 +250,8 @@ pub struct Remains {
     pub changes: Vec<TreeChange>,
     /// Files that others have changed since, so that removing the task's work would undo theirs.
     pub contested: Vec<String>,
+    /// Those of them that are again as the run began, by path.
+    restored: Vec<Vec<u8>>,
 }
 
 impl Remains {
@@ -265,25 +267,33 @@ impl Remains {
             None => (whole, Conflicts::new()),
         };
         let changes = if tree == whole { Vec::new() } else { repository.changes(whole, tree)? };
-        let contested = changes.iter().filter(|change| conflicts.contains(&change.path));
-        let contested = contested.map(TreeChange::shown).collect();
-        Ok(Self { tree, changes, contested })
+        let contested: Vec<&TreeChange> =
+            changes.iter().filter(|change| conflicts.contains(&change.path)).collect();
+        let mut restored = Vec::new();
+        if let Some(start) = run.start.as_ref().filter(|_| !contested.is_empty()) {
+            let since = repository.changes(repository.tree_of(start.accepted)?, whole)?;
+            let is_same = |change: &&&TreeChange| since.iter().all(|other| other.path != change.path);
+            restored = contested.iter().filter(is_same).map(|change| change.path.clone()).collect();
+        }
+        let contested = contested.into_iter().map(TreeChange::shown).collect();
+        Ok(Self { tree, changes, contested, restored })
     }
 
-    /// What the task did to the files, for example "added a, deleted b".
+    /// What the task did to the files, for example "added a, deleted b". Empty if nothing of that is left.
     #[must_use]
     pub fn done(&self) -> String {
-        self.describe(["added", "changed", "deleted"])
+        let is_left = |change: &TreeChange| !self.restored.contains(&change.path);
+        self.describe(["added", "changed", "deleted"], is_left)
     }
 
     /// What undoing it does to the files.
     #[must_use]
     pub fn undone(&self) -> String {
-        self.describe(["removed", "changed back", "restored"])
+        self.describe(["removed", "changed back", "restored"], |_| true)
     }
 
     /// The paths after the verbs for files that the task added, changed and deleted.
-    fn describe(&self, verbs: [&str; 3]) -> String {
+    fn describe(&self, verbs: [&str; 3], is_wanted: impl Fn(&TreeChange) -> bool) -> String {
         // The changes lead from the task's work to the tree without it.
         let kind = |change: &&TreeChange| match (change.before, change.after) {
             (_, None) => 0,
@@ -291,7 +301,8 @@ impl Remains {
             (None, Some(_)) => 2,
         };
         let paths = |wanted: usize| {
-            let paths = self.changes.iter().filter(|change| kind(change) == wanted).map(TreeChange::shown);
+            let changes = self.changes.iter().filter(|change| is_wanted(change) && kind(change) == wanted);
+            let paths = changes.map(TreeChange::shown);
             paths.collect::<Vec<_>>().join(", ")
         };
         let parts = verbs.iter().enumerate().map(|(kind, verb)| (verb, paths(kind)));

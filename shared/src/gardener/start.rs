@@ -291,6 +291,15 @@ fn has_same_settings(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) ->
     path.ends_with(".toml") && settings(before).is_some_and(|before| settings(after) == Some(before))
 }
 
+/// Whether two versions of a plan or a file of settings mean the same. Ticked boxes and comments do not count.
+fn is_same_version(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
+    if TRACKED_FILES.contains(&path) {
+        return has_same_settings(path, before, after);
+    }
+    let plan = |bytes: Option<&[u8]>| bytes.and_then(|bytes| Plan::read(path, bytes).ok());
+    plan(before).zip(plan(after)).is_some_and(|(before, after)| difference(&before, &after).is_empty())
+}
+
 /// The differences between two plans, one line each.
 #[must_use]
 pub fn difference(before: &Plan, after: &Plan) -> String {
@@ -391,6 +400,8 @@ pub struct Drift {
     accepted: Option<Oid>,
     /// The run's last commit that changed it, and that commit's task.
     by: Option<(Oid, Option<TaskId>)>,
+    /// How many commits of the run changed it.
+    changes: usize,
     /// Whether the newest commit has the file.
     is_tracked: bool,
     /// Whether the checkout has another version than the newest commit.
@@ -402,9 +413,9 @@ impl Drift {
     pub fn find(repository: &Repository, run: &Run, path: &str) -> Result<Option<Self>, GitError> {
         let Some(start) = &run.start else { return Ok(None) };
         let accepted = repository.find_path(start.accepted, path)?.map(|_| start.accepted);
-        let by = match run.scope.tip {
+        let (by, changes) = match run.scope.tip {
             Some(tip) => last_change(repository, (start.accepted, tip), path)?,
-            None => None,
+            None => (None, 0),
         };
         let committed = run.scope.tip.map(|tip| repository.find_path(tip, path)).transpose()?.flatten();
         let bytes = committed.map(|blob| repository.find_blob(blob)).transpose()?.flatten();
@@ -414,9 +425,31 @@ impl Drift {
             path: path.to_owned(),
             accepted,
             by,
+            changes,
             is_tracked: committed.is_some(),
             is_uncommitted,
         }))
+    }
+
+    /// Like [`Self::find`], if tasks have changed what the run accepted, some of it in this range.
+    pub(crate) fn find_by_run(
+        repository: &Repository,
+        run: &Run,
+        range: (Oid, Oid),
+        path: &str,
+    ) -> Result<Option<Self>, GitError> {
+        let Some(start) = &run.start else { return Ok(None) };
+        let [before, after] = [start.accepted, range.1].map(|commit| repository.find_path(commit, path));
+        let (before, after) = (before?, after?);
+        if before == after || !Self::is_edited_by_run(repository, range, path)? {
+            return Ok(None);
+        }
+        let read = |blob: Option<Oid>| blob.map(|blob| repository.find_blob(blob)).transpose();
+        let (before, after) = (read(before)?.flatten(), read(after)?.flatten());
+        if is_same_version(path, before.as_deref(), after.as_deref()) {
+            return Ok(None);
+        }
+        Self::find(repository, run, path)
     }
 
     /// Whether a commit of a task in this range has changed the file. Such commits contain only agents' work.
@@ -439,14 +472,19 @@ impl Drift {
     /// Who changed it and how to undo that, one line each.
     #[must_use]
     pub fn words(&self) -> String {
-        let Self { path, accepted, by, is_tracked, is_uncommitted } = self;
+        let Self { path, accepted, by, changes, is_tracked, is_uncommitted } = self;
         let shown = shown(path);
         let own = (*is_uncommitted && *is_tracked)
             .then(|| format!("see your uncommitted changes to {shown} with: git diff HEAD -- {shown}\n"));
         let who = by.as_ref().filter(|_| !is_uncommitted).map(|(commit, task)| {
             let whose = task.as_ref().map(|task| format!(" of {task}")).unwrap_or_default();
             let commit = commit.short();
-            format!("commit {commit}{whose} changed {shown}: git show {commit} -- {shown}\n")
+            if let (2.., Some(accepted)) = (changes, accepted) {
+                let range = format!("{}..{commit}", accepted.short());
+                return format!("{changes} commits changed {shown}: git log -p {range} -- {shown}\n");
+            }
+            let did = if accepted.is_some() && !is_tracked { "deleted" } else { "changed" };
+            format!("commit {commit}{whose} {did} {shown}: git show {commit} -- {shown}\n")
         });
         let back = match (accepted, by) {
             (Some(accepted), None) => format!("git checkout {} -- {shown}", accepted.short()),
@@ -462,26 +500,21 @@ impl Drift {
     }
 }
 
+/// The last commit of a range that changed a file, with its task, and how many commits changed it.
 fn last_change(
     repository: &Repository,
     (from, tip): (Oid, Oid),
     path: &str,
-) -> Result<Option<(Oid, Option<TaskId>)>, GitError> {
-    let revisions = [
-        "--max-count=1".into(),
-        tip.to_string(),
-        format!("^{from}"),
-        "--".into(),
-        format!(":(top,literal){path}"),
-    ];
-    let Some(commit) = repository.stream_commits(&revisions)?.next().transpose()? else {
-        return Ok(None);
-    };
+) -> Result<(Option<(Oid, Option<TaskId>)>, usize), GitError> {
+    let revisions = [tip.to_string(), format!("^{from}"), "--".into(), format!(":(top,literal){path}")];
+    let mut commits = repository.stream_commits(&revisions)?;
+    let Some(commit) = commits.next().transpose()? else { return Ok((None, 0)) };
     let task = match message::read(commit.message()) {
         MessageReading::Sound(message) => message.subject.task.clone(),
         _ => None,
     };
-    Ok(Some((commit.id, task)))
+    let others = commits.filter(Result::is_ok).count();
+    Ok((Some((commit.id, task)), others + 1))
 }
 
 /// A path quoted for a shell.

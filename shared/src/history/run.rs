@@ -24,7 +24,7 @@ pub enum HistoryError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// No branch is checked out.
-    #[error("HEAD is detached, so no branch says which run is meant")]
+    #[error("HEAD is detached, so it is not clear which run is meant")]
     Detached {
         /// A branch at the same commit.
         branch: Option<BranchName>,

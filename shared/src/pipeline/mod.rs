@@ -44,7 +44,9 @@ pub use context::{
 };
 pub use error::PipelineError;
 pub use expense::{Expense, OtherSpending};
-pub use options::{Budgets, Flags, PromptTemplates, RunOptions, Sessions, backoff, call_limits, log_size};
+pub use options::{
+    Budgets, Flags, PromptTemplates, RunOptions, Sessions, backoff, call_limits, is_blank, log_size,
+};
 pub use steps::{
     background::{PromptFiles, TaskBackground},
     command_counts::{CommandCounts, TestsBefore, find_count_key, has_permission, permission_advice},

@@ -150,7 +150,10 @@ impl RunOptions {
             runners,
             max_retries: flags.max_retries.unwrap_or(general.max_retries).max(1),
             test_command_origin: configured.map_or(Origin::User, |command| command.origin),
-            test_command: configured.map(|command| command.value.clone()).or(named),
+            test_command: configured
+                .map(|command| command.value.clone())
+                .or(named)
+                .filter(|it| !is_blank(it)),
             allow_red: flags.allow_red || tests.allow_red,
             allow_fewer: tests.allow_fewer,
             protection,
@@ -182,10 +185,9 @@ impl RunOptions {
     /// The commands that test a task: its own, or the run's. Empty if none is configured.
     #[must_use]
     pub fn tests_of(&self, task: &Task) -> Vec<TestCommand> {
-        if task.test_commands.is_empty() {
-            return self.usual_test().into_iter().collect();
-        }
-        task.test_commands.clone()
+        let own = task.test_commands.iter().filter(|test| !is_blank(&test.command));
+        let own: Vec<TestCommand> = own.cloned().collect();
+        if own.is_empty() { self.usual_test().into_iter().collect() } else { own }
     }
 
     /// The run's test command.
@@ -193,6 +195,12 @@ impl RunOptions {
         let command = self.test_command.clone()?;
         Some(TestCommand { kind: TestKind::Unit, command, ..TestCommand::default() })
     }
+}
+
+/// Whether a command is empty. A shell would report success for it, although nothing was tested.
+#[must_use]
+pub fn is_blank(command: &str) -> bool {
+    command.trim().is_empty()
 }
 
 /// How long one call of an agent may run in total, and without output.

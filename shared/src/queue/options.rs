@@ -320,7 +320,7 @@ impl QueueOptions {
     #[must_use]
     pub fn with_test_command(self, command: Option<&str>, origin: Origin) -> Self {
         let gate = |command: &str| Gate::of_test_command(command, (origin, self.test_time));
-        Self { usual_test: command.map(gate), ..self }
+        Self { usual_test: command.filter(|command| !command.trim().is_empty()).map(gate), ..self }
     }
 
     /// The gates of a task's landing if none are configured: the run's test command, because only that sees what other
@@ -402,7 +402,8 @@ fn test_time(settings: &Settings) -> u64 {
 }
 
 fn usual_test(settings: &Settings) -> Option<Gate> {
-    let command = settings.general.test_command.as_ref()?;
+    let command =
+        settings.general.test_command.as_ref().filter(|command| !command.value.trim().is_empty())?;
     Some(Gate::of_test_command(&command.value, (command.origin, test_time(settings))))
 }
 

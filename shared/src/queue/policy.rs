@@ -166,7 +166,7 @@ impl FromStr for FanIn {
             "first" => Ok(Self::Choose(1)),
             count => match count.parse() {
                 Ok(count) if count > 0 => Ok(Self::Choose(count)),
-                _ => Err("it must be keep-clean, all-or-nothing, first, or a number from 1"),
+                _ => Err("it must be keep-clean, all-or-nothing, first, or a number, 1 or more"),
             },
         }
     }

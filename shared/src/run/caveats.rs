@@ -1,6 +1,6 @@
 //! Warnings at the start of a run about things that may not be as the user expects.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use super::{OpenRun, Planned, RunListener};
 use crate::{
@@ -11,10 +11,11 @@ use crate::{
     history::{Run, State},
     message::{counted, visible},
     name::TaskId,
-    pipeline::{Budgets, find_changed_since_kill},
+    pipeline::{Budgets, find_changed_since_kill, is_blank},
     plan::{Task, Unread, Why},
-    process::{list_unused_folders, shell_word},
+    process::{is_executable, list_unused_folders, shell_word},
     progress::{Boxes, Progress},
+    safe_files,
     worktree::Pool,
 };
 
@@ -173,6 +174,14 @@ impl OpenRun {
         }
     }
 
+    /// Says once in each run that a commit-msg hook of the user is not run.
+    pub(super) fn tell_of_skipped_hook(&self, run: &Run, listener: &mut dyn RunListener) {
+        if self.has_message_hook && self.is_new_run(run) {
+            listener
+                .remark("your commit-msg hook is not run, because the messages of a run have a fixed form");
+        }
+    }
+
     /// Warns once in each run about tasks without a test command, and about landings without a gate.
     pub(super) fn tell_of_missing_tests(
         &self,
@@ -185,7 +194,9 @@ impl OpenRun {
         let untested = self.count_untested((planned, selection), run);
         let lands_untested =
             !self.has_no_task_left && lanes.is_some_and(|lanes| lanes.queue.gates.is_empty());
-        let words = match (self.is_new_run(run), lands_untested) {
+        // An empty option turns off the tests of a run that had some.
+        let is_emptied = self.request.flags.test_command.as_deref().is_some_and(is_blank);
+        let words = match (self.is_new_run(run) || is_emptied, lands_untested) {
             _ if untested == 0 => return,
             (true, true) => "the test step always passes, and landings are not tested",
             (true, false) => "the test step always passes",
@@ -256,12 +267,24 @@ impl OpenRun {
         }
         if !silent.is_empty() {
             let names: Vec<String> = silent.iter().map(|name| format!("'{name}'")).collect();
+            let (report, they) =
+                if names.len() == 1 { ("reports", "it does") } else { ("report", "they do") };
             listener.warn(&format!(
-                "limits on costs and tokens work only if {} reports them, and that is not known",
-                names.join(", ")
+                "it is not known whether {} {report} cost and tokens; unless {they}, limits on these have no effect",
+                names.join(" and ")
             ));
             listener.hint("--max-time works with every agent");
         }
         Ok(())
     }
+}
+
+/// Whether this folder has a commit-msg hook that is not ours.
+pub(super) fn has_message_hook(hooks: &Path) -> bool {
+    let file = hooks.join("commit-msg");
+    // The folder of husky has a script for each hook, which calls that of the user in the folder above, if there is one.
+    let husky = hooks.ends_with("_").then(|| hooks.with_file_name("commit-msg"));
+    let is_called = husky.is_none_or(|own| own.is_file());
+    let is_ours = || safe_files::read_text(&file).is_ok_and(|text| text.contains("git-arborist"));
+    is_executable(&file) && is_called && !is_ours()
 }

@@ -7,13 +7,16 @@ use super::{
 use crate::{
     event::{EventKind, RunAccount, RunEvent},
     failure::{Exit, Explain, Failure},
-    gardener::{EarlierFailures, GardenerError, Remains, Selection, Summary, left_over, wanted},
+    gardener::{Drift, EarlierFailures, GardenerError, Remains, Selection, Summary, left_over, wanted},
+    git::Repository,
     history::Run,
     message::visible,
     name::{Oid, TaskId},
     pipeline::PipelineError,
     plan::Task,
+    process::shell_word,
     progress::{Boxes, NodeProgress, Progress},
+    settings::TRACKED_FILES,
     workspace::RunEnd,
 };
 
@@ -62,13 +65,15 @@ impl OpenRun {
             }
         };
         let stopped = result.as_ref().err().map(|failure| failure.message.clone());
+        self.warn_of_edited_plan(planned, &log, listener);
         let account = self.account(planned, selection, &summary, stopped.as_deref(), &log, &pushes);
         let (is_well, has_commits) = (summary.is_well(), !log.is_empty());
         if is_well && self.session_worktree().is_some() {
             self.warn_of_overwritten_files(planned, listener);
         }
         match (account, result) {
-            (Ok(account), result) => {
+            (Ok(mut account), result) => {
+                account.merge = account.merge.map(|merge| self.with_committed_plan(planned, &merge));
                 let result = result.map_err(|failure| with_raised_limit(failure, &summary, &account));
                 Ok(EndedRun { account, result, is_well, has_commits })
             }
@@ -133,6 +138,48 @@ impl OpenRun {
                 ));
             }
         }
+    }
+
+    /// Warns if agents have edited the plan or the configuration: this run ignores that, but the next one would stop.
+    /// A run that cannot be read is left out, because this is only a warning.
+    fn warn_of_edited_plan(&self, planned: &Planned, log: &RunLog, listener: &mut dyn RunListener) {
+        let (Some(opening), Ok((tip, run))) = (log.opening(), self.scan_recorded_now()) else { return };
+        let range = (opening.head, tip);
+        for path in planned.path().into_iter().chain(TRACKED_FILES) {
+            let Ok(Some(drift)) = Drift::find_by_run(&self.repository, &run, range, path) else { continue };
+            listener.warn(&visible(&format!(
+                "agents have changed '{path}'; this run does not use the new version, and the next one would stop"
+            )));
+            // The commands that restore a file are for the checkout of the branch.
+            let words = drift.words();
+            let hints = words.lines().filter(|hint| {
+                self.session_worktree().is_none()
+                    || hint.starts_with(char::is_numeric)
+                    || hint.starts_with("commit ")
+            });
+            hints.for_each(|hint| listener.hint(hint));
+        }
+    }
+
+    /// A command that merges the run's branch into the user's checkout. That branch has the plan and the configuration,
+    /// so git refuses to merge it while these are not committed in the checkout.
+    fn with_committed_plan(&self, planned: &Planned, merge: &str) -> String {
+        let changed = Repository::open_at(&self.home).and_then(|user| user.changed_paths());
+        let changed = changed.unwrap_or_default();
+        // A new folder is listed instead of its files.
+        let is_changed = |path: &&str| {
+            changed.iter().any(|one| {
+                path.as_bytes() == one.path
+                    || one.path.ends_with(b"/") && path.as_bytes().starts_with(&one.path)
+            })
+        };
+        let paths: Vec<String> =
+            planned.path().into_iter().chain(TRACKED_FILES).filter(is_changed).map(shell_word).collect();
+        if paths.is_empty() {
+            return merge.to_owned();
+        }
+        let paths = paths.join(" ");
+        format!("git add {paths} && git commit -m 'Add the plan' -- {paths} && {merge}")
     }
 
     /// The tasks whose work is still on the run's branch, although they have failed. One that cannot be examined is left

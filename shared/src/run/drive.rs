@@ -82,6 +82,7 @@ impl OpenRun {
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
         self.publish_start(recorder.head())?;
         self.tell_of_missing_sandbox(&run, monitor.listener());
+        self.tell_of_skipped_hook(&run, monitor.listener());
         self.tell_of_missing_tests(planned, selection, &run, lanes, monitor.listener());
         let other_repos =
             self.enter_other_repos(&recorder.identity().session, planned, monitor.listener())?;

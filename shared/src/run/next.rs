@@ -17,6 +17,10 @@ use crate::{
     session::{Asked, SessionReader},
 };
 
+/// The options that choose who works and who reviews.
+const OF_AGENTS: [&str; 7] =
+    ["runner", "model", "implement-runner", "implement-model", "review-runner", "review-model", "fallback"];
+
 /// How the run of a task is continued from the current checkout.
 #[derive(Debug)]
 pub struct Continuation<'a> {
@@ -167,15 +171,17 @@ impl<'a> Continuation<'a> {
     fn typed_options(&self, is_wanted: impl Fn(&str) -> bool) -> String {
         let mut asked = self.options.get_or_init(|| self.find_given_options().unwrap_or_default()).clone();
         asked.options.retain(|name, _| is_wanted(name));
+        asked.withheld.retain(|name| is_wanted(name));
         recorded_words(&asked)
     }
 
     /// The options of the run that the user gave in this repository. Any process can write the record of a session, so
-    /// others are not proposed.
+    /// the values of others are not proposed.
     fn find_given_options(&self) -> Option<Asked> {
         let session_reader = SessionReader::new(self.repository);
         let newest = session_reader.newest(&self.run.start.as_ref()?.session).ok()??;
         let mut asked: Asked = session_reader.recorded_options_of(&newest).ok()?;
+        let recorded: Vec<String> = asked.options.keys().cloned().collect();
         asked.options.retain(|name, value| {
             let approvals = match name.as_str() {
                 TEST => BTreeSet::from([test_approval(self.repository, value)]),
@@ -183,6 +189,10 @@ impl<'a> Continuation<'a> {
             };
             consent::unseen(&self.repository.common_dir, &approvals).is_empty()
         });
+        // Without the options that choose an agent, the command would silently use another one.
+        let is_dropped =
+            |name: &String| OF_AGENTS.contains(&name.as_str()) && !asked.options.contains_key(name);
+        asked.withheld.extend(recorded.into_iter().filter(is_dropped));
         Some(asked)
     }
 }

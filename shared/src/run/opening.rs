@@ -8,6 +8,7 @@ use std::{
 use super::{
     InheritedOptions, RunRequest,
     branch_choice::{PendingMove, RunPlace},
+    caveats::has_message_hook,
     nested::refuse_in_step,
     recovery::recover_repository,
     repositories::FetchedRepo,
@@ -77,6 +78,8 @@ pub struct OpenRun {
     /// Whether the plan is copied from the user's checkout to the session's worktree.
     pub(super) brings_plan: bool,
     pub(super) hook: PreCommit,
+    /// Whether the user has a commit-msg hook, which is not run.
+    pub(super) has_message_hook: bool,
     /// Whether git's configuration names a remote, or the upstream of a branch.
     pub(super) has_remotes: bool,
     /// Watches all repositories of the run around every child process.
@@ -112,6 +115,7 @@ impl OpenRun {
         let lock = take_lock(&repository, &place.branch)?;
         let repository = recover_repository(repository, &lock, &mut place)?;
         let hook = pre_commit(&repository, &config)?;
+        let has_message_hook = has_message_hook(&repository.hooks_dir(&config)?.path);
         let RunPlace { branch, head, session, pending_move } = place;
         // A worktree that was created for the run may be removed, and its logs must stay.
         let is_in_own_worktree = request.has_borrowed_branch || session.is_some() && pending_move.is_none();
@@ -137,6 +141,7 @@ impl OpenRun {
             session_writer: OnceLock::new(),
             lock,
             hook,
+            has_message_hook,
             has_remotes: ["remote.", "branch."].iter().any(|prefix| config.section(prefix).next().is_some()),
             config_guard: ConfigGuard::default(),
             memory: CommitCache::default(),

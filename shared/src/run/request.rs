@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     agent::{limits::Budget, redact::Secrets},
-    consent::{self, Consent},
+    consent::{self, Consent, RECORDED_OPTION},
     failure::{Exit, Failure},
     gardener::{KeepGoing, Selection, TypedOptions},
     git::Repository,
@@ -158,7 +158,7 @@ const HARMLESS: [&str; 8] =
 #[must_use]
 pub fn option_approvals<'a>(options: impl Iterator<Item = (&'a String, &'a String)>) -> BTreeSet<String> {
     let guarded = options.filter(|(name, _)| !HARMLESS.contains(&name.as_str()));
-    let words = |name: &str, value: &str| format!("--{name}={value} (an option recorded with the session)");
+    let words = |name: &str, value: &str| format!("--{name}={value}{RECORDED_OPTION}");
     guarded
         .flat_map(|(name, value)| match find_recorded(name) {
             Some(OptionKind::Lines) => value.lines().map(|one| words(name, one)).collect(),

@@ -249,10 +249,11 @@ impl OpenRun {
         let has_done = run.tasks.iter().any(|task| task.state() == State::Complete);
         let is_untracked = uncommitted.iter().all(|change| change.before.is_none());
         let files: Vec<String> = uncommitted.iter().map(|change| change.shown()).collect();
+        let needed = changes.iter().map(TreeChange::shown).filter(|path| is_ours(path)).collect();
         let is_elsewhere = self.has_session_branch && self.home != self.repository.top();
         let place = || self.repository.top().display().to_string();
         let session = is_elsewhere.then(|| (self.session(run).clone(), place()));
-        Err(GardenerError::Dirty { files: files.join(", "), is_untracked, has_done, session }.into())
+        Err(GardenerError::Dirty { files: files.join(", "), is_untracked, has_done, needed, session }.into())
     }
 
     /// Ends what a crashed run left running in lanes, and warns about uncommitted changes, which lanes do not see.

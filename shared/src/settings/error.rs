@@ -33,7 +33,7 @@ pub enum SettingsError {
         key: String,
     },
     /// The value has the wrong kind for the key.
-    #[error("{place}: '{key}' must be {expected}, but it is {found}")]
+    #[error("{place}: '{key}' must be {}, but it is {found}", without_quotes(.place, .key, .expected))]
     WrongValue {
         /// File and line.
         place: String,
@@ -76,6 +76,16 @@ pub enum SettingsError {
         /// What the system says.
         source: std::io::Error,
     },
+}
+
+/// What a value must be. Only a file in TOML has its texts in quotes, not git's configuration or a variable.
+fn without_quotes(place: &str, key: &str, expected: &str) -> String {
+    let is_toml =
+        !key.starts_with("arborist.") && !place.starts_with("ARBORIST_") && !place.starts_with("--");
+    if is_toml {
+        return expected.to_owned();
+    }
+    expected.replace(", in quotes", "").replace(" in quotes", "")
 }
 
 impl Explain for SettingsError {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Origin, SETTINGS, SIGN, Setting, SettingsError, ValueKind,
-    file::flatten,
+    file::{SettingLine, flatten},
     value::{Assigned, Value, find_assigned},
     workspace::PREFIX,
 };
@@ -70,15 +70,26 @@ impl Sources {
     }
 
     pub(super) fn add_text(&mut self, label: &str, text: &str, origin: Origin) -> Result<(), SettingsError> {
+        // The parser sorts keys by name. The error that comes first in the file is reported.
+        let mut first: Option<(usize, SettingsError)> = None;
         for line in flatten(label, text)? {
-            let setting = require_key(&line.key, &line.place)?;
-            if setting.key == SIGN {
-                return Err(SettingsError::GitOnly { place: line.place, key: line.key });
+            let number = line.place.rsplit_once(':').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
+            if let Err(error) = self.add_line(line, origin)
+                && first.as_ref().is_none_or(|(before, _)| number < *before)
+            {
+                first = Some((number, error));
             }
-            let value = line.value.and_then(|value| value.fit(setting.kind)).ok_or(line.text);
-            self.add(setting, line.key, value, Source { place: line.place, origin })?;
         }
-        Ok(())
+        first.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    fn add_line(&mut self, line: SettingLine, origin: Origin) -> Result<(), SettingsError> {
+        let setting = require_key(&line.key, &line.place)?;
+        if setting.key == SIGN {
+            return Err(SettingsError::GitOnly { place: line.place, key: line.key });
+        }
+        let value = line.value.and_then(|value| value.fit(setting.kind)).ok_or(line.text);
+        self.add(setting, line.key, value, Source { place: line.place, origin })
     }
 
     pub(super) fn add_key(&mut self, key: &str, text: &str, source: Source) -> Result<(), SettingsError> {

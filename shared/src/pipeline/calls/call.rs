@@ -391,6 +391,8 @@ fn end(ending: &Ending) -> ProcessEnd {
     match ending {
         Ending::Exited(code) => ProcessEnd::Code(*code),
         Ending::Signalled(signal) => ProcessEnd::Signal(*signal),
+        Ending::TimedOut { .. } => ProcessEnd::Stopped(format!("{ending} (timeouts.runner)")),
+        Ending::Silent { .. } => ProcessEnd::Stopped(format!("{ending} (timeouts.silence)")),
         other => ProcessEnd::Stopped(other.to_string()),
     }
 }

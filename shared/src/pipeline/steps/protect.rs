@@ -14,6 +14,7 @@ use crate::{
     name::{Oid, RepoName},
     pipeline::{PipelineError, TaskRun, checkout::other_repo::TaskRepo},
     plan::Task,
+    process::shell_word,
     settings::{Settings, TEST_FILES},
 };
 
@@ -334,11 +335,15 @@ impl ProtectedChanges {
     /// Why the step fails, if it does, in one line.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
-        let first = self.refused.first()?;
+        if self.refused.is_empty() {
+            return None;
+        }
         let mut names: Vec<String> = self.refused.iter().take(MAX_NAMED).map(ToString::to_string).collect();
         let more = self.refused.len().saturating_sub(MAX_NAMED);
         names.extend((more > 0).then(|| format!("and {more} more")));
-        let path = first.change.shown();
+        let paths: Vec<String> = self.refused.iter().map(|change| change.change.shown()).collect();
+        let options: Vec<String> = paths.iter().map(|path| format!("--allow {}", shell_word(path))).collect();
+        let marks: Vec<String> = paths.iter().map(|path| format!("[allow:{path}]")).collect();
         let kept: BTreeSet<&str> = self.refused.iter().filter_map(|change| change.kept.as_deref()).collect();
         let kept: Vec<&str> = kept.into_iter().collect();
         let restored = match kept.is_empty() {
@@ -347,8 +352,10 @@ impl ProtectedChanges {
         };
         // A summary shows only the beginning.
         Some(format!(
-            "protected files were changed: {}; to allow that, use --allow {path}, or write [allow:{path}] in the plan{restored}",
-            names.join(", ")
+            "protected files were changed: {}; to allow that, use {}, or write {} in the plan{restored}",
+            names.join(", "),
+            options.join(" "),
+            marks.join(" ")
         ))
     }
 

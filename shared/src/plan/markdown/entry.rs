@@ -11,7 +11,7 @@ use super::{
     prose::{ProseTask, tick_at},
     table,
 };
-use crate::{name::TaskId, plan::Mark};
+use crate::{name::TaskId, plan::Mark, process::shell_word};
 
 /// How a task is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +134,8 @@ pub enum Why {
     Row,
     /// Its id is only a number, in a file whose ids have letters.
     Number,
+    /// An item of a list of things to do, without box and id, in a file whose tasks have them.
+    Item,
 }
 
 impl Why {
@@ -147,6 +149,7 @@ impl Why {
         Self::Quoted,
         Self::Row,
         Self::Number,
+        Self::Item,
     ];
 
     /// The reason in words.
@@ -161,6 +164,7 @@ impl Why {
             Self::Quoted => "it is in a quotation",
             Self::Row => "a table row beside tasks with boxes",
             Self::Number => "only a number for an id",
+            Self::Item => "a list item without a box",
         }
     }
 
@@ -176,6 +180,7 @@ impl Why {
             Self::Quoted => "remove the '>', if it is meant as a task",
             Self::Row => "write it as '- [ ]' with its id, if it is meant as a task",
             Self::Number => "give it an id like the other tasks have",
+            Self::Item => "write '- [ ]' before it to make it a task",
         }
     }
 }
@@ -247,15 +252,17 @@ impl<'a> Builder<'_, 'a> {
         let head = TaskLine::plain(rest);
         if let Some(id) = ids::lower_case(&head.title) {
             let what = format!("'{id}' is not read as an id: ids begin with a capital 'T'");
-            let fix = format!("write '{}', or run: git arborist plan --assign-ids", id.to_ascii_uppercase());
+            let meant = id.to_ascii_uppercase();
+            let fix =
+                format!("write '{meant}', unless another task has this id, or {}", self.advice_to_assign());
             self.warn(line.offset_of(rest.trim_start()), what, &fix);
         }
         let Some(id) = self.virtual_names.name(&virtual_id(&head.title)) else { return self.prose(at) };
         let family = TaskLine::parse_family(rest).filter(|_| self.family_ids == FamilyIds::Doubtful);
         if let Some(named) = family.filter(|named| !named.title.is_empty()) {
             let what = format!("'{}' is not read as an id, so the task is called '{id}'", named.id);
-            let fix = "give it an id like the other tasks have, or run: git arborist plan --assign-ids";
-            self.warn(line.offset_of(rest.trim_start()), what, fix);
+            let fix = format!("give it an id like the other tasks have, or {}", self.advice_to_assign());
+            self.warn(line.offset_of(rest.trim_start()), what, &fix);
         }
         let mut entry = TaskEntry::new(Form::Plain, id, head, line.offset_of(line.content()));
         (entry.lines, entry.section, entry.lead) = (at..at + 1, self.section, self.lead);
@@ -358,7 +365,11 @@ impl<'a> Builder<'_, 'a> {
                 let what = format!("'{mark}' is not a known mark; the box of '{id}' is read as to do");
                 // A tick replaces one byte, which a longer character does not fit.
                 self.outline.entries[entry].mark_at = (mark.len() == 1).then_some(at);
-                self.warn(at, what, "use ' ' todo, 'x' done, '-' skipped, '~' partial or '!' blocked");
+                self.warn(
+                    at,
+                    what,
+                    "write [ ] (to do), [x] (done), [-] (skipped), [~] (partly done) or [!] (blocked)",
+                );
             }
             Some(mark) => {
                 let entry = &mut self.outline.entries[entry];
@@ -368,6 +379,10 @@ impl<'a> Builder<'_, 'a> {
                 }
             }
         }
+    }
+
+    fn advice_to_assign(&self) -> String {
+        format!("run: git arborist plan --assign-ids {}", shell_word(self.file.label))
     }
 
     fn warn(&mut self, at: Offset, what: String, fix: &str) {

@@ -1,16 +1,17 @@
 //! Lines that begin with an id like those of the tasks and were not read as tasks: no task is dropped without a word.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::{
     PlanLine,
     asides::is_repetition,
-    entry::Why,
+    entry::{Form, Why},
     head::TaskLine,
     ids,
     lines::LineKind,
     naming::{id_shape, id_shapes},
     outline::Outline,
+    prose::forgotten_items,
     section::HeadingSection,
     settle::CanonicalEntry,
     table::cells,
@@ -22,10 +23,23 @@ pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &
     let is_task = |at: &usize| standing[*at].is_some();
     let tasks = (0..outline.entries.len()).filter(is_task).map(|at| &outline.entries[at]);
     let shapes = id_shapes(tasks.clone());
+    let covered = covered_lines(lines.len(), tasks.clone().map(|entry| entry.lines.clone()));
+    let has_rows = tasks.clone().any(|entry| entry.form == Form::Row);
+    let has_prose = tasks.clone().any(|entry| !matches!(entry.form, Form::Box | Form::Plain | Form::Row));
+    if tasks.clone().next().is_some() && !has_prose {
+        let rows: BTreeSet<usize> = tasks.clone().map(|entry| entry.at).collect();
+        let next = |at: usize| lines.get(at + 1).map_or(usize::MAX, |next| next.at);
+        let has_row = |at: usize| rows.range(lines[at].at..next(at)).next().is_some();
+        let is_task = |at: usize| covered[at] || has_row(at);
+        let items = forgotten_items(lines, is_task, has_rows);
+        outline.unread.extend(items.into_iter().map(|at| (lines[at].at, None, Why::Item)));
+        outline.unread.sort_by_key(|(at, ..)| *at);
+    }
+    let is_task = |at: &usize| standing[*at].is_some();
+    let tasks = (0..outline.entries.len()).filter(is_task).map(|at| &outline.entries[at]);
     if shapes.is_empty() {
         return;
     }
-    let covered = covered_lines(lines.len(), tasks.clone().map(|entry| entry.lines.clone()));
     let open = lines.iter().zip(covered).filter(|(_, is_covered)| !is_covered).map(|(line, _)| line);
     let is_like = |id: &str| id_shape(id).is_some_and(|shape| shapes.contains(&shape));
     let alike: Vec<(&PlanLine<'_>, &str, Why)> = open

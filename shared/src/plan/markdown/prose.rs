@@ -117,6 +117,38 @@ pub(super) fn lists_of_phases_without_boxes(lines: &[PlanLine<'_>]) -> ProseTask
     if phases.len() < FEWEST { ProseTasks::new() } else { unnumbered(meant.into_iter()) }
 }
 
+/// Items that their author may take for tasks, in a file whose tasks have boxes or are rows of a table: the lists of
+/// sections for tasks that have no task, and numbered lists beside a table.
+pub(super) fn forgotten_items(
+    lines: &[PlanLine<'_>],
+    is_task: impl Fn(usize) -> bool,
+    has_rows: bool,
+) -> Vec<usize> {
+    const FEWEST: usize = 2;
+    let Survey { headings, items, .. } = survey(lines);
+    let end_of = |own: usize| {
+        let level = headings[own].level;
+        let next = headings[own + 1..].iter().find(|next| next.level <= level);
+        next.map_or(lines.len(), |next| next.line)
+    };
+    let has_tasks: Vec<bool> =
+        (0..headings.len()).map(|own| (headings[own].line..end_of(own)).any(&is_task)).collect();
+    let is_for_tasks = |item: &Item| {
+        let is_empty = item.heading.is_some_and(|own| !has_tasks[own] && headings[own].title == item.title);
+        is_empty && item.title == Title::Work
+    };
+    let is_counted = |item: &Item| {
+        has_rows
+            && item.number.is_some()
+            && item.title == Title::Other
+            && item.heading.is_none_or(|own| headings[own].level == 1)
+    };
+    let found = items.iter().filter(|item| checkbox(lines[item.line].content()).is_none());
+    let found = found.filter(|item| !is_task(item.line) && (is_for_tasks(item) || is_counted(item)));
+    let found: Vec<usize> = found.map(|item| item.line).collect();
+    if found.len() < FEWEST { Vec::new() } else { found }
+}
+
 /// The items of a numbered list whose boxes are all below them and have no ids: these are steps of the items. Empty if
 /// a file has any other box.
 pub(super) fn steps_with_boxes(lines: &[PlanLine<'_>]) -> ProseTasks {

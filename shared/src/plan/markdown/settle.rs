@@ -74,17 +74,32 @@ fn warn_of_mistyped_permits(file: &SpecFile<'_>, outline: &mut Outline<'_>, is_t
     let key = ALLOW.trim_end_matches(':');
     let tasks = outline.entries.iter().zip(is_task).filter(|(_, is_task)| **is_task);
     let mistyped = tasks.flat_map(|(entry, _)| {
-        entry.tags.iter().filter_map(move |tag| {
+        let last = marks_at_end(entry.text.lines().next().unwrap_or_default());
+        let tags = entry.tags.iter().map(String::as_str).chain(last);
+        tags.filter_map(move |tag| {
             let (typed, path) = tag.split_once(':')?;
-            let is_meant = typed != key && is_mistyped(&typed.trim().to_lowercase(), key);
-            is_meant.then(|| {
+            let typed = typed.trim().to_lowercase();
+            let is_permit = typed != key && is_mistyped(&typed, key);
+            let is_need = typed == "dependson";
+            let meant = if is_permit { key } else { "depends" };
+            (is_permit || is_need).then(|| {
                 let what = format!("the tag '[{tag}]' of '{}' has no meaning", entry.id);
-                file.problem(entry.at, what, format!("did you mean '[{ALLOW}{}]'?", path.trim()))
+                file.problem(entry.at, what, format!("did you mean '[{meant}:{}]'?", path.trim()))
             })
         })
     });
     let mistyped: Vec<_> = mistyped.collect();
     outline.warnings.extend(mistyped);
+}
+
+/// What is in the brackets at the end of a line.
+fn marks_at_end(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let (before, mark) = rest.trim_end().strip_suffix(']')?.rsplit_once('[')?;
+        rest = before;
+        Some(mark)
+    })
 }
 
 /// Headings whose ids count groups of boxes, while the boxes count tasks with the same ids: "### T002: Environment" beside the box

@@ -333,9 +333,11 @@ impl WatchedCopy {
             Err(_) => unrestored.insert(path.to_owned(), (watch_mode, before.clone())),
         };
         match written {
+            Ok(Some(kept)) if *before == FileState::Nothing => {
+                words += &format!(", and was moved to {}", kept.display());
+            }
             Ok(Some(kept)) => {
-                let what = if *before == FileState::Nothing { "it" } else { "the changed version" };
-                words += &format!("{restored}; {what} is kept in {}", kept.display());
+                words += &format!("{restored}; the changed version is kept in {}", kept.display());
             }
             Ok(None) => words += restored,
             Err(error) => words += &format!(", and could not be restored: {error}"),
