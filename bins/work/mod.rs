@@ -347,7 +347,7 @@ fn try_work(
     }
     let run = opened.scan_to_show()?;
     let planned = opened.plan(&run)?;
-    planned.refuse_merged()?;
+    opened.refuse_merged(&planned)?;
     let jobs = opened.request.lanes.count(&opened.settings)?;
     opened.is_idle = due(args, &planned, &run)?.is_empty();
     if !opened.is_idle {
