@@ -8,6 +8,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, GitVersion},
     message::{self, Cleanup, CommentPrefix, Editing, Fault, MessageReading, Recorded},
+    process::shell_word,
 };
 
 use super::fault::{FaultPlace, refusal};
@@ -41,9 +42,14 @@ fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> 
         let line = recorded.line_in_file(line);
         FaultPlace { line, text: lines.get(line - 1).copied().unwrap_or_default() }
     };
+    // The command of the hint may be run in another folder than the hook.
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     refusal("this looks like a task commit, but its message is not valid", faults, place)
         .hint("if the commit is not about a task, change its subject and remove the Arborist- lines")
-        .hint(format!("your message was kept; edit it with: git commit -e -F '{}'", file.display()))
+        .hint(format!(
+            "your message was kept; edit it with: git commit -e -F {}",
+            shell_word(&file.to_string_lossy())
+        ))
 }
 
 /// Whether cleaning up cannot change a well-formed message. It removes white space, comments and everything below
