@@ -116,7 +116,7 @@ fn state_words(view: &StateView<'_>, standing: &NodeProgress<'_>) -> String {
     }
     let is_apart = standing.history.is_some_and(|history| !history.is_landed);
     if is_apart && standing.state != State::Complete {
-        words.push_str(", on its own branch");
+        words = format!("on its own branch: {words}");
     } else if standing.is_landed() && view.is_parked(standing) {
         words.push_str(", not on the branch yet: the landing is waiting for your checkout");
     }
