@@ -13,7 +13,7 @@ use super::{
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
-    queue::{QueueView, advice::COULD_NOT_RUN},
+    queue::{QueueView, describe_broken},
 };
 
 /// The rules of a drain.
@@ -187,8 +187,8 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 }
                 GateVerdict::Red(failing) if self.rules.fan_in.setback() == StackSetback::Refuse => {
                     let why = format!(
-                        "a gate fails for these tasks together: {}; log: {}",
-                        failing.why, failing.log
+                        "the gate '{}' failed for these tasks together ({}; log: {})",
+                        failing.gate.name, failing.why, failing.log
                     );
                     return self.refuse(tickets, &why);
                 }
@@ -335,8 +335,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn stop_broken(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
-            let why = format!("the gate '{}{COULD_NOT_RUN}{}", failing.gate.name, failing.why);
-            self.hold(&step.ticket, why)?;
+            self.hold(&step.ticket, describe_broken(failing))?;
             self.set_aside(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
         }
         Ok(())
@@ -399,7 +398,7 @@ impl<G: QueueBackend> Drain<'_, G> {
                 self.set_aside(
                     ticket,
                     TicketOutcome::Waiting {
-                        reason: format!("all tasks to be able to land (--policy all-or-nothing): {why}"),
+                        reason: format!("all others, because of --policy all-or-nothing, and {why}"),
                     },
                 );
             }
