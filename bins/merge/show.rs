@@ -194,7 +194,9 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
         }
     }
     let is_stuck = |listed: &Listed| {
-        matches!(listed.ticket.standing, TicketState::Red { .. }) || listed.advice.is_some()
+        let is_withheld = matches!(listed.ticket.standing, TicketState::Withheld { .. });
+        let is_elsewhere = is_withheld && listed.ticket.into != site.scope.branch;
+        matches!(listed.ticket.standing, TicketState::Red { .. }) || listed.advice.is_some() || is_elsewhere
     };
     Ok(if wanted.iter().any(needs_person) {
         Exit::Person
