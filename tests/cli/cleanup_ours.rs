@@ -81,10 +81,7 @@ fn unfinished_work_is_called_what_it_is() {
     let said = said.shows();
     said.shows();
     repo.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
-    assert_eq!(
-        repo.verdict(NOW, "unfinished", "turn of session s1 on main").1,
-        "1 commit is not merged"
-    );
+    assert_eq!(repo.verdict(NOW, "unfinished", "turn of session s1 on main").1, "1 commit is not merged");
     repo.cleanup(ALL).succeeds();
     let kept = ["refs/arborist/wip/main/@staging/turn-1", "refs/arborist/wip/main/T001/0"];
     assert_eq!(repo.refs("refs/arborist/wip"), kept);

@@ -51,11 +51,7 @@ fn picked_commits_are_known_one_by_one() {
     repo.write("b.txt", "bb");
     repo.commit("and on\n");
     assert_eq!(repo.verdict(NOW, "branch", "main/T1"), ("save".into(), "picked into main".into()));
-    assert_eq!(
-        repo.verdict(NOW, "branch", "main/T2").1,
-        "2 commits are not merged",
-        "only one was picked"
-    );
+    assert_eq!(repo.verdict(NOW, "branch", "main/T2").1, "2 commits are not merged", "only one was picked");
 }
 
 #[test]

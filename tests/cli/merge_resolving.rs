@@ -166,7 +166,9 @@ fn marks_of_any_length_and_in_files_of_any_name_are_no_resolution() {
     {
         repo.agent(script);
         repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
-        repo.merge(&["status", "T2"]).exits(2).out(&format!("attempt 1: conflict markers are left in {left}"));
+        repo.merge(&["status", "T2"])
+            .exits(2)
+            .out(&format!("attempt 1: conflict markers are left in {left}"));
         repo.merge(&["drop", "T2"]).succeeds();
     }
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
@@ -363,7 +365,7 @@ fn a_resolution_changes_only_files_that_conflict() {
         let repo = content();
         repo.agent(&format!("echo both > a.txt; {more}"));
         repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
-        repo.merge(&["status", "T2"]).exits(2).out("which does not conflict");
+        repo.merge(&["status", "T2"]).exits(2).out("which had no conflict");
         assert_eq!(repo.show("main", "a.txt"), "ours", "{more}");
     }
 }
