@@ -12,11 +12,11 @@ use arborist_core::{
     plan::{Plan, Task},
     process::{FileLock, shell_word},
     progress::{Boxes, Progress},
-    queue::{LaterCommits, LoggedOutcome, OtherRun, Priority, StoredTicket, Ticket, TicketState},
+    queue::{LaterCommits, OtherRun, Priority, StoredTicket, Ticket, TicketState},
 };
 use clap::Args;
 
-use super::{QueueScopeArgs, document, open::OpenQueue, show};
+use super::{QueueScopeArgs, document, open::OpenQueue};
 use crate::{active_work::ActiveWork, clock, entry::Outcome, scope, ui::Ui};
 
 /// What is to be queued.
@@ -523,24 +523,5 @@ fn refuse_while_landing(site: &OpenQueue) -> Result<(), Failure> {
 fn require(site: &OpenQueue, tasks: &[TaskId]) -> Result<Vec<StoredTicket>, Failure> {
     let known = site.store().load(Some(&site.scope.branch))?;
     let find = |task: &TaskId| known.iter().find(|stored| stored.ticket.task == *task).cloned();
-    let mut found = Vec::new();
-    for task in unique(tasks) {
-        match find(task) {
-            Some(stored) => found.push(stored),
-            None => return Err(not_queued(site, task)?),
-        }
-    }
-    Ok(found)
-}
-
-/// The error for a task that is not queued: it has landed, or was never queued.
-fn not_queued(site: &OpenQueue, task: &TaskId) -> Result<Failure, Failure> {
-    let last = show::entries(site, show::ALL)?.into_iter().find(|entry| entry.task == *task);
-    Ok(match last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
-        Some(entry) => {
-            let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
-            Failure::new(Exit::No, format!("'{task}' has already landed{commit}, so it is no longer queued"))
-        }
-        None => site.not_queued(task),
-    })
+    unique(tasks).into_iter().map(|task| find(task).ok_or_else(|| site.not_queued(task))).collect()
 }

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use arborist_core::{
-    failure::{Explain, Failure},
+    failure::{Exit, Explain, Failure},
     gardener::{GardenerError, start},
     git::{Config, Network, Repository},
     history::{CommitSource, HistoryError, Run, RunScope, State},
     name::{BranchName, TaskId},
     plan::Plan,
     process::Cancel,
-    queue::{OtherBranches, QueueClaim, QueueError, Store, Target, Ticket, opened_for},
+    queue::{LoggedOutcome, OtherBranches, QueueClaim, QueueError, Store, Target, Ticket, opened_for},
     run::Continuation,
     session::forget_unrecorded,
     settings::Settings,
     workspace::compare_for_display,
 };
 
-use super::QueueScopeArgs;
+use super::{QueueScopeArgs, show};
 use crate::{clock, scope, ui::Ui};
 
 /// A repository, and the selected run in it.
@@ -136,8 +136,16 @@ impl OpenQueue {
         Ok(hints.collect())
     }
 
-    /// The error for a task that is not queued for this run. Names other runs for which it is.
+    /// The error for a task that is not queued for this run, because it has landed or was never queued. Names other runs
+    /// for which it is.
     pub(super) fn not_queued(&self, task: &TaskId) -> Failure {
+        let log = show::entries(self, show::ALL).unwrap_or_default();
+        let last = log.into_iter().find(|entry| entry.task == *task);
+        if let Some(entry) = last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
+            let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
+            let words = format!("'{task}' has already landed{commit}, so it is no longer queued");
+            return Failure::new(Exit::No, words);
+        }
         let failure = Failure::from(QueueError::NotQueued { task: task.clone() });
         let all = self.store().load(None).unwrap_or_default().into_iter();
         let of_others = all.map(|stored| stored.ticket).filter(|ticket| ticket.task == *task);

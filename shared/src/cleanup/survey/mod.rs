@@ -85,7 +85,7 @@ pub(super) fn collect(sweep: &Sweep<'_>) -> Result<Vec<Candidate>, CleanupError>
     facts.tell_commits(&mut found);
     facts.tell_reverted(&mut found);
     facts.tell_failed(&mut found);
-    facts.tell_unmerged(&mut found)?;
+    facts.tell_unmerged(&mut found);
     facts.look_into(&mut found);
     Ok(found)
 }
@@ -259,39 +259,40 @@ impl<'a> CleanupFacts<'a> {
     }
 
     /// Adds which logs are about tasks that are not merged: they tell why. `--force` removes them too.
-    fn tell_unmerged(&self, found: &mut [Candidate]) -> Result<(), GitError> {
+    fn tell_unmerged(&self, found: &mut [Candidate]) {
         let options = &self.sweep.options;
         let is_log = |candidate: &Candidate| candidate.what == What::Log;
         let is_asked = options.rules.unsaved == UnsavedPolicy::Saved || !options.names.is_empty();
         if is_asked || !found.iter().any(is_log) {
-            return Ok(());
+            return;
         }
-        let unmerged = self.unmerged_tasks()?;
+        let unmerged = self.unmerged_tasks();
         for candidate in found.iter_mut().filter(|candidate| is_log(candidate)) {
             if candidate.owners.first().is_some_and(|task| unmerged.contains(task)) {
                 candidate.active.push(Active::Unmerged);
             }
         }
-        Ok(())
     }
 
     /// The tasks that are queued, have commits on a branch of their own that are not merged, or have failed in a run that
     /// is not complete.
-    fn unmerged_tasks(&self) -> Result<HashSet<String>, GitError> {
+    fn unmerged_tasks(&self) -> HashSet<String> {
         let last = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
         let mut tasks: HashSet<String> = self.refs.below(TICKETS).map(|found| last(&found.name)).collect();
         let branches: Vec<(String, Oid)> =
             self.refs.below(TASK_REFS).filter_map(|found| Some((last(&found.name), found.commit?))).collect();
         let tips: Vec<Oid> = branches.iter().map(|(_, tip)| *tip).collect();
-        let loose = self.sweep.repository.loose_commits(&tips, self.refs.kept())?;
-        tasks.extend(branches.into_iter().filter(|(_, tip)| loose.contains_key(tip)).map(|(task, _)| task));
+        // If an object is damaged, nothing proves that any of them is merged.
+        let loose = self.sweep.repository.loose_commits(&tips, self.refs.kept()).ok();
+        let is_loose = |tip: &Oid| loose.as_ref().is_none_or(|loose| loose.contains_key(tip));
+        tasks.extend(branches.into_iter().filter(|(_, tip)| is_loose(tip)).map(|(task, _)| task));
         let open = self.sessions.iter().filter(|session| session.state != SessionState::Complete);
         let runs: BTreeSet<String> = open.map(|session| session.branch.component()).collect();
         for run in runs.iter().filter_map(|run| self.read_run(run)) {
             let failed = run.tasks.iter().filter(|history| history.state() == State::Failed);
             tasks.extend(failed.map(|history| history.id.to_string()));
         }
-        Ok(tasks)
+        tasks
     }
 
     fn read_run(&self, component: &str) -> Option<Run> {
