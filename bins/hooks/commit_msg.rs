@@ -8,7 +8,6 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, GitVersion},
     message::{self, Cleanup, CommentPrefix, Editing, Fault, MessageReading, Recorded},
-    process::shell_word,
 };
 
 use super::fault::{FaultPlace, refusal};
@@ -46,10 +45,7 @@ fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> 
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     refusal("this looks like a task commit, but its message is not valid", faults, place)
         .hint("if the commit is not about a task, change its subject and remove the Arborist- lines")
-        .hint(format!(
-            "your message was kept; edit it with: git commit -e -F {}",
-            shell_word(&file.to_string_lossy())
-        ))
+        .hint(format!("your message was kept; edit it with: git commit -e -F '{}'", file.display()))
 }
 
 /// Whether cleaning up cannot change a well-formed message. It removes white space, comments and everything below
