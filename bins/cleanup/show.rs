@@ -98,12 +98,21 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
     if !is_forced && is_only_saved && is_kept(&|_, why| matches!(why, KeepReason::Young(_))) {
         ui.hint("to remove saved work before it expires, run: git arborist cleanup --force --only saved --older-than <age>");
     }
+    let failed = items
+        .iter()
+        .find(|item| matches!(item.verdict, CleanupVerdict::Keep(KeepReason::Active(Active::Failed))));
+    if let Some(task) = failed.and_then(|item| item.candidate.owners.first()) {
+        let task = visible(task);
+        ui.hint(&format!(
+            "a run would do a failed task again if its branch was removed; to remove it, name it: git arborist cleanup --force {task}"
+        ));
+    }
     if is_kept(&|_, why| matches!(why, KeepReason::Active(Active::Moved(_)))) {
         ui.hint("to reconnect a worktree that was moved, run: git arborist worktree repair");
     }
     if let Some(session) = resting(&items).filter(|_| is_forced || is_named) {
         ui.hint(&format!(
-            "branches and worktrees of an unfinished session are kept; if you do not want to continue it, run: git arborist session end --session {session}"
+            "the branches of an unfinished session are kept; if you do not want to continue it, run: git arborist session end --session {session}"
         ));
     }
     let queued = items.iter().find(|item| {

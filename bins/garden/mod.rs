@@ -82,7 +82,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         Some(words) => opened.plan_of_words(&run, words)?,
         None => opened.plan(&run)?,
     };
-    planned.refuse_merged()?;
+    opened.refuse_merged(&planned)?;
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
     // A run starts with the failed tests of phases, so a task that waits only for those can be run.
     let can_run = |task: &TaskId| {

@@ -276,7 +276,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
         ui.hint(&format!("to do all tasks again: git arborist gardener --new-run{common}{lanes}"));
         return Ok(Exit::Done);
     }
-    planned.refuse_merged()?;
+    opened.refuse_merged(&planned)?;
     let selection = opened.request.selection.clone();
     if let Some(unknown) = selection.unknown(&planned.plan) {
         let known = planned.plan.tasks.iter().map(|task| task.id.as_str());

@@ -41,6 +41,8 @@ fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> 
         let line = recorded.line_in_file(line);
         FaultPlace { line, text: lines.get(line - 1).copied().unwrap_or_default() }
     };
+    // The command of the hint may be run in another folder than the hook.
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     refusal("this looks like a task commit, but its message is not valid", faults, place)
         .hint(not_about_a_task(&lines))
         .hint(format!("your message was kept; edit it with: git commit -e -F '{}'", file.display()))

@@ -5,20 +5,19 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, find_lost_branches},
-    history::{CommitSource, HandMerge, Run, State},
-    message::{Status, nearest},
+    git::Repository,
+    history::{CommitSource, HandMerge, Run, RunScope, State},
+    message::{Status, nearest, visible},
     name::{BranchName, Oid, TaskId},
     plan::{Plan, Task},
     process::{FileLock, shell_word},
     progress::{Boxes, Progress},
-    queue::{
-        LaterCommits, LogEntry, LoggedOutcome, OutcomeWritten, Priority, StoredTicket, Ticket, TicketState,
-    },
+    queue::{LaterCommits, OtherRun, Priority, StoredTicket, Ticket, TicketState},
 };
 use clap::Args;
 
 use super::{QueueScopeArgs, document, open::OpenQueue};
-use crate::{clock, entry::Outcome, scope, ui::Ui};
+use crate::{active_work::ActiveWork, clock, entry::Outcome, scope, ui::Ui};
 
 /// What is to be queued.
 #[derive(Debug, Args)]
@@ -35,6 +34,14 @@ pub(crate) struct QueueAddArgs {
     /// Accept tasks that are not complete, if they have a branch
     #[arg(long)]
     pub(super) force: bool,
+}
+
+/// The command with which tasks are queued, for hints that propose it again.
+pub(super) struct Typed<'a> {
+    /// `merge` or `merge add`.
+    pub(super) verb: &'a str,
+    /// Options of the landing, each with a space before it.
+    pub(super) options: String,
 }
 
 /// The result of queueing a task.
@@ -61,7 +68,7 @@ impl Added {
 /// Runs the verb.
 pub(super) fn run(args: &QueueAddArgs, scope: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open_to_land(scope, ui)?;
-    let added = enlist(&site, args)?;
+    let added = enlist(&site, args, &Typed { verb: "merge add", options: String::new() })?;
     if scope.json {
         return document::print_queue(&site, ui);
     }
@@ -103,13 +110,17 @@ pub(super) fn sentence(added: &Added) -> String {
 }
 
 /// Queues all of them, or none.
-pub(super) fn enlist(site: &OpenQueue, args: &QueueAddArgs) -> Result<Vec<Added>, Failure> {
+pub(super) fn enlist(
+    site: &OpenQueue,
+    args: &QueueAddArgs,
+    typed: &Typed<'_>,
+) -> Result<Vec<Added>, Failure> {
     let run = site.scan(CommitSource::Fresh)?;
     let plan = site.plan(&run)?;
     let into = args.into.clone().unwrap_or_else(|| site.scope.branch.clone());
     site.require_target(&into)?;
     let known = site.store().load(Some(&site.scope.branch))?;
-    let ticket_maker = TicketMaker { site, args, run: &run, plan: plan.as_ref(), into };
+    let ticket_maker = TicketMaker { site, args, typed, run: &run, plan: plan.as_ref(), into };
     let mut added = Vec::new();
     let mut writes: Vec<(Option<&StoredTicket>, Ticket)> = Vec::new();
     for task in unique(&args.tasks) {
@@ -138,6 +149,7 @@ fn unique(tasks: &[TaskId]) -> Vec<&TaskId> {
 struct TicketMaker<'a> {
     site: &'a OpenQueue,
     args: &'a QueueAddArgs,
+    typed: &'a Typed<'a>,
     run: &'a Run,
     plan: Option<&'a Plan>,
     into: BranchName,
@@ -165,6 +177,9 @@ impl TicketMaker<'_> {
                 None => Added::InPlace(task, branch),
             });
         }
+        if state != State::Complete {
+            self.refuse_at_work(task)?;
+        }
         let branch = self.site.scope.branch.task_branch(task);
         let source = self.site.repository.find_branch(&branch)?.ok_or_else(|| {
             if let Some(old) = old {
@@ -191,7 +206,45 @@ impl TicketMaker<'_> {
         {
             return Ok(Added::Known(Box::new(old.clone())));
         }
-        Ok(Added::Queued(Box::new(self.ticket(task, source, priority))))
+        let ticket = self.ticket(task, source, priority);
+        if !is_own && !self.args.force {
+            self.refuse_foreign(&ticket)?;
+        }
+        Ok(Added::Queued(Box::new(ticket)))
+    }
+
+    /// Refuses a task that is not complete while a run is active. The run may be working on it, and lands it itself.
+    fn refuse_at_work(&self, task: &TaskId) -> Result<(), Failure> {
+        let (repository, branch) = (&self.site.repository, &self.site.scope.branch);
+        let Err(source) = FileLock::try_take(&repository.run_lock(branch), "git arborist merge") else {
+            return Ok(());
+        };
+        if source.is_landing() {
+            return Ok(());
+        }
+        let words = match ActiveWork::find(repository, branch, &[]).step_of(task) {
+            Some(state) => format!("the run of '{branch}' is working on '{task}' ({state})"),
+            None => format!("'{task}' is not complete, and a run of '{branch}' is active"),
+        };
+        let hint = "wait until the run ends: it lands the task as soon as it is complete";
+        Err(Failure::new(Exit::Locked, words).hint(hint))
+    }
+
+    /// Refuses a target that does not have the commit from which the task started: the landing would bring the run along.
+    fn refuse_foreign(&self, ticket: &Ticket) -> Result<(), Failure> {
+        let Ticket { task, into, scope, .. } = ticket;
+        let repository = &self.site.repository;
+        let there = RunScope { branch: scope.clone(), tip: repository.find_branch(into)? };
+        let run = Run::scan(repository, there, CommitSource::Cached)?;
+        let Some(other) = OtherRun::find(repository, ticket, &run)?.filter(|other| other.is_gone) else {
+            return Ok(());
+        };
+        let base = other.base.short();
+        let words =
+            format!("'{task}' cannot land on '{into}', which lacks the commit that it started from ({base})");
+        Err(Failure::new(Exit::No, words)
+            .hint(format!("to land it on '{scope}', run: {}", self.site.command(task.as_str())))
+            .hint(format!("or merge '{scope}' into '{into}' first: git switch {into} && git merge {scope}")))
     }
 
     /// The error for a task that is not complete. If its branch has landed before, it cannot be queued by force either.
@@ -213,8 +266,18 @@ impl TicketMaker<'_> {
         let failure = Failure::new(Exit::No, why).hint(next);
         match landed {
             Some(_) => failure,
-            None => failure.hint(format!("or land it anyway: git arborist merge {task} --force{option}")),
+            None => failure.hint(format!("or let only the gates decide: {}", self.by_force())),
         }
+    }
+
+    /// The same command with `--force`.
+    fn by_force(&self) -> String {
+        let tasks: Vec<&str> = unique(&self.args.tasks).into_iter().map(TaskId::as_str).collect();
+        let into = self.args.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
+        let priority = self.args.priority.map(|number| format!(" --priority {number}")).unwrap_or_default();
+        let Typed { verb, options } = self.typed;
+        let scope = self.site.scope_option();
+        format!("git arborist {verb} {}{into}{priority}{options} --force{scope}", tasks.join(" "))
     }
 
     /// The error for a task without a branch: it is lost, it has not run in a worktree, or its name is wrong.
@@ -226,7 +289,11 @@ impl TicketMaker<'_> {
         let is_known =
             self.run.find(task).is_some() || self.plan.is_some_and(|plan| plan.find(task).is_some());
         if is_known {
-            let has_failed = self.run.state_of(task) == State::Failed;
+            let state = self.run.state_of(task);
+            if state == State::Complete {
+                return self.without_own_branch(task);
+            }
+            let has_failed = state == State::Failed;
             let retry = if has_failed { " --retry-failed" } else { "" };
             let words = format!("'{task}' has not run in its own worktree, so there is nothing to land");
             let (why, hint) =
@@ -243,6 +310,14 @@ impl TicketMaker<'_> {
             }
             let words =
                 format!("'{task}' has not run yet, because there is no run of '{}'", self.run.scope.branch);
+            let has_it = |other: &&BranchName| {
+                matches!(self.site.repository.find_branch(&other.task_branch(task)), Ok(Some(_)))
+            };
+            if let Some(other) = self.run.others.iter().find(has_it) {
+                let verb = self.typed.verb;
+                let hint = format!("the run of '{other}' has it: git arborist {verb} {task} --scope {other}");
+                return Failure::new(Exit::No, words).hint(hint);
+            }
             return Failure::new(Exit::No, words).hint(self.site.hint_without_run(self.run, task));
         }
         if let Some(failure) = scope::added_later(&self.site.repository, self.run, task) {
@@ -255,6 +330,15 @@ impl TicketMaker<'_> {
             Some(meant) => format!("did you mean '{meant}'?"),
             None => format!("see all tasks with: git arborist state{}", self.site.scope_option()),
         })
+    }
+
+    /// The error for a complete task that was done on the run's own branch.
+    fn without_own_branch(&self, task: &TaskId) -> Failure {
+        let (own, into) = (&self.site.scope.branch, &self.into);
+        let words =
+            format!("'{task}' was done on '{own}' itself, so it has no branch that could land on '{into}'");
+        Failure::new(Exit::No, words)
+            .hint(format!("merge '{own}' into '{into}': git switch {into} && git merge {own}"))
     }
 
     /// The hint for a task that has to run before it can land.
@@ -348,6 +432,7 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
     let site = OpenQueue::open(args, ui)?;
     refuse_while_landing(&site)?;
     let store = site.store();
+    let mut dropped = Vec::new();
     for stored in require(&site, tasks)? {
         if let TicketState::Parked { .. } = stored.ticket.standing {
             let task = &stored.ticket.task;
@@ -357,16 +442,22 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
             )
             .hint("see how to update it with: git arborist merge status"));
         }
-        let entry = LogEntry::new(&stored.ticket, LoggedOutcome::Dropped, None, clock::now());
-        store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), OutcomeWritten::New)?;
+        let saved = store.take_out(&stored, clock::now())?;
         if !args.json {
-            ui.line(&format!("removed {} from the queue; its branch is kept", stored.ticket.task));
+            let task = &stored.ticket.task;
+            let kept = match site.repository.find_branch(&stored.ticket.branch())? {
+                _ if !saved.is_empty() => format!("its commits are saved as {}", saved.join(", ")),
+                Some(_) => "its branch is kept".to_owned(),
+                None => "its commits have landed".to_owned(),
+            };
+            ui.line(&format!("removed {task} from the queue; {kept}"));
         }
+        dropped.push(stored.ticket);
     }
     if args.json {
         return document::print_queue(&site, ui);
     }
-    ui.hint(&site.queued_again(&unique(tasks)));
+    site.queued_again(&dropped)?.iter().for_each(|hint| ui.hint(hint));
     Ok(Exit::Done)
 }
 
@@ -398,10 +489,23 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
             _ => format!("{} is queued again", ticket.task),
         });
     }
+    stored.iter().try_for_each(|stored| warn_of_uncommitted(&site, &stored.ticket, ui))?;
     if stored.iter().any(|stored| !matches!(stored.ticket.standing, TicketState::Parked { .. })) {
         ui.hint(&format!("land what is queued with: {}", site.command("run")));
     }
     Ok(Exit::Done)
+}
+
+/// Warns if the worktree of a task has changes that are not committed: only commits land.
+fn warn_of_uncommitted(site: &OpenQueue, ticket: &Ticket, ui: &mut Ui) -> Result<(), Failure> {
+    for place in site.repository.checkouts_of(&ticket.branch())? {
+        if !Repository::discover_from(&place)?.changed_paths()?.is_empty() {
+            let place = visible(&place.to_string_lossy());
+            ui.warn(&format!("'{place}' has changes that are not committed; they do not land"));
+            ui.hint(&format!("commit them first: git -C {} commit -a", shell_word(&place)));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to take tasks out of the queue while another process lands them. While a run lands tasks, it reads the queue

@@ -1,21 +1,23 @@
 //! Opens the repository, the selected run and its settings, for all verbs of `merge`.
 
+use std::collections::BTreeMap;
+
 use arborist_core::{
-    failure::{Explain, Failure},
+    failure::{Exit, Explain, Failure},
     gardener::{GardenerError, start},
     git::{Config, Network, Repository},
-    history::{CommitSource, HistoryError, Run, RunScope},
+    history::{CommitSource, HistoryError, Run, RunScope, State},
     name::{BranchName, TaskId},
     plan::Plan,
     process::Cancel,
-    queue::{OtherBranches, QueueClaim, QueueError, Store, Target, opened_for},
+    queue::{LoggedOutcome, OtherBranches, QueueClaim, QueueError, Store, Target, Ticket, opened_for},
     run::Continuation,
     session::forget_unrecorded,
     settings::Settings,
-    workspace::compare_for_display,
+    workspace::{Workspace, compare_for_display},
 };
 
-use super::QueueScopeArgs;
+use super::{QueueScopeArgs, show};
 use crate::{clock, scope, ui::Ui};
 
 /// A repository, and the selected run in it.
@@ -83,7 +85,24 @@ impl OpenQueue {
         match self.settings(run) {
             Ok(settings) => {
                 let again = format!("git arborist merge add {task}");
-                scope::hint_without_run(&self.repository, &settings, (run, " --jobs 2"), &again)
+                // A session that has not done the task yet has to be continued first.
+                let workspace = Workspace::load(&self.repository, &settings, &Cancel::new()).ok();
+                let find =
+                    |workspace: Workspace| scope::find_apart(&workspace, &self.repository, &settings).ok();
+                let apart = workspace.and_then(find).flatten();
+                let has_it = |branch: &BranchName| {
+                    let tip = self.repository.find_branch(branch).ok().flatten();
+                    let scope = RunScope { branch: branch.clone(), tip };
+                    let run = Run::scan(&self.repository, scope, CommitSource::Cached);
+                    run.is_ok_and(|run| run.find(task).is_some())
+                };
+                match apart.filter(|branch| self.scope_option().is_empty() && !has_it(branch)) {
+                    Some(branch) => {
+                        let next = "git arborist gardener --session-branch";
+                        format!("the last session works on '{branch}'; to continue it, run: {next}")
+                    }
+                    None => scope::hint_without_run(&self.repository, &settings, (run, " --jobs 2"), &again),
+                }
             }
             Err(_) => format!("start a run with: {}", self.continuation(run).continue_run(" --jobs 2")),
         }
@@ -94,14 +113,42 @@ impl OpenQueue {
         scope::option(&self.repository, &self.scope.branch)
     }
 
-    /// The command that queues removed tasks again.
-    pub(super) fn queued_again(&self, tasks: &[&TaskId]) -> String {
-        let names: Vec<String> = tasks.iter().map(ToString::to_string).collect();
-        format!("to queue it again, run: {}", self.command(&format!("add {}", names.join(" "))))
+    /// The hints with the commands that queue removed tasks again, one for each target. A branch that is gone is brought
+    /// back first, and a task that is not complete is queued by force.
+    pub(super) fn queued_again(&self, removed: &[Ticket]) -> Result<Vec<String>, Failure> {
+        let run = self.scan(CommitSource::Cached)?;
+        let mut groups: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
+        for ticket in removed {
+            let branch = ticket.branch();
+            let is_lost = self.repository.find_branch(&branch)?.is_none();
+            let is_own = ticket.into == self.scope.branch;
+            let into = if is_own { String::new() } else { format!(" --into {}", ticket.into) };
+            let is_forced = ticket.forced || !is_lost && run.state_of(&ticket.task) != State::Complete;
+            let force = if is_forced { " --force" } else { "" };
+            let (before, tasks) = groups.entry(format!("{into}{force}")).or_default();
+            tasks.push(ticket.task.to_string());
+            if is_lost {
+                before.push_str(&format!("git branch '{branch}' {} && ", ticket.source));
+            }
+        }
+        let hints = groups.iter().map(|(options, (before, tasks))| {
+            let what = if tasks.len() == 1 { "it" } else { "them" };
+            let add = self.command(&format!("add {}{options}", tasks.join(" ")));
+            format!("to queue {what} again, run: {before}{add}")
+        });
+        Ok(hints.collect())
     }
 
-    /// The error for a task that is not queued for this run. Names other runs for which it is.
+    /// The error for a task that is not queued for this run, because it has landed or was never queued. Names other runs
+    /// for which it is.
     pub(super) fn not_queued(&self, task: &TaskId) -> Failure {
+        let log = show::entries(self, show::ALL).unwrap_or_default();
+        let last = log.into_iter().find(|entry| entry.task == *task);
+        if let Some(entry) = last.filter(|entry| entry.outcome == LoggedOutcome::Landed) {
+            let commit = entry.commit.map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
+            let words = format!("'{task}' has already landed{commit}, so it is no longer queued");
+            return Failure::new(Exit::No, words);
+        }
         let failure = Failure::from(QueueError::NotQueued { task: task.clone() });
         let all = self.store().load(None).unwrap_or_default().into_iter();
         let of_others = all.map(|stored| stored.ticket).filter(|ticket| ticket.task == *task);

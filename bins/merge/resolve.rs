@@ -3,11 +3,16 @@
 //! Both are one command. A ticket is a ref that any process of the user can write, so a later command could not
 //! distinguish a person's resolution from a forged one, and would have it reviewed.
 
+use std::collections::HashSet;
+
 use arborist_core::{
     failure::{Exit, Failure},
     message::{plain_text, visible},
     name::TaskId,
-    queue::{Handover, LoggedOutcome, OtherFiles, Queue, QueueEvent, StoredTicket, Ticket},
+    queue::{
+        Handover, LoggedOutcome, OtherFiles, Queue, QueueEvent, QueueReport, StoredTicket, Ticket,
+        TicketOutcome,
+    },
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -56,9 +61,14 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
         taken => taken.ok(),
     };
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
+    let mut told = HashSet::new();
     let mut reporter = |event: QueueEvent| {
+        let is_new = match &event {
+            QueueEvent::Settled { ticket, outcome } => told.insert(words::told_of(ticket, outcome)),
+            _ => true,
+        };
         if !landing.quiet {
-            words::tell(ui, &site, &event, true);
+            words::tell(ui, &site, &event, is_new);
         }
     };
     // A run that is at work accepts only changes to conflicting files.
@@ -83,6 +93,7 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
     report.outcomes.retain(|(ticket, _)| ticket.task == *task);
     if !landing.scope.json {
         tell_of_folder(&site, ui);
+        tell_of_new_conflict(&site, &report, ui);
         return conclude((&site, &cancel), &report, landing, ui);
     }
     let landed = Some(RunDocument::new(&site, &report));
@@ -183,6 +194,19 @@ fn tell_of_others(args: &ResolveArgs, (site, may_land): (&OpenQueue, bool), othe
     let command = site.command(&format!("resolve {}{into} --yes", args.task));
     let when = if may_land { "" } else { "when the run has ended, " };
     ui.hint(&format!("undo these changes (delete new files), or {when}land them too with: {command}"));
+}
+
+/// Reports that the resolution was taken, but conflicts with what was committed to the target meanwhile.
+fn tell_of_new_conflict(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) {
+    for (Ticket { task, into, resolved, .. }, outcome) in &report.outcomes {
+        if matches!(outcome, TicketOutcome::Conflict { .. }) && resolved.is_some() {
+            ui.warn(&format!(
+                "'{into}' has changed since you opened this conflict, and your resolution conflicts with that; it is kept"
+            ));
+            let command = site.command(&format!("resolve {task}"));
+            ui.hint(&format!("open the new conflict with: {command}"));
+        }
+    }
 }
 
 /// Reports that the worktree of the conflict was removed, if the user's shell is in it.

@@ -11,7 +11,7 @@ use arborist_core::{
     message::{nearest, plain_text},
     name::{BranchName, TaskId},
     pipeline::{PipelineError, RunnerFlags, RunnerTable},
-    process::{Cancel, FileLock},
+    process::{Cancel, FileLock, shell_word},
     progress::{Boxes, NodeProgress, Progress},
     queue::{
         FanIn, GET_BACK, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
@@ -56,6 +56,21 @@ pub(crate) struct LandingArgs {
     /// Print only the result
     #[arg(short, long)]
     pub(super) quiet: bool,
+}
+
+impl LandingArgs {
+    /// The options as they are typed, each with a space before it, for a hint that repeats the command.
+    fn typed(&self) -> String {
+        let mut options = String::new();
+        if let Some(command) = &self.test_command {
+            options.push_str(&format!(" --test-command {}", shell_word(command)));
+        }
+        self.allow.iter().for_each(|path| options.push_str(&format!(" --allow {}", shell_word(path))));
+        if self.policy != FanIn::KeepClean {
+            options.push_str(&format!(" --policy {}", self.policy));
+        }
+        options
+    }
 }
 
 #[derive(Debug, Args)]
@@ -109,7 +124,8 @@ pub(super) fn run(args: &QueueRunArgs, ui: &mut Ui) -> Outcome {
 /// `merge TASK…`: queue and land now.
 pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> Outcome {
     let site = OpenQueue::open_to_land(&args.scope, ui)?;
-    let added = add::enlist(&site, add).map_err(|failure| match add.tasks.as_slice() {
+    let typed = add::Typed { verb: "merge", options: args.typed() };
+    let added = add::enlist(&site, add, &typed).map_err(|failure| match add.tasks.as_slice() {
         [one] if failure.exit == Exit::No => with_verb(failure, one),
         _ => failure,
     })?;
@@ -488,7 +504,7 @@ fn withhold(
         let Ticket { task, into, .. } = &stored.ticket;
         let why = format!("it was queued for '{into}', which is not the branch of its run");
         ui.warn(&plain_text(&format!("'{task}' is not landed, because {why}")));
-        ui.hint(&format!("to land it there anyway, run: {}", site.command(&format!("run --into {into}"))));
+        show::ways_of_other_target(site, &stored.ticket)?.iter().for_each(|way| ui.hint(way));
         let withheld =
             Ticket { standing: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
         if withheld != stored.ticket {

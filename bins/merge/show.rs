@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    history::{CommitSource, Run},
+    history::{CommitSource, Run, RunScope},
     message::plain_text,
     name::TaskId,
     queue::{
@@ -169,7 +169,13 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
     let mut steps = BTreeSet::new();
     if !wanted.is_empty() {
         let run = site.scan(CommitSource::Cached)?;
-        steps.extend(wanted.iter().filter_map(|listed| next_step(listed, &site, &run)));
+        // The process that is landing takes whatever can land.
+        let is_landing = |listed: &&Listed| {
+            let is_waiting = listed.ticket.standing == TicketState::Waiting && listed.ticket.held.is_none();
+            is_waiting && claims.iter().any(|claim| claim.into == listed.ticket.into)
+        };
+        let stuck = wanted.iter().filter(|listed| !is_landing(listed));
+        steps.extend(stuck.filter_map(|listed| next_step(listed, &site, &run)));
     }
     if args.json {
         print(ui, &QueueDocument::new(&site, &wanted, &claims))?;
@@ -188,7 +194,9 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
         }
     }
     let is_stuck = |listed: &Listed| {
-        matches!(listed.ticket.standing, TicketState::Red { .. }) || listed.advice.is_some()
+        let is_withheld = matches!(listed.ticket.standing, TicketState::Withheld { .. });
+        let is_elsewhere = is_withheld && listed.ticket.into != site.scope.branch;
+        matches!(listed.ticket.standing, TicketState::Red { .. }) || listed.advice.is_some() || is_elsewhere
     };
     Ok(if wanted.iter().any(needs_person) {
         Exit::Person
@@ -213,9 +221,23 @@ fn needs_person(listed: &Listed) -> bool {
         )
 }
 
+/// What a person can do about a task that was queued for another branch than that of its run.
+pub(super) fn ways_of_other_target(site: &OpenQueue, ticket: &Ticket) -> Result<Vec<String>, Failure> {
+    let Ticket { task, into, scope, .. } = ticket;
+    let there = RunScope { branch: scope.clone(), tip: site.repository.find_branch(into)? };
+    let run = Run::scan(&site.repository, there, CommitSource::Cached)?;
+    let may_land = !OtherRun::find(&site.repository, ticket, &run)?.is_some_and(|other| other.is_gone);
+    let there = format!("to land it on '{into}', run: {}", site.command(&format!("run --into {into}")));
+    let home = format!("to land it on '{scope}' instead, run: {}", site.command(task.as_str()));
+    Ok(may_land.then_some(there).into_iter().chain([home]).collect())
+}
+
 /// What a person can do about it.
 fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
     let Ticket { task, into, standing, .. } = &listed.ticket;
+    if *into != site.scope.branch && matches!(standing, TicketState::Waiting | TicketState::Withheld { .. }) {
+        return ways_of_other_target(site, &listed.ticket).ok().map(|ways| ways.join("\n"));
+    }
     match standing {
         TicketState::Conflict { escalated: true, .. } => {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
@@ -241,7 +263,7 @@ fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
         }
         TicketState::Reverted(_) => listed.ticket.advice(),
         TicketState::Withheld { .. } | TicketState::Parked { .. } => listed.advice.clone(),
-        TicketState::Waiting => Some(format!("land it with: {}", site.command("run"))),
+        TicketState::Waiting => Some(format!("land what is waiting with: {}", site.command("run"))),
         TicketState::Conflict { .. } => None,
     }
 }
@@ -286,7 +308,7 @@ fn details(listed: &Listed) -> Vec<String> {
         _ => {}
     }
     let tries = listed.ticket.tries.iter().enumerate();
-    lines.extend(tries.map(|(n, tried)| format!("  try {}: {}", n + 1, one_line(tried))));
+    lines.extend(tries.map(|(n, tried)| format!("  attempt {}: {}", n + 1, one_line(tried))));
     lines
 }
 
@@ -310,9 +332,17 @@ fn show_outcome(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut
         let entries = vec![LogEntryDocument::from(&entry)];
         return print(ui, &MergeLogDocument { entries });
     }
-    ui.line(&log_line(&entry));
+    match entry.outcome {
+        LoggedOutcome::NotChosen => {
+            let ago = clock::ago(entry.time);
+            ui.line(&format!("{task} was not chosen: --policy landed other tasks instead ({ago})"));
+            ui.hint(&format!("to land it too, run: {}", site.command(task.as_str())));
+        }
+        _ => ui.line(&log_line(&entry)),
+    }
     if entry.outcome == LoggedOutcome::Dropped {
-        ui.hint(&site.queued_again(&[task]));
+        let LogEntry { scope, task, source, time, .. } = entry;
+        site.queued_again(&[Ticket::new(scope, task, source, time)])?.iter().for_each(|hint| ui.hint(hint));
     }
     Ok(Exit::Done)
 }

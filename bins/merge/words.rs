@@ -5,8 +5,8 @@ use arborist_core::{
     message::plain_text,
     name::{Oid, TaskId},
     queue::{
-        ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome, TicketState, describe_conflicts,
-        describe_gating,
+        ForeignCommits, QueueEvent, QueueReport, Ticket, TicketOutcome, TicketState, describe_broken,
+        describe_conflicts, describe_gating,
     },
 };
 
@@ -94,10 +94,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
             )
         }
         TicketOutcome::Broken { failing } => {
-            format!(
-                "{task} is waiting, because the gate '{}' could not run: {}",
-                failing.gate.name, failing.why
-            )
+            format!("{task} is waiting, because {}", describe_broken(failing))
         }
         TicketOutcome::Blocked { why } => format!("{task} is waiting, because {why}"),
         TicketOutcome::Lost => format!("{task} is lost: {}", ticket.trouble().unwrap_or_default()),

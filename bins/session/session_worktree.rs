@@ -146,7 +146,11 @@ impl<'a> Follow<'a> {
                 repository.move_refs(&[made], "arborist: resume")?;
             }
         }
-        ui.note(&format!("moved '{branch}' to {}, as in the session's records", self.to.short()));
+        let to = self.to.short();
+        ui.note(&match self.from {
+            Some(_) => format!("moved '{branch}' to {to}, as in the session's records"),
+            None => format!("created '{branch}' again at {to}, as in the session's records"),
+        });
         Ok(())
     }
 

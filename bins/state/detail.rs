@@ -116,7 +116,7 @@ fn state_words(view: &StateView<'_>, node: &NodeProgress<'_>) -> String {
     }
     let is_unlanded = node.history.is_some_and(|history| !history.is_landed);
     if is_unlanded && node.state != State::Complete {
-        words.push_str(", on its own branch");
+        words = format!("on its own branch: {words}");
     } else if node.is_landed() && view.is_parked(node) {
         words.push_str(", not on the branch yet: the landing is waiting for your checkout");
     }

@@ -347,7 +347,7 @@ fn try_work(
     }
     let run = opened.scan_recorded()?;
     let planned = opened.plan(&run)?;
-    planned.refuse_merged()?;
+    opened.refuse_merged(&planned)?;
     let jobs = opened.request.lanes.count(&opened.settings)?;
     opened.has_no_task_left = due(args, &planned, &run)?.is_empty();
     if !opened.has_no_task_left {

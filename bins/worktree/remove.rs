@@ -1,6 +1,11 @@
 //! `git arborist worktree remove`, `recycle`, `prune` and `repair`.
 
-use arborist_core::{failure::Exit, name::TaskId, worktree::UncommittedPolicy};
+use arborist_core::{
+    failure::Exit,
+    name::TaskId,
+    process::shell_word,
+    worktree::{UncommittedPolicy, WorktreeNote},
+};
 use clap::Args;
 
 use super::{
@@ -41,7 +46,14 @@ pub(super) fn run(args: &RemoveArgs, ui: &mut Ui) -> Outcome {
     let unsaved = if args.force { UncommittedPolicy::Saved } else { UncommittedPolicy::Refused };
     for task in &args.tasks {
         let (standing, notes) = opened.pool.remove(task, unsaved)?;
-        notes.iter().for_each(|note| ui.note(&note.to_string()));
+        for note in &notes {
+            ui.note(&note.to_string());
+            if let WorktreeNote::Saved { under, .. } | WorktreeNote::SavedCommits { under, .. } = note {
+                let name = under.trim_start_matches("refs/arborist/saved/");
+                let command = format!("git arborist cleanup restore {}", shell_word(name));
+                ui.hint(&format!("to get this back, run: {command}"));
+            }
+        }
         let kept = standing.branch.map(|branch| format!("; '{branch}' is kept")).unwrap_or_default();
         ui.line(&format!("removed {}{kept}", shown(&standing.path)));
     }

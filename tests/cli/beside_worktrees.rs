@@ -46,6 +46,12 @@ fn files_of_the_user_beside_the_worktrees_are_named_once_and_restored() {
     let last: serde_json::Value = serde_json::from_str(run.stdout().lines().last().unwrap()).unwrap();
     let named = last["summary"]["moved_refs"].as_array().unwrap();
     assert_eq!(named.len(), 1, "{named:?}");
-    assert!(named[0].as_str().unwrap().contains("CLAUDE.md was not made by git-arborist"), "{named:?}");
+    assert!(
+        named[0]
+            .as_str()
+            .unwrap()
+            .contains("CLAUDE.md is in the folder for worktrees, but was not made by git-arborist"),
+        "{named:?}"
+    );
     assert_eq!(fs::read_to_string(folder.join("CLAUDE.md")).unwrap(), "mine\n");
 }

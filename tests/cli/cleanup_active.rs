@@ -93,8 +93,8 @@ fn what_a_drain_on_another_machine_claims_stays_until_its_lease_ends() {
     let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
     let commit = repo.commit_object(&tree, &[], format!("claim\n\n{claim}\n"));
     repo.git(["update-ref", "refs/arborist/claims/main", &commit]).succeeds();
-    both_stay(&repo, "its task is claimed");
-    assert_eq!(repo.verdict(ALL, "claim", "main").1, "its task is claimed");
+    both_stay(&repo, "a process is landing tasks of its run");
+    assert_eq!(repo.verdict(ALL, "claim", "main").1, "a process is landing tasks of its run");
     repo.wait(601);
     both_go(&repo);
     assert_eq!(repo.refs("refs/arborist/claims"), [""; 0]);
@@ -232,7 +232,7 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
     repo.age(8 * 86_400);
     let said = repo.cleanup(&["s7"]).succeeds();
     said.out("not committed: new")
-        .out("1 commit is in no other ref")
+        .out("1 commit is not merged")
         .out("the branch of its session still exists");
     fs::remove_file(path.join("new")).unwrap();
     repo.cleanup(&["s7", "--force"]).succeeds().out("saved first");

@@ -36,7 +36,7 @@ fn a_commit_of_the_task_anywhere_on_its_branch_proves_it_also_when_it_has_landed
     let ours = repo.grow("T1", "main", &[("t.txt", "t")]);
     let tip = repo.commit_on(&ours, "u.txt", "u", "by hand\n");
     repo.git(["update-ref", "refs/heads/arborist/task/main/T1", &tip]).succeeds();
-    assert_eq!(repo.verdict(NOW, "branch", "main/T1").1, "2 commits are in no other ref");
+    assert_eq!(repo.verdict(NOW, "branch", "main/T1").1, "2 commits are not merged");
     repo.land("T1");
     repo.write("on.txt", "on");
     repo.commit("main goes on\n");
@@ -81,10 +81,7 @@ fn unfinished_work_is_called_what_it_is() {
     let said = said.shows();
     said.shows();
     repo.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
-    assert_eq!(
-        repo.verdict(NOW, "unfinished", "turn of session s1 on main").1,
-        "1 commit is in no other ref"
-    );
+    assert_eq!(repo.verdict(NOW, "unfinished", "turn of session s1 on main").1, "1 commit is not merged");
     repo.cleanup(ALL).succeeds();
     let kept = ["refs/arborist/wip/main/@staging/turn-1", "refs/arborist/wip/main/T001/0"];
     assert_eq!(repo.refs("refs/arborist/wip"), kept);

@@ -259,7 +259,7 @@ fn a_branch_of_a_remote_goes_only_when_asked_and_landed_there() {
     assert_eq!(find(&report, "remote", "origin/main/T1")["outcome"], "removed");
     assert_eq!(
         find(&report, "remote", "origin/main/T2")["reason"],
-        "1 commit is in no other ref",
+        "1 commit is not merged",
         "an open request"
     );
     assert_eq!(

@@ -75,7 +75,7 @@ fn a_claim_of_a_process_that_lives_stays_though_its_lease_is_over() {
     claim(&repo, &format!(r#"{{"into":"main","holder":{ours},"since":1,"until":2}}"#));
     repo.wait(3600);
     for (kind, name) in [("claim", "main"), ("branch", "main/T1")] {
-        assert_eq!(repo.verdict(ALL, kind, name).1, "its task is claimed", "{kind}");
+        assert_eq!(repo.verdict(ALL, kind, name).1, "a process is landing tasks of its run", "{kind}");
     }
     repo.cleanup(ALL).succeeds();
     assert_eq!(repo.refs("refs/arborist/claims"), ["refs/arborist/claims/main"]);

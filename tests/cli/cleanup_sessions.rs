@@ -40,7 +40,7 @@ fn an_unmerged_session_branch_is_kept_unless_force_is_given_and_then_saved_first
         );
     }
     fs::remove_file(place.join("mine.txt")).unwrap();
-    repo.cleanup(NOW).succeeds().out("in no other ref");
+    repo.cleanup(NOW).succeeds().out("not merged");
     assert!(!place.exists(), "nothing is in it that its branch does not have");
     assert_eq!(repo.git(["rev-parse", &branch]).answer(), tip);
     repo.cleanup(FORCED).succeeds().out("saved first");

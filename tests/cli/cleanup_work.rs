@@ -51,11 +51,7 @@ fn picked_commits_are_known_one_by_one() {
     repo.write("b.txt", "bb");
     repo.commit("and on\n");
     assert_eq!(repo.verdict(NOW, "branch", "main/T1"), ("save".into(), "picked into main".into()));
-    assert_eq!(
-        repo.verdict(NOW, "branch", "main/T2").1,
-        "2 commits are in no other ref",
-        "only one was picked"
-    );
+    assert_eq!(repo.verdict(NOW, "branch", "main/T2").1, "2 commits are not merged", "only one was picked");
 }
 
 #[test]
@@ -66,12 +62,12 @@ fn white_space_modes_and_messages_are_no_proof() {
     repo.commit("nearly the same\n");
     repo.write("t.py", "z");
     repo.commit("and on\n");
-    assert_eq!(repo.verdict(NOW, "branch", "main/T1").1, "1 commit is in no other ref");
+    assert_eq!(repo.verdict(NOW, "branch", "main/T1").1, "1 commit is not merged");
     let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
     let base = repo.git(["rev-parse", "main"]).answer();
     let empty = repo.commit_object(&tree, &[base], "task(main@T2@failed): words that are nowhere else\n");
     repo.git(["update-ref", "refs/heads/arborist/task/main/T2", &empty]).succeeds();
-    assert_eq!(repo.verdict(NOW, "branch", "main/T2").1, "1 commit is in no other ref");
+    assert_eq!(repo.verdict(NOW, "branch", "main/T2").1, "1 commit is not merged");
 }
 
 #[test]
@@ -184,7 +180,7 @@ fn commits_on_no_branch_and_folders_that_git_forgot_are_saved_too() {
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
     repo.git_in(&lane, ["commit", "-q", "--allow-empty", "-m", "on no branch"]).succeeds();
     let head = repo.git_in(&lane, ["rev-parse", "HEAD"]).answer();
-    assert_eq!(repo.verdict(NOW, "worktree", "lane-1").1, "1 commit is in no other ref");
+    assert_eq!(repo.verdict(NOW, "worktree", "lane-1").1, "1 commit is not merged");
     let orphan = repo.worktree("T2");
     fs::write(orphan.join("new"), "new").unwrap();
     fs::remove_dir_all(repo.path(".git/worktrees/T2")).unwrap();

@@ -68,7 +68,7 @@ fn an_unmerged_branch_of_a_session_is_kept_in_every_repository_and_a_merged_one_
     let report: Value = serde_json::from_str(&report).unwrap();
     let kept = item(&report, "backend", "session");
     assert_eq!((&kept["outcome"], &kept["session_repo"]), (&"kept".into(), &"repo".into()));
-    assert!(kept["reason"].as_str().unwrap().ends_with("in no other ref"), "{kept}");
+    assert!(kept["reason"].as_str().unwrap().ends_with("not merged"), "{kept}");
     assert_ne!(item(&report, "backend", "worktree")["outcome"], "kept");
     assert_eq!(item(&report, "repo", "session")["session_repo"], Value::Null);
     workspace.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
@@ -90,7 +90,7 @@ fn run_in_another_repository_it_asks_the_one_that_records_the_session() {
     workspace.git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"]).succeeds();
     for _ in 0..2 {
         let said = workspace.arborist_in(&backend, NOW).succeeds();
-        said.out(&format!("{branch} of repo")).out("in no other ref");
+        said.out(&format!("{branch} of repo")).out("not merged");
     }
     workspace.arborist_in(&backend, FORCED).succeeds();
     assert_eq!((branches(&workspace, "backend"), worktrees(&workspace, "backend")), ("main".to_owned(), 1));

@@ -263,3 +263,17 @@ fn without_the_binary_only_messages_that_could_claim_are_refused() {
     repo.arborist(["hooks", "status"]).succeeds().out("is gone, so the one on PATH is used");
     repo.git(["commit", "--allow-empty", "-qm", &sound()]).succeeds();
 }
+
+#[test]
+fn a_refused_message_can_be_edited_from_any_folder() {
+    let repo = guarded();
+    repo.write("sub/file", "x");
+    repo.git(["add", "-A"]).succeeds();
+    let commit = ["commit", "-q", "-m", FORGED];
+    let said = repo.git_in(&repo.path("sub"), commit).exits(1).stderr();
+    let edit = said.lines().find_map(|line| line.split_once("edit it with: ")).unwrap().1;
+    let mut shell = repo.command("sh", &repo.path("sub"));
+    shell.env("GIT_EDITOR", "printf 'mended\\n' >").args(["-c", edit]);
+    Run::of(&mut shell, b"").succeeds();
+    assert_eq!(last_message(&repo).trim_end(), "mended");
+}

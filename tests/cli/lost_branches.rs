@@ -159,7 +159,7 @@ fn a_landing_that_is_no_longer_on_the_target_does_not_count_and_is_made_again() 
     reset(&repo, &before);
     repo.arborist(["state", "--exit-code"]).exits(1).out("1 waiting to land");
     repo.arborist(["worktree", "list", "--branches"]).succeeds().out("+4 -0");
-    repo.arborist(["cleanup", "--older-than", "0"]).succeeds().out("4 commits are in no other ref");
+    repo.arborist(["cleanup", "--older-than", "0"]).succeeds().out("4 commits are not merged");
     repo.arborist(["gardener", "--isolate"]).succeeds();
     repo.arborist(["state", "--exit-code"]).succeeds().never("not landed");
     assert_eq!(repo.calls(), calls, "it is landed again, and not done again");

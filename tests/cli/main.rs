@@ -103,6 +103,7 @@ mod merge_interrupted;
 mod merge_resolving;
 mod merge_reverted;
 mod merge_unqueued;
+mod merge_ways_out;
 mod misplaced;
 mod names;
 mod narrow_terminals;

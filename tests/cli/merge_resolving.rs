@@ -109,7 +109,7 @@ fn marks_of_conflict_are_no_resolution_and_two_tries_are_enough() {
         .err("(attempt 2)")
         .err("resolve it:    git arborist merge resolve T2");
     assert_eq!(repo.calls(), 2);
-    repo.merge(&["status", "T2"]).exits(2).out("try 2: conflict markers are left in a.txt");
+    repo.merge(&["status", "T2"]).exits(2).out("attempt 2: conflict markers are left in a.txt");
     repo.merge(&["run"]).exits(2);
     assert_eq!(repo.calls(), 2, "it is escalated once, and tries are counted in git");
     repo.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
@@ -166,7 +166,9 @@ fn marks_of_any_length_and_in_files_of_any_name_are_no_resolution() {
     {
         repo.agent(script);
         repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
-        repo.merge(&["status", "T2"]).exits(2).out(&format!("try 1: conflict markers are left in {left}"));
+        repo.merge(&["status", "T2"])
+            .exits(2)
+            .out(&format!("attempt 1: conflict markers are left in {left}"));
         repo.merge(&["drop", "T2"]).succeeds();
     }
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
@@ -194,7 +196,7 @@ fn an_agent_has_to_do_something_about_every_conflict() {
     );
     repo.agent("echo both > a.txt");
     repo.merge(&["T2"]).exits(2);
-    repo.merge(&["status", "T2"]).exits(2).out("try 1: b.bin is still unresolved");
+    repo.merge(&["status", "T2"]).exits(2).out("attempt 1: b.bin is still unresolved");
 }
 
 #[test]
@@ -363,7 +365,7 @@ fn a_resolution_changes_only_files_that_conflict() {
         let repo = content();
         repo.agent(&format!("echo both > a.txt; {more}"));
         repo.merge(&["T2"]).exits(2).out("1 in conflict (T2)");
-        repo.merge(&["status", "T2"]).exits(2).out("which does not conflict");
+        repo.merge(&["status", "T2"]).exits(2).out("which had no conflict");
         assert_eq!(repo.show("main", "a.txt"), "ours", "{more}");
     }
 }

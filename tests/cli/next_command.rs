@@ -39,7 +39,7 @@ fn tasks_that_were_interrupted_in_lanes_are_continued_there() {
         repo.arborist(["gardener", "--jobs", "2"]).exits(130).out("next   git arborist gardener --jobs 2");
     said.err("T001 attempt 1 was interrupted and does not count: stopped by Ctrl-C or SIGINT")
         .never("failed");
-    let told = "paused; attempt 1 was interrupted while implementing, on its own branch";
+    let told = "on its own branch: paused; attempt 1 was interrupted while implementing";
     assert_eq!(fact(&repo, "T001", "state").unwrap(), told);
     assert_eq!(fact(&repo, "T001", "why").unwrap(), "stopped by Ctrl-C or SIGINT");
     repo.agent(WORKER);

@@ -157,7 +157,7 @@ fn a_queued_task_of_a_run_in_another_clone_is_only_given_up() {
     repo.git(["reflog", "expire", "--expire=now", "refs/heads/main"]).succeeds();
     let drop = "git arborist merge drop T001";
     for _ in 0..2 {
-        let why = "the run that completed it was never in 'main'";
+        let why = "the commit that its run started from is not in 'main'";
         repo.arborist(["merge", "status"])
             .exits(1)
             .out(why)

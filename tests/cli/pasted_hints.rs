@@ -44,6 +44,26 @@ fn a_command_with_an_open_quotation_mark_gets_an_example() {
 }
 
 #[test]
+fn a_list_of_toml_in_gits_configuration_is_explained() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    let agent = repo.root().join("agent.sh");
+    let list = serde_json::json!(["sh", agent]).to_string();
+    repo.git(["config", "arborist.runners.other.command", &list]).succeeds();
+    let said = repo.arborist(["gardener", "--runner", "other"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, "a line for each word: ")).succeeds();
+    repo.arborist(["gardener", "--runner", "other"]).succeeds().out("1 completed (T001)");
+}
+
+#[test]
+fn an_unknown_runner_is_defined_by_the_command_of_the_hint() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    let said = repo.arborist(["gardener", "--runner", "helper"]).exits(129).stderr();
+    let define = hinted(&said, "to define your own runner, name its program: ");
+    paste(&repo, &define.replace("my-program", "true")).succeeds();
+    repo.arborist(["gardener", "--runner", "helper"]).exits(1).never("unknown").err("no file");
+}
+
+#[test]
 fn a_list_in_gits_configuration_may_have_several_values() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     let key = "arborist.runners.other.command";

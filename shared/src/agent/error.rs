@@ -142,8 +142,9 @@ impl Explain for AgentError {
                 name,
                 Preset::names(),
                 &format!(
-                    "known runners: {}\nto define your own runner, add [runners.<name>] to the configuration",
-                    Preset::names().collect::<Vec<_>>().join(", ")
+                    "known runners: {}\nto define your own runner, name its program: git config arborist.runners.{}.command my-program",
+                    Preset::names().collect::<Vec<_>>().join(", "),
+                    shell_word(name)
                 ),
             )),
             Self::UnknownPlaceholder { name, .. } => {
@@ -180,6 +181,10 @@ impl Explain for AgentError {
             }),
             Self::NotInstalled { runner, program, install } => Some(match install {
                 Some(install) => format!("install it with: {install}"),
+                None if program.starts_with('[') => {
+                    let words = serde_json::from_str(program);
+                    values_in_git(runner, &words.unwrap_or_else(|_| example()))
+                }
                 None if program.contains(' ') => separate_words(runner, program),
                 None => format!("put '{program}' on PATH, or choose another runner"),
             }),
@@ -190,16 +195,29 @@ impl Explain for AgentError {
 /// How to write a command that was given as one text: the words that a shell would read in it, as separate values.
 fn separate_words(runner: &str, command: &str) -> String {
     // The words of a command with an open quotation mark are unknown.
-    let words = shlex::split(command).unwrap_or_else(|| vec!["robot".into(), "{prompt}".into()]);
+    let words = shlex::split(command).unwrap_or_else(example);
     // A string in JSON is one in TOML too.
     let quoted: Vec<String> =
         words.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
+    format!(
+        "write each word of the command as a separate value: command = [{}]\nor {}",
+        quoted.join(", "),
+        values_in_git(runner, &words)
+    )
+}
+
+/// How to write a command in git's configuration, which has no lists.
+fn values_in_git(runner: &str, words: &[String]) -> String {
     let typed: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
     format!(
-        "write each word of the command as a separate value: command = [{}]\nor in git's configuration, a line for each word: git config --replace-all arborist.runners.{runner}.command \"$(printf '%s\\n' {})\"",
-        quoted.join(", "),
+        "in git's configuration, a line for each word: git config --replace-all arborist.runners.{runner}.command \"$(printf '%s\\n' {})\"",
         typed.join(" ")
     )
+}
+
+/// A command to show how one is written.
+fn example() -> Vec<String> {
+    vec!["robot".into(), "{prompt}".into()]
 }
 
 /// A hint with the nearest known word, or `otherwise`.

@@ -45,6 +45,10 @@ pub enum Active {
     Leaving,
     /// Its run may continue it.
     Unfinished(String),
+    /// Only this branch tells that its task has failed.
+    Failed,
+    /// It is about a task that is not merged.
+    Unmerged,
     /// It is not ours, for this reason.
     Foreign(String),
 }
@@ -59,7 +63,7 @@ impl fmt::Display for Active {
             Self::Run(run) => write!(f, "a run of '{run}' is active"),
             Self::LeftRunning(run) => write!(f, "processes of a run of '{run}' are still alive"),
             Self::Lock(holder) => write!(f, "in use: {holder}"),
-            Self::Claim => f.write_str("its task is claimed"),
+            Self::Claim => f.write_str("a process is landing tasks of its run"),
             Self::Process(pid) => write!(f, "process {pid} is in it"),
             Self::Here => f.write_str("it is your current folder"),
             Self::Queued => f.write_str("it is queued and has not landed yet"),
@@ -74,6 +78,8 @@ impl fmt::Display for Active {
             Self::Branched => f.write_str("the branch of its session still exists"),
             Self::Leaving => f.write_str("the branch of its session must be removed first"),
             Self::Unfinished(run) => write!(f, "the run of '{run}' may continue it"),
+            Self::Failed => f.write_str("its task has failed, which is recorded only there"),
+            Self::Unmerged => f.write_str("its task is not merged"),
             Self::Foreign(why) => f.write_str(why),
         }
     }

@@ -101,8 +101,8 @@ impl fmt::Display for KeepReason {
             Self::Unknown(what) => write!(f, "not known: {what}"),
             Self::Active(active) => active.fmt(f),
             Self::Young(age) => write!(f, "younger than {age}"),
-            Self::Loose(1) => f.write_str("1 commit is in no other ref"),
-            Self::Loose(count) => write!(f, "{count} commits are in no other ref"),
+            Self::Loose(1) => f.write_str("1 commit is not merged"),
+            Self::Loose(count) => write!(f, "{count} commits are not merged"),
             Self::Reverted(reverted) => f.write_str(&reverted.words()),
             Self::Unsaved(paths) => {
                 write!(f, "not committed: {}", first_of(paths, SHOWN))

@@ -1,5 +1,7 @@
 //! Errors that prevent a run from starting or continuing.
 
+use std::path::PathBuf;
+
 use super::{Drift, LostBranch};
 use crate::{
     agent::AgentError,
@@ -143,6 +145,8 @@ pub enum GardenerError {
     Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
     #[error("{} {} already done: this branch contains the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
+    #[error("'{branch}' is the branch of a task of the run of '{run}', so no run can start on it")]
+    OnTaskBranch { branch: BranchName, run: BranchName, place: Option<PathBuf> },
 }
 
 /// The options of a command that hints repeat, as they are typed. Each has a space before it.
@@ -314,7 +318,8 @@ impl Explain for GardenerError {
             | Self::BegunApart { .. }
             | Self::NotLanded { .. }
             | Self::Parked { .. }
-            | Self::Merged { .. } => Exit::Person,
+            | Self::Merged { .. }
+            | Self::OnTaskBranch { .. } => Exit::Person,
         }
     }
 
@@ -420,6 +425,15 @@ impl Explain for GardenerError {
             }
             Self::NotLanded { task, branch, command, .. } => advice_to_land((task, branch), *command),
             Self::Merged { path, .. } => advice_on_finished_tasks(path),
+            Self::OnTaskBranch { run, place, .. } => match place {
+                Some(place) => {
+                    let place = shell_word(&place.to_string_lossy());
+                    format!(
+                        "continue that run where its branch is checked out: cd {place} && git arborist gardener"
+                    )
+                }
+                None => format!("continue that run on its branch: git switch {run} && git arborist gardener"),
+            },
             Self::Parked { branch, obstacle, options } => {
                 advice_on_parked(branch, obstacle.as_ref(), options)
             }

@@ -98,6 +98,10 @@ impl<'a> Gardener<'a> {
             let last = log.iter().find(|entry| entry.task == task && entry.source == source);
             let is_dropped = !is_known && last.is_some_and(|entry| entry.outcome == LoggedOutcome::Dropped);
             let why = is_dropped.then(|| "it was taken out of the queue".to_owned());
+            let elsewhere =
+                known.iter().find(|stored| stored.ticket.task == task && stored.ticket.into != *run);
+            let queued_for = elsewhere.map(|stored| &stored.ticket.into);
+            let why = why.or(queued_for.map(|into| format!("it was queued for '{into}', not for '{run}'")));
             let is_queued = is_known || is_dropped;
             state.finished.push(FinishedTask {
                 task,

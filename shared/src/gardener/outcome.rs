@@ -30,9 +30,7 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
             let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
             (format!("the gate '{}' also fails without the task{place}", failing.gate.name), true)
         }
-        TicketOutcome::Broken { failing } => {
-            (format!("the gate '{}' could not run: {}", failing.gate.name, failing.why), true)
-        }
+        TicketOutcome::Broken { failing } => (queue::describe_broken(failing), true),
         TicketOutcome::Withdrawn => {
             ("it conflicts with tasks that have landed, and is done again on top of them".into(), false)
         }

@@ -1,6 +1,6 @@
 //! What a person reads about a ticket: why it has not landed, and the command that helps.
 
-use super::{ParkingObstacle, Ticket, TicketOutcome, TicketState};
+use super::{Failing, ParkingObstacle, Ticket, TicketOutcome, TicketState};
 use crate::{git::MergeConflict, name::TaskId};
 
 /// The command that helps a task to land.
@@ -97,7 +97,17 @@ impl Ticket {
 /// How the reason ends of a ticket that is held because its target fails a gate.
 pub(in crate::queue) const FAILS_ON_TARGET: &str = "' fails on the target too";
 /// What follows the name of a gate in the reason of a ticket that is held because the gate could not run.
-pub(in crate::queue) const COULD_NOT_RUN: &str = "' could not run: ";
+const COULD_NOT_RUN: &str = "' could not run: ";
+/// The same for a gate that was ended because it took too long.
+const TOO_SLOW: &str = "' took too long: ";
+
+/// Why a gate that gave no result holds a ticket.
+#[must_use]
+pub fn describe_broken(failing: &Failing) -> String {
+    let is_late = failing.why.starts_with(&format!("'{}' timed out after ", failing.gate.command));
+    let reason = if is_late { TOO_SLOW } else { COULD_NOT_RUN };
+    format!("the gate '{}{reason}{}", failing.gate.name, failing.why)
+}
 
 impl Ticket {
     /// What to do before a ticket that is held can land.
@@ -108,6 +118,8 @@ impl Ticket {
             format!("make the gate pass on {}", self.into)
         } else if why.contains(COULD_NOT_RUN) && why.contains("command not found") {
             "install the program, or correct the command of the gate".into()
+        } else if why.contains(TOO_SLOW) {
+            "make the gate faster, or raise its limit (merge.gates.*.timeout)".into()
         } else if why.contains(COULD_NOT_RUN) {
             "correct the gate".into()
         } else {

@@ -143,6 +143,10 @@ pub trait QueueBackend {
     fn set_state(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError>;
     /// Removes a ticket that does not land from the queue.
     fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError>;
+    /// Keeps a person's resolution that has failed a gate, so that the person can correct it. Says where it is.
+    fn keep_resolution(&mut self, _ticket: &Ticket) -> Result<Option<String>, QueueError> {
+        Ok(None)
+    }
     /// Tries to resolve the conflict of a ticket.
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError>;
     /// Reports an event.

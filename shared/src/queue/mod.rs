@@ -19,7 +19,7 @@ mod store;
 mod target;
 mod ticket;
 
-pub use advice::{LandingCommand, describe_conflicts, describe_gating};
+pub use advice::{LandingCommand, describe_broken, describe_conflicts, describe_gating};
 pub use backend::{
     Closing, EarlierLanding, LandingStep, Merged, Published, QueueBackend, QueueView, RecentTries,
     RememberedResults, Resolution,

@@ -284,6 +284,29 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
+    /// Takes a ticket out of the queue. Commits that it alone keeps are saved first: those of a task whose branch is gone
+    /// or was rewritten, and a resolution. Returns the names of their refs.
+    pub fn take_out(&self, stored: &StoredTicket, time: i64) -> Result<Vec<String>, QueueError> {
+        let ticket = &stored.ticket;
+        let branch = self.repository.find_branch(&ticket.branch())?;
+        let has = |tip: Oid| self.repository.is_ancestor(ticket.source, tip);
+        let is_kept = branch.map(has).transpose()?.unwrap_or(false);
+        let kept = (!is_kept).then_some(("branch", ticket.source));
+        let unit = format!("refs/arborist/saved/{}/{}", ticket.scope.component(), ticket.task);
+        let mut saved = Vec::new();
+        for (kind, commit) in kept.into_iter().chain(ticket.resolved.map(|commit| ("conflict", commit))) {
+            let name = format!("{unit}/{kind}-{}", commit.short());
+            if self.repository.find_ref(&name)?.is_none() {
+                let save = RefMove { name: &name, new: Some(commit), old: None };
+                self.repository.move_refs(&[save], "arborist: saved")?;
+            }
+            saved.push(name);
+        }
+        let entry = LogEntry::new(ticket, LoggedOutcome::Dropped, None, time);
+        self.log(&ticket.into, &[entry], std::slice::from_ref(stored), OutcomeWritten::New)?;
+        Ok(saved)
+    }
+
     /// Loads the log of a target, newest first, from at most `count` commits.
     pub fn load_log(&self, into: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
         match self.repository.find_ref(&log_of(into))? {

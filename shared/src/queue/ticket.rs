@@ -392,7 +392,7 @@ const MAX_COMMITS: usize = 1000;
 pub(super) const REWRITTEN: &str = "its branch was rewritten";
 /// The beginnings of the other reasons in this file.
 const GONE: &str = "the run that completed it is no longer in";
-const FOREIGN: &str = "the run that completed it was never in";
+const FOREIGN: &str = "the commit that its run started from is not in";
 const EARLIER: &str = "it was completed in an earlier run of";
 const INCOMPLETE: &str = "it is";
 
@@ -400,7 +400,7 @@ const INCOMPLETE: &str = "it is";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OtherRun {
     /// The commit of that run that the task started from.
-    base: Oid,
+    pub base: Oid,
     /// Whether that commit is no longer in the target.
     pub is_gone: bool,
     /// Whether the target was once at that commit, in this clone.
@@ -439,6 +439,9 @@ impl OtherRun {
     /// there is no other.
     #[must_use]
     pub fn advice(&self, ticket: &Ticket) -> String {
+        if ticket.into != ticket.scope {
+            return ticket.advice_to_land_at_home();
+        }
         let give_up = format!("git arborist merge drop {}", ticket.task);
         match self.was_here && !self.has_run {
             true => format!(
@@ -451,6 +454,13 @@ impl OtherRun {
 }
 
 impl Ticket {
+    /// How a task that was queued for another branch lands on that of its run.
+    #[must_use]
+    pub fn advice_to_land_at_home(&self) -> String {
+        let Self { task, scope, .. } = self;
+        format!("to land it on '{scope}' instead, run: git arborist merge {task} --scope {scope}")
+    }
+
     /// Whether it was withheld for a reason that [`Ticket::find_withheld`] gives, and that may not be true any more.
     #[must_use]
     pub fn may_be_free(&self) -> bool {

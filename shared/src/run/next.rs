@@ -1,6 +1,6 @@
 //! The command that continues a task. The state of a task, the summary of a run and hints all print it.
 
-use std::{cell::OnceCell, collections::BTreeSet};
+use std::{cell::OnceCell, collections::BTreeSet, path::PathBuf};
 
 use super::{
     planned::id_of_words,
@@ -12,6 +12,7 @@ use crate::{
     git::Repository,
     history::{Run, State},
     name::{BranchName, SessionId, TaskId},
+    process::shell_word,
     progress::NodeProgress,
     queue::{LandingCommand, Ticket},
     session::{Asked, SessionReader},
@@ -30,6 +31,8 @@ pub struct Continuation<'a> {
     options: OnceCell<Asked>,
     /// The run's branch, if another one is checked out.
     elsewhere: Option<&'a BranchName>,
+    /// The worktree in which that branch is checked out, if it is. It is looked for only if it is needed.
+    place: OnceCell<Option<PathBuf>>,
     /// The session, if that branch was created for it.
     session: Option<&'a SessionId>,
 }
@@ -42,13 +45,27 @@ impl<'a> Continuation<'a> {
         let elsewhere = Some(branch).filter(|branch| repository.head.branch.as_ref() != Some(*branch));
         let session = run.start.as_ref().map(|start| &start.session);
         let session = session.filter(|_| elsewhere.is_some() && run.has_session_branch());
-        Self { repository, run, options: OnceCell::new(), elsewhere, session }
+        Self { repository, run, options: OnceCell::new(), elsewhere, place: OnceCell::new(), session }
     }
 
     /// The option that selects the run if another branch is checked out, with a space before it, or empty.
     #[must_use]
     pub fn scope(&self) -> String {
         self.elsewhere.map(|branch| format!(" --scope {branch}")).unwrap_or_default()
+    }
+
+    /// The commands before another one that must run where the run's branch is checked out. git refuses to switch to a
+    /// branch that another worktree has checked out.
+    fn switch(&self) -> String {
+        let Some(branch) = self.elsewhere else { return String::new() };
+        let place = self.place.get_or_init(|| {
+            let places = self.repository.checkouts_of(branch).unwrap_or_default();
+            places.into_iter().next()
+        });
+        match place {
+            Some(place) => format!("cd {} && ", shell_word(&place.to_string_lossy())),
+            None => format!("git switch {branch} && "),
+        }
     }
 
     /// The command for a task on which no run is working; `None` if nothing is left to do, or it waits for other tasks.
@@ -90,7 +107,7 @@ impl<'a> Continuation<'a> {
             true => continue_apart(self.run, task),
             false => format!("git arborist garden {task}"),
         };
-        let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
+        let switch = self.switch();
         format!("{switch}{command}{retry}{}", self.typed_options(|name| !LANES.contains(&name)))
     }
 
@@ -104,7 +121,7 @@ impl<'a> Continuation<'a> {
             let switches = if switches.is_empty() { String::new() } else { format!(" --{switches}") };
             return format!("git arborist session resume {session}{switches}");
         }
-        let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
+        let switch = self.switch();
         format!("{switch}git arborist gardener{switches}{}", self.typed_options(|_| true))
     }
 
@@ -114,7 +131,7 @@ impl<'a> Continuation<'a> {
         if let Some(command) = self.share(" --retry-failed") {
             return command;
         }
-        let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
+        let switch = self.switch();
         let has_failed = self.run.state_of(task) == State::Failed;
         let retry = if has_failed { " --retry-failed" } else { "" };
         let options = self.typed_options(|name| !LANES.contains(&name));
@@ -157,12 +174,12 @@ impl<'a> Continuation<'a> {
             return command;
         }
         let options = self.typed_options(|name| !LANES.contains(&name));
-        format!("git arborist gardener --isolate --only {task}{switches}{options}")
+        format!("{}git arborist gardener --isolate --only {task}{switches}{options}", self.switch())
     }
 
     /// The command that continues the run, with these switches, if its plan is shared with workers on other machines.
     fn share(&self, switches: &str) -> Option<String> {
-        let switch = self.elsewhere.map(|branch| format!("git switch {branch} && ")).unwrap_or_default();
+        let switch = self.switch();
         let options = || self.typed_options(|name| name == "jobs" || !LANES.contains(&name));
         self.run.is_shared().then(|| format!("{switch}git arborist work{switches}{}", options()))
     }

@@ -77,17 +77,6 @@ impl Planned {
         ))
     }
 
-    /// Refuses a run if tasks of the plan were completed by the runs of other branches: they would be done again.
-    pub fn refuse_merged(&self) -> Result<(), GardenerError> {
-        match (self.merged.first(), &self.path) {
-            (Some(MergedRun { branch, tasks, .. }), Some(path)) => {
-                let (branch, path, tasks) = (branch.clone(), path.clone(), tasks.clone());
-                Err(GardenerError::Merged { branch, path, tasks })
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The plan to freeze from now on if the user accepts changes: the file. A task given as text has none, but its run may
     /// have frozen a plan before.
     pub(super) fn accepted_plan(&self) -> FrozenPlan<'_> {
@@ -305,5 +294,19 @@ impl OpenRun {
         parts.dependencies = background.describe_dependencies(&self.repository, &options.report_dir);
         let implement = parts.implement(&feedback, options.prompts.implement.as_ref());
         Ok(PromptPreview { implement, review })
+    }
+}
+
+impl OpenRun {
+    /// Refuses a run if tasks of the plan were completed by the runs of other branches: they would be done again.
+    pub fn refuse_merged(&self, planned: &Planned) -> Result<(), GardenerError> {
+        let (Some(merged), Some(path)) = (planned.merged.first(), &planned.path) else { return Ok(()) };
+        let MergedRun { branch, tasks, .. } = merged.clone();
+        // In the worktree of a task, its run is meant.
+        if self.branch.run_component() == Some(branch.component().as_str()) {
+            let place = self.repository.checkouts_of(&branch)?.into_iter().next();
+            return Err(GardenerError::OnTaskBranch { branch: self.branch.clone(), run: branch, place });
+        }
+        Err(GardenerError::Merged { branch, path: path.clone(), tasks })
     }
 }

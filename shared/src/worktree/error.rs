@@ -55,7 +55,7 @@ pub enum WorktreeError {
     Dirty { name: String, what: String },
     #[error("'{}' contains a repository with work that would be lost: {what}", path.display())]
     Embedded { path: PathBuf, what: String },
-    #[error("there is no saved unfinished work of '{0}'")]
+    #[error("no run has saved unfinished work of '{0}'")]
     NothingSaved(TaskId),
     #[error("the unfinished work of '{task}' was saved at {}, and its branch has moved to {}", at.short(), tip.short())]
     SavedElsewhere { task: TaskId, at: Oid, tip: Oid, name: String },
@@ -134,7 +134,7 @@ impl Explain for WorktreeError {
                 "commit them, or use --force to save them under a ref and remove the worktree".into()
             }
             Self::Embedded { .. } => "commit its work, or move it out of the worktree".into(),
-            Self::NothingSaved(_) => "see all saved work with: git arborist cleanup saved".into(),
+            Self::NothingSaved(_) => "see what was saved otherwise with: git arborist cleanup saved\nthen restore it with: git arborist cleanup restore NAME".into(),
             Self::SavedElsewhere { at, name, .. } => {
                 format!("see it with: git diff {} {name}", at.short())
             }

@@ -14,23 +14,23 @@ pub(super) use worktrees::{content_of, find_going_on};
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
 };
 
 use super::{
-    Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, What,
+    Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, UnsavedPolicy, What,
     homes::{KnownSession, LeftRunning},
     proof,
 };
 use crate::{
     coordination::CLAIMS,
     git::{GitError, OperationInProgress, Worktree, skip_ref},
-    history::{CommitSource, Run, RunScope},
-    name::{BranchName, Oid, SessionId, TaskId, unescaped},
+    history::{CommitSource, Run, RunScope, State},
+    name::{BranchName, Oid, SessionId, TASK_REFS, TaskId, unescaped},
     process::{FileLock, Occupants},
-    queue::{Claimant, QueueClaim},
-    session::SessionReader,
+    queue::{Claimant, QueueClaim, TICKETS},
+    session::{SessionReader, SessionState},
     worktree::WorktreeRemains,
 };
 
@@ -84,6 +84,8 @@ pub(super) fn collect(sweep: &Sweep<'_>) -> Result<Vec<Candidate>, CleanupError>
     facts.tell_damage(&mut found);
     facts.tell_commits(&mut found);
     facts.tell_reverted(&mut found);
+    facts.tell_failed(&mut found);
+    facts.tell_unmerged(&mut found);
     facts.look_into(&mut found);
     Ok(found)
 }
@@ -231,6 +233,66 @@ impl<'a> CleanupFacts<'a> {
                 candidate.commits = Commits::Reverted(reverted);
             }
         }
+    }
+
+    /// Adds which branches have the only record that their task has failed in a run that may continue. Without it, the run
+    /// would do the task again. `--force` removes them only if the task is named.
+    fn tell_failed(&self, found: &mut [Candidate]) {
+        if self.sweep.options.rules.unsaved == UnsavedPolicy::Kept || !self.sweep.options.names.is_empty() {
+            return;
+        }
+        let mut runs: HashMap<String, Option<Run>> = HashMap::new();
+        let is_loose = |candidate: &&mut Candidate| {
+            candidate.what == What::Branch && matches!(candidate.commits, Commits::Loose(_))
+        };
+        for candidate in found.iter_mut().filter(is_loose) {
+            let (Some(run), Some(Ok(task))) =
+                (candidate.run.clone(), candidate.owners.first().map(|task| task.parse::<TaskId>()))
+            else {
+                continue;
+            };
+            let read = runs.entry(run).or_insert_with_key(|run| self.read_run(run));
+            if read.as_ref().is_some_and(|run| run.state_of(&task) == State::Failed) {
+                candidate.active.push(Active::Failed);
+            }
+        }
+    }
+
+    /// Adds which logs are about tasks that are not merged: they tell why. `--force` removes them too.
+    fn tell_unmerged(&self, found: &mut [Candidate]) {
+        let options = &self.sweep.options;
+        let is_log = |candidate: &Candidate| candidate.what == What::Log;
+        let is_asked = options.rules.unsaved == UnsavedPolicy::Saved || !options.names.is_empty();
+        if is_asked || !found.iter().any(is_log) {
+            return;
+        }
+        let unmerged = self.unmerged_tasks();
+        for candidate in found.iter_mut().filter(|candidate| is_log(candidate)) {
+            if candidate.owners.first().is_some_and(|task| unmerged.contains(task)) {
+                candidate.active.push(Active::Unmerged);
+            }
+        }
+    }
+
+    /// The tasks that are queued, have commits on a branch of their own that are not merged, or have failed in a run that
+    /// is not complete.
+    fn unmerged_tasks(&self) -> HashSet<String> {
+        let last = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
+        let mut tasks: HashSet<String> = self.refs.below(TICKETS).map(|found| last(&found.name)).collect();
+        let branches: Vec<(String, Oid)> =
+            self.refs.below(TASK_REFS).filter_map(|found| Some((last(&found.name), found.commit?))).collect();
+        let tips: Vec<Oid> = branches.iter().map(|(_, tip)| *tip).collect();
+        // If an object is damaged, nothing proves that any of them is merged.
+        let loose = self.sweep.repository.loose_commits(&tips, self.refs.kept()).ok();
+        let is_loose = |tip: &Oid| loose.as_ref().is_none_or(|loose| loose.contains_key(tip));
+        tasks.extend(branches.into_iter().filter(|(_, tip)| is_loose(tip)).map(|(task, _)| task));
+        let open = self.sessions.iter().filter(|session| session.state != SessionState::Complete);
+        let runs: BTreeSet<String> = open.map(|session| session.branch.component()).collect();
+        for run in runs.iter().filter_map(|run| self.read_run(run)) {
+            let failed = run.tasks.iter().filter(|history| history.state() == State::Failed);
+            tasks.extend(failed.map(|history| history.id.to_string()));
+        }
+        tasks
     }
 
     fn read_run(&self, component: &str) -> Option<Run> {

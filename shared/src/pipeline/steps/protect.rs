@@ -348,11 +348,11 @@ impl ProtectedChanges {
         let kept: Vec<&str> = kept.into_iter().collect();
         let restored = match kept.is_empty() {
             true => String::new(),
-            false => format!("; they were restored, and the task's versions are kept in {}", kept.join(", ")),
+            false => format!("; they were restored, and the task's versions are in {}", kept.join(", ")),
         };
         // A summary shows only the beginning.
         Some(format!(
-            "protected files were changed: {}; to allow that, use {}, or write {} in the plan{restored}",
+            "protected files were changed: {}{restored}; to allow this: {}, or {} in the plan",
             names.join(", "),
             options.join(" "),
             marks.join(" ")

@@ -6,7 +6,7 @@ use crate::{
     name::{Oid, TaskId},
     queue::{
         Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError, QueueEvent,
-        RememberedResults, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
+        RememberedResults, ResolvedBy, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
     },
 };
 
@@ -182,10 +182,13 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Discards a resolution that fails a gate. The conflict is back, and the next try is told why.
     fn forget_resolution(&mut self, ticket: &Ticket, failing: &Failing) -> Result<(), QueueError> {
-        let mut ticket = Ticket { resolved: None, ..ticket.clone() };
         let why = format!("the gate '{}' failed: {}", failing.gate.name, failing.why);
-        let words = format!("the resolution of {} is not used: {why}", ticket.task);
+        let words = match ticket.resolver() {
+            Some(ResolvedBy::Person) => self.words_for_person(ticket, failing)?,
+            _ => format!("the resolution of {} is not used: {why}", ticket.task),
+        };
         self.backend.tell(QueueEvent::Note { words });
+        let mut ticket = Ticket { resolved: None, ..ticket.clone() };
         let why = format!("{why}\n{}", failing.tail);
         match ticket.tries.last_mut() {
             Some(last) => *last = why,
@@ -194,6 +197,19 @@ impl<G: QueueBackend> Drain<'_, G> {
         self.backend.set_state(&ticket, TicketState::Waiting)?;
         self.settled.remove(&ticket.task);
         Ok(())
+    }
+
+    /// Keeps a person's resolution, and says why it did not land and where it is.
+    fn words_for_person(&mut self, ticket: &Ticket, failing: &Failing) -> Result<String, QueueError> {
+        let place = self.backend.keep_resolution(ticket)?.map(|place| format!("; {place}"));
+        Ok(format!(
+            "the gate '{}' failed on your resolution of {}: {}; log: {}{}",
+            failing.gate.name,
+            ticket.task,
+            failing.why,
+            failing.log,
+            place.unwrap_or_default()
+        ))
     }
 }
 

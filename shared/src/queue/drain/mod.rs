@@ -13,7 +13,7 @@ use super::{
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
-    queue::{QueueView, advice::COULD_NOT_RUN},
+    queue::{QueueView, describe_broken},
     settings::RedTarget,
 };
 
@@ -181,8 +181,8 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 }
                 GateVerdict::Red(failing) if self.rules.fan_in.setback() == StackSetback::Refuse => {
                     let why = format!(
-                        "a gate fails for these tasks together: {}; log: {}",
-                        failing.why, failing.log
+                        "the gate '{}' failed for these tasks together ({}; log: {})",
+                        failing.gate.name, failing.why, failing.log
                     );
                     return self.refuse_all(tickets, &why);
                 }
@@ -340,8 +340,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     fn stop_at_broken_gate(&mut self, stack: &[LandingStep], failing: &Failing) -> Result<(), QueueError> {
         self.is_over = true;
         for step in stack {
-            let why = format!("the gate '{}{COULD_NOT_RUN}{}", failing.gate.name, failing.why);
-            self.store_reason(&step.ticket, why)?;
+            self.store_reason(&step.ticket, describe_broken(failing))?;
             self.settle(&step.ticket, TicketOutcome::Broken { failing: failing.clone() });
         }
         Ok(())
@@ -405,7 +404,7 @@ impl<G: QueueBackend> Drain<'_, G> {
                 self.settle(
                     ticket,
                     TicketOutcome::Waiting {
-                        reason: format!("all tasks to be able to land (--policy all-or-nothing): {why}"),
+                        reason: format!("all others, because of --policy all-or-nothing, and {why}"),
                     },
                 );
             }

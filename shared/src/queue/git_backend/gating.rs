@@ -179,12 +179,19 @@ impl GitQueue<'_> {
             base = *onto;
         }
         tasks.reverse();
-        let into =
-            if Some(base) == tip { self.into.to_string() } else { format!("an earlier {}", self.into) };
-        Ok(match tasks.split_last() {
-            None => format!("{into} ({short})"),
-            Some((last, [])) => format!("{last} merged into {into} ({short})"),
-            Some((last, more)) => format!("{} and {last} merged into {into} ({short})", more.join(", ")),
+        let tasks = match tasks.split_last() {
+            None if Some(base) == tip => return Ok(format!("{} ({short})", self.into)),
+            None => return Ok(format!("{} at {short}", self.into)),
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, more)) => format!("{} and {last}", more.join(", ")),
+        };
+        // Tasks are merged into an earlier commit of the target to find out which of them is the cause of a failure.
+        Ok(match Some(base) == tip {
+            true => format!("{tasks} merged into {} ({short})", self.into),
+            false => {
+                let since = base.short();
+                format!("{tasks} without what has landed on {} since {since} ({short})", self.into)
+            }
         })
     }
 

@@ -115,6 +115,30 @@ impl GitQueue<'_> {
         Ok(Handover::Taken)
     }
 
+    /// Opens the conflict again with a person's resolution that has failed a gate, so that the person can correct it. If
+    /// the worktree is in use, the resolution is only saved. Says where it is.
+    pub(super) fn open_resolution(&mut self, ticket: &Ticket) -> Result<Option<String>, QueueError> {
+        let Some(resolved) = ticket.resolved else { return Ok(None) };
+        let found = self.repository.load_commits(&[resolved])?;
+        let onto = found.first().and_then(|commit| commit.parents().next());
+        let names = [place_of_run(ticket), place_of("resolve", &ticket.task)];
+        let is_free = !names.iter().any(|name| self.is_place(name));
+        let Some(onto) = onto.filter(|_| is_free) else {
+            let saved = self.save(ticket, resolved)?;
+            return Ok(Some(format!("it is saved as {saved}")));
+        };
+        let pool = self.pool()?;
+        let scratch = self.take_place(&pool, ticket, onto)?;
+        pool.refresh(&scratch, onto, &[])?;
+        let place = &scratch.repository;
+        place.begin_merge(ticket.source)?;
+        note_opened(&scratch, &ticket.scope)?;
+        let tree = self.repository.tree_of(resolved)?;
+        place.put_back(tree, &place.changes(place.snapshot()?, tree)?)?;
+        place.stage_tree(tree)?;
+        Ok(Some(format!("correct it in '{}'", scratch.path.display())))
+    }
+
     /// Removes the worktree for a conflict whose task has landed in another way, unless a person has worked in it.
     pub(super) fn close_place(&mut self, ticket: &Ticket, landed: Oid) -> Result<(), QueueError> {
         let names = [place_of_run(ticket), place_of("resolve", &ticket.task)];

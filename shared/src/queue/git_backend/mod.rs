@@ -255,6 +255,10 @@ impl QueueBackend for GitQueue<'_> {
         self.close_all(&[(ticket.clone(), ticket.source)], outcome, OutcomeWritten::New)
     }
 
+    fn keep_resolution(&mut self, ticket: &Ticket) -> Result<Option<String>, QueueError> {
+        self.open_resolution(ticket)
+    }
+
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
         self.try_to_resolve(ticket)
     }

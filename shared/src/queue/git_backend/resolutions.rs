@@ -131,7 +131,7 @@ impl GitQueue<'_> {
     ) -> Result<Result<Oid, String>, QueueError> {
         let (merged, others) = self.changed_beside((onto, theirs), tree)?;
         Ok(match others.first() {
-            Some(path) => Err(format!("it also changes '{path}', which does not conflict")),
+            Some(path) => Err(format!("it also changed '{path}', which had no conflict")),
             None => Ok(merged),
         })
     }

@@ -104,7 +104,7 @@ impl BesideWorktrees {
         for path in &known {
             if told.insert(path.clone()) {
                 tell(format!(
-                    "{} was not made by git-arborist; programs that search parent folders may read files in it: move it away",
+                    "{} is in the folder for worktrees, but was not made by git-arborist; agents and tests may find it there: move it away",
                     path.display()
                 ));
             }
