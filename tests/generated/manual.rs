@@ -149,7 +149,7 @@ impl Part {
                     return format!(".TP\n\\fB{}\\fR\n{}\n", plain(term), inline(meaning));
                 };
                 let meaning = match meaning.as_str() {
-                    "" => plain(&format!("{} Value: {}.", setting.about, setting.expected)),
+                    "" => plain(&format!("{} Value: {}.", setting.about, setting.expected())),
                     meaning => inline(meaning),
                 };
                 let default = plain(&format!(" Default: {}.", setting.default));
