@@ -24,7 +24,7 @@ does nothing.
 Unmerged work stays as well. With --force it is first saved as commits below
 refs/arborist/saved/, and then removed. 'cleanup saved' lists saved work, and
 'cleanup restore' brings it back. The branch of a failed task goes only if you
-name the task: without it, a run would do the task again.
+name the task or its session: without it, a run would do the task again.
 
 Name tasks or sessions to clean up only those; --only selects kinds of items.
 If the command is killed, run it again: it continues.";
@@ -59,7 +59,7 @@ WHAT IS REMOVED
    removed if it has no uncommitted or untracked files. Ignored files are
    removed with it and listed, but a repository among them keeps the worktree.
    Saved work that has not expired, and logs of tasks that are not merged, are
-   removed only with --force.
+   removed only with --force, or if you name the task or session.
 
 WHAT IS KEPT
    Everything in use: a session that is running or paused, a run or a task

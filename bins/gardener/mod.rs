@@ -33,8 +33,8 @@ Run all tasks of the plan, in order.
 For each task: an agent implements it, the tests run, and a reviewer approves
 or rejects it. If a step fails, the next attempt gets the feedback in its
 prompt. --max-retries is the number of attempts; after the last one the task
-has failed, and the run ends unless --keep-going is given. The subject of the
-commit that records this ends in 'after 5 retries' after five attempts. Each
+has failed, and the run ends unless --keep-going is given. The commit that
+records the failure says 'after 5 retries' if there were five attempts. Each
 step is committed before the next one starts. Your pre-commit hook runs before
 the changes of an agent are committed. No other hook of git commit runs: a
 commit-msg hook is skipped, because the messages of a run have a fixed form.
@@ -101,8 +101,8 @@ WHAT AGENTS ARE TOLD
    more than 100 KiB is always passed in a file. Agents need not use git. An
    agent that finds nothing to change ends its reply with 'NOTHING TO DO:
    <reason>'. An attempt that changes no file and does not end with this line
-   fails (a) if no earlier attempt of the task has changed a file either, or
-   (b) if the last attempt was turned down by the tests, the review or the
+   fails, unless an earlier attempt of the task has changed files. It also fails
+   if the previous attempt was turned down by the tests, the review or the
    pre-commit hook. The last line of a review must be 'APPROVED' or 'REJECTED:
    <reasons>'. Anything else is a rejection. If the reviewer itself fails three
    times, the run stops; run the same command to repeat the review. To let your

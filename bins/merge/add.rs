@@ -266,7 +266,10 @@ impl TicketMaker<'_> {
         let failure = Failure::new(Exit::No, why).hint(next);
         match landed {
             Some(_) => failure,
-            None => failure.hint(format!("or let only the gates decide: {}", self.by_force())),
+            None => failure.hint(format!(
+                "or land it although it is not complete, if the gates pass: {}",
+                self.by_force()
+            )),
         }
     }
 
@@ -378,7 +381,7 @@ impl TicketMaker<'_> {
             self.into
         );
         Err(Failure::new(Exit::No, words)
-            .hint(format!("to merge that branch: git merge {branch}"))
+            .hint(format!("see what is on it: git log {}..{branch}", self.into))
             .hint(format!("or start it over: {}", self.site.start_over(self.run, task))))
     }
 

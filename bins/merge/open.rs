@@ -9,7 +9,7 @@ use arborist_core::{
     history::{CommitSource, HistoryError, Run, RunScope, State},
     name::{BranchName, TaskId},
     plan::Plan,
-    process::Cancel,
+    process::{Cancel, shell_word},
     queue::{LoggedOutcome, OtherBranches, QueueClaim, QueueError, Store, Target, Ticket, opened_for},
     run::Continuation,
     session::forget_unrecorded,
@@ -128,7 +128,7 @@ impl OpenQueue {
             let (before, tasks) = groups.entry(format!("{into}{force}")).or_default();
             tasks.push(ticket.task.to_string());
             if is_lost {
-                before.push_str(&format!("git branch '{branch}' {} && ", ticket.source));
+                before.push_str(&format!("git branch {} {} && ", shell_word(branch.as_str()), ticket.source));
             }
         }
         let hints = groups.iter().map(|(options, (before, tasks))| {

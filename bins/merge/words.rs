@@ -57,7 +57,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         }
         TicketOutcome::NotChosen => format!("{task} is not needed: other tasks have landed instead"),
         TicketOutcome::NoChange => {
-            format!("{task} has nothing to land: {} already has its changes", ticket.into)
+            format!("{task} has nothing to land: its branch has no changes that {} lacks", ticket.into)
         }
         TicketOutcome::Conflict { conflicts, escalated } => {
             let asked = if *escalated { PERSON_NEEDED } else { "" };

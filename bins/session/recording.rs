@@ -213,8 +213,8 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
         return Err(Failure::new(Exit::No, words).hint(hint));
     }
     let tip = opened.repository.find_branch(branch)?.unwrap_or(newest.record.context.tip);
-    // A run whose tasks are all done has not failed.
-    let is_done = args.result.is_none() && is_all_done(&opened.repository, branch, tip)?;
+    // A run whose tasks are all done has not failed. One that cannot be read can still be ended.
+    let is_done = args.result.is_none() && is_all_done(&opened.repository, branch, tip).unwrap_or(false);
     let (result, usual) = match is_done {
         true => (SessionVerdict::Complete, "all tasks are done"),
         false => (SessionVerdict::Failed, "given up"),

@@ -80,7 +80,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     bring_configuration(&opened, &session_worktree, (configured, commit))?;
     announce(&opened, &session_worktree, newest, (&session, &branch), (&moment, &plan))?;
     ui.note(&format!(
-        "session '{session}' starts at turn {} of '{}' on '{branch}' in '{}'",
+        "new session '{session}', from turn {} of session '{}', on the branch '{branch}' in '{}'",
         args.turn,
         newest.record.session,
         session_worktree.path.display()

@@ -178,10 +178,10 @@ fn history_facts(view: &StateView<'_>, history: &TaskHistory) -> Vec<(&'static s
     let mut facts = Vec::new();
     if !history.forks.is_empty() {
         let forks: Vec<String> = history.forks.iter().map(Oid::short).collect();
-        facts.push(("forked", format!("none of {} is an ancestor of another", forks.join(", "))));
+        facts.push(("forked", format!("no commit of {} is an ancestor of another", forks.join(", "))));
         facts.push((
             "to resolve it",
-            "make a commit on top of both, for example with: git arborist reset".into(),
+            format!("choose one of the results, or start over: git arborist reset {}", history.id),
         ));
     }
     let taken_back = history.merged_by_hand.as_ref().and_then(HandMerge::taken_back_words);

@@ -66,7 +66,9 @@ impl ConsentOrigin {
     /// Where these texts come from.
     #[must_use]
     pub fn of(commands: &[&String]) -> Self {
-        match commands.iter().filter(|command| command.ends_with(RECORDED_OPTION)).count() {
+        // A command of a plan may end in anything, but none is listed with dashes before it.
+        let is_option = |command: &&&String| command.starts_with("--") && command.ends_with(RECORDED_OPTION);
+        match commands.iter().filter(is_option).count() {
             0 => Self::Files,
             count if count == commands.len() => Self::Records,
             _ => Self::Both,

@@ -67,7 +67,7 @@ fn a_session_that_rests_keeps_all_that_is_its_own() {
         .exits(1)
         .err("which decides itself when it is complete");
     repo.arborist(end).succeeds().err("ended session");
-    repo.arborist(["session", "list"]).succeeds().out("failed");
+    repo.arborist(["session", "list"]).succeeds().out("complete");
     repo.arborist(end).exits(1).err("has ended");
     repo.cleanup(&all).succeeds().never("paused").never("unfinished session");
     assert_ne!(repo.refs("refs/heads"), before);

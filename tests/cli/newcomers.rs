@@ -68,7 +68,7 @@ fn a_commit_msg_hook_is_not_skipped_without_a_word() {
     let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
     repo.write_script(".git/hooks/commit-msg", "exit 1");
     let note = "your commit-msg hook is not run";
-    repo.arborist(["gardener", "--only", "T001"]).succeeds().out(note);
+    repo.arborist(["gardener", "--only", "T001"]).succeeds().err(note);
     repo.arborist(["gardener"]).succeeds().never(note);
 }
 
@@ -177,7 +177,7 @@ fn the_hint_about_protected_files_allows_all_of_them() {
     repo.agent("rm -r tests; echo x > x.txt");
     let said = repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
     said.err(
-        "use --allow tests/a.sh --allow 'tests/b c.sh', or write [allow:tests/a.sh] [allow:tests/b c.sh]",
+        "to allow this: --allow tests/a.sh --allow 'tests/b c.sh', or [allow:tests/a.sh] [allow:tests/b c.sh]",
     )
     .out("see all of it with: git arborist state T001");
 }

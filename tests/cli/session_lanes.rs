@@ -111,7 +111,7 @@ fn whoever_has_the_records_alone_goes_on_with_what_had_landed() {
     repo.git_in(&clone, ["fetch", "-q", "origin", "refs/arborist/*:refs/arborist/*"]).succeeds();
     repo.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
     let said = repo.arborist_in(&clone, ["session", "resume", &id]).succeeds();
-    said.err(&format!("moved '{branch}' to {}", &tip[..10])).out("1 completed (T002)");
+    said.err(&format!("created '{branch}' again at {}", &tip[..10])).out("1 completed (T002)");
     assert_eq!(repo.calls(), calls + 2, "what had landed is not done again");
     repo.git_in(&clone, ["merge-base", "--is-ancestor", &tip, &branch]).succeeds();
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Drift, LostBranch};
+use super::{Drift, LostBranch, refusals::advice_on_task_branch};
 use crate::{
     agent::AgentError,
     coordination::CoordinationError,
@@ -143,7 +143,7 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
     Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
-    #[error("{} {} already done: this branch contains the run of '{branch}'", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    #[error("{} {} already done in the run of '{branch}', whose commits this branch contains", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
     Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
     #[error("'{branch}' is the branch of a task of the run of '{run}', so no run can start on it")]
     OnTaskBranch { branch: BranchName, run: BranchName, place: Option<PathBuf> },
@@ -425,15 +425,7 @@ impl Explain for GardenerError {
             }
             Self::NotLanded { task, branch, command, .. } => advice_to_land((task, branch), *command),
             Self::Merged { path, .. } => advice_on_finished_tasks(path),
-            Self::OnTaskBranch { run, place, .. } => match place {
-                Some(place) => {
-                    let place = shell_word(&place.to_string_lossy());
-                    format!(
-                        "continue that run where its branch is checked out: cd {place} && git arborist gardener"
-                    )
-                }
-                None => format!("continue that run on its branch: git switch {run} && git arborist gardener"),
-            },
+            Self::OnTaskBranch { run, place, .. } => advice_on_task_branch(run, place.as_deref()),
             Self::Parked { branch, obstacle, options } => {
                 advice_on_parked(branch, obstacle.as_ref(), options)
             }

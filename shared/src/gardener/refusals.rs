@@ -2,7 +2,7 @@
 //! not landed: its commits are still in the merge queue, or in the reflog of the lane that had the branch checked out, and
 //! the task must not be done again without a word.
 
-use std::{fmt, io::Read};
+use std::{fmt, io::Read, path::Path};
 
 use super::{Gardener, GardenerError};
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     history::{Run, State},
     name::{BranchName, Oid, TaskId},
     plan::Task,
+    process::shell_word,
     progress::{Boxes, NodeProgress, Progress},
     queue::Store,
     record::Unfinished,
@@ -183,4 +184,18 @@ pub fn refuse_reverted(wanted: &[&Task], progress: &Progress<'_>) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// The hint for a run that was started on the branch of a task.
+pub(super) fn advice_on_task_branch(run: &BranchName, place: Option<&Path>) -> String {
+    match place {
+        Some(place) => {
+            let place = shell_word(&place.to_string_lossy());
+            format!("continue that run where its branch is checked out: cd {place} && git arborist gardener")
+        }
+        None => {
+            let run = shell_word(run.as_str());
+            format!("continue that run on its branch: git switch {run} && git arborist gardener")
+        }
+    }
 }

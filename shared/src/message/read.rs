@@ -288,7 +288,8 @@ impl<'a> Reader<'a> {
             false => "add this as the last paragraph of the message, below an empty line:",
         };
         let fix = format!("{place}{}", lines.collect::<String>());
-        let what = format!("{names} {are} missing: a '{}' commit must have {them}", subject.status);
+        let what =
+            format!("{names} {are} missing: a commit with the status '{}' must have {them}", subject.status);
         self.faults.push(Fault { is_missing: true, ..Fault::new(end, what, fix) });
     }
 
@@ -308,7 +309,7 @@ impl<'a> Reader<'a> {
                     let line = self.line_of(key);
                     self.fault(
                         line,
-                        format!("'{name}' does not belong to a '{}' commit", subject.status),
+                        format!("'{name}' does not belong to a commit with the status '{}'", subject.status),
                         "remove the line",
                     );
                 }
@@ -345,7 +346,11 @@ impl<'a> Reader<'a> {
             let line = self.line_of(key);
             self.fault(
                 line,
-                format!("'{}' does not belong to a '{}' commit", key.as_str(), subject.status),
+                format!(
+                    "'{}' does not belong to a commit with the status '{}'",
+                    key.as_str(),
+                    subject.status
+                ),
                 "remove the line",
             );
         }

@@ -52,7 +52,7 @@ impl Resolver {
             Some(Err(why)) => (
                 None,
                 Some(format!(
-                    "no agent can resolve it: {why} (to choose another agent, set steps.resolve.runner)"
+                    "no agent can resolve it: {why} (to choose another agent, run: git config arborist.steps.resolve.runner NAME)"
                 )),
             ),
             None => (None, None),

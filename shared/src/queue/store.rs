@@ -290,12 +290,14 @@ impl<'a> Store<'a> {
         let ticket = &stored.ticket;
         let branch = self.repository.find_branch(&ticket.branch())?;
         let has = |tip: Oid| self.repository.is_ancestor(ticket.source, tip);
-        let is_kept = branch.map(has).transpose()?.unwrap_or(false);
+        let target = self.repository.find_branch(&ticket.into)?;
+        let is_kept =
+            branch.into_iter().chain(target).map(has).collect::<Result<Vec<bool>, _>>()?.contains(&true);
         let kept = (!is_kept).then_some(("branch", ticket.source));
-        let unit = format!("refs/arborist/saved/{}/{}", ticket.scope.component(), ticket.task);
+        let unit = format!("{}/{}", ticket.scope.component(), ticket.task);
         let mut saved = Vec::new();
         for (kind, commit) in kept.into_iter().chain(ticket.resolved.map(|commit| ("conflict", commit))) {
-            let name = format!("{unit}/{kind}-{}", commit.short());
+            let name = saved_ref(&unit, kind, commit);
             if self.repository.find_ref(&name)?.is_none() {
                 let save = RefMove { name: &name, new: Some(commit), old: None };
                 self.repository.move_refs(&[save], "arborist: saved")?;

@@ -166,6 +166,7 @@ impl OpenRun {
     fn with_committed_plan(&self, planned: &Planned, merge: &str) -> String {
         let changed = Repository::open_at(&self.home).and_then(|user| user.changed_paths());
         let changed = changed.unwrap_or_default();
+        let from_top = |path: &str| shell_word(&format!(":/{path}"));
         // A new folder is listed instead of its files.
         let is_changed = |path: &&str| {
             changed.iter().any(|one| {
@@ -174,7 +175,7 @@ impl OpenRun {
             })
         };
         let paths: Vec<String> =
-            planned.path().into_iter().chain(TRACKED_FILES).filter(is_changed).map(shell_word).collect();
+            planned.path().into_iter().chain(TRACKED_FILES).filter(is_changed).map(from_top).collect();
         if paths.is_empty() {
             return merge.to_owned();
         }

@@ -1,4 +1,4 @@
-//! Drives an open run: everything that must happen before the first task, the work of the gardener, and the end. Each phase
+//! Drives an open run: everything that must happen before the first task, the work of the gardener, and the end. Each stage
 //! is a function.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Repairs what a killed driver left.
 //!
-//! The order, in a run. The first three phases are [`recover_branch`], which every command calls that writes to the branch of a run:
+//! The order, in a run. The first three stages are [`recover_branch`], which every command calls that writes to the branch of a run:
 //!
 //! 1. Lock files of git (`git::locks`).
 //! 2. Half an update of a checkout (`git::interrupted_updates`), and the claim of a dead process on the queue

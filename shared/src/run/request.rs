@@ -101,7 +101,7 @@ pub const TEST: &str = "test-command";
 /// The option that permits changes to protected files.
 pub(super) const ALLOW: &str = "allow";
 
-/// How an option is recorded_words, and what its recorded value may be.
+/// How an option is typed, and what its recorded value may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionKind {
     /// With one value.
@@ -273,7 +273,7 @@ impl RunRequest {
         matches!(self.single, Some(SingleTask::Words(_)))
     }
 
-    /// The command that was recorded_words, without its options.
+    /// The command that was typed, without its options.
     #[must_use]
     pub fn typed_command(&self) -> String {
         match (&self.single, &self.shared_through) {

@@ -81,7 +81,7 @@ settings! {
         variable: Some("ARBORIST_ALLOW_DIRTY"),
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
-        about: "Whether to start even if the checkout has uncommitted changes. They stay uncommitted, except changes to the plan.",
+        about: "Whether to start even if the checkout has uncommitted changes. They stay uncommitted, except changes to the plan and the configuration.",
     }
     report_dir: String {
         key: "report-dir",

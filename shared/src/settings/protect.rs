@@ -55,7 +55,7 @@ settings! {
         variable: Some("ARBORIST_TEST_ALLOW_FEWER"),
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
-        about: "Whether a task passes its test step and lands although a test command or a gate ran fewer tests than before, skipped more, or no longer says how many ran. A command whose output never said how many tests ran is not compared. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for one command.",
+        about: "Whether a task passes its test step and lands although a test command or a gate ran fewer tests than before, skipped more, or no longer says how many ran. A command whose output never said how many tests ran is not compared. '[allow:fewer-tests]' in a task's line of the plan allows it for that task, and --allow fewer-tests for the rest of the session.",
     }
     protect: Vec<Vec<String>> {
         key: "protect",

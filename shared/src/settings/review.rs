@@ -40,7 +40,6 @@ settings! {
         key: "steps.review.place",
         variable: None,
         kind: ValueKind::Choice(ReviewsIn::WORDS),
-        expected: "\"scratch\" or \"checkout\"",
         default: DefaultValue::Text("scratch"),
         about: "Where reviewers work: in a separate worktree of the commit under review (scratch), or in the task's own checkout (checkout), for reviewers that need the dependencies installed there.",
     }

@@ -1,5 +1,5 @@
 //! The repositories of a task during an attempt. They are one list, and the first is the one with the plan. All of them
-//! begin, are guarded, judged and ended by the same code. They are committed in turn, the plan's last: its history says
+//! begin, are guarded, judged and ended by the same code. At the end of a step they are committed in turn, the plan's last: its history says
 //! what the state of the task is, so only its commit ends the attempt.
 
 use std::sync::Arc;

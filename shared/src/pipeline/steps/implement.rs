@@ -173,7 +173,8 @@ impl TaskRun<'_, '_, '_> {
         let denials = std::mem::take(&mut self.context.set_up_denials);
         self.report_work(&folded, &mut repos);
         let Some(judgement) = judgement else {
-            repos.iter().try_for_each(RepoAttempt::forget)?;
+            // As below, the plan's repository is the last.
+            repos.iter().rev().try_for_each(RepoAttempt::forget)?;
             return called.result.map(|_| StepOutcome::Failed);
         };
         let judgement = judgement.folding(&folded).with_denials(&denials);

@@ -341,7 +341,8 @@ impl ProtectedChanges {
         let mut names: Vec<String> = self.refused.iter().take(MAX_NAMED).map(ToString::to_string).collect();
         let more = self.refused.len().saturating_sub(MAX_NAMED);
         names.extend((more > 0).then(|| format!("and {more} more")));
-        let paths: Vec<String> = self.refused.iter().map(|change| change.change.shown()).collect();
+        let paths: Vec<String> =
+            self.refused.iter().take(MAX_NAMED).map(|change| change.change.shown()).collect();
         let options: Vec<String> = paths.iter().map(|path| format!("--allow {}", shell_word(path))).collect();
         let marks: Vec<String> = paths.iter().map(|path| format!("[allow:{path}]")).collect();
         let kept: BTreeSet<&str> = self.refused.iter().filter_map(|change| change.kept.as_deref()).collect();

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
-    queue::{QueueView, describe_broken},
+    queue::{QueueView, ResolvedBy, describe_broken},
     settings::RedTarget,
 };
 
@@ -423,7 +423,9 @@ impl<G: QueueBackend> Drain<'_, G> {
             if self.backend.is_cancelled() {
                 return Ok(false);
             }
-            if ticket.tries.len() >= self.rules.resolve_attempts as usize {
+            // A person whose resolution failed a gate was asked to correct it.
+            let is_of_person = ticket.resolved_by == Some(ResolvedBy::Person) && !ticket.tries.is_empty();
+            if is_of_person || ticket.tries.len() >= self.rules.resolve_attempts as usize {
                 self.escalate(&ticket)?;
                 continue;
             }

@@ -190,7 +190,7 @@ impl GitQueue<'_> {
             true => format!("{tasks} merged into {} ({short})", self.into),
             false => {
                 let since = base.short();
-                format!("{tasks} without what has landed on {} since {since} ({short})", self.into)
+                format!("{tasks} on {} as it was at {since}, before later landings ({short})", self.into)
             }
         })
     }

@@ -15,7 +15,7 @@ use crate::{
 /// run's branch.
 const OPENED: &str = "arborist-opened";
 
-/// The result of remembered for a conflict.
+/// What a person who asks for a conflict gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handover {
     /// A worktree with the conflict was opened.
@@ -124,8 +124,7 @@ impl GitQueue<'_> {
         let names = [place_of_run(ticket), place_of("resolve", &ticket.task)];
         let is_free = !names.iter().any(|name| self.is_place(name));
         let Some(onto) = onto.filter(|_| is_free) else {
-            let saved = self.save(ticket, resolved)?;
-            return Ok(Some(format!("it is saved as {saved}")));
+            return self.save_resolution(ticket);
         };
         let pool = self.pool()?;
         let scratch = self.take_place(&pool, ticket, onto)?;
@@ -137,6 +136,12 @@ impl GitQueue<'_> {
         place.put_back(tree, &place.changes(place.snapshot()?, tree)?)?;
         place.stage_tree(tree)?;
         Ok(Some(format!("correct it in '{}'", scratch.path.display())))
+    }
+
+    /// Saves a person's resolution, and says where.
+    pub(super) fn save_resolution(&mut self, ticket: &Ticket) -> Result<Option<String>, QueueError> {
+        let saved = ticket.resolved.map(|resolved| self.save(ticket, resolved)).transpose()?;
+        Ok(saved.map(|saved| format!("it is saved as {saved}")))
     }
 
     /// Removes the worktree for a conflict whose task has landed in another way, unless a person has worked in it.

@@ -256,7 +256,8 @@ impl QueueBackend for GitQueue<'_> {
     }
 
     fn keep_resolution(&mut self, ticket: &Ticket) -> Result<Option<String>, QueueError> {
-        self.open_resolution(ticket)
+        // The files are in the commit of the resolution. If they cannot be opened, that is kept, and the drain goes on.
+        self.open_resolution(ticket).or_else(|_| self.save_resolution(ticket))
     }
 
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
