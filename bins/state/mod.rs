@@ -215,11 +215,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let target = parked.map(|_| Target::new(&repository, &run.scope.branch));
     let obstacle = target.map_or(Ok(None), |target| target.find_obstacle())?;
     compare_elsewhere(&workspace.sections, &mut run)?;
-    for task in forget_unrecorded(&repository, &mut run)? {
-        ui.warn(&format!(
-            "the branch of '{task}' has commits that the records of the session do not name; they do not count"
-        ));
-    }
+    warn_of_unrecorded(&forget_unrecorded(&repository, &mut run)?, ui);
     // The process ends after the output: freeing ten thousand commits one by one would take a tenth of its time.
     let run: &Run = Box::leak(Box::new(run));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {
@@ -230,9 +226,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     progress.mark_not_ready(|node| work.has(node));
     let totals = RunTotals::of_run(run);
     let is_asked = args.scope.is_some();
-    let tree = args.tree.as_ref().map(|tree| format!(" --tree {}", shell_word(&tree.to_string_lossy())));
-    let branch = args.scope.as_ref().map(|branch| format!(" --scope {branch}"));
-    let selection: String = tree.into_iter().chain(branch).collect();
+    let selection = args.selection();
     let Format { kind, exit_code, options } = args.into_format();
     let unpushed = find_unpushed(&workspace, &settings, run)?;
     let home = match (kind, options.tasks.as_slice()) {
@@ -289,6 +283,23 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         ui.hint(&scope::hint_apart("git arborist state", &branch));
     }
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
+}
+
+fn warn_of_unrecorded(tasks: &[TaskId], ui: &mut Ui) {
+    for task in tasks {
+        ui.warn(&format!(
+            "the branch of '{task}' has commits that the records of the session do not name; they do not count"
+        ));
+    }
+}
+
+impl StateArgs {
+    /// The options that select the plan and the run, for hints.
+    fn selection(&self) -> String {
+        let tree = self.tree.as_ref().map(|tree| format!(" --tree {}", shell_word(&tree.to_string_lossy())));
+        let branch = self.scope.as_ref().map(|branch| format!(" --scope {branch}"));
+        tree.into_iter().chain(branch).collect()
+    }
 }
 
 /// The commits that have landed, but are not on the branch yet.

@@ -148,7 +148,7 @@ fn the_command_that_lands_by_force_is_the_whole_command() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.branch_off("T2", "test-pass");
     let said = repo.merge(&["T2", "T1", "--policy", "all-or-nothing"]).exits(1).stderr();
-    let forced = hinted(&said, "or let only the gates decide: ");
+    let forced = hinted(&said, "or land it although it is not complete, if the gates pass: ");
     assert_eq!(forced, "git arborist merge T2 T1 --policy all-or-nothing --force");
     paste(&repo, &forced).succeeds().out("2 landed (T1, T2)");
 }
@@ -195,6 +195,8 @@ fn logs_of_failed_and_of_queued_tasks_stay_and_failures_are_not_forgotten() {
     repo.arborist(["gardener", "--jobs", "2", "--test-command", test]).exits(1);
     assert_eq!(repo.calls(), calls, "it is not done again");
     let named = hinted(&said, "to remove it, name it: ");
+    let said = paste(&repo, &format!("{named} --older-than 0")).succeeds().stderr();
+    paste(&repo, &hinted(&said, "if you do not want to continue it, run: ")).succeeds();
     paste(&repo, &format!("{named} --older-than 0")).succeeds();
     repo.arborist(["state"]).succeeds().never("failed");
 }

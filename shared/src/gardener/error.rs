@@ -396,10 +396,7 @@ impl Explain for GardenerError {
             }
             Self::Forked { task, .. } => format!("to start it over, run: git arborist reset {task}"),
             Self::Reverted { task, reverted } => reverted.advice(task),
-            Self::Lost(LostBranch { branch, tip: Some(tip), .. }) => bring_back(branch, *tip),
-            Self::Lost(LostBranch { branch, tip: None, .. }) => {
-                format!("find its last commit there, then: git branch '{branch}' <commit>")
-            }
+            Self::Lost(lost) => advice_on_lost_branch(lost),
             Self::LaneGone { .. } => {
                 "its commits are on its branch; to continue from there, run the same command again".into()
             }
@@ -433,6 +430,13 @@ impl Explain for GardenerError {
                 "fix them, then run the same command again; it starts with these tests".into()
             }
         })
+    }
+}
+
+fn advice_on_lost_branch(LostBranch { branch, tip, .. }: &LostBranch) -> String {
+    match tip {
+        Some(tip) => bring_back(branch, *tip),
+        None => format!("find its last commit there, then: git branch '{branch}' <commit>"),
     }
 }
 

@@ -392,6 +392,9 @@ fn facts(task: &Task) -> String {
     )
 }
 
+/// A commit that changed a file, and its task.
+type TaskChange = (Oid, Option<TaskId>);
+
 /// A file that has changed since a run accepted it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
@@ -399,7 +402,7 @@ pub struct Drift {
     /// The commit with the accepted version; `None` if the file did not exist.
     accepted: Option<Oid>,
     /// The run's last commit that changed it, and that commit's task.
-    by: Option<(Oid, Option<TaskId>)>,
+    by: Option<TaskChange>,
     /// How many commits of the run changed it.
     changes: usize,
     /// Whether the newest commit has the file.
@@ -505,7 +508,7 @@ fn last_change(
     repository: &Repository,
     (from, tip): (Oid, Oid),
     path: &str,
-) -> Result<(Option<(Oid, Option<TaskId>)>, usize), GitError> {
+) -> Result<(Option<TaskChange>, usize), GitError> {
     let revisions = [tip.to_string(), format!("^{from}"), "--".into(), format!(":(top,literal){path}")];
     let mut commits = repository.stream_commits(&revisions)?;
     let Some(commit) = commits.next().transpose()? else { return Ok((None, 0)) };

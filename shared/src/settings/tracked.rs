@@ -85,7 +85,7 @@ impl Sources {
             let text = String::from_utf8_lossy(&bytes);
             match TEMPLATES.iter().find(|(file, _)| file == path) {
                 Some((_, key)) => {
-                    self.add_key(key, &text, Source { place: label, origin: Origin::Repository })?
+                    self.add_key(key, &text, Source { place: label, origin: Origin::Repository })?;
                 }
                 None => self.add_text(&label, &text, Origin::Repository)?,
             }
