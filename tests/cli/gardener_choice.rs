@@ -143,9 +143,9 @@ fn tasks_that_a_merged_run_completed_are_not_done_again() {
     let repo = merged();
     let calls = repo.calls();
     repo.arborist(["gardener"]).exits(2).shows();
-    repo.arborist(["gardener", "--session-branch"]).exits(2).err("contains the run of 'feature'");
+    repo.arborist(["gardener", "--session-branch"]).exits(2).err("in the run of 'feature'");
     repo.git(["switch", "-q", "-c", "other"]).succeeds();
-    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("contains the run of 'feature'");
+    repo.arborist(["gardener", "--jobs", "2"]).exits(2).err("in the run of 'feature'");
     repo.arborist(["state"]).succeeds().err("the run of 'feature' is not shown here");
     assert_eq!(repo.calls(), calls);
     repo.arborist(["gardener", "--new-run"]).succeeds().out("2 completed");

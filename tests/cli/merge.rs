@@ -68,7 +68,7 @@ fn commits_on_the_branch_of_a_landed_task_are_not_taken_for_landed() {
         said.err(
             "'T1' is already done on the target, and 'arborist/task/main/T1' has 1 commit that 'main' lacks",
         )
-        .err("git merge");
+        .err("git log main..arborist/task/main/T1");
     }
 }
 
