@@ -16,11 +16,11 @@ pub struct CleanupRules {
     pub keep_saved: Age,
     /// Younger records of sessions stay.
     pub keep_records: Age,
-    /// What to do with work that is nowhere else.
+    /// How to treat work that no other ref or file contains.
     pub unsaved: UnsavedPolicy,
 }
 
-/// What to do with work that is nowhere else.
+/// How to treat work that no other ref or file contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsavedPolicy {
     /// Keep the candidate.
@@ -47,7 +47,7 @@ pub enum Grounds {
     Landed(String, Proof),
     /// It has no content of value.
     Empty,
-    /// Its directory is gone, and nothing that is nowhere else was staged there.
+    /// Its directory is gone, and nothing was staged there that no commit contains.
     Missing,
     /// It is not in use, and has no work in it.
     Old,

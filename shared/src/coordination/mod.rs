@@ -1,6 +1,5 @@
 //! Who works on what. A run that shares its plan with workers on other machines has a [`RemoteWork`], and asks it before it
-//! starts a task, publishes a finished one or lands. Claims are refs at a remote. A run on one machine has none and asks
-//! nobody.
+//! starts a task, publishes a finished one or lands. Claims are refs at a remote. A run on one machine has none.
 
 mod claim;
 mod error;

@@ -118,8 +118,8 @@ impl OtherLanes {
     }
 
     /// Records attempts that an earlier run left unfinished in the lane. In the plan's repository, that happens after the
-    /// lane has begun, because the attempts count there and their task is known by then. Here they do not count, and the
-    /// lane may begin anew because the task does: so what is left is committed before, and saved with the branch.
+    /// lane has begun, because the attempts count there and their task is known by then. Here they do not count. If
+    /// the task starts over, so does its lane, so unfinished work is committed first and saved with the branch.
     fn record_left(
         &self,
         lease: &Lease,

@@ -1,5 +1,5 @@
 //! Works on a plan together with workers on other machines: follows what they land, claims tasks before they start, and
-//! publishes those that are finished. In a run that shares its plan with nobody, these functions do nothing, or grant
+//! publishes those that are finished. In a run that does not share its plan, these functions do nothing, or grant
 //! everything.
 
 use std::time::{Duration, Instant};

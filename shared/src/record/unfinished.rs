@@ -36,7 +36,7 @@ impl Unfinished {
     }
 
     /// Marks that an attempt begins. If the tree of the worktree is that of the branch's tip, no commit
-    /// is needed for it. Staged content that is nowhere else is kept by a second parent, as in `git stash`.
+    /// is needed for it. Staged content that differs from both is kept by a second parent, as in `git stash`.
     pub fn begin(
         repository: &Repository,
         branch: &BranchName,

@@ -61,7 +61,7 @@ settings! {
 }
 
 settings! {
-    /// What agents are told.
+    /// Prompts, and files that agents read first.
     PromptSettings in PROMPTS;
 
     context: Vec<String> {

@@ -95,7 +95,7 @@ struct WorkerHandle {
 /// A message to a [`PushWorker`].
 #[derive(Debug)]
 enum Order {
-    /// The run has reached this moment, and goes on.
+    /// The run has reached this moment and continues.
     Reached(PushMoment),
     /// The run is over. The sender is dropped when the worker is done, which wakes the waiting run.
     Close(RunEnd, Sender<()>),

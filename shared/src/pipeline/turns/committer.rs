@@ -54,7 +54,7 @@ pub(in crate::pipeline) struct TurnCommitter<'k, 'r> {
 /// A turn that has ended.
 struct EndedTurn {
     draft: OpenTurn,
-    /// The trees of the worktrees in the repositories that had changed. Empty if nobody looked.
+    /// The trees of the worktrees in the repositories that had changed. Empty if they were not compared.
     after: Vec<Option<Oid>>,
     model: Option<String>,
     session: Option<String>,

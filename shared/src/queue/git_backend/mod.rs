@@ -256,7 +256,7 @@ impl QueueBackend for GitQueue<'_> {
     }
 
     fn keep_resolution(&mut self, ticket: &Ticket) -> Result<Option<String>, QueueError> {
-        // The files are in the commit of the resolution. If they cannot be opened, that is kept, and the drain goes on.
+        // If the worktree cannot be made, the commit of the resolution is saved, and the drain continues.
         self.open_resolution(ticket).or_else(|_| self.save_resolution(ticket))
     }
 
