@@ -136,7 +136,7 @@ pub enum What {
     RemoteBranch,
     /// A landing that was parked.
     Landing,
-    /// A claim on a task.
+    /// A claim on the queue of a target.
     Claim,
     /// The mark of an attempt, or work that was saved during it.
     Unfinished,

@@ -1,4 +1,4 @@
-//! Does what the plan says, and nothing else. Each fact is checked again at the moment of deletion: refs are deleted by
+//! Does what was decided, and nothing else. Each fact is checked again at the moment of deletion: refs are deleted by
 //! compare-and-swap, worktrees under their locks. What has changed meanwhile stays, and is reported.
 
 mod refs;

@@ -1,4 +1,4 @@
-//! Whether an attempt changed nothing, and what an agent says that finds nothing to do.
+//! Decides whether an attempt counts as unchanged, and reads the explanation of an agent that found nothing to do.
 
 use crate::{
     agent::{CallOutcome, redact::Redactor},
