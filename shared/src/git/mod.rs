@@ -60,7 +60,7 @@ pub use refs::{
     forged_steps::note_landing,
     notes::{NoteReader, has_skipped_refs, list_skipped_refs, skip_ref, take_skipped_refs},
     owned_refs::{ExemptRef, OwnedRefs, Ownership, RefWatch, TemporaryOwnership},
-    user_refs::{take_notices, tell},
+    user_refs::{add_notice, take_notices},
 };
 pub use remote::{
     CloneDepth, LeasedPush, Network, Push, Pushed, RemoteError, RemoteFailure,

@@ -54,11 +54,9 @@ pub use steps::{
     feedback::feedback,
     known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
     observed::Observed,
-    prompt::{
-        PromptParts, PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, render as render_diff,
-    },
+    prompt::{PromptParts, PromptSubject, RepoDiff, cut_diff, diff_command, render_diff},
     protect::{CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection},
-    review::{ReviewPlace, ReviewPlaces, UNUSED_ANSWER, altered, judge},
+    review::{ReviewPlace, ReviewPlaces, UNUSED_ANSWER, describe_changed_during_review, judge_reply},
     template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,
     verdict::Verdict,

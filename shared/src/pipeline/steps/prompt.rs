@@ -204,7 +204,7 @@ impl RepoDiff {
 
 /// Renders the changes for a prompt, in about `longest` characters.
 #[must_use]
-pub fn render(sections: &[RepoDiff], longest: usize) -> String {
+pub fn render_diff(sections: &[RepoDiff], longest: usize) -> String {
     let files = || sections.iter().flat_map(|section| &section.difference.files);
     let sizes: Vec<usize> = files().map(|file| file.chars().count()).collect();
     if sizes.is_empty() {
@@ -333,14 +333,14 @@ mod tests {
 
     #[test]
     fn a_short_change_is_shown_as_it_is() {
-        assert_eq!(render(&[section(&["+one\n".into(), "+two\n".into()])], 100), "+one\n+two\n");
-        assert_eq!(render(&[section(&[])], 100), "(no file was changed)");
+        assert_eq!(render_diff(&[section(&["+one\n".into(), "+two\n".into()])], 100), "+one\n+two\n");
+        assert_eq!(render_diff(&[section(&[])], 100), "(no file was changed)");
     }
 
     #[test]
     fn a_file_behind_many_others_is_still_shown() {
         let harmless = "+harmless\n".repeat(2000);
-        let text = render(&[section(&[harmless.clone(), harmless, "+evil\n".into()])], 4000);
+        let text = render_diff(&[section(&[harmless.clone(), harmless, "+evil\n".into()])], 4000);
         assert!(text.contains("+evil\n") && text.contains("git diff a b\n"), "{text}");
         assert!(text.contains("more lines of this file") && text.len() < 5000, "{text}");
         assert!(text.contains("All 3 changed files") && text.contains("+1 -0 file2\n"), "{text}");
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_list_that_is_too_long_says_how_many_files_it_leaves_out() {
-        let text = render(&[section(&vec!["+x\n+y\n".to_owned(); 5000])], 100);
+        let text = render_diff(&[section(&vec!["+x\n+y\n".to_owned(); 5000])], 100);
         let listed = text.lines().filter(|line| line.starts_with("+1 -0 ")).count();
         assert!(text.contains(&format!("[{} more changed files are not listed]", 5000 - listed)), "{text}");
     }

@@ -16,8 +16,8 @@ use crate::{
     },
     record::{RunRecorder, StagedCommit, TaskEvent},
     session::{
-        DraftRecord, OtherCommit, RecordKind as Record, SessionError, SessionWriter, Transcript, Turn,
-        TurnDraft, sign_by_agent,
+        DraftRecord, OtherCommit, RecordKind, SessionError, SessionWriter, Transcript, Turn, TurnDraft,
+        sign_by_agent,
     },
     settings::TranscriptMode,
 };
@@ -144,7 +144,7 @@ impl TaskRun<'_, '_, '_> {
         checkpoints.session_writer.append((checkpoints.clock)(), |number| {
             let (about, moves) = commit(number)?;
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });
-            let kind = Record::Turn(Turn { number, commit: own.map(|_| about), ..turn.clone() });
+            let kind = RecordKind::Turn(Turn { number, commit: own.map(|_| about), ..turn.clone() });
             let tip = recorder.is_on_run_branch().then_some(about);
             let about = Some(about);
             Ok::<_, SessionError>(DraftRecord { about, tip, transcript, moves, ..DraftRecord::of(kind) })
@@ -220,7 +220,7 @@ impl CallRecord {
             Ok::<_, SessionError>(DraftRecord {
                 about: Some(facts.about),
                 transcript,
-                ..DraftRecord::of(Record::Turn(turn))
+                ..DraftRecord::of(RecordKind::Turn(turn))
             })
         })?;
         Ok(())

@@ -16,7 +16,7 @@ use std::{
 use operations::StoppedOperation;
 
 use crate::{
-    git::{Repository, UsersCheckout, find_module_dirs, is_inner_path, move_aside, tell},
+    git::{Repository, UsersCheckout, add_notice, find_module_dirs, is_inner_path, move_aside},
     safe_files,
 };
 
@@ -103,7 +103,7 @@ impl BesideWorktrees {
         let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
         for path in &known {
             if told.insert(path.clone()) {
-                tell(format!(
+                add_notice(format!(
                     "{} is in the folder for worktrees, but was not made by git-arborist; agents and tests may find it there: move it away",
                     path.display()
                 ));
