@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     GitError,
-    identity::{GitDirId, require_plain_top},
+    git_dir_id::{GitDirId, require_plain_top},
     locks,
     settings::frozen_settings::FrozenSettings,
 };

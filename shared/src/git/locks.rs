@@ -17,8 +17,8 @@ use std::{
 
 use super::{
     GitError, Repository,
+    checkout_locks::is_abandoned,
     misplaced_files::{find_obstacles, move_and_report},
-    stale::is_abandoned,
 };
 use crate::{
     process::{Cancel, FileLock, Occupants, find_dead, forget_dead, interrupt::received_signal},

@@ -1,11 +1,12 @@
 //! The only module that runs git or calls libgit2. It asks git for machine-readable output in a fixed environment, so
 //! that neither the user's nor the repository's configuration can change an answer or start a program.
 
+pub mod checkout_locks;
 mod command;
 mod confined;
 mod error;
 mod files;
-mod identity;
+mod git_dir_id;
 mod index;
 mod locks;
 mod merge;
@@ -15,7 +16,6 @@ mod refs;
 mod remote;
 mod repository;
 mod settings;
-pub mod stale;
 mod version;
 mod worktrees;
 

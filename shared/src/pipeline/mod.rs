@@ -20,8 +20,8 @@ mod turns;
 pub use attempts::{NextStep, Stage, mark_interrupted};
 pub use calls::{
     active_runner::ActiveRunner,
+    agent_call::{AgentCall, FinishedCall},
     call::{AtLimit, Call, CallObserver, CallReply, Caller, Doubt, Redaction},
-    chain::{AgentCall, FinishedCall},
     memory::CallMemory,
     playback::Playback,
     runners::{NamedRunner, RunnerFlags, RunnerRole, RunnerTable, StepRunner, require_programs},
@@ -32,11 +32,11 @@ pub use checkout::{
     changed_paths::ChangedPaths,
     file_secrets::FileSecrets,
     guard::{ConcurrentChildren, ConfigGuard, find_changed_since_kill, move_planted_git},
-    guarded::{FilesBeforeTest, put_back_checkout},
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
     leftovers::move_unreadable,
     other_repo::OtherRepo,
     protected_files::{RestoredTrees, restore_files},
+    test_guard::{FilesBeforeTest, put_back_checkout},
     violations::Violations,
 };
 pub use context::{

@@ -11,10 +11,10 @@
 mod error;
 mod point;
 mod reader;
-mod recall;
 mod record;
 mod recording;
 mod recovery;
+mod resume_context;
 mod trail;
 mod transcript;
 mod turn;
@@ -25,7 +25,6 @@ pub use point::SessionPoint;
 pub use reader::{
     Asked, CommitOrigin, DamagedRecord, OF_RUNNER, SessionList, SessionReader, SessionState, StoredRecord,
 };
-pub use recall::ResumeContext;
 pub use record::{
     Checkpoint, Context, Driver, Fork, Record, RecordKind, RepositoryStart, Resumed, SessionEnd,
     SessionPause, SessionStart, SessionTotals, SessionVerdict, Spending, is_record,
@@ -35,6 +34,7 @@ pub use recovery::{
     find_lost_tasks, find_turn_elsewhere, find_unrecorded, finish_turn_elsewhere, finish_turns,
     forget_unrecorded,
 };
+pub use resume_context::ResumeContext;
 pub use trail::{Trail, TrailStep, turn_of};
 pub use transcript::{ReadableStream, Speaker, Transcript, Utterance};
 pub use turn::{

@@ -13,8 +13,8 @@ use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, options::
 use crate::{
     git::{
         Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
-        Signing, Submodule, TreeChange, UncommittedPath, Worktree, has_valid_head, has_valid_index, stale,
-        target_of,
+        Signing, Submodule, TreeChange, UncommittedPath, Worktree, checkout_locks, has_valid_head,
+        has_valid_index, target_of,
     },
     message::visible,
     name::{BranchName, Oid, saved_ref},
@@ -40,7 +40,7 @@ impl Pool {
         let tip = lane.require_commit(&branch.to_ref())?;
         let _head_exemption = lane.exempt_git_dir();
         for name in ["index.lock", "HEAD.lock"] {
-            stale::clear(&lane.git_dir.join(name));
+            checkout_locks::clear(&lane.git_dir.join(name));
         }
         // The last agent there could write the index.
         lane.make_index_known(HiddenMarks::Cleared)?;

@@ -12,7 +12,7 @@ use super::{
     fill, survey,
 };
 use crate::{
-    git::{RefMove, Repository, TRASH, UncommittedPath, Worktree, stale, target_of},
+    git::{RefMove, Repository, TRASH, UncommittedPath, Worktree, checkout_locks, target_of},
     message::{first_of, one_line},
     name::{TaskId, digest},
     process::{Cancel, Confinement, FileLock, LockError, Occupants, Program, is_process_alive},
@@ -325,6 +325,6 @@ impl Pool {
 
     /// Waits for a lock file of a killed git, and removes it if no process has it.
     pub fn clear_stale_lock(&self, of: &str) {
-        stale::clear(&self.repository.common_dir.join(format!("{of}.lock")));
+        checkout_locks::clear(&self.repository.common_dir.join(format!("{of}.lock")));
     }
 }

@@ -15,7 +15,7 @@ use super::{
     survey::{Orphan, WorktreeKind, name_of},
 };
 use crate::{
-    git::{TRASH, Worktree, has_valid_head, stale, target_of},
+    git::{TRASH, Worktree, checkout_locks, has_valid_head, target_of},
     name::{BranchName, TaskId},
     process::{FileLock, shell_word},
     safe_files,
@@ -85,9 +85,9 @@ impl Pool {
             lane.restore_head(&used)?;
             self.repair_link(&lane)?;
             for name in ["index.lock", "HEAD.lock"] {
-                stale::clear(&lane.git_dir.join(name));
+                checkout_locks::clear(&lane.git_dir.join(name));
             }
-            stale::sweep_indexes(&lane.git_dir);
+            checkout_locks::sweep_indexes(&lane.git_dir);
             if has_valid_head(&lane.git_dir) {
                 lane.restore_index()?;
             }

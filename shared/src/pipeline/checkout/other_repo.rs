@@ -13,7 +13,7 @@ use crate::{
     name::{Attempt, BranchName, Oid, RepoName, TaskId},
     pipeline::{
         IgnoredFiles, NamedCommand, PreCommit, SessionRepo, TaskContext, TaskRun,
-        checkout::{branch, guarded::FilesBeforeTest},
+        checkout::{branch, test_guard::FilesBeforeTest},
         steps::prompt::{RepoDiff, diff_command},
     },
     plan::Task,

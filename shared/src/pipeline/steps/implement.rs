@@ -28,7 +28,7 @@ use crate::{
         turns::{
             committer::{CommittedTurns, TurnCommitter},
             messenger::Messenger,
-            note::TurnContext,
+            turn_collector::TurnContext,
             whole_call::{CallChanges, WholeCallTurn},
         },
     },

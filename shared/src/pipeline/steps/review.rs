@@ -13,14 +13,17 @@ use crate::{
         AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, NextStep,
         OtherRepo, PipelineError, ProtectedChanges, Sessions, Stage, StepRunner, TaskContext, TaskRun,
         Verdict,
-        checkout::{guard::CheckoutWatch, other_repo::TaskRepo, reading, violations::Violations},
+        checkout::{guard::CheckoutWatch, other_repo::TaskRepo, review_guard, violations::Violations},
         steps::{
             background::PromptFiles,
             prompt::{PromptParts, RepoDiff, render_diff},
             unchanged,
         },
         task::{RejectedWork, StepOutcome, last_line},
-        turns::{committer::TurnCommitter, note::TurnContext, turn_repo::TurnRepo, whole_call::CallChanges},
+        turns::{
+            committer::TurnCommitter, turn_collector::TurnContext, turn_repo::TurnRepo,
+            whole_call::CallChanges,
+        },
     },
     record::Unfinished,
     safe_files,
@@ -179,7 +182,7 @@ impl TaskRun<'_, '_, '_> {
         };
         let concurrent_children = ConcurrentChildren::count(place);
         let files = self.look_at_reviewed(apart, concurrent_children)?;
-        let reviewed_checkout = reading::begin(self.recorder, &self.context.run.config_guard)?;
+        let reviewed_checkout = review_guard::begin(self.recorder, &self.context.run.config_guard)?;
         // The reviewer's worktree has its own files that git obeys.
         let apart_watch = apart.map(|apart| reviewed_checkout.watch_place(&apart.repository));
         let other_repos = self.context.other_repos.iter();

@@ -11,7 +11,7 @@ use crate::{
         ActiveRunner, CallObserver, Expense, FinishedCall, PipelineError, StepRunner, TaskRun,
         turns::{
             message::TurnMessage,
-            note::{CallLabel, OpenTurn, TurnContext, TurnNotes},
+            turn_collector::{CallLabel, FinishedTurn, OpenTurn, TurnContext},
         },
     },
     record::{RunRecorder, StagedCommit, TaskEvent},
@@ -47,11 +47,11 @@ impl WholeCallTurn {
     pub(in crate::pipeline) fn new(
         of: &TurnContext<'_>,
         active_runner: &ActiveRunner,
-        notes: TurnNotes,
+        finished: FinishedTurn,
     ) -> Self {
         let now = (of.checkpoints.clock)();
-        let TurnDraft { turn, transcript, .. } = of.drafted(active_runner, &notes, (None, &[]), (0, now));
-        Self { turn, transcript, words: notes.words, is_agent: active_runner.is_agent }
+        let TurnDraft { turn, transcript, .. } = of.drafted(active_runner, &finished, (None, &[]), (0, now));
+        Self { turn, transcript, words: finished.words, is_agent: active_runner.is_agent }
     }
 
     /// Makes the agent the author of the commit with its changes, as for a turn that an agent reports.
@@ -205,12 +205,12 @@ impl CallRecord {
         };
         self.draft.close();
         self.draft.usage = facts.expense.usage;
-        let notes = TurnNotes::new(&self.draft, (self.model, self.session), secrets);
+        let finished = FinishedTurn::new(&self.draft, (self.model, self.session), secrets);
         let (node, attempt, words) = (facts.node, facts.attempt, self.words);
         let call = CallLabel { node, attempt, step: facts.step, words };
         session_writer.append(now, |number| {
             let (turn, transcript): (Turn, Option<Transcript>) =
-                notes.written(&call, &self.active_runner, (number, now));
+                finished.written(&call, &self.active_runner, (number, now));
             let turn = Turn {
                 files: facts.files.clone(),
                 not_committed: facts.not_committed.clone(),
