@@ -1,6 +1,7 @@
 //! The only module that runs git or calls libgit2. It asks git for machine-readable output in a fixed environment, so
 //! that neither the user's nor the repository's configuration can change an answer or start a program.
 
+mod before_children;
 pub mod checkout_locks;
 mod command;
 mod confined;

@@ -15,8 +15,9 @@ use std::{
 
 use crate::{
     git::{
-        GitError, RefMove, Repository, checkout_locks,
-        git_dir_id::{has_child_started, note_child_started},
+        GitError, RefMove, Repository,
+        before_children::{has_child_started, note_child_started},
+        checkout_locks,
         refs::{
             forged_steps::{ForgedLandings, TargetBranch, last_before_forgery},
             moved_refs::{remove_forged, restore, save},
