@@ -14,7 +14,7 @@ use crate::{
     pipeline::{
         IgnoredFiles, NamedCommand, PreCommit, SessionRepo, TaskContext, TaskRun,
         checkout::{branch, test_guard::FilesBeforeTest},
-        steps::prompt::{RepoDiff, diff_command},
+        steps::review_diff::{RepoDiff, diff_command},
     },
     plan::Task,
     process::FileLock,

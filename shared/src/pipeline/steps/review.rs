@@ -16,7 +16,8 @@ use crate::{
         checkout::{guard::CheckoutWatch, other_repo::TaskRepo, review_guard, violations::Violations},
         steps::{
             background::PromptFiles,
-            prompt::{PromptParts, RepoDiff, render_diff},
+            prompt::PromptParts,
+            review_diff::{RepoDiff, render_diff},
             unchanged,
         },
         task::{RejectedWork, StepOutcome, last_line},
