@@ -20,6 +20,33 @@ pub struct CleanupRules {
     pub unsaved: UnsavedPolicy,
 }
 
+impl CleanupRules {
+    /// The age below which a candidate stays.
+    const fn limit_of(&self, what: What) -> Age {
+        match what {
+            What::Saved => self.keep_saved,
+            What::Record => self.keep_records,
+            What::Trash => Age(0),
+            What::Worktree
+            | What::Folder
+            | What::Branch
+            | What::RemoteBranch
+            | What::Landing
+            | What::Claim
+            | What::Unfinished
+            | What::SessionBranch
+            | What::Log
+            | What::Report
+            | What::Cache => self.older_than,
+        }
+    }
+
+    /// Whether a candidate that was last used at `time` stays because of its age.
+    pub(super) fn is_young(&self, what: What, time: i64) -> bool {
+        self.now.saturating_sub(time).max(0) < self.limit_of(what).0
+    }
+}
+
 /// How to treat work that no other ref or file contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsavedPolicy {
@@ -180,10 +207,10 @@ fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
     if let Some(active) = candidate.active.first() {
         return CleanupVerdict::Keep(KeepReason::Active(active.clone()));
     }
-    let limit = limit_of(candidate.what, rules);
+    let limit = rules.limit_of(candidate.what);
     match candidate.time {
         None => return CleanupVerdict::Keep(KeepReason::Unknown("how old it is".into())),
-        Some(time) if rules.now.saturating_sub(time).max(0) < limit.0 => {
+        Some(time) if rules.is_young(candidate.what, time) => {
             return CleanupVerdict::Keep(KeepReason::Young(limit));
         }
         Some(_) => {}
@@ -208,15 +235,6 @@ fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
         | What::Branch
         | What::Landing
         | What::Unfinished => judge_work(candidate, rules.unsaved),
-    }
-}
-
-fn limit_of(what: What, rules: &CleanupRules) -> Age {
-    match what {
-        What::Saved => rules.keep_saved,
-        What::Record => rules.keep_records,
-        What::Trash => Age(0),
-        _ => rules.older_than,
     }
 }
 

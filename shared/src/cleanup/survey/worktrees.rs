@@ -173,8 +173,7 @@ impl CleanupFacts<'_> {
 fn is_open(candidate: &Candidate, rules: &CleanupRules) -> bool {
     let is_place = matches!(candidate.what, What::Worktree | What::Folder);
     let is_scratch = matches!(candidate.spot, CandidatePlace::Worktree { is_scratch: true, .. });
-    let is_old =
-        candidate.time.is_some_and(|time| rules.now.saturating_sub(time).max(0) >= rules.older_than.0);
+    let is_old = candidate.time.is_some_and(|time| !rules.is_young(candidate.what, time));
     is_place && !is_scratch && is_old && candidate.active.is_empty() && candidate.unknown.is_empty()
 }
 
