@@ -2,8 +2,8 @@
 
 use arborist_core::{
     cleanup::{
-        CandidatePlace, CleanupOutcome, CleanupVerdict, Commits, JudgedCandidate, SavedWork,
-        UncommittedContent, What,
+        CandidateKind, CandidatePlace, CleanupOutcome, CleanupVerdict, Commits, JudgedCandidate, SavedWork,
+        UncommittedContent,
     },
     name::{RepoName, SAVED},
     settings::Age,
@@ -168,7 +168,7 @@ impl CleanupDocument {
 impl ItemDocument {
     fn new(repo: &RepoName, item: &JudgedCandidate, fate: Option<&CleanupOutcome>) -> Self {
         let candidate = &item.candidate;
-        let (reference, remote, commit) = match &candidate.spot {
+        let (reference, remote, commit) = match &candidate.place {
             CandidatePlace::Ref { name, tip } => (Some(name.clone()), None, Some(tip.to_string())),
             CandidatePlace::Remote { remote, name, tip } => {
                 (Some(name.clone()), Some(remote.clone()), Some(tip.to_string()))
@@ -216,7 +216,7 @@ impl ItemDocument {
             },
             ignored: candidate.ignored.clone(),
             size: candidate.size,
-            active: candidate.time.filter(|_| candidate.what != What::Trash).map(rfc3339),
+            active: candidate.time.filter(|_| candidate.what != CandidateKind::Trash).map(rfc3339),
             outcome,
             why,
             saved,
@@ -281,7 +281,7 @@ impl SavedDocument {
 }
 
 fn kinds(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": What::ALL.map(What::as_str) })
+    json_schema!({ "type": "string", "enum": CandidateKind::ALL.map(CandidateKind::as_str) })
 }
 
 fn verdicts(_: &mut SchemaGenerator) -> Schema {

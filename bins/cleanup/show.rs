@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
     cleanup::{
-        Active, Candidate, CandidatePlace, CleanupOutcome, CleanupVerdict, JudgedCandidate, KeepReason, What,
+        Candidate, CandidateKind, CandidatePlace, CleanupOutcome, CleanupVerdict, InUse, JudgedCandidate,
+        KeepReason,
     },
     message::visible,
     name::unescaped,
@@ -78,7 +79,7 @@ fn show_repository(ui: &mut Ui, outcomes: &Outcomes) {
 /// Prints hints about what is kept, and about deleted saved work.
 pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: bool) {
     let items: Vec<&JudgedCandidate> = all.iter().flat_map(|outcomes| &outcomes.plan.items).collect();
-    let is_kept = |suits: &dyn Fn(What, &KeepReason) -> bool| {
+    let is_kept = |suits: &dyn Fn(CandidateKind, &KeepReason) -> bool| {
         items
             .iter()
             .any(|item| matches!(&item.verdict, CleanupVerdict::Keep(why) if suits(item.candidate.what, why)))
@@ -87,27 +88,27 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
         ui.hint("to remove unmerged work too (it is saved first), add --force");
     }
     let limit = all.first().map(|outcomes| outcomes.older_than).filter(|limit| limit.0 > 0);
-    let is_young = |what: What, why: &KeepReason| {
+    let is_young = |what: CandidateKind, why: &KeepReason| {
         limit.is_some_and(|limit| *why == KeepReason::Young(limit))
-            && !matches!(what, What::Saved | What::Record)
+            && !matches!(what, CandidateKind::Saved | CandidateKind::Record)
     };
     if (is_forced || is_named) && is_kept(&is_young) {
         ui.hint("use --older-than 0 to also remove newer items");
     }
-    let is_only_saved = items.iter().all(|item| item.candidate.what == What::Saved);
+    let is_only_saved = items.iter().all(|item| item.candidate.what == CandidateKind::Saved);
     if !is_forced && is_only_saved && is_kept(&|_, why| matches!(why, KeepReason::Young(_))) {
         ui.hint("to remove saved work before it expires, run: git arborist cleanup --force --only saved --older-than <age>");
     }
     let failed = items
         .iter()
-        .find(|item| matches!(item.verdict, CleanupVerdict::Keep(KeepReason::Active(Active::Failed))));
+        .find(|item| matches!(item.verdict, CleanupVerdict::Keep(KeepReason::InUse(InUse::Failed))));
     if let Some(task) = failed.and_then(|item| item.candidate.owners.first()) {
         let task = visible(task);
         ui.hint(&format!(
             "a run would do a failed task again if its branch was removed; to remove it, name it: git arborist cleanup --force {task}"
         ));
     }
-    if is_kept(&|_, why| matches!(why, KeepReason::Active(Active::Moved(_)))) {
+    if is_kept(&|_, why| matches!(why, KeepReason::InUse(InUse::Moved(_)))) {
         ui.hint("to reconnect a worktree that was moved, run: git arborist worktree repair");
     }
     if let Some(session) = resting(&items).filter(|_| is_forced || is_named) {
@@ -116,8 +117,8 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
         ));
     }
     let queued = items.iter().find(|item| {
-        let is_queued = matches!(item.verdict, CleanupVerdict::Keep(KeepReason::Active(Active::Queued)));
-        is_queued && item.candidate.what == What::Branch
+        let is_queued = matches!(item.verdict, CleanupVerdict::Keep(KeepReason::InUse(InUse::Queued)));
+        is_queued && item.candidate.what == CandidateKind::Branch
     });
     if let Some((branch, task)) = queued.and_then(|item| item.candidate.name.rsplit_once('/'))
         && (is_forced || is_named)
@@ -129,7 +130,7 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
     }
     let mut gone = all.iter().flat_map(|outcomes| outcomes.fates.iter().flatten().zip(&outcomes.plan.items));
     let is_saved = |(fate, item): (&CleanupOutcome, &JudgedCandidate)| {
-        matches!(fate, CleanupOutcome::Removed { .. }) && item.candidate.what == What::Saved
+        matches!(fate, CleanupOutcome::Removed { .. }) && item.candidate.what == CandidateKind::Saved
     };
     if gone.any(is_saved) {
         ui.hint("until git deletes the objects, removed saved work can be restored with: git update-ref <ref> <object>");
@@ -139,7 +140,7 @@ pub(super) fn hint(ui: &mut Ui, all: &[Outcomes], is_forced: bool, is_named: boo
 /// The session that is not over although no process is at work, or a placeholder if there are several.
 fn resting(items: &[&JudgedCandidate]) -> Option<String> {
     let resting = |item: &&JudgedCandidate| match &item.verdict {
-        CleanupVerdict::Keep(KeepReason::Active(Active::Session(
+        CleanupVerdict::Keep(KeepReason::InUse(InUse::Session(
             id,
             SessionState::Paused | SessionState::Open,
         ))) => Some(id.to_string()),
@@ -197,14 +198,14 @@ fn show_entries(ui: &mut Ui, entries: &[Entry<'_>]) {
         entries.iter().partition(|entry| is_file(entry.item));
     let mut rows: Vec<(Row, Vec<String>)> =
         others.iter().map(|entry| (row(entry), lines_below(entry))).collect();
-    let mut groups: BTreeMap<(What, &str), Vec<&Entry<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<(CandidateKind, &str), Vec<&Entry<'_>>> = BTreeMap::new();
     for entry in files {
         groups.entry((entry.item.candidate.what, &entry.why)).or_default().push(entry);
     }
     for ((what, why), group) in groups {
         match group.len() {
             // List saved work one by one: it may have been the last copy.
-            count if count <= FILES || what == What::Saved => {
+            count if count <= FILES || what == CandidateKind::Saved => {
                 rows.extend(group.iter().map(|entry| (row(entry), lines_below(entry))));
             }
             _ => rows.push((row_of_group(what, why, &group), Vec::new())),
@@ -232,7 +233,8 @@ fn lines_below(entry: &Entry<'_>) -> Vec<String> {
         let files = if count == 1 { "file" } else { "files" };
         lines.push(format!("and {count} ignored {files}: {names}{more}"));
     }
-    if let (true, What::Saved, Some((name, tip))) = (entry.goes, candidate.what, candidate.as_ref()) {
+    if let (true, CandidateKind::Saved, Some((name, tip))) = (entry.goes, candidate.what, candidate.as_ref())
+    {
         lines.push(format!("{} at {tip}", visible(name)));
     }
     for name in entry.saved {
@@ -242,14 +244,21 @@ fn lines_below(entry: &Entry<'_>) -> Vec<String> {
 }
 
 fn is_file(item: &JudgedCandidate) -> bool {
-    let small =
-        [What::Log, What::Report, What::Cache, What::Saved, What::Record, What::Claim, What::Unfinished];
+    let small = [
+        CandidateKind::Log,
+        CandidateKind::Report,
+        CandidateKind::Cache,
+        CandidateKind::Saved,
+        CandidateKind::Record,
+        CandidateKind::Claim,
+        CandidateKind::Unfinished,
+    ];
     small.contains(&item.candidate.what)
 }
 
 fn row(entry: &Entry<'_>) -> Row {
     let candidate = &entry.item.candidate;
-    let age = candidate.time.filter(|_| candidate.what != What::Trash).map(clock::ago);
+    let age = candidate.time.filter(|_| candidate.what != CandidateKind::Trash).map(clock::ago);
     [
         candidate.what.as_str().to_owned(),
         match &candidate.home {
@@ -265,18 +274,18 @@ fn row(entry: &Entry<'_>) -> Row {
 /// The name for people. A cache is named after a branch, with its slashes escaped, or after digests.
 fn shown_name(candidate: &Candidate) -> String {
     match candidate.what {
-        What::Cache if candidate.name.starts_with("gates/") => {
+        CandidateKind::Cache if candidate.name.starts_with("gates/") => {
             let parts: Vec<String> = candidate.name.split('/').map(short_digest).collect();
             visible(&parts.join("/"))
         }
-        What::Cache => visible(&unescaped(&candidate.name)),
+        CandidateKind::Cache => visible(&unescaped(&candidate.name)),
         // `main/T001` is the name of its task, not one that git knows.
-        What::Branch | What::RemoteBranch => visible(&match &candidate.spot {
+        CandidateKind::Branch | CandidateKind::RemoteBranch => visible(&match &candidate.place {
             CandidatePlace::Ref { name, .. } => short_ref(name).to_owned(),
             CandidatePlace::Remote { remote, name, .. } => format!("{remote}/{}", short_ref(name)),
             _ => candidate.name.clone(),
         }),
-        What::Record => visible(&candidate.name.replace(" (records)", " (session)")),
+        CandidateKind::Record => visible(&candidate.name.replace(" (records)", " (session)")),
         _ => visible(&candidate.name),
     }
 }
@@ -291,7 +300,7 @@ fn short_digest(word: &str) -> String {
     word.chars().take(if is_digest { 8 } else { usize::MAX }).collect()
 }
 
-fn row_of_group(what: What, why: &str, group: &[&Entry<'_>]) -> Row {
+fn row_of_group(what: CandidateKind, why: &str, group: &[&Entry<'_>]) -> Row {
     let sum = group.iter().filter_map(|entry| entry.item.candidate.size).sum();
     let oldest = group.iter().filter_map(|entry| entry.item.candidate.time).min();
     let name = format!("{} entries", group.len());

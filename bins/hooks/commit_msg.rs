@@ -22,7 +22,7 @@ struct Settings {
 pub(super) fn run(file: &Path) -> Outcome {
     let bytes =
         std::fs::read(file).with_context(|| format!("could not read the message '{}'", file.display()))?;
-    if !message::could_claim(&bytes) || is_sound_whatever_git_does(&bytes) {
+    if !message::could_be_ours(&bytes) || is_sound_whatever_git_does(&bytes) {
         return Ok(Exit::Done);
     }
     let editor = std::env::var("GIT_EDITOR").ok();

@@ -2,7 +2,7 @@
 
 use arborist_core::{
     git::{MergeConflict, Version},
-    queue::{LogEntry, QueueClaim, QueueReport, ResolvedBy, Ticket, TicketOutcome as Became, TicketState},
+    queue::{LogEntry, QueueClaim, QueueReport, ResolvedBy, Ticket, TicketOutcome, TicketState},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -276,7 +276,7 @@ impl ConflictDocument {
 
 impl RunDocument {
     pub(super) fn new(site: &OpenQueue, report: &QueueReport) -> Self {
-        let outcome = |(ticket, became): &(Ticket, Became)| OutcomeDocument {
+        let outcome = |(ticket, became): &(Ticket, TicketOutcome)| OutcomeDocument {
             task: ticket.task.to_string(),
             outcome: words::word(became).to_owned(),
             commit: words::commit(became).map(|commit| commit.to_string()),

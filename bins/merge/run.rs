@@ -15,7 +15,7 @@ use arborist_core::{
     progress::{Boxes, NodeProgress, Progress},
     queue::{
         FanIn, GET_BACK, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
-        TicketOutcome as Became, TicketState,
+        TicketOutcome, TicketState,
     },
     run::{Continuation, recover_branch, require_given, test_approval},
     session::{
@@ -159,7 +159,7 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
     let run = site.scan(CommitSource::Cached)?;
     let continuation = site.continuation(&run);
     for (ticket, outcome) in &report.outcomes {
-        if unfinished.contains(&&ticket.task) && matches!(outcome, Became::Landed { .. }) {
+        if unfinished.contains(&&ticket.task) && matches!(outcome, TicketOutcome::Landed { .. }) {
             let task = &ticket.task;
             ui.warn(&format!(
                 "'{task}' has landed, but it is not complete, because no review has approved it"
@@ -242,8 +242,9 @@ fn drain(
         let report = queue.drain(&options, &mut reporter);
         tell_notices(ui);
         let report = report?;
-        let is_old = |(ticket, outcome): &&(Ticket, Became)| {
-            matches!(outcome, Became::Conflict { escalated: true, .. }) && !settled.contains(&ticket.task)
+        let is_old = |(ticket, outcome): &&(Ticket, TicketOutcome)| {
+            matches!(outcome, TicketOutcome::Conflict { escalated: true, .. })
+                && !settled.contains(&ticket.task)
         };
         // Nothing was reported about conflicts that were known before.
         for (ticket, _) in report.outcomes.iter().filter(is_old).filter(|_| !args.quiet) {
@@ -285,7 +286,8 @@ pub(super) fn lock_run(site: &OpenQueue) -> Result<FileLock, Failure> {
 
 /// Ends the session if its last task has just landed.
 pub(super) fn end_session_after(site: &OpenQueue, report: &QueueReport) -> Result<(), Failure> {
-    let has_landed = report.outcomes.iter().any(|(_, outcome)| matches!(outcome, Became::Landed { .. }));
+    let has_landed =
+        report.outcomes.iter().any(|(_, outcome)| matches!(outcome, TicketOutcome::Landed { .. }));
     if report.parking.is_none() && has_landed { end_session(site) } else { Ok(()) }
 }
 
@@ -456,7 +458,7 @@ pub(super) fn conclude(
             ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.standing.as_str())));
         }
         ticket.advice().iter().for_each(|advice| ui.hint(advice));
-        if matches!((&ticket.standing, outcome), (TicketState::Red { .. }, Became::Waiting { .. })) {
+        if matches!((&ticket.standing, outcome), (TicketState::Red { .. }, TicketOutcome::Waiting { .. })) {
             let retry = site.command(&format!("retry {}", ticket.task));
             ui.hint(&format!("{} failed a gate; after a fix, run: {retry}", ticket.task));
         }
@@ -469,20 +471,21 @@ pub(super) fn exit_after(report: &QueueReport, cancel: &Cancel) -> Exit {
 }
 
 fn exit_of(report: &QueueReport) -> Exit {
-    let needs_person = |outcome: &Became| {
+    let needs_person = |outcome: &TicketOutcome| {
         matches!(
             outcome,
-            Became::Conflict { escalated: true, .. }
-                | Became::Parked { .. }
-                | Became::Blocked { .. }
-                | Became::Broken { .. }
-                | Became::RedBefore { .. }
-                | Became::Lost
-                | Became::Reverted(_)
+            TicketOutcome::Conflict { escalated: true, .. }
+                | TicketOutcome::Parked { .. }
+                | TicketOutcome::Blocked { .. }
+                | TicketOutcome::Broken { .. }
+                | TicketOutcome::RedBefore { .. }
+                | TicketOutcome::Lost
+                | TicketOutcome::Reverted(_)
         )
     };
-    let is_settled =
-        |outcome: &Became| matches!(outcome, Became::Landed { .. } | Became::NoChange | Became::NotChosen);
+    let is_settled = |outcome: &TicketOutcome| {
+        matches!(outcome, TicketOutcome::Landed { .. } | TicketOutcome::NoChange | TicketOutcome::NotChosen)
+    };
     if report.parking.is_some() || report.outcomes.iter().any(|(_, outcome)| needs_person(outcome)) {
         Exit::Person
     } else if report.outcomes.iter().all(|(_, outcome)| is_settled(outcome)) {
@@ -497,7 +500,7 @@ fn withhold(
     site: &OpenQueue,
     tickets: &[StoredTicket],
     ui: &mut Ui,
-) -> Result<Vec<(Ticket, Became)>, Failure> {
+) -> Result<Vec<(Ticket, TicketOutcome)>, Failure> {
     let store = site.store();
     let mut outcomes = Vec::new();
     for stored in tickets {
@@ -510,7 +513,7 @@ fn withhold(
         if withheld != stored.ticket {
             store.write(&[(Some(stored), withheld.clone())])?;
         }
-        outcomes.push((withheld, Became::Waiting { reason: why }));
+        outcomes.push((withheld, TicketOutcome::Waiting { reason: why }));
     }
     Ok(outcomes)
 }

@@ -16,8 +16,8 @@ use arborist_core::{
 };
 
 use super::{
+    external_driver::place,
     paths::{is_below, require_committable},
-    recording::place,
     turn::{ReportedTurn, commit_of, turn_of},
 };
 use crate::clock;

@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use super::{
     commit_turn::{Amid, SessionMark, TurnScope, commit_turn, lock},
-    recording::{append, name_of, place},
+    external_driver::{append, name_of, place},
     turn::ReportedTurn,
 };
 use crate::{clock, document::rfc3339, entry::Outcome};

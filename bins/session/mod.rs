@@ -5,6 +5,7 @@ mod commit_turn;
 mod diff;
 pub mod document;
 mod export;
+mod external_driver;
 mod fetch;
 mod hook;
 mod list;
@@ -13,7 +14,6 @@ mod open;
 mod origin;
 mod other_repos;
 mod paths;
-mod recording;
 mod replay;
 mod restore;
 mod resume;
@@ -135,13 +135,13 @@ enum Verb {
     /// Start a new session from a turn of another one, on its own branch
     Replay(replay::ReplayArgs),
     /// Start a session of another program, and print its id
-    Start(recording::StartArgs),
+    Start(external_driver::StartArgs),
     /// Commit and record a turn of an agent, and print the commit
     Turn(turn::TurnArgs),
     /// Record that a step has ended
-    Checkpoint(recording::CheckpointArgs),
+    Checkpoint(external_driver::CheckpointArgs),
     /// Record that a session has ended
-    End(recording::EndArgs),
+    End(external_driver::EndArgs),
     /// Record an event of an interactive agent; its hooks call this
     Hook(hook::HookArgs),
 }
@@ -170,10 +170,10 @@ pub fn run(args: SessionArgs, ui: &mut Ui) -> Outcome {
         Verb::Which(args) => origin::run(args, ui),
         Verb::Resume(args) => resume::run(args, ui),
         Verb::Replay(args) => replay::run(args, ui),
-        Verb::Start(args) => recording::start(args, ui),
+        Verb::Start(args) => external_driver::start(args, ui),
         Verb::Turn(args) => turn::run(args, ui),
-        Verb::Checkpoint(args) => recording::checkpoint(args, ui),
-        Verb::End(args) => recording::end(args, ui),
+        Verb::Checkpoint(args) => external_driver::checkpoint(args, ui),
+        Verb::End(args) => external_driver::end(args, ui),
         Verb::Hook(args) => hook::run(args),
     }
 }

@@ -20,10 +20,10 @@ use clap::Args;
 
 use super::{
     approvals,
+    external_driver::name_of,
     moment::{self, Moment},
     open::{IdArgs, OpenSessions, open},
     other_repos,
-    recording::name_of,
     resume::lock,
     resume_options::ContinueArgs,
     session_worktree::{go_on, session_worktree},

@@ -23,10 +23,10 @@ use clap::Args;
 
 use super::{
     approvals,
+    external_driver::append,
     fetch::{self, fetch},
     moment::{self, Moment},
     open::{OpenSessions, open},
-    recording::append,
     restore,
     resume_options::{ContinueArgs, ResumeOptions},
     session_worktree::{Follow, go_on, is_own_branch, session_worktree},

@@ -17,9 +17,9 @@ use clap::Args;
 use super::{
     commit_turn::{Amid, TurnScope, commit_turn, lock},
     document::TurnDocument,
+    external_driver::{SessionArg, session_writer},
     open::{JsonArgs, open},
     paths::named_paths,
-    recording::{SessionArg, session_writer},
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};
 

@@ -51,8 +51,11 @@ pub(super) fn run(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         MessageSource::Range { repository, range } => {
             for commit in repository.stream_commits(&[range.revision])? {
                 let commit = commit?;
-                let commit =
-                    if message::claims(commit.message()) { repository.exact(commit)? } else { commit };
+                let commit = if message::claims_to_be_ours(commit.message()) {
+                    repository.exact(commit)?
+                } else {
+                    commit
+                };
                 tally.check(ui, &commit.id.short(), commit.message());
             }
         }

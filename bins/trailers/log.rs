@@ -4,7 +4,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
     history::Event,
-    message::{MessageReading, Step, claims, read},
+    message::{MessageReading, Step, claims_to_be_ours, read},
     name::{SessionId, TaskId},
 };
 use clap::{
@@ -105,7 +105,7 @@ fn find(args: &LogArgs, repository: &Repository) -> Result<Vec<Event>, Failure> 
     }
     for commit in repository.stream_commits(&revisions)? {
         let commit = commit?;
-        if !claims(commit.message()) {
+        if !claims_to_be_ours(commit.message()) {
             continue;
         }
         let commit = repository.exact(commit)?;

@@ -10,7 +10,7 @@ use crate::{
 
 /// Why something is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Active {
+pub enum InUse {
     /// Its session is not over.
     Session(SessionId, SessionState),
     /// A run is at work.
@@ -53,7 +53,7 @@ pub enum Active {
     Foreign(String),
 }
 
-impl fmt::Display for Active {
+impl fmt::Display for InUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Session(_, SessionState::Paused) => {
@@ -123,7 +123,7 @@ impl Topic {
 
 /// The kind of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum CandidateKind {
     /// A worktree that git knows.
     Worktree,
     /// A directory of ours that git no longer knows.
@@ -136,7 +136,7 @@ pub enum What {
     RemoteBranch,
     /// A landing that was parked.
     Landing,
-    /// A claim on a task.
+    /// A claim on the queue of a target.
     Claim,
     /// The mark of an attempt, or work that was saved during it.
     Unfinished,
@@ -154,7 +154,7 @@ pub enum What {
     Cache,
 }
 
-impl What {
+impl CandidateKind {
     /// All of them.
     pub const ALL: [Self; 14] = [
         Self::Worktree,
@@ -294,9 +294,9 @@ pub enum UncommittedContent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// Its kind.
-    pub what: What,
+    pub what: CandidateKind,
     /// Where it is.
-    pub spot: CandidatePlace,
+    pub place: CandidatePlace,
     /// Its name, for people.
     pub name: String,
     /// The task or session that it belongs to, and other names under which it can be selected.
@@ -304,7 +304,7 @@ pub struct Candidate {
     /// The component of the run that it belongs to.
     pub run: Option<String>,
     /// Reasons why it is in use.
-    pub active: Vec<Active>,
+    pub in_use: Vec<InUse>,
     /// Facts that could not be determined.
     pub unknown: Vec<String>,
     /// Where else its commits are.
@@ -328,14 +328,14 @@ pub struct Candidate {
 impl Candidate {
     /// A candidate without commits and files that is not in use.
     #[must_use]
-    pub fn new(what: What, spot: CandidatePlace, name: String) -> Self {
+    pub fn new(what: CandidateKind, place: CandidatePlace, name: String) -> Self {
         Self {
             what,
-            spot,
+            place,
             name,
             owners: Vec::new(),
             run: None,
-            active: Vec::new(),
+            in_use: Vec::new(),
             unknown: Vec::new(),
             commits: Commits::None,
             content: UncommittedContent::Nothing,
@@ -351,7 +351,7 @@ impl Candidate {
     /// The name and the target, if it is a ref of this repository.
     #[must_use]
     pub fn as_ref(&self) -> Option<(&str, Oid)> {
-        match &self.spot {
+        match &self.place {
             CandidatePlace::Ref { name, tip } => Some((name, *tip)),
             _ => None,
         }
@@ -360,7 +360,7 @@ impl Candidate {
     /// The path, if it is a file or directory.
     #[must_use]
     pub fn path(&self) -> Option<&PathBuf> {
-        match &self.spot {
+        match &self.place {
             CandidatePlace::Worktree { path, .. } | CandidatePlace::Path(path) => Some(path),
             _ => None,
         }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::Active;
+use super::InUse;
 use crate::{
     failure::Failure,
     git::{Config, Repository},
@@ -220,19 +220,19 @@ impl LeftRunning {
     }
 
     /// Whether a process of this run is alive; an error if that cannot be determined.
-    pub(super) fn of_run(&self, run: &str) -> Result<Option<Active>, String> {
+    pub(super) fn of_run(&self, run: &str) -> Result<Option<InUse>, String> {
         self.among(|name| run_in(name) == Some(run))
     }
 
     /// Whether a process of any run or gate is alive; an error if that cannot be determined.
-    pub(super) fn any(&self) -> Result<Option<Active>, String> {
+    pub(super) fn any(&self) -> Result<Option<InUse>, String> {
         self.among(|_| true)
     }
 
-    fn among(&self, suits: impl Fn(&str) -> bool) -> Result<Option<Active>, String> {
+    fn among(&self, suits: impl Fn(&str) -> bool) -> Result<Option<InUse>, String> {
         if let Some(name) = self.held.iter().find(|name| suits(name)) {
             let run = run_in(name).map(unescaped);
-            return Ok(Some(Active::LeftRunning(run.unwrap_or_else(|| name.clone()))));
+            return Ok(Some(InUse::LeftRunning(run.unwrap_or_else(|| name.clone()))));
         }
         match (&self.unread, self.unknown.iter().find(|name| suits(name))) {
             (Some(why), _) => Err(format!("whether a process is still working on it: {why}")),

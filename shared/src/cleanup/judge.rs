@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fmt};
 
-use super::{Active, Candidate, CandidatePlace, Commits, Proof, UncommittedContent, What};
+use super::{Candidate, CandidateKind, CandidatePlace, Commits, InUse, Proof, UncommittedContent};
 use crate::{history::RevertedMerge, message::first_of, settings::Age};
 
 /// The rules of a cleanup.
@@ -18,6 +18,33 @@ pub struct CleanupRules {
     pub keep_records: Age,
     /// How to treat work that no other ref or file contains.
     pub unsaved: UnsavedPolicy,
+}
+
+impl CleanupRules {
+    /// The age below which a candidate stays.
+    const fn limit_of(&self, what: CandidateKind) -> Age {
+        match what {
+            CandidateKind::Saved => self.keep_saved,
+            CandidateKind::Record => self.keep_records,
+            CandidateKind::Trash => Age(0),
+            CandidateKind::Worktree
+            | CandidateKind::Folder
+            | CandidateKind::Branch
+            | CandidateKind::RemoteBranch
+            | CandidateKind::Landing
+            | CandidateKind::Claim
+            | CandidateKind::Unfinished
+            | CandidateKind::SessionBranch
+            | CandidateKind::Log
+            | CandidateKind::Report
+            | CandidateKind::Cache => self.older_than,
+        }
+    }
+
+    /// Whether a candidate that was last used at `time` stays because of its age.
+    pub(super) fn is_young(&self, what: CandidateKind, time: i64) -> bool {
+        self.now.saturating_sub(time).max(0) < self.limit_of(what).0
+    }
 }
 
 /// How to treat work that no other ref or file contains.
@@ -79,7 +106,7 @@ pub enum KeepReason {
     /// This fact could not be determined.
     Unknown(String),
     /// It is in use.
-    Active(Active),
+    InUse(InUse),
     /// It is younger than this.
     Young(Age),
     /// This many of its commits are nowhere else.
@@ -99,7 +126,7 @@ impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(what) => write!(f, "not known: {what}"),
-            Self::Active(active) => active.fmt(f),
+            Self::InUse(active) => active.fmt(f),
             Self::Young(age) => write!(f, "younger than {age}"),
             Self::Loose(1) => f.write_str("1 commit is not merged"),
             Self::Loose(count) => write!(f, "{count} commits are not merged"),
@@ -141,19 +168,19 @@ pub fn judge_all(candidates: &[Candidate], rules: &CleanupRules) -> Vec<CleanupV
         match (alone.get(place), candidates.get(place)) {
             (Some(CleanupVerdict::Remove(..)), _) => verdict.clone(),
             (_, Some(place)) => {
-                CleanupVerdict::Keep(KeepReason::Active(Active::CheckedOut(place.name.clone())))
+                CleanupVerdict::Keep(KeepReason::InUse(InUse::CheckedOut(place.name.clone())))
             }
             (_, None) => CleanupVerdict::Keep(KeepReason::Unknown("where it is checked out".into())),
         }
     };
     let placed: Vec<CleanupVerdict> = candidates.iter().zip(&alone).map(with_place).collect();
     let is_leaving = |(candidate, verdict): &(&Candidate, &CleanupVerdict)| {
-        candidate.what == What::SessionBranch && matches!(verdict, CleanupVerdict::Remove(..))
+        candidate.what == CandidateKind::SessionBranch && matches!(verdict, CleanupVerdict::Remove(..))
     };
     let leaving = candidates.iter().zip(&placed).filter(is_leaving);
     let leaving: HashSet<&String> = leaving.filter_map(|(branch, _)| branch.owners.first()).collect();
     let of_record = |(candidate, verdict): (&Candidate, &CleanupVerdict)| match verdict {
-        CleanupVerdict::Keep(KeepReason::Active(Active::Branched))
+        CleanupVerdict::Keep(KeepReason::InUse(InUse::Branched))
             if candidate.owners.first().is_some_and(|session| leaving.contains(session)) =>
         {
             judge_after_branch(candidate, rules)
@@ -166,9 +193,9 @@ pub fn judge_all(candidates: &[Candidate], rules: &CleanupRules) -> Vec<CleanupV
 /// Judges a record whose session's branch is deleted in the same cleanup. It stays until the branch is gone.
 fn judge_after_branch(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
     let mut alone = candidate.clone();
-    alone.active.retain(|active| *active != Active::Branched);
+    alone.in_use.retain(|active| *active != InUse::Branched);
     match judge(&alone, rules) {
-        CleanupVerdict::Remove(..) => CleanupVerdict::Keep(KeepReason::Active(Active::Leaving)),
+        CleanupVerdict::Remove(..) => CleanupVerdict::Keep(KeepReason::InUse(InUse::Leaving)),
         kept @ CleanupVerdict::Keep(_) => kept,
     }
 }
@@ -177,13 +204,13 @@ fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
     if let Some(what) = candidate.unknown.first() {
         return CleanupVerdict::Keep(KeepReason::Unknown(what.clone()));
     }
-    if let Some(active) = candidate.active.first() {
-        return CleanupVerdict::Keep(KeepReason::Active(active.clone()));
+    if let Some(active) = candidate.in_use.first() {
+        return CleanupVerdict::Keep(KeepReason::InUse(active.clone()));
     }
-    let limit = limit_of(candidate.what, rules);
+    let limit = rules.limit_of(candidate.what);
     match candidate.time {
         None => return CleanupVerdict::Keep(KeepReason::Unknown("how old it is".into())),
-        Some(time) if rules.now.saturating_sub(time).max(0) < limit.0 => {
+        Some(time) if rules.is_young(candidate.what, time) => {
             return CleanupVerdict::Keep(KeepReason::Young(limit));
         }
         Some(_) => {}
@@ -192,31 +219,24 @@ fn judge(candidate: &Candidate, rules: &CleanupRules) -> CleanupVerdict {
         return CleanupVerdict::Keep(KeepReason::Stuck(why.clone()));
     }
     match candidate.what {
-        What::Trash if candidate.deletion_failed.is_some() => {
+        CandidateKind::Trash if candidate.deletion_failed.is_some() => {
             let why = candidate.deletion_failed.clone().unwrap_or_default();
             CleanupVerdict::Remove(Grounds::DeletionFailed(why), Save::NOTHING)
         }
-        What::Saved => CleanupVerdict::Remove(Grounds::Expired(limit), Save::NOTHING),
-        What::Trash | What::Claim | What::Log | What::Report | What::Cache => {
-            CleanupVerdict::Remove(Grounds::Old, Save::NOTHING)
-        }
-        What::RemoteBranch => judge_remote(&candidate.commits),
-        What::Record => judge_work(candidate, UnsavedPolicy::Saved),
-        What::SessionBranch
-        | What::Worktree
-        | What::Folder
-        | What::Branch
-        | What::Landing
-        | What::Unfinished => judge_work(candidate, rules.unsaved),
-    }
-}
-
-fn limit_of(what: What, rules: &CleanupRules) -> Age {
-    match what {
-        What::Saved => rules.keep_saved,
-        What::Record => rules.keep_records,
-        What::Trash => Age(0),
-        _ => rules.older_than,
+        CandidateKind::Saved => CleanupVerdict::Remove(Grounds::Expired(limit), Save::NOTHING),
+        CandidateKind::Trash
+        | CandidateKind::Claim
+        | CandidateKind::Log
+        | CandidateKind::Report
+        | CandidateKind::Cache => CleanupVerdict::Remove(Grounds::Old, Save::NOTHING),
+        CandidateKind::RemoteBranch => judge_remote(&candidate.commits),
+        CandidateKind::Record => judge_work(candidate, UnsavedPolicy::Saved),
+        CandidateKind::SessionBranch
+        | CandidateKind::Worktree
+        | CandidateKind::Folder
+        | CandidateKind::Branch
+        | CandidateKind::Landing
+        | CandidateKind::Unfinished => judge_work(candidate, rules.unsaved),
     }
 }
 
@@ -237,14 +257,14 @@ fn judge_remote(commits: &Commits) -> CleanupVerdict {
 
 /// Judges a candidate that may contain work: all of it must be elsewhere, or is saved first.
 fn judge_work(candidate: &Candidate, unsaved: UnsavedPolicy) -> CleanupVerdict {
-    let is_scratch = matches!(candidate.spot, CandidatePlace::Worktree { is_scratch: true, .. });
+    let is_scratch = matches!(candidate.place, CandidatePlace::Worktree { is_scratch: true, .. });
     if is_scratch {
         return CleanupVerdict::Remove(Grounds::Old, Save::NOTHING);
     }
-    let is_missing = matches!(candidate.spot, CandidatePlace::Worktree { is_missing: true, .. });
+    let is_missing = matches!(candidate.place, CandidatePlace::Worktree { is_missing: true, .. });
     let content = match &candidate.content {
         UncommittedContent::Unsaved(paths)
-            if unsaved == UnsavedPolicy::Kept || candidate.what == What::SessionBranch =>
+            if unsaved == UnsavedPolicy::Kept || candidate.what == CandidateKind::SessionBranch =>
         {
             return CleanupVerdict::Keep(KeepReason::Unsaved(paths.clone()));
         }
@@ -265,7 +285,7 @@ fn judge_work(candidate: &Candidate, unsaved: UnsavedPolicy) -> CleanupVerdict {
         Commits::Loose(_) | Commits::Reverted(_) => Grounds::Saved,
         Commits::Landed { into, how } => Grounds::Landed(into.clone(), *how),
         Commits::Held | Commits::Copied | Commits::None if is_missing => Grounds::Missing,
-        Commits::Held | Commits::Copied if candidate.what != What::Worktree => Grounds::Held,
+        Commits::Held | Commits::Copied if candidate.what != CandidateKind::Worktree => Grounds::Held,
         Commits::Held | Commits::Copied | Commits::None => Grounds::Empty,
     };
     CleanupVerdict::Remove(grounds, Save { commits, content })

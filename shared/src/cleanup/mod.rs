@@ -16,7 +16,9 @@ mod saved;
 mod survey;
 
 pub use apply::CleanupOutcome;
-pub use candidate::{Active, Candidate, CandidatePlace, Commits, Proof, Topic, UncommittedContent, What};
+pub use candidate::{
+    Candidate, CandidateKind, CandidatePlace, Commits, InUse, Proof, Topic, UncommittedContent,
+};
 pub use error::CleanupError;
 pub use judge::{CleanupRules, CleanupVerdict, Grounds, KeepReason, Save, UnsavedPolicy, judge_all};
 pub use reclaim::{Mode, Reclaimed};

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Commits with their parents.
-type Loose = HashMap<Oid, Vec<Oid>>;
+type LooseCommits = HashMap<Oid, Vec<Oid>>;
 
 /// A tip that may have landed on one of these branches.
 pub(super) struct Open {
@@ -24,7 +24,7 @@ pub(super) struct Open {
 const MAX_COMMITS: usize = 10_000;
 
 /// The commits reachable from a tip that are nowhere else, the tip first.
-pub(super) fn own_commits(loose: &Loose, tip: Oid) -> Vec<Oid> {
+pub(super) fn own_commits(loose: &LooseCommits, tip: Oid) -> Vec<Oid> {
     let mut seen = HashSet::from([tip]);
     let mut found = vec![tip];
     let mut at = 0;
@@ -39,7 +39,7 @@ pub(super) fn own_commits(loose: &Loose, tip: Oid) -> Vec<Oid> {
 /// Finds the branch that has the content of each tip, and how, by the index of its candidate.
 pub(super) fn prove(
     repository: &Repository,
-    loose: &Loose,
+    loose: &LooseCommits,
     open: &[Open],
 ) -> Result<HashMap<usize, (String, Proof)>, GitError> {
     let mut targets: Vec<(String, Oid)> = Vec::new();
@@ -71,7 +71,7 @@ struct Work {
 /// What the tips changed. One that changed nothing is left out: there is no content to look for.
 fn works_on(
     repository: &Repository,
-    loose: &Loose,
+    loose: &LooseCommits,
     asked: Vec<&Open>,
     target: Oid,
 ) -> Result<Vec<Work>, GitError> {
@@ -100,7 +100,7 @@ fn works_on(
 }
 
 /// The parents of a tip's own commits that are not its own.
-fn roots_of(loose: &Loose, tip: Oid) -> Vec<Oid> {
+fn roots_of(loose: &LooseCommits, tip: Oid) -> Vec<Oid> {
     let own = own_commits(loose, tip);
     let parents = own.iter().filter_map(|commit| loose.get(commit)).flatten();
     let mut roots: Vec<Oid> = parents.filter(|parent| !loose.contains_key(parent)).copied().collect();
@@ -112,7 +112,7 @@ fn roots_of(loose: &Loose, tip: Oid) -> Vec<Oid> {
 /// Compares work with one branch.
 struct LandedCheck<'a> {
     repository: &'a Repository,
-    loose: &'a Loose,
+    loose: &'a LooseCommits,
     target: Oid,
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     event::{EventKind, RunEvent},
-    gardener::{GardenerError, recover::save_branch},
+    gardener::{GardenerError, saved_branches::save_branch},
     git::{FastForward, HiddenMarks, Merge, NewCommit, RefMove, Repository, Signing},
     history::{Event, Run},
     message::Status,

@@ -5,8 +5,8 @@ use std::sync::{Arc, mpsc::SyncSender};
 
 use super::{
     GardenerError, RunResources,
+    interrupted_attempts::{Recovered, TaskFacts, record_unfinished},
     lanes::{LaneStart, begin_lane, lane_events},
-    recover::{Recovered, TaskFacts, record_unfinished},
     work_state::ThreadReport,
 };
 use crate::{

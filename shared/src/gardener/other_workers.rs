@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{
     Gardener, GardenerError, Workplace,
     choose::failed_before,
-    recover::save_branch,
+    saved_branches::save_branch,
     work_state::{FinishedTask, Stop, WorkState},
 };
 use crate::{

@@ -13,10 +13,10 @@ use super::{
 use crate::{
     event::{EventKind, RunEvent},
     gardener::{
+        interrupted_attempts::{TaskFacts, record_unfinished},
         lanes::{LaneStart, lane_events},
         other_lanes::OtherLanes,
         phase,
-        recover::{TaskFacts, record_unfinished},
     },
     git::Repository,
     history::{self, Event, WorkBase},

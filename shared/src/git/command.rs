@@ -8,9 +8,7 @@ use std::{
 };
 
 use super::{
-    GitError,
-    identity::{GitDirId, require_plain_top},
-    locks,
+    GitError, before_children::require_plain_top, git_dir_id::GitDirId, locks,
     settings::frozen_settings::FrozenSettings,
 };
 use crate::process::{BackgroundProgram, DRIVER, Program, ProgramOutput, RunningProgram, driver_mark};

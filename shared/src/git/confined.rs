@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    GitCommand, Repository, SettingsChange, identity, remote::remote_ssh::is_openssh,
+    GitCommand, Repository, SettingsChange, before_children, remote::remote_ssh::is_openssh,
     settings::harmless_settings::SettingEntry,
 };
 use crate::{process::Confinement, safe_files};
@@ -156,12 +156,12 @@ impl Repository {
         let command = self.pin(command);
         let is_worktree_command = command.name() == "worktree";
         // `git worktree` writes to the folders in its arguments, not to this worktree.
-        let top = self.worktree.as_deref().filter(|_| !is_worktree_command).map(identity::real_top);
+        let top = self.worktree.as_deref().filter(|_| !is_worktree_command).map(before_children::real_top);
         self.confine_to(command, self.git_dirs_to_write().into_iter().chain(top))
     }
 
     fn git_dirs_to_write(&self) -> Vec<PathBuf> {
-        let linked = identity::linked_folders(&self.common_dir, &OFTEN_LINKED);
+        let linked = before_children::linked_folders(&self.common_dir, &OFTEN_LINKED);
         [self.common_dir.clone(), self.git_dir.clone()].into_iter().chain(linked).collect()
     }
 

@@ -18,15 +18,18 @@ use std::{
 use super::{
     GitError, Repository,
     misplaced_files::{find_obstacles, move_and_report},
-    stale::is_abandoned,
 };
 use crate::{
-    process::{Cancel, FileLock, Occupants, find_dead, forget_dead, interrupt::received_signal},
+    process::{Cancel, FileLock, Occupants, find_dead, forget_dead, interrupt::received_signal, is_open},
     safe_files,
 };
 
-/// How long to wait for the user's own git to release a lock.
-const USER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for the user's own git to release a lock, before we report it.
+pub(super) const USER_GIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// git needs less than this between closing a lock file and renaming it.
+const MIN_AGE_IF_CLOSED: Duration = Duration::from_secs(2);
+/// The minimal age of a stale lock where the system cannot say whether a process has it open.
+const MIN_AGE_IF_UNKNOWN: Duration = Duration::from_secs(600);
 /// How long to wait for a git that a dead driver started.
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a lock is checked.
@@ -73,7 +76,7 @@ impl Repository {
         }
         place.await_orphans()?;
         place.remove_private_indexes();
-        let end = Instant::now() + USER_TIMEOUT;
+        let end = Instant::now() + USER_GIT_TIMEOUT;
         let mut left = place.find_locks();
         while !left.is_empty() && Instant::now() < end {
             left.retain(|lock| lock.symlink_metadata().is_ok() && !place.remove_if_stale(lock));
@@ -93,7 +96,7 @@ impl Repository {
 /// Waits until a command that this lock stopped can be tried again: the lock is gone, or was stale and is removed.
 pub(super) fn wait_for(lock: &Path) -> Result<(), GitError> {
     let place = Place::of(lock);
-    let end = Instant::now() + USER_TIMEOUT;
+    let end = Instant::now() + USER_GIT_TIMEOUT;
     loop {
         if lock.symlink_metadata().is_err() || place.as_ref().is_some_and(|place| place.remove_if_stale(lock))
         {
@@ -219,7 +222,8 @@ impl Place {
         }
     }
 
-    /// Removes private indexes of dead processes, and their locks. Their names contain the process ids.
+    /// Removes private indexes of dead processes, and their locks. Their names contain the process ids. Here other
+    /// processes may be at work in the worktrees; `sweep_indexes` is for a worktree of which we hold the lock.
     fn remove_private_indexes(&self) {
         let linked = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
         let git_dirs = linked.map(|entry| entry.path()).chain([self.common_dir.clone()]);
@@ -295,7 +299,8 @@ impl Place {
         // While the stale lock exists, no git can create another one. But another arborist could remove it, and a git
         // could create a new one between our check and our removal. So only one process removes locks at a time.
         let guard = self.own_locks().join("stale-locks");
-        let Ok(_guard) = FileLock::take_within(&guard, "git arborist", USER_TIMEOUT, &Cancel::new()) else {
+        let Ok(_guard) = FileLock::take_within(&guard, "git arborist", USER_GIT_TIMEOUT, &Cancel::new())
+        else {
             return false;
         };
         let is_same = |now: Metadata| (now.ino(), now.mtime_nsec()) == (seen.ino(), seen.mtime_nsec());
@@ -311,6 +316,17 @@ impl Place {
         let folders = self.folders();
         let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
         Occupants::has_other_git(&folders).unwrap_or(false)
+    }
+}
+
+/// Whether no process can still be using a lock file, according to the system.
+pub(super) fn is_abandoned(path: &Path) -> bool {
+    let changed =
+        path.symlink_metadata().and_then(|file| file.modified()).unwrap_or_else(|_| SystemTime::now());
+    let age = changed.elapsed().unwrap_or_default();
+    match is_open(path) {
+        Some(is_open) => !is_open && age >= MIN_AGE_IF_CLOSED,
+        None => age >= MIN_AGE_IF_UNKNOWN,
     }
 }
 

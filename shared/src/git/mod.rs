@@ -1,11 +1,13 @@
 //! The only module that runs git or calls libgit2. It asks git for machine-readable output in a fixed environment, so
 //! that neither the user's nor the repository's configuration can change an answer or start a program.
 
+mod before_children;
+pub mod checkout_locks;
 mod command;
 mod confined;
 mod error;
 mod files;
-mod identity;
+mod git_dir_id;
 mod index;
 mod locks;
 mod merge;
@@ -15,7 +17,6 @@ mod refs;
 mod remote;
 mod repository;
 mod settings;
-pub mod stale;
 mod version;
 mod worktrees;
 
@@ -60,7 +61,7 @@ pub use refs::{
     forged_steps::note_landing,
     notes::{NoteReader, has_skipped_refs, list_skipped_refs, skip_ref, take_skipped_refs},
     owned_refs::{ExemptRef, OwnedRefs, Ownership, RefWatch, TemporaryOwnership},
-    user_refs::{take_notices, tell},
+    user_refs::{add_notice, take_notices},
 };
 pub use remote::{
     CloneDepth, LeasedPush, Network, Push, Pushed, RemoteError, RemoteFailure,

@@ -10,7 +10,7 @@ use std::{
 use super::{
     GitCommand, GitError, GitVersion,
     command::without_prefix,
-    identity::GitDirId,
+    git_dir_id::GitDirId,
     objects::{open_objects::ObjectDatabase, signatures::KnownSigning, trees::TreeCache},
     refs::ref_updater::RefUpdaters,
     remote::remote_ssh::KnownSshCommand,

@@ -238,7 +238,8 @@ impl Walker<'_> {
     /// believed: its message and its parents. In runs that are too large for the cache, only commits with a relevant
     /// message are verified, because a million commits would take too long.
     fn verified(&self, commit: RawCommit, at: usize) -> Result<RawCommit, GitError> {
-        let decides = at < LONGEST_CACHE || message::claims(commit.message()) || takes_back(&commit);
+        let decides =
+            at < LONGEST_CACHE || message::claims_to_be_ours(commit.message()) || takes_back(&commit);
         if decides { self.repository.exact(commit) } else { Ok(commit) }
     }
 

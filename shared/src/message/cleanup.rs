@@ -1,7 +1,7 @@
 //! What git will make of a message file after the commit-msg hook: comments, scissors, white space; and what git itself writes
 //! into it.
 
-use super::{Subject, claim::is_blank, read::SCISSORS};
+use super::{Subject, read::SCISSORS, recognise::is_blank};
 
 // The prefix of comment lines in a message file, and what git itself writes with it: its template below the message,
 // and the scissors at which it cuts the file.

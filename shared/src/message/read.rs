@@ -5,9 +5,9 @@ use std::fmt;
 
 use super::{
     Key, Message, Status, Subject, Trailers,
-    claim::{claims, looks_ours},
     nearest::nearest,
     plain_text,
+    recognise::{claims_to_be_ours, looks_ours},
 };
 
 /// The result of reading a message.
@@ -53,7 +53,7 @@ pub fn read_to_check(message: &[u8]) -> MessageReading {
 }
 
 fn read_with(message: &[u8], unknown: UnknownTrailer) -> MessageReading {
-    if !claims(message) {
+    if !claims_to_be_ours(message) {
         return MessageReading::Foreign;
     }
     let line_at = |offset: usize| 1 + memchr::memchr_iter(b'\n', &message[..offset]).count();

@@ -20,8 +20,8 @@ mod turns;
 pub use attempts::{NextStep, Stage, mark_interrupted};
 pub use calls::{
     active_runner::ActiveRunner,
+    agent_call::{AgentCall, FinishedCall},
     call::{AtLimit, Call, CallObserver, CallReply, Caller, Doubt, Redaction},
-    chain::{AgentCall, FinishedCall},
     memory::CallMemory,
     playback::Playback,
     runners::{NamedRunner, RunnerFlags, RunnerRole, RunnerTable, StepRunner, require_programs},
@@ -32,11 +32,11 @@ pub use checkout::{
     changed_paths::ChangedPaths,
     file_secrets::FileSecrets,
     guard::{ConcurrentChildren, ConfigGuard, find_changed_since_kill, move_planted_git},
-    guarded::{FilesBeforeTest, put_back_checkout},
     ignored::{IgnoredChanges, IgnoredFiles, UsersIgnoredFiles, record_copies},
     leftovers::move_unreadable,
     other_repo::OtherRepo,
     protected_files::{RestoredTrees, restore_files},
+    test_guard::{FilesBeforeTest, put_back_checkout},
     violations::Violations,
 };
 pub use context::{
@@ -54,11 +54,10 @@ pub use steps::{
     feedback::feedback,
     known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
     observed::Observed,
-    prompt::{
-        PromptParts, PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, render as render_diff,
-    },
+    prompt::{PromptParts, PromptSubject},
     protect::{CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection},
-    review::{ReviewPlace, ReviewPlaces, UNUSED_ANSWER, altered, judge},
+    review::{ReviewPlace, ReviewPlaces, UNUSED_ANSWER, describe_changed_during_review, judge_reply},
+    review_diff::{RepoDiff, diff_command, render_diff},
     template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,
     verdict::Verdict,

@@ -14,7 +14,7 @@ use crate::{
     },
     event::{EventKind, StepChanges},
     history::{Event, FAILED, WorkBase},
-    message::{Body, Status, Step as StepKind, Wording},
+    message::{Body, Status, Step, Wording},
     name::{Attempt, TaskId},
     pipeline::{
         calls::call::open_log,
@@ -140,7 +140,7 @@ impl TaskRun<'_, '_, '_> {
     fn test(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let commands = self.context.run.options.tests_of(self.task);
         let by = commands.first().map_or("no test command", |first| &first.command);
-        let log = self.create_log(StepKind::Test, attempt)?;
+        let log = self.create_log(Step::Test, attempt)?;
         self.announce("test", attempt, (by, &log));
         let result = if commands.is_empty() {
             open_log(&self.context.run.home.join(&log), "no test command\n")?;
@@ -203,9 +203,9 @@ impl TaskRun<'_, '_, '_> {
         let last = self.events.iter().rfind(|event| event.is_failure() && !event.is_interruption())?;
         let said = explain_failure(last);
         Some(match last.status().step() {
-            StepKind::Review if last.lacks_verdict() => said,
-            StepKind::Review => format!("the review rejected it: {said}"),
-            StepKind::Test => format!("the tests failed: {said}"),
+            Step::Review if last.lacks_verdict() => said,
+            Step::Review => format!("the review rejected it: {said}"),
+            Step::Test => format!("the tests failed: {said}"),
             _ => said,
         })
     }
@@ -314,7 +314,7 @@ impl TaskRun<'_, '_, '_> {
     }
 
     /// Creates the log of a step, and returns its path.
-    pub(super) fn create_log(&self, step: StepKind, attempt: Attempt) -> Result<String, PipelineError> {
+    pub(super) fn create_log(&self, step: Step, attempt: Attempt) -> Result<String, PipelineError> {
         self.context.create_log(&self.task.id, step, attempt)
     }
 }

@@ -1,4 +1,5 @@
-//! What a task still waits for, given what is done. Pure; everything that asks whether a task can start asks here.
+//! What a task still waits for in the plan, given what is done. Pure. `progress` adds the states of tasks and what they
+//! share, and decides whether a task is ready; `merge add` and `reset` ask here directly.
 //!
 //! A ticked task in the middle of a list must not cut the list in two: with T001 open and T002 ticked, T003 still
 //! waits for T001, although the plan only lets it wait for T002. So whatever is done passes on what it waits for

@@ -15,7 +15,7 @@ use rustix::{
 
 use super::{
     cancel::timespec,
-    record::{Chunk, OutputRecorder, Stream},
+    output::{Chunk, OutputRecorder, Stream},
 };
 
 /// The largest size of a pipe. Everything that an ended program left in it is read, but not an endless flood of another

@@ -9,6 +9,7 @@ mod claim;
 mod drain;
 mod error;
 mod gate;
+mod gate_results;
 mod git_backend;
 mod options;
 mod other_branches;
@@ -27,7 +28,8 @@ pub use backend::{
 pub use claim::{Claimant, QueueClaim};
 pub use drain::{Drain, DrainRules, waits_for};
 pub use error::QueueError;
-pub use gate::{Failing, GATES, Gate, GateVerdict, StoredGateResult, load_gate_results};
+pub use gate::{Failing, GATES, Gate, GateVerdict};
+pub use gate_results::{StoredGateResult, load_gate_results};
 pub use git_backend::{
     GateResults, GitQueue, Handover, OtherFiles, Resolutions, finish_landings, opened_for,
 };

@@ -79,8 +79,8 @@ fn require_callable(step_runner: StepRunner) -> Result<StepRunner, String> {
 /// Name and description of each task of the plan.
 pub type Briefs = HashMap<TaskId, (String, String)>;
 
-/// The inputs of a prompt.
-pub(super) struct Case<'a> {
+/// The inputs of the prompt for a resolver.
+pub(super) struct ConflictPrompt<'a> {
     pub(super) ticket: &'a Ticket,
     pub(super) briefs: &'a Briefs,
     /// The tasks that have landed in the same files meanwhile.
@@ -93,7 +93,7 @@ pub(super) struct Case<'a> {
 /// How many characters of one version of a file a prompt shows.
 const LONGEST_VERSION: usize = 20_000;
 
-impl Case<'_> {
+impl ConflictPrompt<'_> {
     /// The prompt that asks an agent to resolve the conflicts.
     pub(super) fn prompt(&self) -> String {
         let Ticket { task, into, .. } = self.ticket;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{QueueError, Ticket};
 use crate::{
-    git::{Ownership, Ref, RefMove, Repository, tell},
+    git::{Ownership, Ref, RefMove, Repository, add_notice},
     name::{BranchName, Oid, TaskId, saved_ref},
 };
 
@@ -184,7 +184,7 @@ impl<'a> Store<'a> {
         let name = format!("{}{task}", folder_of(scope));
         let repository = self.repository;
         if repository.remove_broken_ref(&name)? {
-            tell(format!("the queue entry '{name}' was damaged and has been replaced"));
+            add_notice(format!("the queue entry '{name}' was damaged and has been replaced"));
         }
         let Some(found) = repository.find_ref(&name)? else { return Ok(()) };
         let why = match self.find(scope, task) {
@@ -202,7 +202,7 @@ impl<'a> Store<'a> {
         repository.move_refs_routinely(&moves)?;
         unreadable().retain(|(other, _)| *other != name);
         let kept = if is_commit { format!("it is kept as '{saved}'") } else { format!("it was {found}") };
-        tell(format!("the queue entry '{name}' could not be read ({why}), and was replaced; {kept}"));
+        add_notice(format!("the queue entry '{name}' could not be read ({why}), and was replaced; {kept}"));
         Ok(())
     }
 

@@ -271,8 +271,8 @@ impl<'a> RunRecorder<'a> {
         self.record_over(entry, tree, self.tip.head, &[])
     }
 
-    /// Records an event when the branch is at `tip`, and moves other refs with it. The commit follows our own head:
-    /// commits that others made on top of it meanwhile are folded into `tree`.
+    /// Records an event although others may have committed on top of our head. The parent of the new commit is our head,
+    /// and `tree` must contain their changes. The branch must be at `tip`; `others` move in the same transaction.
     pub fn record_over(
         &mut self,
         entry: TaskEvent<'_>,

@@ -5,7 +5,7 @@
 use std::{path::Path, time::Duration};
 
 use super::{
-    OpenRun, Planned, RunListener, RunRequest, elsewhere::refuse_unfinished_elsewhere, planned::find_plan,
+    OpenRun, Planned, RunListener, RunRequest, other_clones::refuse_unfinished_elsewhere, planned::find_plan,
 };
 use crate::{
     failure::{Exit, Failure},

@@ -10,7 +10,7 @@
 //! | [`OpenRun::plan`] | the frozen plan, or the file, or the user's own words | `planned` |
 //! | [`OpenRun::inherit_options`] | test command and budgets of the session that continues | `session_records` |
 //! | [`OpenRun::require_runnable`] | programs that are there; what the user has to approve | `approval` |
-//! | [`OpenRun::enter_workplace`] | other repositories and remotes; move to the session's worktree, if the run has one | `branch_choice`, `repositories`, `elsewhere` |
+//! | [`OpenRun::enter_workplace`] | other repositories and remotes; move to the session's worktree, if the run has one | `branch_choice`, `repositories`, `other_clones` |
 //! | [`OpenRun::drive`] | end processes of a killed run, record its attempts, test the baseline, freeze the plan; then run and close | `drive`, `recovery`, `baseline`, `closing` |
 
 mod account;
@@ -19,16 +19,16 @@ mod baseline;
 mod branch_choice;
 mod caveats;
 mod closing;
+mod continue_command;
 mod drive;
-mod elsewhere;
 mod listener;
 mod monitor;
-mod nested;
-mod next;
 mod opening;
+mod other_clones;
 mod planned;
 mod pushes;
 mod recovery;
+mod refuse_in_step;
 mod repositories;
 mod request;
 mod run_log;
@@ -40,12 +40,12 @@ mod workplaces;
 pub use branch_choice::bring_file;
 pub use caveats::CLEAN_UP;
 pub use closing::EndedRun;
+pub use continue_command::Continuation;
 pub use listener::RunListener;
-pub use nested::{refuse_here_in_step, refuse_in_step};
-pub use next::Continuation;
 pub use opening::{OpenRun, RunHost};
 pub use planned::{Planned, PromptPreview, find_plan};
 pub use recovery::recover_branch;
+pub use refuse_in_step::{refuse_here_in_step, refuse_in_step};
 pub use request::{
     CallSource, LaneRequest, OptionKind, RECORDED, RunRequest, SingleTask, TEST, dollars, find_recorded,
     option_approvals, require_given, test_approval,

@@ -9,8 +9,8 @@ use super::{
     InheritedOptions, RunRequest,
     branch_choice::{PendingMove, RunPlace},
     caveats::has_message_hook,
-    nested::refuse_in_step,
     recovery::recover_repository,
+    refuse_in_step::refuse_in_step,
     repositories::FetchedRepo,
 };
 use crate::{

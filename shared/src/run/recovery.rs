@@ -11,10 +11,10 @@
 //! 5. Guarded files that have changed since are named ([`OpenRun::warn_of_changes_since_kill`]), and not restored.
 //! 6. Unfinished attempts on the run's own branch are recorded as interrupted: [`OpenRun::record_interrupted`].
 //! 7. With lanes, processes that are still running in them (`Lanes::clear`). When a task takes its lane, its unfinished attempts are
-//!    recorded there, by the same code (`gardener::recover`).
+//!    recorded there, by the same code (`gardener::interrupted_attempts`).
 //! 8. When a task continues, a test or review without a result is recorded as interrupted (`record_lost_step` in
 //!    `pipeline::attempts`).
-//! 9. When the queue is read, landings that were not completed (`queue::git_backend::recover`), also in other repositories.
+//! 9. When the queue is read, landings that were not completed (`queue::git_backend::read_and_repair`), also in other repositories.
 
 use super::{OpenRun, Planned, branch_choice::RunPlace, monitor::RunMonitor};
 use crate::{

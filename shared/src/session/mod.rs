@@ -9,34 +9,35 @@
 //! limited, they are checked, and nothing in them is ever run.
 
 mod error;
+mod missing_work;
 mod point;
+mod readable_stream;
 mod reader;
-mod recall;
 mod record;
 mod recording;
 mod recovery;
+mod resume_context;
 mod trail;
 mod transcript;
 mod turn;
 mod writer;
 
 pub use error::SessionError;
+pub use missing_work::{find_lost_tasks, find_unrecorded, forget_unrecorded};
 pub use point::SessionPoint;
+pub use readable_stream::ReadableStream;
 pub use reader::{
     Asked, CommitOrigin, DamagedRecord, OF_RUNNER, SessionList, SessionReader, SessionState, StoredRecord,
 };
-pub use recall::ResumeContext;
 pub use record::{
     Checkpoint, Context, Driver, Fork, Record, RecordKind, RepositoryStart, Resumed, SessionEnd,
     SessionPause, SessionStart, SessionTotals, SessionVerdict, Spending, is_record,
 };
 pub use recording::{RecordedCall, RecordedTurn, Recording};
-pub use recovery::{
-    find_lost_tasks, find_turn_elsewhere, find_unrecorded, finish_turn_elsewhere, finish_turns,
-    forget_unrecorded,
-};
+pub use recovery::{find_turn_elsewhere, finish_turn_elsewhere, finish_turns};
+pub use resume_context::ResumeContext;
 pub use trail::{Trail, TrailStep, turn_of};
-pub use transcript::{ReadableStream, Speaker, Transcript, Utterance};
+pub use transcript::{Speaker, Transcript, Utterance};
 pub use turn::{
     OtherCommit, TokenCount, ToolCall, Turn, TurnCommit, TurnDraft, UNKNOWN, sign_by_agent, value_of,
 };

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     agent::Usage,
-    git::{GitError, RefMove, Repository, tell},
+    git::{GitError, RefMove, Repository, add_notice},
     name::{Oid, SAVED, SessionId},
 };
 
@@ -116,7 +116,9 @@ impl SessionWriter {
                 (true, Some(saved)) => format!("it is kept as '{saved}'"),
                 _ => format!("it was {old}"),
             };
-            tell(format!("session '{session}' has a new record, because '{name}' could not be read; {kept}"));
+            add_notice(format!(
+                "session '{session}' has a new record, because '{name}' could not be read; {kept}"
+            ));
         }
         let tips = Mutex::new(Tips::new(StoredRecord { commit, record }));
         Ok(Self { repository: repository.clone(), session, tips })

@@ -94,7 +94,7 @@ impl Verifier<'_> {
         for commit in self.repository.stream_commits(&revisions)? {
             let commit = commit?;
             self.within.insert(commit.id);
-            if !message::claims(commit.message()) {
+            if !message::claims_to_be_ours(commit.message()) {
                 continue;
             }
             let commit = self.repository.exact(commit)?;
@@ -298,7 +298,7 @@ impl Verifier<'_> {
         for commit in self.repository.stream_commits(&revisions)? {
             let commit = commit?;
             if !self.within.contains(&commit.id)
-                || message::claims(commit.message())
+                || message::claims_to_be_ours(commit.message())
                 || self.is_clean_merge(&commit)?
                 || listed.contains(&commit.id)
             {

@@ -8,6 +8,7 @@ mod error;
 mod fetch;
 mod naming;
 mod parallel;
+mod plan_hints;
 mod push;
 mod pusher;
 mod reverted;
@@ -21,6 +22,8 @@ pub use error::WorkspaceError;
 pub use fetch::{DraftClone, FetchReply, FetchScope, RepoRequest, SyncOutcome};
 pub use naming::NamingMistake;
 pub use parallel::map_parallel;
+pub(crate) use plan_hints::PLAN_HINTS;
+pub use plan_hints::{list_plan_paths, list_plan_repositories, remember_plan_repository};
 pub use push::{PushResult, PushSet, UnpushedCheckout};
 pub use pusher::{PushReport, Pusher, RunEnd};
 pub use reverted::{compare_elsewhere, compare_for_display, compare_with};
@@ -30,15 +33,13 @@ pub use toolbox::{ToolRoot, Toolbox};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::{Path, PathBuf},
 };
 
 use crate::{
     git::{GitError, Network, Repository},
-    name::{RepoName, digest},
+    name::RepoName,
     process::Cancel,
-    safe_files,
     settings::Settings,
 };
 
@@ -159,38 +160,4 @@ fn top_of_main_worktree(repository: &Repository) -> Result<PathBuf, GitError> {
 /// The canonical path, or the path itself if it does not exist.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
-// Remembers in a repository which other repositories have the plans of sessions that work in it, because only those
-// hold the sessions' records. This is a hint for finding sessions: the files are a cache, and nothing breaks without
-// them.
-
-/// The directory of the hints, below the common git directory. Each plan's repository has one file. Cleanup keeps them,
-/// because it needs them to find out whether a session is over.
-pub(crate) const PLAN_HINTS: &str = "arborist/cache/plans";
-
-/// Remembers in `other` that a session works there whose plan is in `main`. A failure to write the hint is ignored.
-pub fn remember_plan_repository(other: &Repository, main: &Repository) -> Result<(), GitError> {
-    let top = top_of_main_worktree(main)?;
-    if let Some(top) = top.to_str() {
-        let file = other.common_dir.join(PLAN_HINTS).join(digest(top.as_bytes()));
-        let _ = safe_files::write(&file, top.as_bytes());
-    }
-    Ok(())
-}
-
-/// The checkouts of the repositories whose plans' sessions have worked in `other`, whether they still exist or not.
-#[must_use]
-pub fn list_plan_paths(other: &Repository) -> Vec<PathBuf> {
-    let files = fs::read_dir(other.common_dir.join(PLAN_HINTS)).into_iter().flatten().flatten();
-    let mut tops: Vec<PathBuf> =
-        files.filter_map(|file| safe_files::read_text(&file.path()).ok()).map(PathBuf::from).collect();
-    tops.sort();
-    tops
-}
-
-/// Opens the repositories whose plans' sessions have worked in `other`. Those that no longer exist are left out.
-#[must_use]
-pub fn list_plan_repositories(other: &Repository) -> Vec<Repository> {
-    list_plan_paths(other).iter().filter_map(|top| Repository::open_at(top).ok()).collect()
 }

@@ -13,7 +13,7 @@ use super::{
     set_up, survey,
 };
 use crate::{
-    git::{REPLACED, RefMove, Repository, Worktree, escaped_pattern, report_moved, stale},
+    git::{REPLACED, RefMove, Repository, Worktree, checkout_locks, escaped_pattern, report_moved},
     name::{BranchName, Oid, TaskId},
     process::{Cancel, FileLock, LockError},
     safe_files::{self, FileKind},
@@ -290,7 +290,7 @@ impl Pool {
         let moves = [RefMove { name: &name, new: Some(request.base), old: tip }];
         let write = || self.repository.move_refs(&moves, "arborist: begin");
         if write().is_err() {
-            stale::clear(&self.repository.common_dir.join(format!("{name}.lock")));
+            checkout_locks::clear(&self.repository.common_dir.join(format!("{name}.lock")));
             write()?;
         }
         Ok((LeaseStart::Fresh, tip.is_none().then_some(request.base)))

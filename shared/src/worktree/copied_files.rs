@@ -1,4 +1,5 @@
-//! The untracked files that worktrees get from the main checkout, and the ignored files that stay in a gate's worktree.
+//! The untracked files of the main checkout that worktrees get. The list is made before the first child process runs:
+//! from then on an agent can write to the checkout, and copied files decide what tests and reviewers see.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,10 +10,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Pool, WorktreeError, WorktreeNote, scratch::REASON, survey};
+use super::{WorktreeError, WorktreeNote};
 use crate::{
     git::Repository,
-    name::TaskId,
     pipeline::record_copies,
     safe_files::{self, ChangeStamp, Facts, FileKind},
 };
@@ -23,7 +23,7 @@ pub(super) struct FileList(BTreeMap<PathBuf, Facts>);
 
 impl FileList {
     /// Lists these paths and everything below them. Links are not followed.
-    fn scan(top: &Path, paths: &[PathBuf]) -> io::Result<Self> {
+    pub(super) fn scan(top: &Path, paths: &[PathBuf]) -> io::Result<Self> {
         let mut found = BTreeMap::new();
         let mut open = Vec::new();
         for path in paths {
@@ -74,9 +74,6 @@ impl FileList {
 pub(super) fn is_same(before: &Facts, now: &Facts) -> bool {
     before.kind == now.kind && (now.kind == FileKind::Folder || before.stamp == now.stamp)
 }
-
-// The untracked files of the main checkout that worktrees get. The list is made before the first child process runs:
-// from then on an agent can write to the checkout, and copied files decide what tests and reviewers see.
 
 /// The file that lists the files that worktrees get, one pattern per line.
 const INCLUDE: &str = ".worktreeinclude";
@@ -258,93 +255,4 @@ fn scan(main: &Path, matches: &[PathBuf]) -> io::Result<FileList> {
         files = FileList::scan(main, matches)?;
     }
     Ok(files)
-}
-
-// Ignored files that stay in a gate's worktree for the next gate (`merge.keep`). Only files that a gate left stay,
-// because an agent can write to that worktree between two gates.
-
-/// The files that may stay, by the top of the worktree.
-#[derive(Debug, Default)]
-struct KeptFiles {
-    /// The git directories whose worktrees have been read.
-    known: BTreeSet<PathBuf>,
-    files: BTreeMap<PathBuf, FileList>,
-}
-
-static KEPT: Mutex<KeptFiles> = Mutex::new(KeptFiles { known: BTreeSet::new(), files: BTreeMap::new() });
-
-fn kept() -> MutexGuard<'static, KeptFiles> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Pool {
-    /// Trusts the files that earlier processes left in worktrees of gates, as they are when this process first looks.
-    pub(super) fn trust_kept_files(&self) -> Result<(), WorktreeError> {
-        if self.options.merge_keep.is_empty() || !kept().known.insert(self.repository.common_dir.clone()) {
-            return Ok(());
-        }
-        for place in self.scratch_worktrees()? {
-            // In a worktree that cannot be read, nothing may stay.
-            if let Ok(files) = list(&place) {
-                kept().files.insert(place.dir.clone(), files);
-            }
-        }
-        Ok(())
-    }
-
-    /// Called when a gate or test has ended: the files in its worktree now may stay. `patterns` are those of
-    /// `merge.keep`.
-    pub fn remember_kept(&self, place: &Repository, patterns: &[String]) {
-        if patterns.is_empty() {
-            return;
-        }
-        let files = list(place).unwrap_or_default();
-        kept().files.insert(place.dir.clone(), files);
-    }
-
-    /// Removes every untracked file that is not remembered, or that has changed since.
-    pub(super) fn remove_unknown(&self, place: &Repository) -> Result<(), WorktreeError> {
-        let known = kept().files.get(&place.dir).cloned().unwrap_or_default();
-        let mut removed: Option<PathBuf> = None;
-        for (path, facts) in list(place)?.iter() {
-            if removed.as_ref().is_some_and(|removed| path.starts_with(removed)) || known.has(path, facts) {
-                continue;
-            }
-            let full = place.dir.join(path);
-            safe_files::remove_all(&full).map_err(WorktreeError::file("remove", &full))?;
-            removed = Some(path.to_owned());
-        }
-        Ok(())
-    }
-
-    /// Called at the end of a run, because the next process trusts what is there.
-    pub fn sweep_kept(&self) -> Result<(), WorktreeError> {
-        if self.options.merge_keep.is_empty() {
-            return Ok(());
-        }
-        for place in self.scratch_worktrees()? {
-            let Ok(name) = survey::name_of(&place.dir).parse::<TaskId>() else { continue };
-            // If another process uses it, that process will check it.
-            if let Ok(_lock) = self.lock_worktree(&place.dir, &name) {
-                self.remove_unknown(&place)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn scratch_worktrees(&self) -> Result<Vec<Repository>, WorktreeError> {
-        let worktrees = self.repository.list_worktrees()?;
-        let is_there = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        let ours = worktrees.iter().filter(|found| found.lock.as_deref() == Some(REASON));
-        Ok(ours
-            .filter(|found| is_there(&found.path))
-            .filter_map(|found| self.repository.linked(found))
-            .collect())
-    }
-}
-
-/// Lists all untracked files of a worktree.
-fn list(place: &Repository) -> Result<FileList, WorktreeError> {
-    let paths = place.list_untracked()?;
-    FileList::scan(&place.dir, &paths).map_err(WorktreeError::file("read", &place.dir))
 }

@@ -13,7 +13,7 @@ use super::{Pool, WorktreeError, WorktreeNote, choice::WorktreeOrigin, options::
 use crate::{
     git::{
         Checkout, HiddenMarks, NewCommit, OperationInProgress, ReachabilityCheck, RefMove, Repository,
-        Signing, Submodule, TreeChange, UncommittedPath, Worktree, has_valid_head, has_valid_index, stale,
+        Signing, TreeChange, UncommittedPath, Worktree, checkout_locks, has_valid_head, has_valid_index,
         target_of,
     },
     message::visible,
@@ -40,7 +40,7 @@ impl Pool {
         let tip = lane.require_commit(&branch.to_ref())?;
         let _head_exemption = lane.exempt_git_dir();
         for name in ["index.lock", "HEAD.lock"] {
-            stale::clear(&lane.git_dir.join(name));
+            checkout_locks::clear(&lane.git_dir.join(name));
         }
         // The last agent there could write the index.
         lane.make_index_known(HiddenMarks::Cleared)?;
@@ -286,55 +286,6 @@ pub(super) fn refuse_inner(
             Err(WorktreeError::Embedded { path: lane.dir.clone(), what })
         }
         None => Ok(()),
-    }
-}
-
-// Submodules of a worktree. They are checked out if the main checkout has them, on their own branch, and their work is
-// kept when the worktree is removed.
-
-impl Pool {
-    /// Checks out the submodules of `tip` that the main checkout has, and reports the others.
-    fn fill_submodules(
-        &self,
-        lane: &Repository,
-        branch: &BranchName,
-        tip: Oid,
-    ) -> Result<Option<WorktreeNote>, WorktreeError> {
-        let mut without = Vec::new();
-        for submodule in lane.list_submodules(tip)? {
-            let Some(module) = lane.find_module(&submodule) else {
-                without.push(format!("'{}' is not initialised in the main checkout", submodule.path));
-                continue;
-            };
-            lane.repair_submodule(&submodule)?;
-            self.keep_old(lane, &submodule)?;
-            match lane.update_submodule(&submodule, &module)? {
-                Ok(()) => lane.branch_submodule(&submodule, branch)?,
-                Err(why) => without.push(format!("'{}': {why}", submodule.path)),
-            }
-        }
-        Ok((!without.is_empty()).then(|| WorktreeNote::WithoutSubmodules { which: without.join("; ") }))
-    }
-
-    /// Saves what only the submodules of a worktree have, before they are removed with it.
-    pub(super) fn keep_submodules(&self, lane: &Repository) -> Result<(), WorktreeError> {
-        let _head_exemption = lane.exempt_git_dir();
-        let Some(tip) = lane.find_commit("HEAD")? else {
-            return Ok(());
-        };
-        for submodule in lane.list_submodules(tip)? {
-            lane.repair_submodule(&submodule)?;
-            self.keep_old(lane, &submodule)?;
-        }
-        Ok(())
-    }
-
-    fn keep_old(&self, lane: &Repository, submodule: &Submodule) -> Result<(), WorktreeError> {
-        let is_there = lane.dir.join(&submodule.path).join(".git").exists();
-        match lane.find_module(submodule).filter(|_| is_there) {
-            Some(module) => Ok(lane.push_submodule_branches(submodule, &module)?),
-            None => Ok(()),
-        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     paths, survey,
 };
 use crate::{
-    git::{Repository, stale},
+    git::{Repository, checkout_locks},
     name::{BranchName, Oid, TaskId},
     process::FileLock,
 };
@@ -77,7 +77,7 @@ impl Pool {
             };
             if let Ok(_lock) = self.lock_worktree(&lane.path, task) {
                 let view = self.view(&lane)?;
-                stale::clear(&view.git_dir.join("HEAD.lock"));
+                checkout_locks::clear(&view.git_dir.join("HEAD.lock"));
                 view.detach(head)?;
             }
         }
@@ -113,7 +113,7 @@ impl Pool {
         chosen.repository.restore_common_dir()?;
         chosen.repository.restore_index()?;
         self.repair_link(&chosen.repository)?;
-        stale::sweep_indexes(&chosen.repository.git_dir);
+        checkout_locks::sweep_indexes(&chosen.repository.git_dir);
         let mut notes = match chosen.origin {
             WorktreeOrigin::Found => Vec::new(),
             _ => self.fill(&chosen.repository, &request.branch, chosen.origin)?,

@@ -9,8 +9,11 @@ mod choice;
 mod copied_files;
 mod error;
 mod fill;
+mod half_made;
+mod kept_files;
 mod lease;
 mod options;
+mod orphans;
 mod paths;
 mod remove;
 mod repair;
@@ -18,15 +21,17 @@ mod saver;
 mod scratch;
 mod session_worktree;
 mod set_up;
+mod submodules;
 mod survey;
 mod sync;
+mod trash;
 
 pub use choice::{BaseReason, BranchBase, LeaseStart};
 pub use copied_files::take_left_out;
 pub use error::WorktreeError;
 pub use lease::Lease;
 pub use options::WorktreeOptions;
-pub use remove::{TrashState, UncommittedPolicy, delete_in_background};
+pub use remove::UncommittedPolicy;
 pub use repair::RepairedWorktrees;
 pub use saver::{Remembered, RestoredWorktree, Saver, Saving, Signals};
 pub use scratch::{GRACE, Scratch};
@@ -34,6 +39,7 @@ pub use session_worktree::{GivenBack, SESSION_REASON, SessionWorktree};
 pub use set_up::run_variables;
 pub use survey::{RemainsKind, WorktreeKind, WorktreeRemains, WorktreeStatusRow};
 pub use sync::{SyncCooldown, Synced};
+pub use trash::{TrashState, delete_in_background};
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 
 use super::{Pool, WorktreeError, choice::WorktreeOrigin, set_up::forget_set_up, survey};
 use crate::{
-    git::{Repository, Worktree, stale},
+    git::{Repository, Worktree, checkout_locks},
     name::{Oid, TaskId},
     process::{FileLock, OrphanLock},
     safe_files,
@@ -141,7 +141,7 @@ impl Pool {
     pub fn refresh(&self, scratch: &Scratch, commit: Oid, kept: &[String]) -> Result<(), WorktreeError> {
         let lane = &scratch.repository;
         for name in ["index.lock", "HEAD.lock"] {
-            stale::clear(&lane.git_dir.join(name));
+            checkout_locks::clear(&lane.git_dir.join(name));
         }
         for name in ["rebase-merge", "rebase-apply", "sequencer"] {
             let _ = safe_files::remove_all(&lane.git_dir.join(name));
@@ -163,7 +163,7 @@ impl Pool {
         let lane = &scratch.repository;
         self.repair_link(lane)?;
         for name in ["index.lock", "HEAD.lock"] {
-            stale::clear(&lane.git_dir.join(name));
+            checkout_locks::clear(&lane.git_dir.join(name));
         }
         for name in ["rebase-merge", "rebase-apply", "sequencer"] {
             let _ = safe_files::remove_all(&lane.git_dir.join(name));

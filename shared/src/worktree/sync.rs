@@ -5,7 +5,7 @@ use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, time::Durat
 
 use super::{Pool, WorktreeError, fill::SPARSE};
 use crate::{
-    git::{Merge, MergeConflict, RefMove, Repository, TreeChange, stale},
+    git::{Merge, MergeConflict, RefMove, Repository, TreeChange, checkout_locks},
     name::{BranchName, Oid, TaskId},
 };
 
@@ -140,7 +140,7 @@ impl Pool {
     /// Updates a worktree from one commit to another, and returns the paths that are in the way. Files come first and
     /// the branch last: after a kill in between, the next call finds the files in their final state and continues.
     fn bring(&self, lane: &Repository, tip: Oid, commit: Oid) -> Result<Vec<String>, WorktreeError> {
-        stale::clear(&lane.git_dir.join("index.lock"));
+        checkout_locks::clear(&lane.git_dir.join("index.lock"));
         let (old, new) = (lane.tree_of(tip)?, lane.tree_of(commit)?);
         let changes = lane.changes(old, new)?;
         let current = lane.snapshot()?;

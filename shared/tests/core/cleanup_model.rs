@@ -3,8 +3,8 @@
 
 use arborist_core::{
     cleanup::{
-        Active, Candidate, CandidatePlace, CleanupRules, CleanupVerdict, Commits, Grounds, KeepReason, Proof,
-        UncommittedContent, UnsavedPolicy, What, judge_all,
+        Candidate, CandidateKind, CandidatePlace, CleanupRules, CleanupVerdict, Commits, Grounds, InUse,
+        KeepReason, Proof, UncommittedContent, UnsavedPolicy, judge_all,
     },
     history::RevertedMerge,
     name::Oid,
@@ -19,17 +19,19 @@ fn oid() -> Oid {
     "1".repeat(40).parse().unwrap()
 }
 
-fn spot(what: What, is_scratch: bool) -> CandidatePlace {
+fn place(what: CandidateKind, is_scratch: bool) -> CandidatePlace {
     match what {
-        What::Worktree => CandidatePlace::Worktree {
+        CandidateKind::Worktree => CandidatePlace::Worktree {
             path: "/w".into(),
             branch: None,
             head: Some(oid()),
             is_scratch,
             is_missing: false,
         },
-        What::Folder | What::Trash | What::Log | What::Report => CandidatePlace::Path("/p".into()),
-        What::RemoteBranch => {
+        CandidateKind::Folder | CandidateKind::Trash | CandidateKind::Log | CandidateKind::Report => {
+            CandidatePlace::Path("/p".into())
+        }
+        CandidateKind::RemoteBranch => {
             CandidatePlace::Remote { remote: "origin".into(), name: "refs/heads/x".into(), tip: oid() }
         }
         _ => CandidatePlace::Ref { name: "refs/heads/x".into(), tip: oid() },
@@ -55,37 +57,37 @@ fn content() -> impl Strategy<Value = UncommittedContent> {
     ]
 }
 
-fn active() -> impl Strategy<Value = Vec<Active>> {
+fn in_use() -> impl Strategy<Value = Vec<InUse>> {
     let one = prop_oneof![
-        Just(Active::Queued),
-        Just(Active::Here),
-        Just(Active::Claim),
-        Just(Active::Session("s1".parse().unwrap(), SessionState::Paused)),
-        Just(Active::Foreign("not ours".into())),
+        Just(InUse::Queued),
+        Just(InUse::Here),
+        Just(InUse::Claim),
+        Just(InUse::Session("s1".parse().unwrap(), SessionState::Paused)),
+        Just(InUse::Foreign("not ours".into())),
     ];
     prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(one, 1..3)]
 }
 
 prop_compose! {
     fn candidate(count: usize)(
-        what in prop::sample::select(What::ALL.to_vec()),
+        what in prop::sample::select(CandidateKind::ALL.to_vec()),
         is_scratch in prop::bool::weighted(0.1),
-        active in active(),
+        in_use in in_use(),
         unknown in prop::collection::vec(Just("something".to_owned()), 0..2),
         commits in commits(),
         content in content(),
         worktree_index in prop::option::of(0..count),
         age in prop::option::weighted(0.9, -10i64..20_000_000),
     ) -> Candidate {
-        let is_branch = matches!(what, What::Branch | What::SessionBranch);
+        let is_branch = matches!(what, CandidateKind::Branch | CandidateKind::SessionBranch);
         Candidate {
-            active,
+            in_use,
             unknown,
             commits,
             content,
             worktree_index: worktree_index.filter(|_| is_branch),
             time: age.map(|age| NOW - age),
-            ..Candidate::new(what, spot(what, is_scratch), "x".into())
+            ..Candidate::new(what, place(what, is_scratch), "x".into())
         }
     }
 }
@@ -105,42 +107,49 @@ prop_compose! {
 /// What must be so for one thing that goes.
 fn may_go(candidate: &Candidate, verdict: &CleanupVerdict, rules: &CleanupRules) {
     let CleanupVerdict::Remove(grounds, save) = verdict else { return };
-    assert!(candidate.active.is_empty() && candidate.unknown.is_empty());
+    assert!(candidate.in_use.is_empty() && candidate.unknown.is_empty());
     let age = (NOW - candidate.time.unwrap()).max(0);
     let limit = match candidate.what {
-        What::Trash => 0,
-        What::Saved => rules.keep_saved.0,
-        What::Record => rules.keep_records.0,
+        CandidateKind::Trash => 0,
+        CandidateKind::Saved => rules.keep_saved.0,
+        CandidateKind::Record => rules.keep_records.0,
         _ => rules.older_than.0,
     };
     assert!(age >= limit);
-    if candidate.what == What::Saved {
+    if candidate.what == CandidateKind::Saved {
         assert_eq!(*grounds, Grounds::Expired(rules.keep_saved), "it may be the last copy");
     }
     assert!(!matches!(candidate.content, UncommittedContent::Stuck(_)));
     let is_nobodys = matches!(
         candidate.what,
-        What::Trash | What::Claim | What::Log | What::Report | What::Saved | What::Cache
-    ) || matches!(candidate.spot, CandidatePlace::Worktree { is_scratch: true, .. });
+        CandidateKind::Trash
+            | CandidateKind::Claim
+            | CandidateKind::Log
+            | CandidateKind::Report
+            | CandidateKind::Saved
+            | CandidateKind::Cache
+    ) || matches!(candidate.place, CandidatePlace::Worktree { is_scratch: true, .. });
     if is_nobodys {
         return;
     }
-    if matches!(candidate.content, UncommittedContent::Unsaved(_)) && candidate.what != What::RemoteBranch {
+    if matches!(candidate.content, UncommittedContent::Unsaved(_))
+        && candidate.what != CandidateKind::RemoteBranch
+    {
         assert!(save.content, "what lies in it is saved");
         assert!(
-            rules.unsaved == UnsavedPolicy::Saved || candidate.what == What::Record,
+            rules.unsaved == UnsavedPolicy::Saved || candidate.what == CandidateKind::Record,
             "and only when asked"
         );
     }
     match candidate.commits {
         Commits::Loose(_) => {
-            assert!(save.commits && candidate.what != What::RemoteBranch);
-            let is_session = matches!(candidate.what, What::SessionBranch | What::Record);
+            assert!(save.commits && candidate.what != CandidateKind::RemoteBranch);
+            let is_session = matches!(candidate.what, CandidateKind::SessionBranch | CandidateKind::Record);
             assert!(rules.unsaved == UnsavedPolicy::Saved || is_session);
         }
         Commits::Reverted(_) => {
-            assert!(save.commits && candidate.what != What::RemoteBranch);
-            let is_session = matches!(candidate.what, What::SessionBranch | What::Record);
+            assert!(save.commits && candidate.what != CandidateKind::RemoteBranch);
+            let is_session = matches!(candidate.what, CandidateKind::SessionBranch | CandidateKind::Record);
             assert!(rules.unsaved == UnsavedPolicy::Saved || is_session);
         }
         Commits::Landed { .. } | Commits::Copied => assert!(save.commits, "the way there is kept"),
@@ -178,7 +187,7 @@ proptest! {
                 (CleanupVerdict::Keep(KeepReason::Loose(_) | KeepReason::Unsaved(_) | KeepReason::Reverted(_)), CleanupVerdict::Remove(_, save)) => {
                     prop_assert!(save.commits || save.content);
                 }
-                (CleanupVerdict::Keep(KeepReason::Active(Active::CheckedOut(_))), _) => {}
+                (CleanupVerdict::Keep(KeepReason::InUse(InUse::CheckedOut(_))), _) => {}
                 (CleanupVerdict::Keep(_), other) => prop_assert!(matches!(other, CleanupVerdict::Keep(_))),
             }
         }

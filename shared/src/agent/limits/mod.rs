@@ -2,8 +2,8 @@
 
 mod backoff;
 mod budget;
-mod fallback;
+mod chain;
 
 pub use backoff::{Backoff, BackoffWait, Chosen};
 pub use budget::{Budget, BudgetLevel, Overrun, Spent};
-pub use fallback::{Chain, Choice, ChoiceError, RunnerSetback};
+pub use chain::{Chain, Choice, ChoiceError, RunnerSetback};

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, LimitKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    tools::{ToolResult, Turns, count, money, text, tool_answer, tool_call, word, written_file},
+    tools::{count, money, text, tool_answer, tool_call, word, written_file},
+    turns::{ToolResult, Turns},
 };
 
 /// The author of a message.

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    tools::{ToolResult, Turns, count, text, tool_answer, tool_call, word, written_file},
+    tools::{count, text, tool_answer, tool_call, word, written_file},
+    turns::{ToolResult, Turns},
 };
 
 #[derive(Debug, Default)]

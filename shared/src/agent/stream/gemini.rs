@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, RetryWait, Usage, UsageScope},
     Dialect, Known,
-    lines::skim,
-    tools::{ToolResult, Turns, count, text, tool_answer, tool_call, word, written_file},
+    bounded_json::skim,
+    tools::{count, text, tool_answer, tool_call, word, written_file},
+    turns::{ToolResult, Turns},
 };
 
 #[derive(Debug, Default)]

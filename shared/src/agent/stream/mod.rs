@@ -1,19 +1,22 @@
 //! Reads event streams. The bytes may arrive in any pieces and contain anything.
 
+mod bounded_json;
 mod claude;
 mod codex;
 mod gemini;
 mod lines;
 mod opencode;
 mod tools;
+mod turns;
 
 use serde_json::Value;
 
 use self::{
+    bounded_json::skim,
     claude::Claude,
     codex::Codex,
     gemini::Gemini,
-    lines::{LineBuffer, StreamLine, skim},
+    lines::{LineBuffer, StreamLine},
     opencode::Opencode,
 };
 use super::{AgentEvent, EventFormat};

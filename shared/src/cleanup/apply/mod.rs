@@ -1,4 +1,4 @@
-//! Does what the plan says, and nothing else. Each fact is checked again at the moment of deletion: refs are deleted by
+//! Does what was decided, and nothing else. Each fact is checked again at the moment of deletion: refs are deleted by
 //! compare-and-swap, worktrees under their locks. What has changed meanwhile stays, and is reported.
 
 mod refs;
@@ -8,7 +8,8 @@ mod worktrees;
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use super::{
-    CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, Grounds, JudgedCandidate, Sweep, What,
+    CandidateKind, CandidatePlace, CleanupError, CleanupPlan, CleanupVerdict, Grounds, JudgedCandidate,
+    Sweep,
     homes::{DriverLocks, LeftRunning},
 };
 use crate::{
@@ -130,11 +131,11 @@ impl Execution<'_> {
 
     /// Deletes logs, reports, caches, and trash of earlier cleanups.
     fn remove_files(&mut self) {
-        for at in self.open(|item| matches!(item.candidate.spot, CandidatePlace::Path(_))) {
+        for at in self.open(|item| matches!(item.candidate.place, CandidatePlace::Path(_))) {
             let candidate = &self.items[at].candidate;
-            let CandidatePlace::Path(path) = &candidate.spot else { continue };
+            let CandidatePlace::Path(path) = &candidate.place else { continue };
             self.outcomes[at] = Some(match candidate.what {
-                What::Trash => {
+                CandidateKind::Trash => {
                     self.trash.push(path.clone());
                     match &self.items[at].verdict {
                         CleanupVerdict::Remove(Grounds::DeletionFailed(why), _) => {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::{CleanupOutcome, Execution};
 use crate::{
     cleanup::{
-        Candidate, CandidatePlace, CleanupError, CleanupVerdict, Commits, Save, What,
+        Candidate, CandidateKind, CandidatePlace, CleanupError, CleanupVerdict, Commits, Save,
         saved::{Part, message_of, name_of, staged_message},
         survey::{self, branch_of, find_going_on},
     },
@@ -20,7 +20,9 @@ impl Execution<'_> {
     /// The ref for the commits of a candidate.
     pub(super) fn save_name(&self, candidate: &Candidate, commit: Oid) -> String {
         let part = match candidate.what {
-            What::Branch | What::RemoteBranch | What::SessionBranch => Part::Branch,
+            CandidateKind::Branch | CandidateKind::RemoteBranch | CandidateKind::SessionBranch => {
+                Part::Branch
+            }
             _ => Part::Commits,
         };
         name_of(self.sweep.options.rules.now, &unit_of(candidate), part, commit)
@@ -87,7 +89,7 @@ impl Execution<'_> {
 /// The unit under which work is saved: the run and the task, the session, or the name.
 fn unit_of(candidate: &Candidate) -> String {
     let of_task = |name: &str| name.strip_prefix(TASK_REFS).map(str::to_owned);
-    let unit = match &candidate.spot {
+    let unit = match &candidate.place {
         CandidatePlace::Ref { name, .. } | CandidatePlace::Remote { name, .. } => {
             of_task(name).or_else(|| branch_of(name).map(|branch| branch.component()))
         }
@@ -113,7 +115,7 @@ struct RefDeletion {
 
 impl Execution<'_> {
     pub(super) fn remove_refs(&mut self) -> Result<(), CleanupError> {
-        let open = self.open(|item| matches!(item.candidate.spot, CandidatePlace::Ref { .. }));
+        let open = self.open(|item| matches!(item.candidate.place, CandidatePlace::Ref { .. }));
         if open.is_empty() {
             return Ok(());
         }
@@ -191,8 +193,9 @@ impl Execution<'_> {
     ) -> Result<(), CleanupError> {
         let is_held =
             |candidate: &Candidate| candidate.commits == Commits::Held && needs_proof(candidate.what);
-        let is_session = |what: What| matches!(what, What::SessionBranch | What::Record);
-        let held: Vec<(What, Oid)> = deletions
+        let is_session =
+            |what: CandidateKind| matches!(what, CandidateKind::SessionBranch | CandidateKind::Record);
+        let held: Vec<(CandidateKind, Oid)> = deletions
             .iter()
             .map(|one| (&self.items[one.at].candidate, one.tip))
             .filter(|(candidate, _)| is_held(candidate))
@@ -208,7 +211,7 @@ impl Execution<'_> {
             survey::SessionBranchProof { repository: self.sweep.repository },
         );
         let mut loose: HashSet<(bool, Oid)> = HashSet::new();
-        for what in [What::SessionBranch, What::Branch] {
+        for what in [CandidateKind::SessionBranch, CandidateKind::Branch] {
             let asked = held.iter().filter(|(known, _)| is_session(*known) == is_session(what));
             let asked: Vec<Oid> = asked.map(|(_, tip)| *tip).collect();
             let found = self.sweep.repository.loose_commits(&asked, &now.kept_for(what))?;
@@ -311,6 +314,6 @@ impl Execution<'_> {
 
 const MOVED: &str = "it has moved meanwhile";
 
-fn needs_proof(what: What) -> bool {
-    !matches!(what, What::Claim | What::Saved | What::Cache)
+fn needs_proof(what: CandidateKind) -> bool {
+    !matches!(what, CandidateKind::Claim | CandidateKind::Saved | CandidateKind::Cache)
 }

@@ -24,7 +24,7 @@ impl Sweep<'_> {
     ) -> Result<HashMap<String, RemoteBranches>, CleanupError> {
         let mut answers = HashMap::new();
         for item in plan.items.iter().filter(|item| matches!(item.verdict, CleanupVerdict::Remove(..))) {
-            let CandidatePlace::Remote { remote, .. } = &item.candidate.spot else { continue };
+            let CandidatePlace::Remote { remote, .. } = &item.candidate.place else { continue };
             if answers.contains_key(remote) {
                 continue;
             }
@@ -42,9 +42,9 @@ impl Sweep<'_> {
 
 impl Execution<'_> {
     pub(super) fn remove_remotes(&mut self) -> Result<(), CleanupError> {
-        let open = self.open(|item| matches!(item.candidate.spot, CandidatePlace::Remote { .. }));
+        let open = self.open(|item| matches!(item.candidate.place, CandidatePlace::Remote { .. }));
         for (remote, answer) in std::mem::take(&mut self.remotes) {
-            let is_there = |at: &usize| matches!(&self.items[*at].candidate.spot, CandidatePlace::Remote { remote: own, .. } if *own == remote);
+            let is_there = |at: &usize| matches!(&self.items[*at].candidate.place, CandidatePlace::Remote { remote: own, .. } if *own == remote);
             let of_remote: Vec<usize> = open.iter().copied().filter(is_there).collect();
             self.remove_of_remote((&remote, answer), of_remote)?;
         }
@@ -98,7 +98,7 @@ impl Execution<'_> {
     }
 
     fn remote_tip(&self, at: usize) -> Option<(String, Oid)> {
-        match &self.items[at].candidate.spot {
+        match &self.items[at].candidate.place {
             CandidatePlace::Remote { name, tip, .. } => Some((name.clone(), *tip)),
             _ => None,
         }

@@ -10,8 +10,8 @@ use std::{
 use super::{CleanupOutcome, Execution};
 use crate::{
     cleanup::{
-        Active, Candidate, CandidatePlace, CleanupError, CleanupVerdict, JudgedCandidate, Save,
-        UncommittedContent, What,
+        Candidate, CandidateKind, CandidatePlace, CleanupError, CleanupVerdict, InUse, JudgedCandidate, Save,
+        UncommittedContent,
         survey::{content_of, find_going_on},
     },
     git::Worktree,
@@ -24,7 +24,8 @@ impl Execution<'_> {
     /// Deletes worktrees. `gate` is the lock of the pool, if there is one.
     pub(super) fn remove_places(&mut self, gate: Option<&FileLock>) -> Result<(), CleanupError> {
         let (Some(pool), Some(gate)) = (&self.sweep.pool, gate) else { return Ok(()) };
-        let open = self.open(|item| matches!(item.candidate.what, What::Worktree | What::Folder));
+        let open =
+            self.open(|item| matches!(item.candidate.what, CandidateKind::Worktree | CandidateKind::Folder));
         if open.is_empty() {
             return Ok(());
         }
@@ -103,15 +104,15 @@ impl Execution<'_> {
                 }
             }
         }
-        let CandidatePlace::Worktree { branch, head, .. } = &item.candidate.spot else {
+        let CandidatePlace::Worktree { branch, head, .. } = &item.candidate.place else {
             return Ok(());
         };
         if let Some(moved) = place.worktree.as_ref().and_then(|worktree| pool.find_moved(worktree)) {
-            return kept(&Active::Moved(moved.display().to_string()).to_string());
+            return kept(&InUse::Moved(moved.display().to_string()).to_string());
         }
         let own: Vec<Worktree> = worktrees.iter().filter(|one| one.path == place.path).cloned().collect();
         if let Some((_, going_on)) = find_going_on(&own).first() {
-            return kept(&Active::OperationInProgress(going_on.what).to_string());
+            return kept(&InUse::OperationInProgress(going_on.what).to_string());
         }
         let now = pool.look_into(place).and_then(|view| {
             let branch = view.find_head_branch().ok()?;
@@ -125,7 +126,7 @@ impl Execution<'_> {
 
     /// Saves commits that are on no branch and reachable only from this worktree.
     fn save_head(&self, item: &JudgedCandidate, save: Save) -> Result<Option<String>, CleanupOutcome> {
-        let CandidatePlace::Worktree { branch: None, head: Some(head), .. } = &item.candidate.spot else {
+        let CandidatePlace::Worktree { branch: None, head: Some(head), .. } = &item.candidate.place else {
             return Ok(None);
         };
         if !save.commits {

@@ -7,7 +7,7 @@ use std::{
 
 use super::{CleanupFacts, branch_of};
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, Remotes, What, saved::reflog_time},
+    cleanup::{Candidate, CandidateKind, CandidatePlace, CleanupError, InUse, Remotes, saved::reflog_time},
     git::{LogLine, RefFacts},
     name::{BranchName, Oid, TASK_BRANCHES, TASK_REFS, TaskId, unescaped},
     queue::{Claimant, TICKETS},
@@ -108,8 +108,8 @@ impl CleanupFacts<'_> {
     fn targets_of(&self, branches: &[&TaskBranch<'_>]) -> Vec<Oid> {
         let mut targets: Vec<Oid> = Vec::new();
         for named in branches {
-            let spot = CandidatePlace::Ref { name: named.found.name.clone(), tip: named.found.target };
-            let mut candidate = Candidate::new(What::Branch, spot, String::new());
+            let place = CandidatePlace::Ref { name: named.found.name.clone(), tip: named.found.target };
+            let mut candidate = Candidate::new(CandidateKind::Branch, place, String::new());
             candidate.run = Some(named.run.to_owned());
             targets.extend(self.refs.targets(&candidate).into_iter().map(|(_, tip)| tip));
         }
@@ -193,18 +193,18 @@ impl CleanupFacts<'_> {
     fn branch(&self, named: &TaskBranch<'_>, ours: &HashSet<String>) -> Option<Candidate> {
         let found = named.found;
         let branch = branch_of(&found.name)?;
-        let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
-        let mut candidate = self.task_branch(named, spot, ours);
+        let place = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
+        let mut candidate = self.task_branch(named, place, ours);
         candidate.time = candidate.time.max(reflog_time(&self.sweep.repository.common_dir, &found.name));
         candidate.owners.push(branch.to_string());
         if self.going_on.iter().any(|(_, going_on)| going_on.branches.contains(&branch)) {
             let what = self.going_on.iter().find(|(_, going_on)| going_on.branches.contains(&branch));
-            candidate.active.extend(what.map(|(_, going_on)| Active::OperationInProgress(going_on.what)));
+            candidate.in_use.extend(what.map(|(_, going_on)| InUse::OperationInProgress(going_on.what)));
         }
         if self.unpushed.contains(&found.name) {
             let upstream = found.upstream.as_deref().unwrap_or_default();
             let upstream = upstream.strip_prefix("refs/remotes/").unwrap_or(upstream);
-            candidate.active.push(Active::Unpushed(upstream.to_owned()));
+            candidate.in_use.push(InUse::Unpushed(upstream.to_owned()));
         }
         self.tell_worker(&mut candidate, &branch, &named.task);
         Some(candidate)
@@ -212,23 +212,29 @@ impl CleanupFacts<'_> {
 
     fn remote_branch(&self, remote: &str, named: &TaskBranch<'_>, ours: &HashSet<String>) -> Candidate {
         let name = format!("{TASK_REFS}{}/{}", named.run, named.task);
-        let spot = CandidatePlace::Remote { remote: remote.to_owned(), name, tip: named.found.target };
-        let mut candidate = self.task_branch(named, spot, ours);
-        candidate.what = What::RemoteBranch;
+        let place = CandidatePlace::Remote { remote: remote.to_owned(), name, tip: named.found.target };
+        let mut candidate = self.task_branch(named, place, ours);
+        candidate.what = CandidateKind::RemoteBranch;
         candidate.name = format!("{remote}/{}", candidate.name);
         candidate
     }
 
     /// The facts that are the same for a local branch and one at a remote.
-    fn task_branch(&self, named: &TaskBranch<'_>, spot: CandidatePlace, ours: &HashSet<String>) -> Candidate {
+    fn task_branch(
+        &self,
+        named: &TaskBranch<'_>,
+        place: CandidatePlace,
+        ours: &HashSet<String>,
+    ) -> Candidate {
         let TaskBranch { run, task, found } = named;
-        let mut candidate = Candidate::new(What::Branch, spot, format!("{}/{task}", unescaped(run)));
+        let mut candidate =
+            Candidate::new(CandidateKind::Branch, place, format!("{}/{task}", unescaped(run)));
         let branch = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name).to_owned();
         candidate.owners = vec![task.to_string(), format!("{run}/{task}"), candidate.name.clone(), branch];
         candidate.run = Some((*run).to_owned());
         candidate.time = found.time;
         if !ours.contains(&found.name) {
-            candidate.active.push(Active::Foreign(UNPROVED.into()));
+            candidate.in_use.push(InUse::Foreign(UNPROVED.into()));
         }
         self.tell_queue(&mut candidate, run, task);
         self.tell_sessions(&mut candidate);
@@ -242,7 +248,7 @@ impl CleanupFacts<'_> {
     /// Adds whether the task is queued, or its target claimed.
     pub(super) fn tell_queue(&self, candidate: &mut Candidate, run: &str, task: &TaskId) {
         if self.refs.find(&format!("{TICKETS}{run}/{task}")).is_some() {
-            candidate.active.push(Active::Queued);
+            candidate.in_use.push(InUse::Queued);
         }
         self.tell_claim(candidate, run);
     }
@@ -250,7 +256,7 @@ impl CleanupFacts<'_> {
     /// Adds whether a process that may be alive has claimed the target of a run.
     pub(super) fn tell_claim(&self, candidate: &mut Candidate, run: &str) {
         match self.claims.get(run) {
-            Some(Claimant::Alive(_)) => candidate.active.push(Active::Claim),
+            Some(Claimant::Alive(_)) => candidate.in_use.push(InUse::Claim),
             Some(Claimant::Unreadable) => candidate.unknown.push(format!("who has claimed '{run}'")),
             Some(Claimant::Dead) | None => {}
         }
@@ -260,7 +266,7 @@ impl CleanupFacts<'_> {
         let Some(pool) = &self.sweep.pool else { return };
         match pool.find_worker(branch, task) {
             Ok(None) => {}
-            Ok(Some(holder)) => candidate.active.push(Active::Lock(holder.to_string())),
+            Ok(Some(holder)) => candidate.in_use.push(InUse::Lock(holder.to_string())),
             Err(error) => candidate.unknown.push(format!("whether a process is working on it: {error}")),
         }
     }
@@ -269,10 +275,10 @@ impl CleanupFacts<'_> {
 /// A branch below our prefix whose name does not have our form. It is listed, and it stays.
 fn unnamed(found: &RefFacts) -> Candidate {
     let name = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name);
-    let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
-    let mut candidate = Candidate::new(What::Branch, spot, name.to_owned());
+    let place = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
+    let mut candidate = Candidate::new(CandidateKind::Branch, place, name.to_owned());
     candidate.owners = vec![name.to_owned()];
     candidate.time = found.time;
-    candidate.active.push(Active::Foreign(UNPROVED.into()));
+    candidate.in_use.push(InUse::Foreign(UNPROVED.into()));
     candidate
 }

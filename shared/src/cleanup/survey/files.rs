@@ -11,7 +11,7 @@ use std::{
 
 use super::CleanupFacts;
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What},
+    cleanup::{Candidate, CandidateKind, CandidatePlace, CleanupError, InUse},
     git::RefFacts,
     name::unescaped,
     process::{FileLock, OrphanLock},
@@ -26,9 +26,10 @@ impl CleanupFacts<'_> {
     pub(super) fn logs(&self) -> Result<Vec<Candidate>, CleanupError> {
         let options = &self.sweep.options;
         let common = self.sweep.repository.common_dir.join("arborist/logs");
-        let mut found = files_in(&common, What::Log, |name| name.starts_with("plan-"));
+        let mut found = files_in(&common, CandidateKind::Log, |name| name.starts_with("plan-"));
         if let Some(main) = self.worktrees.first().filter(|main| !main.is_bare) {
-            let folders = [(What::Log, &options.log_dir), (What::Report, &options.report_dir)];
+            let folders =
+                [(CandidateKind::Log, &options.log_dir), (CandidateKind::Report, &options.report_dir)];
             for (what, folder) in folders {
                 found.extend(self.files_of_checkout(&main.path, what, folder)?);
             }
@@ -36,7 +37,7 @@ impl CleanupFacts<'_> {
         match self.find_writer() {
             Ok(None) => {}
             Ok(Some(active)) => {
-                found.iter_mut().for_each(|candidate| candidate.active.push(active.clone()));
+                found.iter_mut().for_each(|candidate| candidate.in_use.push(active.clone()));
             }
             Err(why) => found.iter_mut().for_each(|candidate| candidate.unknown.push(why.clone())),
         }
@@ -48,7 +49,7 @@ impl CleanupFacts<'_> {
     fn files_of_checkout(
         &self,
         top: &Path,
-        what: What,
+        what: CandidateKind,
         folder: &str,
     ) -> Result<Vec<Candidate>, CleanupError> {
         let (Ok(path), Ok(top)) = (top.join(folder.trim_matches('/')).canonicalize(), top.canonicalize())
@@ -67,7 +68,7 @@ impl CleanupFacts<'_> {
     }
 
     /// Who may still write a log: any run at work, or a process that a killed run left.
-    fn find_writer(&self) -> Result<Option<Active>, String> {
+    fn find_writer(&self) -> Result<Option<InUse>, String> {
         let locks = self.sweep.repository.lock_folder();
         for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -76,7 +77,7 @@ impl CleanupFacts<'_> {
             };
             match FileLock::look(&entry.path()) {
                 Ok(None) => {}
-                Ok(Some(_)) => return Ok(Some(Active::Run(unescaped(run)))),
+                Ok(Some(_)) => return Ok(Some(InUse::Run(unescaped(run)))),
                 Err(error) => return Err(format!("whether a run of '{run}' is active: {error}")),
             }
         }
@@ -87,9 +88,9 @@ impl CleanupFacts<'_> {
     /// Results of gates and caches of histories, which can be computed again.
     pub(super) fn caches(&self) -> Vec<Candidate> {
         let gate = |found: &RefFacts| {
-            let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
+            let place = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
             let name = found.name.strip_prefix("refs/arborist/").unwrap_or(&found.name);
-            let mut candidate = Candidate::new(What::Cache, spot, name.to_owned());
+            let mut candidate = Candidate::new(CandidateKind::Cache, place, name.to_owned());
             candidate.time = found.time;
             candidate
         };
@@ -97,7 +98,7 @@ impl CleanupFacts<'_> {
         let common_dir = &self.sweep.repository.common_dir;
         let mut open = vec![common_dir.join("arborist/cache")];
         while let Some(folder) = open.pop() {
-            found.extend(files_in(&folder, What::Cache, |_| true));
+            found.extend(files_in(&folder, CandidateKind::Cache, |_| true));
             let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
             let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
             let folders = folders.map(|entry| entry.path());
@@ -108,7 +109,7 @@ impl CleanupFacts<'_> {
 }
 
 /// The plain files of a directory whose names match, with age and size.
-fn files_in(folder: &Path, what: What, suits: impl Fn(&str) -> bool) -> Vec<Candidate> {
+fn files_in(folder: &Path, what: CandidateKind, suits: impl Fn(&str) -> bool) -> Vec<Candidate> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -128,9 +129,9 @@ fn files_in(folder: &Path, what: What, suits: impl Fn(&str) -> bool) -> Vec<Cand
 
 /// `{task}_{step}_{time}.log` and `{task}_run_{time}.json`, with a time such as `20250216T143022` and an optional
 /// number after it; next to a log also its prompt and its list of tools.
-fn is_named_by_us(what: What, name: &str) -> bool {
+fn is_named_by_us(what: CandidateKind, name: &str) -> bool {
     let (stem, middle) = match what {
-        What::Report => (name.strip_suffix(".json"), "_run_"),
+        CandidateKind::Report => (name.strip_suffix(".json"), "_run_"),
         _ => (LOGS.iter().find_map(|end| name.strip_suffix(end)), "_"),
     };
     let Some((head, time)) = stem.and_then(|stem| stem.rsplit_once('_')) else {
@@ -228,7 +229,7 @@ mod tests {
             "T1_implement_20250216T143022-2.prompt",
             "T1_implement_20250216T143022.tools",
         ] {
-            assert!(is_named_by_us(What::Log, name), "{name}");
+            assert!(is_named_by_us(CandidateKind::Log, name), "{name}");
         }
         for name in [
             "notes.log",
@@ -237,9 +238,9 @@ mod tests {
             "T1_test_20250216T143022.txt",
             "T1_a_20250216T143022.mine.log",
         ] {
-            assert!(!is_named_by_us(What::Log, name), "{name}");
+            assert!(!is_named_by_us(CandidateKind::Log, name), "{name}");
         }
-        assert!(is_named_by_us(What::Report, "T1_run_20250216T143022.json"));
-        assert!(!is_named_by_us(What::Report, "T1_20250216T143022.json"));
+        assert!(is_named_by_us(CandidateKind::Report, "T1_run_20250216T143022.json"));
+        assert!(!is_named_by_us(CandidateKind::Report, "T1_20250216T143022.json"));
     }
 }

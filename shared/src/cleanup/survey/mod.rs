@@ -19,7 +19,7 @@ use std::{
 };
 
 use super::{
-    Active, Candidate, CandidatePlace, CleanupError, Commits, Sweep, Topic, UnsavedPolicy, What,
+    Candidate, CandidateKind, CandidatePlace, CleanupError, Commits, InUse, Sweep, Topic, UnsavedPolicy,
     homes::{KnownSession, LeftRunning},
     proof,
 };
@@ -50,7 +50,7 @@ pub(super) struct CleanupFacts<'a> {
     /// The claims, by the components of their targets.
     claims: BTreeMap<String, Claimant>,
     left_running: LeftRunning,
-    runs: RefCell<HashMap<String, Result<Option<Active>, String>>>,
+    runs: RefCell<HashMap<String, Result<Option<InUse>, String>>>,
 }
 
 /// All candidates with all facts except their sizes.
@@ -129,19 +129,19 @@ impl<'a> CleanupFacts<'a> {
         let mut runs = self.runs.borrow_mut();
         let known = runs.entry(run.clone()).or_insert_with(|| self.find_driver(&run));
         match known {
-            Ok(active) => candidate.active.extend(active.clone()),
+            Ok(active) => candidate.in_use.extend(active.clone()),
             Err(why) => candidate.unknown.push(why.clone()),
         }
     }
 
     /// Whether a process drives a run, here or where its session is recorded, or is left of it.
-    fn find_driver(&self, run: &str) -> Result<Option<Active>, String> {
+    fn find_driver(&self, run: &str) -> Result<Option<InUse>, String> {
         for (at, driver) in self.sweep.drivers_of(run).iter().enumerate() {
             // A run takes the lock `session-…` in the other repositories that it works in.
             for kind in ["run", "landing", "session"] {
                 let held = FileLock::look(&driver.folder.join(format!("{kind}-{}", driver.run)));
                 if held.map_err(|error| format!("whether '{run}' is active: {error}"))?.is_some() {
-                    return Ok(Some(Active::Run(unescaped(&driver.run))));
+                    return Ok(Some(InUse::Run(unescaped(&driver.run))));
                 }
             }
             let left = match at {
@@ -159,7 +159,7 @@ impl<'a> CleanupFacts<'a> {
     fn stand(&self, found: &mut [Candidate]) {
         let mut places: HashMap<BranchName, usize> = HashMap::new();
         for (at, candidate) in found.iter().enumerate() {
-            if let CandidatePlace::Worktree { branch: Some(branch), .. } = &candidate.spot {
+            if let CandidatePlace::Worktree { branch: Some(branch), .. } = &candidate.place {
                 places.insert(branch.clone(), at);
             }
         }
@@ -176,7 +176,7 @@ impl<'a> CleanupFacts<'a> {
                 (Some([_]), Some(place)) => candidate.worktree_index = Some(*place),
                 (Some(users), _) => {
                     let path = users.first().map(|worktree| worktree.path.display().to_string());
-                    candidate.active.push(Active::CheckedOut(path.unwrap_or_default()));
+                    candidate.in_use.push(InUse::CheckedOut(path.unwrap_or_default()));
                 }
             }
         }
@@ -194,12 +194,14 @@ impl<'a> CleanupFacts<'a> {
 
     /// Adds where else the commits of all candidates are: in this repository, and separately at each remote.
     fn tell_commits(&self, found: &mut [Candidate]) {
-        for what in [What::SessionBranch, What::Branch] {
+        for what in [CandidateKind::SessionBranch, CandidateKind::Branch] {
             let kept = self.refs.kept_for(what);
-            let is_session =
-                |candidate: &Candidate| matches!(candidate.what, What::SessionBranch | What::Record);
+            let is_session = |candidate: &Candidate| {
+                matches!(candidate.what, CandidateKind::SessionBranch | CandidateKind::Record)
+            };
             let suits = |candidate: &&mut Candidate| {
-                remote_of(candidate).is_none() && is_session(candidate) == (what == What::SessionBranch)
+                remote_of(candidate).is_none()
+                    && is_session(candidate) == (what == CandidateKind::SessionBranch)
             };
             self.tell_commits_of(found.iter_mut().filter(suits).collect(), &kept, self.refs.copies());
         }
@@ -218,7 +220,7 @@ impl<'a> CleanupFacts<'a> {
     fn tell_reverted(&self, found: &mut [Candidate]) {
         let mut runs: HashMap<String, Option<Run>> = HashMap::new();
         let is_merged = |candidate: &&mut Candidate| {
-            matches!(candidate.what, What::Branch | What::RemoteBranch)
+            matches!(candidate.what, CandidateKind::Branch | CandidateKind::RemoteBranch)
                 && matches!(candidate.commits, Commits::Held | Commits::Landed { .. })
         };
         for candidate in found.iter_mut().filter(is_merged) {
@@ -243,7 +245,7 @@ impl<'a> CleanupFacts<'a> {
         }
         let mut runs: HashMap<String, Option<Run>> = HashMap::new();
         let is_loose = |candidate: &&mut Candidate| {
-            candidate.what == What::Branch && matches!(candidate.commits, Commits::Loose(_))
+            candidate.what == CandidateKind::Branch && matches!(candidate.commits, Commits::Loose(_))
         };
         for candidate in found.iter_mut().filter(is_loose) {
             let (Some(run), Some(Ok(task))) =
@@ -253,7 +255,7 @@ impl<'a> CleanupFacts<'a> {
             };
             let read = runs.entry(run).or_insert_with_key(|run| self.read_run(run));
             if read.as_ref().is_some_and(|run| run.state_of(&task) == State::Failed) {
-                candidate.active.push(Active::Failed);
+                candidate.in_use.push(InUse::Failed);
             }
         }
     }
@@ -261,7 +263,7 @@ impl<'a> CleanupFacts<'a> {
     /// Adds which logs are about tasks that are not merged: they tell why. `--force` removes them too.
     fn tell_unmerged(&self, found: &mut [Candidate]) {
         let options = &self.sweep.options;
-        let is_log = |candidate: &Candidate| candidate.what == What::Log;
+        let is_log = |candidate: &Candidate| candidate.what == CandidateKind::Log;
         let is_asked = options.rules.unsaved == UnsavedPolicy::Saved || !options.names.is_empty();
         if is_asked || !found.iter().any(is_log) {
             return;
@@ -269,7 +271,7 @@ impl<'a> CleanupFacts<'a> {
         let unmerged = self.unmerged_tasks();
         for candidate in found.iter_mut().filter(|candidate| is_log(candidate)) {
             if candidate.owners.first().is_some_and(|task| unmerged.contains(task)) {
-                candidate.active.push(Active::Unmerged);
+                candidate.in_use.push(InUse::Unmerged);
             }
         }
     }
@@ -365,7 +367,7 @@ impl<'a> CleanupFacts<'a> {
 }
 
 fn remote_of(candidate: &Candidate) -> Option<String> {
-    match &candidate.spot {
+    match &candidate.place {
         CandidatePlace::Remote { remote, .. } => Some(remote.clone()),
         _ => None,
     }
@@ -373,8 +375,10 @@ fn remote_of(candidate: &Candidate) -> Option<String> {
 
 /// The commit for which it matters where else it is.
 fn tip_of(candidate: &Candidate) -> Option<Oid> {
-    match (&candidate.spot, candidate.what) {
-        (CandidatePlace::Ref { .. }, What::Claim | What::Saved | What::Cache) => None,
+    match (&candidate.place, candidate.what) {
+        (CandidatePlace::Ref { .. }, CandidateKind::Claim | CandidateKind::Saved | CandidateKind::Cache) => {
+            None
+        }
         (CandidatePlace::Ref { tip, .. } | CandidatePlace::Remote { tip, .. }, _) => Some(*tip),
         (CandidatePlace::Worktree { branch: None, head, is_scratch: false, .. }, _) => *head,
         _ => None,
@@ -383,12 +387,15 @@ fn tip_of(candidate: &Candidate) -> Option<Oid> {
 
 /// Contents are compared only for candidates that nothing else keeps.
 fn is_landable(candidate: &Candidate) -> bool {
-    let is_work = matches!(candidate.what, What::Branch | What::RemoteBranch | What::Worktree);
-    is_work && candidate.active.is_empty() && candidate.unknown.is_empty()
+    let is_work = matches!(
+        candidate.what,
+        CandidateKind::Branch | CandidateKind::RemoteBranch | CandidateKind::Worktree
+    );
+    is_work && candidate.in_use.is_empty() && candidate.unknown.is_empty()
 }
 
-fn is_branch(what: What) -> bool {
-    matches!(what, What::Branch | What::SessionBranch)
+fn is_branch(what: CandidateKind) -> bool {
+    matches!(what, CandidateKind::Branch | CandidateKind::SessionBranch)
 }
 
 /// The branch of this full ref name.

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{CleanupFacts, sessions::SessionBranchProof};
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession, saved::SaveTimes},
+    cleanup::{
+        Candidate, CandidateKind, CandidatePlace, CleanupError, InUse, homes::KnownSession, saved::SaveTimes,
+    },
     coordination::CLAIMS,
     git::RefFacts,
     name::{Attempt, BranchName, LANDINGS, Oid, SAVED, SessionId, unescaped},
@@ -84,9 +86,9 @@ impl Refs {
 
     /// The commits that keep what a candidate has. Session branches keep everything except themselves and their
     /// records: they stay, or are saved before they are deleted.
-    pub(in crate::cleanup) fn kept_for(&self, what: What) -> Vec<Oid> {
+    pub(in crate::cleanup) fn kept_for(&self, what: CandidateKind) -> Vec<Oid> {
         let mut kept = self.kept.clone();
-        if !matches!(what, What::SessionBranch | What::Record) {
+        if !matches!(what, CandidateKind::SessionBranch | CandidateKind::Record) {
             kept.extend(self.sessions.keys().filter_map(|name| self.find(name)?.commit));
         }
         kept
@@ -139,7 +141,7 @@ impl Refs {
     pub(super) fn targets(&self, candidate: &Candidate) -> Vec<(String, Oid)> {
         let run = candidate.run.as_deref().map(unescaped);
         let mut names: Vec<String> = Vec::new();
-        match &candidate.spot {
+        match &candidate.place {
             CandidatePlace::Remote { remote, .. } => {
                 names.extend(run.map(|run| format!("refs/remotes/{remote}/{run}")));
                 names.extend(["main", "master"].map(|name| format!("refs/remotes/{remote}/{name}")));
@@ -190,10 +192,10 @@ fn short(name: &str) -> &str {
 }
 
 impl CleanupFacts<'_> {
-    fn small(&self, what: What, prefix: &str, found: &RefFacts) -> Candidate {
+    fn small(&self, what: CandidateKind, prefix: &str, found: &RefFacts) -> Candidate {
         let rest = found.name.strip_prefix(prefix).unwrap_or(&found.name);
-        let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
-        let mut candidate = Candidate::new(what, spot, rest.to_owned());
+        let place = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
+        let mut candidate = Candidate::new(what, place, rest.to_owned());
         candidate.owners = rest.split('/').map(str::to_owned).collect();
         candidate.time = found.time;
         candidate
@@ -202,7 +204,7 @@ impl CleanupFacts<'_> {
     /// Parked landings. One is obsolete once its branch contains it.
     pub(super) fn landings(&self) -> Vec<Candidate> {
         let landing = |found: &RefFacts| {
-            let mut candidate = self.small(What::Landing, LANDINGS, found);
+            let mut candidate = self.small(CandidateKind::Landing, LANDINGS, found);
             candidate.run = Some(candidate.name.clone());
             self.tell_run(&mut candidate);
             candidate
@@ -212,7 +214,7 @@ impl CleanupFacts<'_> {
 
     pub(super) fn claims(&self) -> Vec<Candidate> {
         let claim = |found: &RefFacts| {
-            let mut candidate = self.small(What::Claim, CLAIMS, found);
+            let mut candidate = self.small(CandidateKind::Claim, CLAIMS, found);
             let target = candidate.name.clone();
             self.tell_claim(&mut candidate, &target);
             candidate
@@ -223,7 +225,7 @@ impl CleanupFacts<'_> {
     /// Marks of attempts, from which a run continues after a crash, as long as its branch exists.
     pub(super) fn unfinished(&self) -> Vec<Candidate> {
         let mark = |found: &RefFacts| {
-            let mut candidate = self.small(What::Unfinished, Unfinished::REFS, found);
+            let mut candidate = self.small(CandidateKind::Unfinished, Unfinished::REFS, found);
             let run = candidate.owners.first().cloned().unwrap_or_default();
             let session = session_of(&candidate.owners).map(str::to_owned);
             match session {
@@ -232,7 +234,7 @@ impl CleanupFacts<'_> {
                     let branch: Option<BranchName> = unescaped(&run).parse().ok();
                     let of_task = branch.and_then(|branch| branch.run_of_task_branch());
                     let run = of_task.map_or_else(|| unescaped(&run), |run| run.to_string());
-                    candidate.active.push(Active::Unfinished(run));
+                    candidate.in_use.push(InUse::Unfinished(run));
                 }
                 None => {}
             }
@@ -249,7 +251,7 @@ impl CleanupFacts<'_> {
         let sweep = self.sweep;
         let times = SaveTimes::find(sweep.repository, sweep.options.rules.now, self.refs.below(SAVED))?;
         let candidate = |found: &RefFacts| {
-            let mut candidate = self.small(What::Saved, SAVED, found);
+            let mut candidate = self.small(CandidateKind::Saved, SAVED, found);
             candidate.time = times.saved_time(found);
             candidate
         };

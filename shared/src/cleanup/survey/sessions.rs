@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     cleanup::{
-        Active, Candidate, CandidatePlace, CleanupError, What, homes::KnownSession, saved::reflog_time,
+        Candidate, CandidateKind, CandidatePlace, CleanupError, InUse, homes::KnownSession,
+        saved::reflog_time,
     },
     git::{RefFacts, Repository},
     history::Event,
@@ -36,9 +37,9 @@ impl CleanupFacts<'_> {
     fn session_branch(&self, session: &KnownSession) -> Option<Candidate> {
         let found = self.refs.branch_of_session(session.id())?;
         let name = found.name.clone();
-        let spot = CandidatePlace::Ref { name: name.clone(), tip: found.target };
+        let place = CandidatePlace::Ref { name: name.clone(), tip: found.target };
         let branch = branch_of(&name)?;
-        let mut candidate = Candidate::new(What::SessionBranch, spot, branch.to_string());
+        let mut candidate = Candidate::new(CandidateKind::SessionBranch, place, branch.to_string());
         candidate.owners = vec![session.id().to_string(), branch.to_string()];
         candidate.run = Some(branch.component());
         candidate.home = session.home.clone();
@@ -46,10 +47,10 @@ impl CleanupFacts<'_> {
         candidate.time = Some(session.stored.record.time).max(found.time).max(written);
         self.tell_state(&mut candidate, session.id());
         let going_on = self.going_on.iter().find(|(_, going_on)| going_on.branches.contains(&branch));
-        candidate.active.extend(going_on.map(|(_, going_on)| Active::OperationInProgress(going_on.what)));
+        candidate.in_use.extend(going_on.map(|(_, going_on)| InUse::OperationInProgress(going_on.what)));
         if self.unpushed.contains(&name) {
             let upstream = found.upstream.clone().unwrap_or_default();
-            candidate.active.push(Active::Unpushed(upstream.trim_start_matches("refs/remotes/").to_owned()));
+            candidate.in_use.push(InUse::Unpushed(upstream.trim_start_matches("refs/remotes/").to_owned()));
         }
         self.tell_run(&mut candidate);
         Some(candidate)
@@ -77,15 +78,16 @@ impl CleanupFacts<'_> {
             let branch = session.branch.clone();
             let found = self.refs.find(&format!("refs/remotes/{remote}/{branch}"))?;
             let begins = proof.begins_on(found, &branch, session.id());
-            let spot = CandidatePlace::Remote { remote: remote.to_owned(), name, tip: found.target };
-            let mut candidate = Candidate::new(What::RemoteBranch, spot, format!("{remote}/{branch}"));
+            let place = CandidatePlace::Remote { remote: remote.to_owned(), name, tip: found.target };
+            let mut candidate =
+                Candidate::new(CandidateKind::RemoteBranch, place, format!("{remote}/{branch}"));
             candidate.owners = vec![session.id().to_string(), branch.to_string()];
             candidate.run = Some(branch.component());
             candidate.home = session.home.clone();
             candidate.time = Some(session.stored.record.time).max(found.time);
             match begins {
                 Ok(true) => {}
-                Ok(false) => candidate.active.push(Active::Foreign(UNPROVED.into())),
+                Ok(false) => candidate.in_use.push(InUse::Foreign(UNPROVED.into())),
                 Err(error) => candidate.unknown.push(format!("who made it: {error}")),
             }
             self.tell_state(&mut candidate, session.id());
@@ -100,15 +102,15 @@ impl CleanupFacts<'_> {
     fn record(&self, prefix: &str, found: &RefFacts) -> Candidate {
         let session = found.name.strip_prefix(prefix).unwrap_or(&found.name).to_owned();
         let kind = if prefix == SESSIONS { "records" } else { "transcript" };
-        let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
-        let mut candidate = Candidate::new(What::Record, spot, format!("{session} ({kind})"));
+        let place = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
+        let mut candidate = Candidate::new(CandidateKind::Record, place, format!("{session} ({kind})"));
         candidate.time = found.time;
         self.tell_session(&mut candidate, &session);
         let is_branched = |session: SessionId| {
             self.refs.branch_of_session(&session).is_some() || self.branched_elsewhere.contains(&session)
         };
         if session.parse::<SessionId>().is_ok_and(is_branched) {
-            candidate.active.push(Active::Branched);
+            candidate.in_use.push(InUse::Branched);
         }
         candidate.owners = vec![session];
         candidate
@@ -117,7 +119,7 @@ impl CleanupFacts<'_> {
     /// Adds whether a session is not over; then everything that belongs to it stays.
     fn tell_state(&self, candidate: &mut Candidate, session: &SessionId) {
         let open = self.open_sessions().find(|open| open.id() == session);
-        candidate.active.extend(open.map(|open| Active::Session(open.id().clone(), open.state)));
+        candidate.in_use.extend(open.map(|open| InUse::Session(open.id().clone(), open.state)));
     }
 
     fn open_sessions(&self) -> impl Iterator<Item = &KnownSession> {
@@ -140,14 +142,14 @@ impl CleanupFacts<'_> {
     pub(super) fn tell_sessions(&self, candidate: &mut Candidate) {
         let Some(run) = candidate.run.clone() else { return };
         let of_run = self.open_sessions().filter(|open| open.branch.component() == run);
-        candidate.active.extend(of_run.map(|open| Active::Session(open.id().clone(), open.state)));
+        candidate.in_use.extend(of_run.map(|open| InUse::Session(open.id().clone(), open.state)));
     }
 
     /// A session branch about which only another repository knows more.
     fn unrecorded(&self, found: &RefFacts) -> Candidate {
         let name = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name).to_owned();
-        let spot = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
-        let mut candidate = Candidate::new(What::SessionBranch, spot, name.clone());
+        let place = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
+        let mut candidate = Candidate::new(CandidateKind::SessionBranch, place, name.clone());
         candidate.owners =
             name.rsplit('/').next().map(str::to_owned).into_iter().chain([name.clone()]).collect();
         candidate.time = found.time;

@@ -9,7 +9,7 @@ use std::{
 
 use super::CleanupFacts;
 use crate::{
-    cleanup::{Active, Candidate, CandidatePlace, CleanupRules, UncommittedContent, What},
+    cleanup::{Candidate, CandidateKind, CandidatePlace, CleanupRules, InUse, UncommittedContent},
     git::{GitError, OperationInProgress, Repository, UncommittedPath, Worktree, find_repository},
     name::BranchName,
     worktree::{Pool, RemainsKind, TrashState, WorktreeRemains},
@@ -43,16 +43,16 @@ impl CleanupFacts<'_> {
 
     fn place(&self, place: &WorktreeRemains) -> Candidate {
         let what = match place.kind {
-            RemainsKind::Trash => What::Trash,
-            RemainsKind::Orphan => What::Folder,
-            _ => What::Worktree,
+            RemainsKind::Trash => CandidateKind::Trash,
+            RemainsKind::Orphan => CandidateKind::Folder,
+            _ => CandidateKind::Worktree,
         };
-        let mut candidate = Candidate::new(what, spot_of(place), place.name());
+        let mut candidate = Candidate::new(what, candidate_place(place), place.name());
         candidate.time = place.active;
         candidate.owners = vec![place.name()];
         candidate.owners.extend(place.name().strip_prefix("session-").map(str::to_owned));
         self.tell_processes(&mut candidate, &place.path);
-        if what == What::Trash {
+        if what == CandidateKind::Trash {
             candidate.time = Some(0);
             if let TrashState::Failed(why) = self.trash_state(place) {
                 candidate.deletion_failed = Some(why);
@@ -65,9 +65,9 @@ impl CleanupFacts<'_> {
             self.tell_task(&mut candidate, branch);
         }
         let going_on = self.going_on.iter().find(|(path, _)| *path == place.path);
-        candidate.active.extend(going_on.map(|(_, going_on)| Active::OperationInProgress(going_on.what)));
+        candidate.in_use.extend(going_on.map(|(_, going_on)| InUse::OperationInProgress(going_on.what)));
         let moved = self.sweep.pool.as_ref().and_then(|pool| pool.find_moved(place.worktree.as_ref()?));
-        candidate.active.extend(moved.map(|path| Active::Moved(path.display().to_string())));
+        candidate.in_use.extend(moved.map(|path| InUse::Moved(path.display().to_string())));
         if place.worktree.as_ref().is_some_and(|worktree| worktree.git_dir.is_none()) {
             candidate.unknown.push("its git directory cannot be found".into());
         }
@@ -77,14 +77,14 @@ impl CleanupFacts<'_> {
     fn tell_ownership(&self, candidate: &mut Candidate, place: &WorktreeRemains) {
         let lock = place.worktree.as_ref().and_then(|worktree| worktree.lock.clone());
         match (place.kind, lock) {
-            (RemainsKind::Foreign, Some(reason)) => candidate.active.push(Active::Locked(reason)),
+            (RemainsKind::Foreign, Some(reason)) => candidate.in_use.push(InUse::Locked(reason)),
             (RemainsKind::Foreign, None) => {
-                candidate.active.push(Active::Foreign("git arborist did not make it".into()));
+                candidate.in_use.push(InUse::Foreign("git arborist did not make it".into()));
             }
             (RemainsKind::Outside, _) => {
                 let base = self.sweep.pool.as_ref().map(|pool| pool.base().display().to_string());
                 let why = format!("it is not in {}", base.unwrap_or_default());
-                candidate.active.push(Active::Foreign(why));
+                candidate.in_use.push(InUse::Foreign(why));
             }
             _ => {}
         }
@@ -93,10 +93,10 @@ impl CleanupFacts<'_> {
     /// Adds processes that are in it. Ours comes first, because the shell that started us is there too.
     fn tell_processes(&self, candidate: &mut Candidate, path: &Path) {
         if self.here.as_ref().is_some_and(|here| here.starts_with(path)) {
-            candidate.active.push(Active::Here);
+            candidate.in_use.push(InUse::Here);
         }
         match &self.occupants {
-            Some(occupants) => candidate.active.extend(occupants.of(path).map(Active::Process)),
+            Some(occupants) => candidate.in_use.extend(occupants.of(path).map(InUse::Process)),
             None => candidate.unknown.push("which processes are in it".into()),
         }
     }
@@ -105,7 +105,7 @@ impl CleanupFacts<'_> {
         let Some(pool) = &self.sweep.pool else { return };
         match pool.find_occupant(&place.path) {
             Ok(None) => {}
-            Ok(Some(holder)) => candidate.active.push(Active::Lock(holder.to_string())),
+            Ok(Some(holder)) => candidate.in_use.push(InUse::Lock(holder.to_string())),
             Err(error) => candidate.unknown.push(format!("whether a process is working in it: {error}")),
         }
     }
@@ -171,14 +171,13 @@ impl CleanupFacts<'_> {
 
 /// Whether its files matter for the decision.
 fn is_open(candidate: &Candidate, rules: &CleanupRules) -> bool {
-    let is_place = matches!(candidate.what, What::Worktree | What::Folder);
-    let is_scratch = matches!(candidate.spot, CandidatePlace::Worktree { is_scratch: true, .. });
-    let is_old =
-        candidate.time.is_some_and(|time| rules.now.saturating_sub(time).max(0) >= rules.older_than.0);
-    is_place && !is_scratch && is_old && candidate.active.is_empty() && candidate.unknown.is_empty()
+    let is_place = matches!(candidate.what, CandidateKind::Worktree | CandidateKind::Folder);
+    let is_scratch = matches!(candidate.place, CandidatePlace::Worktree { is_scratch: true, .. });
+    let is_old = candidate.time.is_some_and(|time| !rules.is_young(candidate.what, time));
+    is_place && !is_scratch && is_old && candidate.in_use.is_empty() && candidate.unknown.is_empty()
 }
 
-fn spot_of(place: &WorktreeRemains) -> CandidatePlace {
+fn candidate_place(place: &WorktreeRemains) -> CandidatePlace {
     match &place.worktree {
         Some(worktree) => CandidatePlace::Worktree {
             path: place.path.clone(),

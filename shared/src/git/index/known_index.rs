@@ -28,7 +28,7 @@ use crate::{
         },
         locks,
         misplaced_files::is_sparse,
-        refs::user_refs::tell,
+        refs::user_refs::add_notice,
         worktrees::worktree_git_dirs::is_own_git_dir,
     },
     name::{ObjectFormat, Oid},
@@ -278,7 +278,9 @@ impl Repository {
         if self.put_index(&file, &wanted)? {
             if !is_readable && !is_own_git_dir(&self.git_dir) {
                 let path = file.display();
-                tell(format!("the index '{path}' was missing or damaged during the run, and was restored"));
+                add_notice(format!(
+                    "the index '{path}' was missing or damaged during the run, and was restored"
+                ));
             }
             self.note(file, Some(wanted));
         }

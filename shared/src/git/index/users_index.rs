@@ -16,7 +16,7 @@ use crate::{
             index_format::{HiddenEntry, find_hidden},
         },
         locks,
-        refs::user_refs::tell,
+        refs::user_refs::add_notice,
         worktrees::worktree_git_dirs::is_own_git_dir,
     },
     message::visible,
@@ -74,7 +74,7 @@ impl UsersMarks {
                     Ok(()) => "cleared".to_owned(),
                     Err(error) => format!("could not be cleared: {error}"),
                 };
-                tell(format!(
+                add_notice(format!(
                     "during the run, a mark that hides changes (assume-unchanged or skip-worktree) was set for {} in {}; it was {done}",
                     named(&paths),
                     describe(&self.repository, &index.checkout),

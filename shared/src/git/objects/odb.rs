@@ -53,7 +53,7 @@ impl Repository {
         id: Oid,
         name: &'static str,
     ) -> Result<Option<StoredObject>, GitError> {
-        self.git_dir_ids.iter().try_for_each(crate::git::identity::GitDirId::require)?;
+        self.git_dir_ids.iter().try_for_each(crate::git::git_dir_id::GitDirId::require)?;
         // libgit2 would block on a named pipe for ever. git would too, but a git process has a time limit.
         let is_special = self.loose_file(id).metadata().is_ok_and(|found| !found.is_file());
         if is_special {
@@ -71,7 +71,7 @@ impl Repository {
 
     /// Writes an object.
     pub(in crate::git) fn write_object(&self, kind: ObjectKind, content: &[u8]) -> Result<Oid, GitError> {
-        self.git_dir_ids.iter().try_for_each(crate::git::identity::GitDirId::require)?;
+        self.git_dir_ids.iter().try_for_each(crate::git::git_dir_id::GitDirId::require)?;
         let id = Oid::of(kind, content, self.format);
         let write = |opened: &git2::Repository| opened.odb()?.write(object_type(kind), content);
         match self.objects.write(self, write) {

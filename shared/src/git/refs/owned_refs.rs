@@ -16,7 +16,8 @@ use std::{
 use crate::{
     git::{
         GitError, RefMove, Repository,
-        identity::{has_child_started, note_child_started},
+        before_children::{has_child_started, note_child_started},
+        checkout_locks,
         refs::{
             forged_steps::{ForgedLandings, TargetBranch, last_before_forgery},
             moved_refs::{remove_forged, restore, save},
@@ -25,7 +26,6 @@ use crate::{
             ref_files::{PackedStamp, RefValue, folder_of, is_inside},
             user_refs::{RefSource, UserRefs, compare_user_refs, is_user_ref},
         },
-        stale,
     },
     name::{BranchName, Oid},
 };
@@ -548,7 +548,7 @@ impl RefTable {
         let lock = repository.common_dir.join(format!("{name}.lock"));
         let restored = restore(repository, name, wanted, found).or_else(|_| {
             // A git that was killed while it moved the ref leaves its lock.
-            stale::clear(&lock);
+            checkout_locks::clear(&lock);
             restore(repository, name, wanted, found)
         });
         if let Err(error) = restored {

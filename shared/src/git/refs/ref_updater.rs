@@ -17,7 +17,7 @@ use std::{
 };
 
 use crate::{
-    git::{GitCommand, GitError, Repository, identity::GitDirId},
+    git::{GitCommand, GitError, Repository, git_dir_id::GitDirId},
     process::RunningProgram,
 };
 

@@ -44,7 +44,7 @@ const MAX_LOOSE: usize = 500;
 static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Adds a message for the summary of the run.
-pub fn tell(words: String) {
+pub fn add_notice(words: String) {
     NOTICES.lock().unwrap_or_else(PoisonError::into_inner).push(words);
 }
 
@@ -78,7 +78,7 @@ impl Repository {
         let owned = OwnedRefs::of(self);
         compare_user_refs(&mut owned.lock(), self, RefSource::Git);
         let staged = std::mem::take(&mut owned.lock().user_refs.staged);
-        staged.iter().flat_map(|state| state.compare(self)).for_each(tell);
+        staged.iter().flat_map(|state| state.compare(self)).for_each(add_notice);
     }
 
     /// The names of the user's branches, without `refs/heads/`. The list is empty if only git can list them, or if
@@ -162,7 +162,7 @@ impl UserRefs {
     ) {
         self.compare_refs(repository, source, is_other);
         // After the refs, whose old values are saved by now: the same commits are not saved twice.
-        self.reflogs.compare(repository, source).into_iter().for_each(tell);
+        self.reflogs.compare(repository, source).into_iter().for_each(add_notice);
     }
 
     fn compare_refs(&mut self, repository: &Repository, source: RefSource, is_other: impl Fn(&str) -> bool) {
@@ -213,7 +213,7 @@ impl UserRefs {
             let before = std::mem::replace(&mut self.remotes, list_remotes(repository));
             messages.extend(describe_remotes(repository, before.as_ref(), self.remotes.as_ref()));
         }
-        messages.into_iter().for_each(tell);
+        messages.into_iter().for_each(add_notice);
     }
 
     /// The recorded values, of which none may be lost.

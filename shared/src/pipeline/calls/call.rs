@@ -84,7 +84,7 @@ pub(in crate::pipeline) fn reborrow<'s>(
     }
 }
 
-/// What to do when a usage limit is reached and the provider names no time, or a distant one.
+/// What to do when a usage limit is reached. An overloaded provider is always waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtLimit {
     /// Wait for the provider.

@@ -12,8 +12,8 @@
 //! A `Caller` has what all calls of a step share, and `CallMemory` what calls of a run have taught.
 
 pub(super) mod active_runner;
+pub(super) mod agent_call;
 pub(super) mod call;
-pub(super) mod chain;
 pub(super) mod gemini_home;
 pub(super) mod memory;
 pub(super) mod playback;

@@ -13,8 +13,8 @@ use crate::{
     name::{Attempt, BranchName, Oid, RepoName, TaskId},
     pipeline::{
         IgnoredFiles, NamedCommand, PreCommit, SessionRepo, TaskContext, TaskRun,
-        checkout::{branch, guarded::FilesBeforeTest},
-        steps::prompt::{RepoDiff, diff_command},
+        checkout::{branch, test_guard::FilesBeforeTest},
+        steps::review_diff::{RepoDiff, diff_command},
     },
     plan::Task,
     process::FileLock,

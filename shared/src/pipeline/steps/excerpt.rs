@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::{
     counts::read_counts,
     failed_tests::{FailedTest, READERS},
-    prompt::shares,
+    review_diff::shares,
 };
 use crate::{
     history::{EXCERPTS, FAILED_TESTS},

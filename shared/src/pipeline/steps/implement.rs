@@ -8,7 +8,7 @@ use crate::{
     event::{EventKind, StepChanges},
     git::{PrivateGit, TreeChange},
     history::{DENIED, FAILED},
-    message::{Body, Status, Step as StepKind, last_chars},
+    message::{Body, Status, Step, last_chars},
     name::{Attempt, Oid},
     pipeline::{
         AgentCall, CallReply, Expense, FinishedCall, OtherRepo, PipelineError, ProtectedChanges, StepRunner,
@@ -22,13 +22,13 @@ use crate::{
         steps::{
             background::PromptFiles,
             prompt::PromptParts,
-            unchanged::{NOTHING_TO_DO, reason},
+            unchanged::{NOTHING_TO_DO, find_idle_reason},
         },
         task::{StepOutcome, last_line},
         turns::{
             committer::{CommittedTurns, TurnCommitter},
             messenger::Messenger,
-            note::TurnContext,
+            turn_collector::TurnContext,
             whole_call::{CallChanges, WholeCallTurn},
         },
     },
@@ -97,7 +97,7 @@ impl TaskRun<'_, '_, '_> {
         let chain = self.context.run.options.runners.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
         let by = self.context.next_runner_name(&chain);
-        let log = self.create_log(StepKind::Implement, attempt)?;
+        let log = self.create_log(Step::Implement, attempt)?;
         let message_log = log.replace("_implement_", "_commit-message_");
         self.announce("implement", attempt, (&by, &log));
         let prompt = self.implement_prompt() + &self.context.list_repositories(self.task);
@@ -110,7 +110,7 @@ impl TaskRun<'_, '_, '_> {
             self.note(&words);
         }
         let mut repos = self.begin_in_repos(attempt, other_repos, recorders)?;
-        let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
+        let (task, place, step) = (self.task, self.recorder.repository(), Step::Implement);
         let mut private_git = self.make_private_git(&chain, repos[0].checkout.head)?;
         let agent_call = AgentCall {
             chain: &chain,
@@ -151,7 +151,7 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<Option<PrivateGit>, PipelineError> {
         let sandbox = &self.context.run.options.sandbox;
         let has_one = |step_runner: &StepRunner| {
-            sandbox.has_private_git(&step_runner.sandboxed(StepKind::Implement.as_str(), Vec::new()))
+            sandbox.has_private_git(&step_runner.sandboxed(Step::Implement.as_str(), Vec::new()))
         };
         let is_needed = self.context.run.playback.is_none() && chain.iter().any(has_one);
         let make = || self.recorder.repository().make_private_git(self.recorder.branch(), head);
@@ -209,7 +209,7 @@ impl TaskRun<'_, '_, '_> {
                 let refusal = self.ask_hooks(repos)?;
                 let unchanged = UnchangedAttempt {
                     why: self.find_unchanged_reason(repos)?,
-                    said: reason(reply),
+                    said: find_idle_reason(reply),
                     is_untouched,
                     is_conclusive: called.is_conclusive,
                 };

@@ -13,6 +13,7 @@ pub(super) mod prompt;
 pub(super) mod protect;
 pub(super) mod report;
 pub(super) mod review;
+pub(super) mod review_diff;
 pub(super) mod template;
 pub(super) mod test;
 pub(super) mod unchanged;

@@ -7,20 +7,24 @@ use crate::{
     event::{EventKind, NO_VERDICT},
     git::{OtherWriters, Repository, Touched, TrackedFiles},
     history::{DENIED, FAILED},
-    message::{Body, Key, Status, Step as StepKind, visible},
+    message::{Body, Key, Status, Step, visible},
     name::{Attempt, BranchName, Oid},
     pipeline::{
         AgentCall, CallReply, ConcurrentChildren, Doubt, Expense, FinishedCall, IgnoredChanges, NextStep,
         OtherRepo, PipelineError, ProtectedChanges, Sessions, Stage, StepRunner, TaskContext, TaskRun,
         Verdict,
-        checkout::{guard::CheckoutWatch, other_repo::TaskRepo, reading, violations::Violations},
+        checkout::{guard::CheckoutWatch, other_repo::TaskRepo, review_guard, violations::Violations},
         steps::{
             background::PromptFiles,
-            prompt::{self, PromptParts, RepoDiff},
+            prompt::PromptParts,
+            review_diff::{RepoDiff, render_diff},
             unchanged,
         },
         task::{RejectedWork, StepOutcome, last_line},
-        turns::{committer::TurnCommitter, note::TurnContext, turn_repo::TurnRepo, whole_call::CallChanges},
+        turns::{
+            committer::TurnCommitter, turn_collector::TurnContext, turn_repo::TurnRepo,
+            whole_call::CallChanges,
+        },
     },
     record::Unfinished,
     safe_files,
@@ -47,7 +51,7 @@ impl WantedPlace<'_> {
 
 impl TaskRun<'_, '_, '_> {
     pub(in crate::pipeline) fn review(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
-        let log = self.create_log(StepKind::Review, attempt)?;
+        let log = self.create_log(Step::Review, attempt)?;
         let mut violation = None;
         let called = self.ask_reviewers(attempt, &log, &mut violation)?;
         let (verdict, body, why) = match &called.result {
@@ -162,7 +166,7 @@ impl TaskRun<'_, '_, '_> {
         (prompt, log): (&str, &Path),
         apart: Option<&ReviewPlace>,
     ) -> Result<(FinishedCall, Option<String>), PipelineError> {
-        let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
+        let (task, place, step) = (self.task, self.recorder.repository(), Step::Review);
         let session = Sessions::Fresh;
         let agent_call = AgentCall {
             chain,
@@ -179,13 +183,13 @@ impl TaskRun<'_, '_, '_> {
         };
         let concurrent_children = ConcurrentChildren::count(place);
         let files = self.look_at_reviewed(apart, concurrent_children)?;
-        let reviewed_checkout = reading::begin(self.recorder, &self.context.run.config_guard)?;
+        let reviewed_checkout = review_guard::begin(self.recorder, &self.context.run.config_guard)?;
         // The reviewer's worktree has its own files that git obeys.
         let apart_watch = apart.map(|apart| reviewed_checkout.watch_place(&apart.repository));
         let other_repos = self.context.other_repos.iter();
         let other_watches: Vec<CheckoutWatch> =
             other_repos.map(|other_repo| reviewed_checkout.watch_place(&other_repo.repository)).collect();
-        let of = TurnContext::of(self.context, self.task, (StepKind::Review, attempt));
+        let of = TurnContext::of(self.context, self.task, (Step::Review, attempt));
         let read_only = TurnRepo::new(None, self.recorder, None);
         let mut turns = TurnCommitter::new(vec![read_only], of);
         let called = self.context.call(agent_call, Some(&mut turns));
@@ -198,7 +202,9 @@ impl TaskRun<'_, '_, '_> {
         let mut found: Violations = places.flat_map(CheckoutWatch::end).collect();
         // A reviewer that ran alone may write there, because its worktree is discarded.
         if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {
-            found.extend(altered(&apart.repository.look_again(&before, other_writers)?));
+            found.extend(describe_changed_during_review(
+                &apart.repository.look_again(&before, other_writers)?,
+            ));
         }
         let taken_back = taken_back?;
         // The same violation can be found from both places.
@@ -239,12 +245,12 @@ impl TaskRun<'_, '_, '_> {
         let repository = self.recorder.repository();
         let longest = self.context.run.options.diff_limit;
         let sections: Vec<RepoDiff> = self.repos().iter().map(TaskRepo::diff).collect::<Result<_, _>>()?;
-        let diff = prompt::render(&sections, longest)
+        let diff = render_diff(&sections, longest)
             + &self.describe_uncommitted()?
             + &list_rejected(&self.rejected)
             + &protected.review_words()
             + &self.describe_tests()?;
-        let idle = unchanged::recorded_reason(&self.events);
+        let idle = unchanged::find_recorded_idle_reason(&self.events);
         let TaskContext { run, dir, .. } = &*self.context;
         let is_elsewhere = self.context.place_of(self.task) != *dir;
         // The reviewer's worktree has only committed files.
@@ -310,7 +316,7 @@ fn rejected(words: &str) -> FinishedCall {
 
 /// A message if tracked files were written during a review. It is not known which process wrote them. The reviewer may
 /// have seen something else than what lands, or followed instructions that are in no commit.
-pub fn altered(touched: &Touched) -> Option<String> {
+pub fn describe_changed_during_review(touched: &Touched) -> Option<String> {
     let paths = touched.shown().join(", ");
     (!paths.is_empty()).then(|| {
         format!("a reviewer may not change files, but these files in its worktree were changed: {paths}")
@@ -356,7 +362,7 @@ fn reject_doubtful_answer(called: FinishedCall, violation: Option<String>) -> Fi
 }
 
 /// Whether a reviewer that was called outside of a task's steps approved; if not, why.
-pub fn judge(reply: CallReply) -> Result<(), String> {
+pub fn judge_reply(reply: CallReply) -> Result<(), String> {
     let called = FinishedCall { expense: Expense::default(), result: Ok(reply), is_conclusive: false };
     let Ok(reply) = reject_doubtful_answer(called, None).result else {
         return Err("there was no reply".into());

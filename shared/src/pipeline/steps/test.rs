@@ -18,8 +18,8 @@ use crate::{
         TaskContext, TaskRun, TestsBefore,
         calls::call::{Redaction, open_log, refuse_survivors},
         checkout::{
-            guarded::{self, FilesBeforeTest},
             other_repo::TestedFiles,
+            test_guard::{self, FilesBeforeTest},
             violations::Violations,
         },
         context::with_environment,
@@ -138,7 +138,7 @@ impl TaskContext<'_> {
         });
         let before = before.transpose()?;
         let elsewhere = TestedFiles::look(self.other_test_repos(), concurrent_children.now())?;
-        let guarded = guarded::begin(recorder, &self.run.config_guard, self.other_test_repos());
+        let guarded = test_guard::begin(recorder, &self.run.config_guard, self.other_test_repos());
         let result = self.test(tested, recorder.head());
         let mark = Unfinished::name_of(recorder.branch(), &tested.task.id, tested.attempt);
         let mut violations = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;

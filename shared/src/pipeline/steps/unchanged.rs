@@ -1,4 +1,4 @@
-//! Whether an attempt changed nothing, and what an agent says that finds nothing to do.
+//! Decides whether an attempt counts as unchanged, and reads the explanation of an agent that found nothing to do.
 
 use crate::{
     agent::{CallOutcome, redact::Redactor},
@@ -17,7 +17,7 @@ pub(super) const NOTHING_TO_DO: &str = "Nothing to do:";
 pub(super) const NOTHING_TO_DO_PREFIX: &str = "NOTHING TO DO:";
 
 /// The explanation of an agent that says that there is nothing to do.
-pub(super) fn reason(reply: &CallReply) -> Option<String> {
+pub(super) fn find_idle_reason(reply: &CallReply) -> Option<String> {
     let CallOutcome::Success { text, .. } = &reply.outcome else { return None };
     let text = plain_text(text);
     let last = text.lines().rfind(|line| !line.trim().is_empty())?;
@@ -27,7 +27,7 @@ pub(super) fn reason(reply: &CallReply) -> Option<String> {
 }
 
 /// The explanation of an agent that there was nothing to do, from the commit of the newest implement step that passed.
-pub(super) fn recorded_reason(events: &[Event]) -> Option<String> {
+pub(super) fn find_recorded_idle_reason(events: &[Event]) -> Option<String> {
     let last = events.iter().rfind(|event| event.status() == Status::ImplementPass)?;
     let sections = last.body().sections;
     sections.into_iter().find(|section| section.heading == NOTHING_TO_DO).map(|section| section.text)

@@ -11,7 +11,7 @@ use crate::{
     name::{BranchName, Oid, PipelineName, TaskId},
     pipeline::Expense,
     record::RunRecorder,
-    session::{Checkpoint, DraftRecord, RecordKind as Record, SessionError, SessionWriter},
+    session::{Checkpoint, DraftRecord, RecordKind, SessionError, SessionWriter},
     settings::TranscriptMode,
 };
 
@@ -136,7 +136,7 @@ impl<'a> CheckpointWriter<'a> {
         let (step, status) = (status.step().as_str().to_owned(), status.to_string());
         let checkpoint = Checkpoint { node, step, status, snapshot };
         self.session_writer.append((self.clock)(), |_| {
-            let kind = Record::Checkpoint(checkpoint.clone());
+            let kind = RecordKind::Checkpoint(checkpoint.clone());
             Ok(DraftRecord { about: Some(commit), tip, ..DraftRecord::of(kind) })
         })
     }

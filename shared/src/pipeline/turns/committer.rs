@@ -19,7 +19,7 @@ use crate::{
         turns::{
             message::TurnMessage,
             messenger::{MessageReply, MessageTopic},
-            note::{OpenTurn, TurnContext, TurnNotes},
+            turn_collector::{FinishedTurn, OpenTurn, TurnContext},
             turn_repo::{PendingTurn, RepoTurns, Trees, TurnRepo, diff},
             whole_call::WholeCallTurn,
         },
@@ -105,7 +105,7 @@ impl<'k, 'r> TurnCommitter<'k, 'r> {
             WholeCallTurn::new(
                 &self.of,
                 &self.active_runner,
-                TurnNotes::new(&self.draft, (model, None), &self.of.secrets),
+                FinishedTurn::new(&self.draft, (model, None), &self.of.secrets),
             )
         });
         let Self { events, expense, reported, .. } = self;
@@ -198,21 +198,21 @@ impl<'k, 'r> TurnCommitter<'k, 'r> {
     fn commit_everywhere(&mut self, turn: EndedTurn, reply: &MessageReply) -> Vec<EventKind> {
         let EndedTurn { draft, after, model, session, .. } = turn;
         self.expense.add(reply.expense.usage, reply.expense.time);
-        let notes = TurnNotes::new(&draft, (model, session), &self.of.secrets);
+        let finished = FinishedTurn::new(&draft, (model, session), &self.of.secrets);
         let by_model = reply.message.clone().or_else(|| self.recorded_message());
         let mut events = Vec::new();
         let mut pending = Vec::new();
         for (at, after) in after.iter().enumerate().skip(1) {
             match self.repos[at].find_work(*after) {
                 Ok(work) => pending.extend(work.map(|work| {
-                    let message = self.of.message(by_model.clone(), &notes.words, &work.changes);
+                    let message = self.of.message(by_model.clone(), &finished.words, &work.changes);
                     PendingTurn::new(at, work, message)
                 })),
                 Err(error) => events.extend(self.report_once(Err(error.into()))),
             }
         }
         let of_plan = after.first().copied().flatten();
-        let (number, committed) = match self.commit(of_plan, &notes, by_model, &mut pending) {
+        let (number, committed) = match self.commit(of_plan, &finished, by_model, &mut pending) {
             Ok(committed) => committed,
             Err(error) => return events.into_iter().chain(self.report_once(Err(error))).collect(),
         };
@@ -235,7 +235,7 @@ impl<'k, 'r> TurnCommitter<'k, 'r> {
     fn commit(
         &mut self,
         after: Option<Oid>,
-        notes: &TurnNotes,
+        finished: &FinishedTurn,
         by_model: Option<TurnMessage>,
         pending: &mut [PendingTurn],
     ) -> Result<(u32, Option<EventKind>), SessionError> {
@@ -248,21 +248,21 @@ impl<'k, 'r> TurnCommitter<'k, 'r> {
             Some(work) => work.of_turn(),
             None => StagedCommit { tree, tip, changes, index: None },
         };
-        let message = work.as_ref().map(|work| of.message(by_model, &notes.words, &work.changes));
+        let message = work.as_ref().map(|work| of.message(by_model, &finished.words, &work.changes));
         let now = (of.checkpoints.clock)();
         let mut number = 0;
         let written = of.checkpoints.session_writer.deliver_turn(plans.recorder, delivery, now, |given| {
             number = given;
-            let mut draft = of.drafted(active_runner, notes, (message.as_ref(), changes), (given, now));
+            let mut draft = of.drafted(active_runner, finished, (message.as_ref(), changes), (given, now));
             for pending in &mut *pending {
                 let changed = (Some(&pending.message), &pending.work.changes[..]);
-                let entry = of.drafted(active_runner, notes, changed, (given, now)).entry;
+                let entry = of.drafted(active_runner, finished, changed, (given, now)).entry;
                 draft.turn.others.extend(pending.prepare(&others[pending.at - 1], entry, given));
                 draft.turn.message = draft.turn.message.or_else(|| Some(pending.message.text()));
             }
             draft
         })?;
-        self.reported = self.reported.plus(notes.usage.unwrap_or_default());
+        self.reported = self.reported.plus(finished.usage.unwrap_or_default());
         let Some((event, index)) = written else {
             return Ok((number, None));
         };

@@ -16,7 +16,7 @@ use crate::{
     git::TreeChange,
     name::TaskId,
     pipeline::{
-        AtLimit, Call, Caller, Expense, RunOptions, StepRunner, TaskContext, cut_diff,
+        AtLimit, Call, Caller, Expense, RunOptions, StepRunner, TaskContext,
         turns::message::{MAX_SUBJECT, TurnMessage},
     },
     process::{Cancel, Confinement, Limits},
@@ -176,9 +176,29 @@ fn message_in(reply: &str) -> Option<TurnMessage> {
     (1..=MAX_SUBJECT).contains(&length).then(|| TurnMessage::told(first.to_owned(), &words))
 }
 
+/// Cuts `diff` to `longest` characters at the end of a line, and appends `stat` if something was cut.
+fn cut_diff(diff: &str, stat: &str, longest: usize) -> String {
+    if diff.chars().count() <= longest {
+        return diff.to_owned();
+    }
+    let kept: String = diff.chars().take(longest).collect();
+    let end = kept.rfind('\n').map_or(kept.len(), |at| at + 1);
+    format!("{}[the diff was cut here; all changed files:]\n{}", &kept[..end], stat.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_diff_is_cut_at_a_line_and_the_rest_is_named() {
+        let diff = "+one\n+two\n+three\n";
+        assert_eq!(cut_diff(diff, " a | 3 +++\n", 100), diff);
+        assert_eq!(
+            cut_diff(diff, " a | 3 +++\n", 12),
+            "+one\n+two\n[the diff was cut here; all changed files:]\n a | 3 +++"
+        );
+    }
 
     #[test]
     fn a_reply_is_a_message_only_if_its_first_line_can_be_one() {

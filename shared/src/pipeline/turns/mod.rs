@@ -7,6 +7,6 @@ pub(super) mod checkpoint;
 pub(super) mod committer;
 pub(super) mod message;
 pub(super) mod messenger;
-pub(super) mod note;
+pub(super) mod turn_collector;
 pub(super) mod turn_repo;
 pub(super) mod whole_call;

@@ -11,13 +11,13 @@ use crate::{
         ActiveRunner, CallObserver, Expense, FinishedCall, PipelineError, StepRunner, TaskRun,
         turns::{
             message::TurnMessage,
-            note::{CallLabel, OpenTurn, TurnContext, TurnNotes},
+            turn_collector::{CallLabel, FinishedTurn, OpenTurn, TurnContext},
         },
     },
     record::{RunRecorder, StagedCommit, TaskEvent},
     session::{
-        DraftRecord, OtherCommit, RecordKind as Record, SessionError, SessionWriter, Transcript, Turn,
-        TurnDraft, sign_by_agent,
+        DraftRecord, OtherCommit, RecordKind, SessionError, SessionWriter, Transcript, Turn, TurnDraft,
+        sign_by_agent,
     },
     settings::TranscriptMode,
 };
@@ -47,11 +47,11 @@ impl WholeCallTurn {
     pub(in crate::pipeline) fn new(
         of: &TurnContext<'_>,
         active_runner: &ActiveRunner,
-        notes: TurnNotes,
+        finished: FinishedTurn,
     ) -> Self {
         let now = (of.checkpoints.clock)();
-        let TurnDraft { turn, transcript, .. } = of.drafted(active_runner, &notes, (None, &[]), (0, now));
-        Self { turn, transcript, words: notes.words, is_agent: active_runner.is_agent }
+        let TurnDraft { turn, transcript, .. } = of.drafted(active_runner, &finished, (None, &[]), (0, now));
+        Self { turn, transcript, words: finished.words, is_agent: active_runner.is_agent }
     }
 
     /// Makes the agent the author of the commit with its changes, as for a turn that an agent reports.
@@ -144,7 +144,7 @@ impl TaskRun<'_, '_, '_> {
         checkpoints.session_writer.append((checkpoints.clock)(), |number| {
             let (about, moves) = commit(number)?;
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });
-            let kind = Record::Turn(Turn { number, commit: own.map(|_| about), ..turn.clone() });
+            let kind = RecordKind::Turn(Turn { number, commit: own.map(|_| about), ..turn.clone() });
             let tip = recorder.is_on_run_branch().then_some(about);
             let about = Some(about);
             Ok::<_, SessionError>(DraftRecord { about, tip, transcript, moves, ..DraftRecord::of(kind) })
@@ -205,12 +205,12 @@ impl CallRecord {
         };
         self.draft.close();
         self.draft.usage = facts.expense.usage;
-        let notes = TurnNotes::new(&self.draft, (self.model, self.session), secrets);
+        let finished = FinishedTurn::new(&self.draft, (self.model, self.session), secrets);
         let (node, attempt, words) = (facts.node, facts.attempt, self.words);
         let call = CallLabel { node, attempt, step: facts.step, words };
         session_writer.append(now, |number| {
             let (turn, transcript): (Turn, Option<Transcript>) =
-                notes.written(&call, &self.active_runner, (number, now));
+                finished.written(&call, &self.active_runner, (number, now));
             let turn = Turn {
                 files: facts.files.clone(),
                 not_committed: facts.not_committed.clone(),
@@ -220,7 +220,7 @@ impl CallRecord {
             Ok::<_, SessionError>(DraftRecord {
                 about: Some(facts.about),
                 transcript,
-                ..DraftRecord::of(Record::Turn(turn))
+                ..DraftRecord::of(RecordKind::Turn(turn))
             })
         })?;
         Ok(())

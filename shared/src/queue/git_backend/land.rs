@@ -9,7 +9,7 @@ use super::{
     GitQueue, gating,
     other_repos::{OtherLanding, OtherMoves},
     parked,
-    recover::landed_in,
+    read_and_repair::landed_in,
 };
 use crate::{
     coordination::{PublishedLanding, SharedLanding},

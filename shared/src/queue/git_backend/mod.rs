@@ -6,7 +6,7 @@ mod handover;
 mod land;
 mod other_repos;
 mod parked;
-mod recover;
+mod read_and_repair;
 mod resolutions;
 mod resolving;
 
@@ -22,7 +22,7 @@ use std::{collections::HashMap, path::Path};
 use gating::GateRecord;
 use land::MergedTree;
 use other_repos::{OtherLanding, words_of_absent};
-use recover::{KnownRun, Seen};
+use read_and_repair::{KnownRun, Seen};
 
 use super::{
     Closing, EarlierLanding, Gate, GateVerdict, LandingStep, LogEntry, LoggedOutcome, Merged, Published,

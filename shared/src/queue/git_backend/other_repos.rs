@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{GitQueue, land::MergedTree, recover::landing_of};
+use super::{GitQueue, land::MergedTree, read_and_repair::landing_of};
 use crate::{
     git::{Merge, MergeConflict, Repository},
     history::{CommitSource, Event, Run, RunScope},

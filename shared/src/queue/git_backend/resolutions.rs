@@ -14,7 +14,9 @@ use crate::{
     git::{Merge, OtherWriters, Ref, RefMove, TreeChange},
     message::visible,
     name::{Oid, TASK_REFS, saved_ref},
-    pipeline::{ConcurrentChildren, ReviewSection, altered, diff_command, judge, render_diff},
+    pipeline::{
+        ConcurrentChildren, RepoDiff, describe_changed_during_review, diff_command, judge_reply, render_diff,
+    },
     queue::{QueueError, QueueEvent, Resolver, Ticket},
     worktree::{Pool, Scratch},
 };
@@ -174,14 +176,15 @@ impl GitQueue<'_> {
         let company = concurrent_children.since(1);
         // If the reviewer was alone, its changes do no harm: the worktree is discarded.
         if company == OtherWriters::Others {
-            violations.extend(altered(&scratch.repository.look_again(&before, company)?));
+            violations
+                .extend(describe_changed_during_review(&scratch.repository.look_again(&before, company)?));
         }
         violations.extend(self.restore_refs(ticket, &guarded)?);
         let name = &resolver.reviewer.name;
         let reply = self.reply_or_note(reply, (name, &violations))?;
         Ok(match violations.in_one_line() {
             Some(violation) => Err(format!("the reviewer '{name}' changed something: {violation}")),
-            None => judge(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
+            None => judge_reply(reply).map_err(|why| format!("{name} did not approve it: {}", visible(&why))),
         })
     }
 
@@ -191,8 +194,7 @@ impl GitQueue<'_> {
     ) -> Result<String, QueueError> {
         let Ticket { task, into, name, .. } = ticket;
         let difference = self.repository.difference(*merged, self.repository.tree_of(*commit)?)?;
-        let section =
-            ReviewSection { repository: None, difference, command: diff_command("", *merged, *commit) };
+        let section = RepoDiff { repository: None, difference, command: diff_command("", *merged, *commit) };
         let diff = render_diff(&[section], LONGEST);
         Ok(format!(
             "Review the resolution of a merge conflict of task {task}: {name}\n\n\

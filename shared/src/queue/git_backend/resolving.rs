@@ -9,7 +9,7 @@ use super::{
     resolutions::Resolved,
 };
 use crate::{
-    agent::{CallOutcome as Reply, Request, RunnerKind},
+    agent::{CallOutcome, Request, RunnerKind},
     git::{Merge, MergeConflict, RefMove, TreeChange, Version, WorktreeSnapshot},
     history::Event,
     message::{Status, visible},
@@ -17,7 +17,7 @@ use crate::{
     pipeline::{AtLimit, Call, CallFacts, CallRecord, CallReply, Caller, Expense, PipelineError, Violations},
     queue::{
         LogEntry, LoggedOutcome, QueueBackend, QueueError, QueueEvent, Resolution, ResolvedBy, Resolver,
-        Ticket, TicketState, resolver::Case, store::OutcomeWritten,
+        Ticket, TicketState, resolver::ConflictPrompt, store::OutcomeWritten,
     },
     settings::OnConflict,
     worktree::{Pool, Scratch},
@@ -212,9 +212,11 @@ impl GitQueue<'_> {
             return Ok(Err(violation));
         }
         Ok(match reply.outcome {
-            Reply::Success { .. } => Ok(()),
-            Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.step_runner.name)),
-            Reply::Limited { .. } => Err(format!("{} is at its limit", resolver.step_runner.name)),
+            CallOutcome::Success { .. } => Ok(()),
+            CallOutcome::Failed { message, .. } => {
+                Err(format!("{} failed: {message}", resolver.step_runner.name))
+            }
+            CallOutcome::Limited { .. } => Err(format!("{} is at its limit", resolver.step_runner.name)),
         })
     }
 
@@ -326,7 +328,8 @@ impl GitQueue<'_> {
             String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
         };
         let others = self.tasks_touching(ticket, onto, conflicts)?;
-        Ok(Case { ticket, briefs: &self.options.plan.briefs, others, conflicts, text: &text }.prompt())
+        Ok(ConflictPrompt { ticket, briefs: &self.options.plan.briefs, others, conflicts, text: &text }
+            .prompt())
     }
 
     /// The tasks whose landings changed the conflicting files.

@@ -1,6 +1,7 @@
 //! Guards what agents can write but must not change: configuration and hooks, which all worktrees of a repository
 //! share, and the files that connect a worktree with its repository.
 
+mod added_submodules;
 mod agent_files;
 mod around;
 mod copy;
@@ -8,10 +9,11 @@ mod ignored_settings;
 mod inner_repos;
 mod killed_runs;
 mod links;
-mod modules;
+mod operations;
 mod scripts;
 mod surface;
 mod watch;
+mod worktree_folders;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,16 +21,17 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use added_submodules::{CheckoutLinks, Modules};
 use agent_files::AgentFiles;
 use copy::{PathStates, RunningChildren, WatchedCopy};
 pub use inner_repos::move_planted_git;
 pub use killed_runs::find_changed_since_kill;
 use links::Links;
-use modules::{BesideWorktrees, CheckoutLinks, Modules};
 use scripts::CommandWords;
 use surface::{WatchMode, WatchedItem};
 pub(in crate::pipeline) use watch::CheckoutWatch;
 pub use watch::ConcurrentChildren;
+use worktree_folders::BesideWorktrees;
 
 use crate::{
     agent::{ProtectedPath, Runner},

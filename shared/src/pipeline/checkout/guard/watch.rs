@@ -11,13 +11,12 @@ use std::{
 
 use super::{
     ARE_GUARDS_ON, GuardMember, GuardedRepos, RepoState,
+    added_submodules::Modules,
     agent_files::AgentWatch,
     copy::{RunningChildren, WatchedCopy},
     ignored_settings::IgnoredSettings,
     inner_repos::{move_planted_git, take_out_gitlinks},
-    lock,
-    modules::Modules,
-    own,
+    lock, own,
     scripts::CommandWords,
     surface,
 };

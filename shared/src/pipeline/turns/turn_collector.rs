@@ -18,7 +18,7 @@ use crate::{
     settings::TranscriptMode,
 };
 
-/// The step that turns belong to.
+/// What all turns of a call share.
 pub(in crate::pipeline) struct TurnContext<'a> {
     pub(in crate::pipeline) task: &'a Task,
     attempt: Attempt,
@@ -54,7 +54,7 @@ impl<'a> TurnContext<'a> {
 }
 
 /// The content of a finished turn, without secrets.
-pub(in crate::pipeline) struct TurnNotes {
+pub(in crate::pipeline) struct FinishedTurn {
     pub(in crate::pipeline) words: String,
     tools: Vec<ToolCall>,
     lines: Vec<Utterance>,
@@ -65,7 +65,7 @@ pub(in crate::pipeline) struct TurnNotes {
     session: Option<String>,
 }
 
-impl TurnNotes {
+impl FinishedTurn {
     pub(in crate::pipeline) fn new(
         draft: &OpenTurn,
         (model, session): (Option<String>, Option<String>),
@@ -95,7 +95,7 @@ pub(in crate::pipeline) struct CallLabel<'a> {
     pub(in crate::pipeline) words: TranscriptMode,
 }
 
-impl TurnNotes {
+impl FinishedTurn {
     /// The record of a turn without changes, and its transcript if these are kept.
     pub(in crate::pipeline) fn written(
         &self,
@@ -155,16 +155,16 @@ impl TurnContext<'_> {
     pub(in crate::pipeline) fn drafted(
         &self,
         active_runner: &ActiveRunner,
-        notes: &TurnNotes,
+        finished: &FinishedTurn,
         (message, changes): (Option<&TurnMessage>, &[TreeChange]),
         (number, ended): (u32, i64),
     ) -> TurnDraft<'static> {
         let (node, attempt, words) = (&self.task.id, self.attempt, self.checkpoints.words);
         let call = CallLabel { node, attempt, step: self.step.as_str(), words };
-        let (turn, transcript) = notes.written(&call, active_runner, (number, ended));
+        let (turn, transcript) = finished.written(&call, active_runner, (number, ended));
         let (files, text) = (changes.iter().map(TreeChange::shown).collect(), message.map(TurnMessage::text));
         let turn = Turn { files, said: turn.said.filter(|_| text.is_none()), message: text, ..turn };
-        let model = notes.model.as_deref();
+        let model = finished.model.as_deref();
         let provider = active_runner.provider_of(model);
         let (provider, pipeline) = (provider.as_deref(), self.checkpoints.pipeline.as_str());
         let entry = message.map(|message| {

@@ -1,10 +1,8 @@
-//! Remembers which git directory a repository was opened at. If it is removed or replaced, our git commands must not
-//! act on another repository in a parent directory.
+//! Remembers which links there were before the first child process started. Links that appear later are not the user's:
+//! git must not write to wherever they point.
 
 use std::{
     collections::BTreeMap,
-    io,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -12,45 +10,8 @@ use std::{
     },
 };
 
-use super::{GitError, Repository};
-use crate::{process::ProcessError, safe_files};
-
-/// A git directory, identified by device and inode.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct GitDirId {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
-}
-
-impl GitDirId {
-    /// The directory at `path` as it is now; `None` if there is none.
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        // The path was resolved when the repository was opened, so a link here was planted.
-        let found = path.symlink_metadata().ok().filter(std::fs::Metadata::is_dir)?;
-        Some(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
-    }
-
-    /// Fails unless the same directory is still there.
-    pub(super) fn require(&self) -> Result<(), GitError> {
-        let why = match Self::of(&self.path) {
-            Some(now) if now == *self => return Ok(()),
-            Some(_) => "was replaced by another one",
-            None => "was removed",
-        };
-        Err(GitError::Moved { path: self.path.clone(), why })
-    }
-}
-
-impl Repository {
-    /// The error for a file below the git directory that cannot be read or written.
-    pub(super) fn file_error(&self, source: io::Error) -> GitError {
-        match self.git_dir_ids.iter().try_for_each(GitDirId::require) {
-            Err(moved) => moved,
-            Ok(()) => ProcessError { program: "git".into(), source }.into(),
-        }
-    }
-}
+use super::GitError;
+use crate::safe_files;
 
 /// Whether a child process that runs code of a repository has started. Links that appear after that are not the user's.
 static HAS_CHILD_STARTED: AtomicBool = AtomicBool::new(false);
@@ -104,22 +65,4 @@ pub(super) fn linked_folders(git_dir: &Path, names: &[&str]) -> Vec<PathBuf> {
 /// Whether a child process that runs code of a repository has started.
 pub(super) fn has_child_started() -> bool {
     HAS_CHILD_STARTED.load(Ordering::Relaxed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_directory_in_its_place_is_noticed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("git");
-        std::fs::create_dir(&path).unwrap();
-        let identity = GitDirId::of(&path).unwrap();
-        assert!(identity.require().is_ok());
-        std::fs::rename(&path, folder.path().join("old")).unwrap();
-        assert!(identity.require().is_err());
-        std::fs::create_dir(&path).unwrap();
-        assert!(identity.require().is_err());
-    }
 }

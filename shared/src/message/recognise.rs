@@ -7,7 +7,7 @@ use super::Subject;
 /// Whether a message claims to be ours: by its subject, which is its first line that is not blank, or by a line that
 /// begins with one of our keys.
 #[must_use]
-pub fn claims(message: &[u8]) -> bool {
+pub fn claims_to_be_ours(message: &[u8]) -> bool {
     let subject = first_line(message);
     let is_claimed = || {
         let text = std::str::from_utf8(subject).map_or_else(|_| String::from_utf8_lossy(subject), Cow::from);
@@ -18,9 +18,9 @@ pub fn claims(message: &[u8]) -> bool {
 }
 
 /// Whether a file that git has not cleaned up yet could become a message that claims to be ours. Cheaper than
-/// [`claims`] on the result, and a "no" is always right.
+/// [`claims_to_be_ours`] on the result, and a "no" is always right.
 #[must_use]
-pub fn could_claim(file: &[u8]) -> bool {
+pub fn could_be_ours(file: &[u8]) -> bool {
     file.starts_with(b"task(")
         || memchr::memmem::find(file, b"\ntask(").is_some()
         || lines_of_ours(file).next().is_some()
@@ -79,8 +79,8 @@ mod tests {
             ("", false),
             ("\n\n", false),
         ] {
-            assert_eq!(claims(message.as_bytes()), expected, "{message:?}");
-            assert!(could_claim(message.as_bytes()) || !expected, "{message:?}");
+            assert_eq!(claims_to_be_ours(message.as_bytes()), expected, "{message:?}");
+            assert!(could_be_ours(message.as_bytes()) || !expected, "{message:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Finds the trailer block as git itself does with its built-in settings (`:` separates, `#` comments), for messages
 //! that are not ours. The rules are those of `git log --format=%(trailers:only,unfold)`.
 
-use super::{claim::is_blank, read::SCISSORS};
+use super::{read::SCISSORS, recognise::is_blank};
 
 /// Prefixes that git recognises without configuration: if one of them is present, the block may contain other lines.
 const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit "];

@@ -1,28 +1,21 @@
-//! Removes lock files of git that a killed process left, but only if no process can still be using them.
+//! Removes lock files of git that a killed process left in one checkout, and waits for those of the user. The conditions
+//! for a stale lock are in `locks`.
 
 use std::{
     fs,
     path::{Path, PathBuf},
     thread,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
-use super::{GitError, Repository, locks};
-use crate::{
-    name::BranchName,
-    process::{Occupants, is_open},
-    safe_files,
+use super::{
+    GitError, Repository,
+    locks::{self, USER_GIT_TIMEOUT, is_abandoned},
 };
+use crate::{name::BranchName, process::Occupants, safe_files};
 
-/// git needs less than this between closing a lock file and renaming it.
-const MIN_AGE_IF_CLOSED: Duration = Duration::from_secs(2);
-/// The minimal age of a stale lock where the system cannot say whether a process has it open.
-const MIN_AGE_IF_UNKNOWN: Duration = Duration::from_secs(600);
 /// How long to wait for one of our git processes that is still running.
 const OWN_GIT_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// How long to wait for a git process of the user before we report its lock.
-const USER_GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits until the lock file at `path` is gone, and removes it if its owner is gone. Call this only while one of our
 /// own locks guarantees that nothing else works there.
@@ -110,20 +103,11 @@ impl Repository {
     }
 }
 
-/// Removes the private indexes that killed processes left in a worktree's git directory.
+/// Removes the private indexes that killed processes left in a worktree's git directory. Call this only while a lock of
+/// ours guarantees that nothing else works there, so that none of them can be in use; without it, `locks` removes only
+/// those of dead processes.
 pub fn sweep_indexes(git_dir: &Path) {
     let entries = fs::read_dir(git_dir.join("arborist")).into_iter().flatten().flatten();
     let indexes = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"index-"));
     indexes.for_each(|entry| drop(safe_files::remove(&entry.path())));
-}
-
-/// Whether no process can still be using a lock file, according to the system.
-pub(super) fn is_abandoned(path: &Path) -> bool {
-    let changed =
-        path.symlink_metadata().and_then(|file| file.modified()).unwrap_or_else(|_| SystemTime::now());
-    let age = changed.elapsed().unwrap_or_default();
-    match is_open(path) {
-        Some(is_open) => !is_open && age >= MIN_AGE_IF_CLOSED,
-        None => age >= MIN_AGE_IF_UNKNOWN,
-    }
 }

@@ -1,22 +1,16 @@
-//! Repositories that git finds through another one: the git directories of submodules, and repositories at the paths of
-//! submodules in the user's checkouts. The settings of each run programs as soon as git looks into it. And the folders
-//! that contain the worktrees: tools search the parents of their folder, so a file that a child puts there would decide
-//! the tests and reviews of all tasks.
-
-mod operations;
+//! Moves away submodules that a child added: their git directories, and repositories at their paths in the user's
+//! checkouts. The settings of each run programs as soon as git looks into it.
 
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
-use operations::StoppedOperation;
-
+use super::operations::StoppedOperation;
 use crate::{
-    git::{Repository, UsersCheckout, find_module_dirs, is_inner_path, move_aside, tell},
+    git::{Repository, UsersCheckout, find_module_dirs, is_inner_path, move_aside},
     safe_files,
 };
 
@@ -88,49 +82,8 @@ impl CheckoutLinks {
     }
 }
 
-/// What existed beside the worktrees.
-#[derive(Debug)]
-pub(super) struct BesideWorktrees {
-    repository: Repository,
-    known: BTreeSet<PathBuf>,
-}
-
-impl BesideWorktrees {
-    /// Records what is there now. The user is told about each path once.
-    pub(super) fn find(repository: &Repository) -> Self {
-        static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-        let known = repository.list_beside_worktrees();
-        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-        for path in &known {
-            if told.insert(path.clone()) {
-                tell(format!(
-                    "{} is in the folder for worktrees, but was not made by git-arborist; agents and tests may find it there: move it away",
-                    path.display()
-                ));
-            }
-        }
-        Self { repository: repository.clone(), known }
-    }
-
-    /// What is there is watched like the files that git obeys.
-    pub(super) const fn known(&self) -> &BTreeSet<PathBuf> {
-        &self.known
-    }
-
-    /// Moves everything that was added into the git directory.
-    pub(super) fn move_new(&self) -> Vec<String> {
-        let now = self.repository.list_beside_worktrees();
-        let new = now.difference(&self.known);
-        new.map(|path| {
-            let folder = path.parent().and_then(|folder| folder.parent()).unwrap_or(path);
-            move_away(path, folder, &self.repository.common_dir)
-        })
-        .collect()
-    }
-}
-
 /// Moves something that was added below `top` to a free place in a git directory.
-fn move_away(path: &Path, top: &Path, git_dir: &Path) -> String {
+pub(super) fn move_away(path: &Path, top: &Path, git_dir: &Path) -> String {
     let shown = path.strip_prefix(top).unwrap_or(path).display();
     match move_aside(git_dir, path) {
         Ok(kept) => format!("{shown} was added while the program ran, and is kept in {}", kept.display()),
