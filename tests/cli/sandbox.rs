@@ -317,9 +317,9 @@ fn a_bwrap_in_the_repository_is_not_used() {
 fn the_network_can_be_taken_away_by_bwrap_only() {
     let repo = repo("[ \"$(grep -c : /proc/net/dev)\" = 1 ] || exit 1\n");
     repo.git(["config", "arborist.sandbox.network", "none"]).succeeds();
-    without_bwrap(&repo, &["gardener", "--sandbox", "auto"]).exits(128).err("sandbox.network is none, but");
+    without_bwrap(&repo, &["gardener", "--sandbox", "auto"]).exits(128).err("sandbox.network is none, which");
     if has_bwrap() {
-        repo.arborist(["gardener", "--sandbox", "landlock"]).exits(128).err("sandbox.network is none, but");
+        repo.arborist(["gardener", "--sandbox", "landlock"]).exits(128).err("sandbox.network is none, ");
         repo.arborist(["gardener", "--sandbox", "auto", "--max-retries", "1"]).succeeds();
     }
 }
