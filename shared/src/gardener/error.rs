@@ -192,7 +192,7 @@ impl GardenerError {
             ticket.as_ref().map(|ticket| &ticket.standing),
             ticket.as_ref().and_then(Ticket::reason),
         ) {
-            (Some(TicketState::Conflict { .. }), Some(reason)) => format!(": it is in conflict, {reason}"),
+            (Some(TicketState::Conflict { .. }), Some(reason)) => format!(" because of a conflict: {reason}"),
             (_, Some(reason)) => format!(": {reason}"),
             _ => String::new(),
         };
@@ -460,7 +460,7 @@ fn advice_on_parked(
 ) -> String {
     let advice = advice_to_unpark(branch, obstacle, "git arborist merge run");
     let (selection, common) = (&options.selection, &options.common);
-    format!("{advice}\nor leave it as it is, and run: git arborist gardener --isolate{selection}{common}")
+    format!("{advice}\nor leave the landing parked, and run: git arborist gardener --isolate{selection}{common}")
 }
 
 /// The command that continues a task on its own branch: together with the others that have one, if there are any.
