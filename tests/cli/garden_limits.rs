@@ -55,7 +55,7 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
         .exits(2)
         .err("error: the reviewer of 'T1' failed 3 times: the agent exited with code 3 without a result")
         .err("(log: spec/logs/T1_review_")
-        .err("hint: fix it, or name another reviewer");
+        .err("hint: read the log and correct the reviewer, or choose another one");
     repo.arborist(["state", "T1"])
         .succeeds()
         .out("paused; tests passed, the review is next")
@@ -107,7 +107,7 @@ fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
     repo.arborist(["gardener"])
         .exits(1)
         .err("retrying in 1 s")
-        .err("error: gave up after 1 s of waiting: the provider of 'robot' is overloaded: too much to do")
+        .err("error: the provider of 'robot' is overloaded: too much to do (gave up after 1 s)")
         .err("hint: run the same command again later");
     assert_eq!(repo.calls(), 2);
     assert_eq!(statuses(&repo, "T1"), ["implement-fail"]);
@@ -158,7 +158,9 @@ fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
         assert_eq!(statuses(&repo, "T1"), DONE);
         repo.arborist(["gardener", flag, low]).exits(1).err(sentence);
         if flag == "--max-cost" {
-            repo.arborist(["gardener", flag, "0.001"]).exits(1).err("the run has cost $1.00, and its limit is $0.001\n");
+            repo.arborist(["gardener", flag, "0.001"])
+                .exits(1)
+                .err("the run has cost $1.00, and its limit is $0.001\n");
         }
         assert_eq!(repo.calls(), 2, "a new process has no new money");
         repo.arborist(["gardener", flag, high]).succeeds().out("1 completed (T2)");

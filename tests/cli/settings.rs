@@ -142,10 +142,7 @@ fn a_folder_of_reports_outside_of_the_worktree_is_refused_before_an_agent_is_cal
 fn a_gate_without_a_command_is_refused() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
     for (text, what) in [
-        (
-            "[[merge.gates]]\nname = \"t\"\n",
-            "config.toml:1: a table of 'merge.gates' has only a name",
-        ),
+        ("[[merge.gates]]\nname = \"t\"\n", "config.toml:1: a table of 'merge.gates' has only a name"),
         ("[merge.gates.t]\ntimeout = 3\n", "config.toml:2: the gate 't' has no command"),
     ] {
         repo.write(".arborist/config.toml", text);

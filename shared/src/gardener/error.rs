@@ -70,7 +70,9 @@ pub enum GardenerError {
     Bare,
     #[error("the worktree of task '{task}' is gone: {path}")]
     LaneGone { task: TaskId, path: String },
-    #[error("the task branch '{branch}' has commits from before this run, and the run could not be merged into it: {why}")]
+    #[error(
+        "the task branch '{branch}' has commits from before this run, and the run could not be merged into it: {why}"
+    )]
     BegunBefore { branch: BranchName, path: String, run: Oid, why: String },
     #[error("there is no worktree to work in")]
     NoPlace,
@@ -460,7 +462,9 @@ fn advice_on_parked(
 ) -> String {
     let advice = advice_to_unpark(branch, obstacle, "git arborist merge run");
     let (selection, common) = (&options.selection, &options.common);
-    format!("{advice}\nor leave the landing parked, and run: git arborist gardener --isolate{selection}{common}")
+    format!(
+        "{advice}\nor leave the landing parked, and run: git arborist gardener --isolate{selection}{common}"
+    )
 }
 
 /// The command that continues a task on its own branch: together with the others that have one, if there are any.
