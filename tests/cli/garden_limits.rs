@@ -107,7 +107,7 @@ fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
     repo.arborist(["gardener"])
         .exits(1)
         .err("retrying in 1 s")
-        .err("error: the provider of 'robot' is overloaded: too much to do (gave up after 1 s)")
+        .err("error: the provider of 'robot' is overloaded: too much to do (waited 1 s)")
         .err("hint: run the same command again later");
     assert_eq!(repo.calls(), 2);
     assert_eq!(statuses(&repo, "T1"), ["implement-fail"]);

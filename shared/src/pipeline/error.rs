@@ -71,7 +71,7 @@ pub enum PipelineError {
         login: Option<&'static str>,
     },
     /// The agent's provider is overloaded, or a usage limit is reached, and that did not end in time.
-    #[error("the provider of '{runner}' {}: {said} (gave up after {} s)", limited(*kind), .waited.as_secs())]
+    #[error("the provider of '{runner}' {}: {said} (waited {} s)", limited(*kind), .waited.as_secs())]
     Unavailable {
         /// Why the provider accepts no call.
         kind: LimitKind,

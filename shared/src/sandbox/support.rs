@@ -38,7 +38,7 @@ pub enum SandboxError {
         key: String,
     },
     /// A whole git directory would be writable.
-    #[error("{key} names '{folder}', but a whole git directory cannot be made writable")]
+    #[error("{key} names '{folder}', which is a git directory and cannot be made writable as a whole")]
     GitDir {
         /// The key.
         key: String,

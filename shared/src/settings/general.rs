@@ -150,7 +150,7 @@ settings! {
         kind: ValueKind::Words,
         expected: RUNNERS,
         default: DefaultValue::InWords("the value of 'fallback'"),
-        about: "The value of 'fallback' for one step: implement or review.",
+        about: "Other runners to call in one step: implement or review.",
     }
 }
 

@@ -185,7 +185,7 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Choice(SandboxGit::WORDS),
         default: DefaultValue::InWords("sandbox.git"),
-        about: "The value of 'sandbox.git' for one runner.",
+        about: "The git directory that one runner sees while it implements a task.",
     },
     setting! {
         key: "runners.*.sandbox.max-file-size",
