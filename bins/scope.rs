@@ -25,7 +25,7 @@ pub(crate) fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Re
 fn name_scope(error: HistoryError) -> Failure {
     let HistoryError::Detached { branch } = &error else { return error.into() };
     let branch = branch.as_ref().map_or("<branch>", BranchName::as_str).to_owned();
-    Failure::from(error).hint(format!("or name it: --scope {branch}"))
+    Failure::from(error).hint(format!("or name that branch with: --scope {branch}"))
 }
 
 /// The error if there is neither the branch nor a run of it.
@@ -100,7 +100,7 @@ pub(crate) fn hint_without_run(
 
 /// The hint that the last session with its own branch, which need not be the last session, is on `branch`.
 pub(crate) fn hint_apart(again: &str, branch: &BranchName) -> String {
-    format!("for the last session that has its own branch: {again} --scope {branch}")
+    format!("the last session has its own branch; for that session, run: {again} --scope {branch}")
 }
 
 /// The branch of the last session with its own branch, for a hint. Other branches never affect the state of this one.

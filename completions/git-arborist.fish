@@ -80,7 +80,7 @@ complete -c git-arborist -n '__git_arborist_at help' -f -a '(__git_arborist_verb
 
 # plan
 complete -c git-arborist -n '__git_arborist_in plan' -F
-complete -c git-arborist -n '__git_arborist_in plan' -s o -l output -r -F -d 'Write the tree to this file, and keep what was added to it by hand'
+complete -c git-arborist -n '__git_arborist_in plan' -s o -l output -r -F -d 'Write the plan to this file as JSON; keys that you have added there are kept'
 complete -c git-arborist -n '__git_arborist_in plan' -l check -d 'Print errors and warnings instead of the plan; exit with 1 if there are errors'
 complete -c git-arborist -n '__git_arborist_in plan' -l strict -d 'Treat warnings as errors'
 complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show the waves: groups of tasks that can run at the same time'
@@ -140,7 +140,7 @@ complete -c git-arborist -n '__git_arborist_in gardener' -s h -l help -d 'Show w
 # garden
 complete -c git-arborist -n '__git_arborist_in garden' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in garden' -s m -l message -x -d 'Run one task described in these words, without a plan'
-complete -c git-arborist -n '__git_arborist_in garden' -l retry-failed -d 'Run it even if it has failed, or was interrupted three times in a row'
+complete -c git-arborist -n '__git_arborist_in garden' -l retry-failed -d 'Run the task even if it has failed, or was interrupted three times in a row'
 complete -c git-arborist -n '__git_arborist_in garden' -l tree -r -F -d 'The plan: a task list in Markdown, or a task-tree.json'
 complete -c git-arborist -n '__git_arborist_in garden' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider or another built-in agent; shell (runs the command that the plan gives for the task); demo (for trying out); or a runner of your own. Overrides the plan, which overrides the configuration'
 complete -c git-arborist -n '__git_arborist_in garden' -l model -x -d 'The model that the agent uses'
@@ -327,7 +327,7 @@ complete -c git-arborist -n '__git_arborist_in merge resolve' -s h -l help -d 'S
 
 # merge log
 complete -c git-arborist -n '__git_arborist_in merge log' -f
-complete -c git-arborist -n '__git_arborist_in merge log' -s n -l max-count -x -d 'The largest number of entries'
+complete -c git-arborist -n '__git_arborist_in merge log' -s n -l max-count -x -d 'Maximum number of entries'
 complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge log' -s h -l help -d 'Show what it does and takes'
@@ -344,7 +344,7 @@ complete -c git-arborist -n '__git_arborist_in demo' -l into -x -a '(__fish_comp
 complete -c git-arborist -n '__git_arborist_in demo' -s h -l help -d 'Show what it does and takes'
 
 # worktree
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a add -d 'Create a worktree for a task, or reuse the one that it has, and print its path'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a add -d 'Create a worktree for a task, unless it has one, and print the path'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a list -d 'List the worktrees of tasks and of sessions'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a show -d 'Show one worktree in detail'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a path -d 'Print the path of a task\'s worktree'
@@ -360,7 +360,7 @@ complete -c git-arborist -n '__git_arborist_without "worktree" add list show pat
 
 # worktree add
 complete -c git-arborist -n '__git_arborist_in worktree add' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l base -x -a '(__git_arborist_branches)' -d 'Where its branch starts [default: the run\'s branch]'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l base -x -a '(__git_arborist_branches)' -d 'Where the branch of the task starts [default: the run\'s branch]'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Use a lane (a reusable worktree of the run), preferably a free one'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Accept a name that is not in the plan'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not fetch from the remote of the run\'s branch'
@@ -463,9 +463,9 @@ complete -c git-arborist -n '__git_arborist_in workspace foreach' -s h -l help -
 
 # cleanup
 complete -c git-arborist -n '__git_arborist_at cleanup' -f -a saved -d 'List saved work'
-complete -c git-arborist -n '__git_arborist_at cleanup' -f -a restore -d 'Restore saved work: its branch, and the files of its worktree in a new one'
+complete -c git-arborist -n '__git_arborist_at cleanup' -f -a restore -d 'Restore saved work: a branch, or files in a new worktree'
 complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l older-than -x -d 'Keep items newer than this age: 0, 12h, 7d, 2w (not for records and saved work)'
+complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l older-than -x -d 'Remove only items older than this age, such as 12h, 7d, 2w, or 0 for all (not for records and saved work)'
 complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -s n -l dry-run -d 'Show what would be done without doing it'
 complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_without "cleanup" saved restore' -s f -l force -d 'Also remove unmerged work; it is saved under a ref first'
@@ -513,13 +513,13 @@ complete -c git-arborist -n '__git_arborist_at session' -f -a turns -d 'List the
 complete -c git-arborist -n '__git_arborist_at session' -f -a diff -d 'Show what differs between the files of two turns'
 complete -c git-arborist -n '__git_arborist_at session' -f -a which -d 'Show which session, task and turn made a commit'
 complete -c git-arborist -n '__git_arborist_at session' -f -a export -d 'Print a whole session, also in the formats of other tools'
-complete -c git-arborist -n '__git_arborist_at session' -f -a resume -d 'Continue a session that was paused, crashed or failed, where it ran: in your checkout or in its worktree'
+complete -c git-arborist -n '__git_arborist_at session' -f -a resume -d 'Continue a paused, crashed or failed session, in the checkout or worktree where it ran'
 complete -c git-arborist -n '__git_arborist_at session' -f -a replay -d 'Start a new session from a turn of another one, on its own branch'
 complete -c git-arborist -n '__git_arborist_at session' -f -a start -d 'Start a session of another program, and print its id'
 complete -c git-arborist -n '__git_arborist_at session' -f -a turn -d 'Commit and record a turn of an agent, and print the commit'
 complete -c git-arborist -n '__git_arborist_at session' -f -a checkpoint -d 'Record that a step has ended'
 complete -c git-arborist -n '__git_arborist_at session' -f -a end -d 'Record that a session has ended'
-complete -c git-arborist -n '__git_arborist_at session' -f -a hook -d 'Record an event of an interactive agent; its hooks call this'
+complete -c git-arborist -n '__git_arborist_at session' -f -a hook -d 'Record an event of an interactive agent (called by the agent\'s hooks)'
 complete -c git-arborist -n '__git_arborist_without "session" list show turns diff which export resume replay start turn checkpoint end hook' -f
 complete -c git-arborist -n '__git_arborist_without "session" list show turns diff which export resume replay start turn checkpoint end hook' -s h -l help -d 'Show what it does and takes'
 

@@ -66,18 +66,18 @@ WHAT IS KEPT
    whose lock is held, a claim, a queued task, a worktree that is locked or
    has a process in it, a branch that is checked out, being rebased or
    bisected, or not fully pushed. If this cannot be found out, the item counts
-   as in use. Cleanup only removes what git arborist has made. For a branch,
-   its name is not enough: it must have commits of the task, an entry in its
-   reflog, a worktree, a queue entry or the mark of an attempt.
+   as in use. Cleanup only removes what git arborist has made. The name of a
+   branch does not prove that: the branch must also have commits of the task, an
+   entry in its reflog, a worktree, a queue entry or the mark of an attempt.
 
 WORKSPACES
    All repositories of the workspace are cleaned up. The settings for logs and
    worktrees are read in each repository; the ages (--older-than and others) are
-   those of this one. Whether a session is over is read from the repository that
-   recorded it; if that cannot be read, the branches and worktrees of the
-   session stay. Saved work stays in its repository: list and restore it there.
-   If only a tracked file, such as .arborist/config.toml, names a repository,
-   you have to approve it first.
+   read only in the repository in which you run the command. Whether a session
+   is over is read from the repository that recorded it; if that cannot be read,
+   the branches and worktrees of the session stay. Saved work stays in its
+   repository: list and restore it there. If only a tracked file, such as
+   .arborist/config.toml, names a repository, you have to approve it first.
 
 SAVED WORK
    Commits are saved as they are. Uncommitted files are saved as 'git add'
@@ -101,7 +101,7 @@ pub struct CleanupArgs {
 enum Verb {
     /// List saved work
     Saved(saved::SavedArgs),
-    /// Restore saved work: its branch, and the files of its worktree in a new one
+    /// Restore saved work: a branch, or files in a new worktree
     Restore(restore::CleanupRestoreArgs),
 }
 

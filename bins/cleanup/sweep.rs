@@ -25,7 +25,7 @@ use crate::{approval, clock, document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
-    /// Keep items newer than this age: 0, 12h, 7d, 2w (not for records and saved work)
+    /// Remove only items older than this age, such as 12h, 7d, 2w, or 0 for all (not for records and saved work)
     #[arg(long, value_name = "AGE")]
     older_than: Option<String>,
     /// Show what would be done without doing it

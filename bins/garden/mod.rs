@@ -64,7 +64,7 @@ pub struct GardenArgs {
     /// Run one task described in these words, without a plan
     #[arg(short, long, value_name = "WORDS", conflicts_with_all = ["task", "tree"])]
     message: Option<String>,
-    /// Run it even if it has failed, or was interrupted three times in a row
+    /// Run the task even if it has failed, or was interrupted three times in a row
     #[arg(long)]
     retry_failed: bool,
     #[command(flatten)]

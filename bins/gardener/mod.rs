@@ -30,59 +30,64 @@ use crate::{
 const LONG_ABOUT: &str = "\
 Run all tasks of the plan, in order.
 
-For each task: an agent implements it, the tests run, and a reviewer approves
-or rejects it. If a step fails, the next attempt gets the feedback in its
-prompt. --max-retries is the number of attempts; after the last one the task
-has failed, and the run ends unless --keep-going is given. The commit that
-records the failure says 'after 5 retries' if there were five attempts. Each
-step is committed before the next one starts. Your pre-commit hook runs before
-the changes of an agent are committed. No other hook of git commit runs: a
-commit-msg hook is skipped, because the messages of a run have a fixed form.
-After a crash, run the same command to continue; it does nothing if all tasks
-are done. A continued run keeps the test command and the budgets of its session
-unless you give new ones. The runner is not kept, so give --runner again.
+For each task, an agent changes files, the tests run, and a reviewer approves
+or rejects the changes. Each step is committed before the next one starts. If a
+step fails, the next attempt begins, with the reason in its prompt.
+--max-retries is the number of attempts. If the last one fails, the task has
+failed, and the run ends unless --keep-going is given. The subject of the
+commit that records this counts all attempts: 'after 5 retries' means five
+attempts.
 
-The plan and the configuration are frozen when the run starts: the copies in
-its first commit are used, even if an agent edits the files. Uncommitted
-changes to them become part of that commit. If the files change later, the run
-stops and shows what changed; --accept-changes accepts the new files.
+Of your git hooks for commits, only pre-commit runs, before the changes of an
+agent are committed. A commit-msg hook does not run, because the messages of a
+run have a fixed form.
+
+After a crash, run the same command again: the run continues. If all tasks are
+done, the command does nothing. A continued run keeps its test command and its
+budgets unless you give new ones. It does not keep the runner, so give --runner
+again.
+
+The first commit of a run contains the plan and the configuration, also if you
+had not committed them. The run uses these copies, so an agent cannot change
+its task by editing the files. If you change the files later, the run stops and
+shows the difference; --accept-changes accepts it.
 
 Before the first task, the tests run once. If they fail, or if the program of
 the test command is not installed, the run stops before an agent is called. A
-new project may have no tests yet, so the run starts nevertheless, with a note,
-if (a) the test command finds no tests, (b) it finds no project file (such as
-package.json), or (c) it is a script of the repository that does not exist yet
-(such as ./run-tests.sh) and the repository holds only documents.
+project without tests is an exception: the run starts, with a note, if the test
+command finds no tests or no project file (such as package.json). The same
+holds if it is a missing script of the repository (such as ./run-tests.sh) and
+the repository contains only documents.
 
-Phases run in order. So do the tasks in a phase, with one exception: adjacent
-tasks that are all marked [P] (parallel) may run at the same time. A task is
-ready when everything that it waits for is complete and, with --jobs or
---isolate, merged. 'git arborist plan --explain TASK' shows why it waits.
+Phases run in order, and so do the tasks of a phase, except that adjacent tasks
+marked [P] (parallel) may run at the same time. A task is ready when everything
+that it waits for is complete. With --jobs or --isolate, it must have landed,
+too. 'git arborist plan --explain TASK' shows why a task waits.
 
 With one job, the agent works in this checkout. With --jobs or --isolate, each
-task has its own worktree and its own branch. A complete task lands through the
-merge queue: its branch is merged into the branch of the run and tested again,
-in a scratch worktree. Its own worktree is then reused for another task. If a
-landing would overwrite files that you have changed in the checkout, it is
-parked: later tasks build on it, but your branch does not move until you run the
-command that the summary prints.
+task has its own worktree and its own branch. When the task is complete, it
+lands through the merge queue: its branch is merged into the branch of the run,
+and the merged commit is tested in another worktree. If a landing would
+overwrite files that you have changed in the checkout, the landing is parked.
+Later tasks build on a parked landing, but your branch does not move until you
+run the command that the summary prints.
 
-With --session-branch, the run has its own branch, arborist/<plan>/<session>,
-in a worktree beside this checkout. The setting session.branch does the same;
-it is on by default in a workspace (several repositories that one plan works
-on, see git-arborist-workspace(1)). Your checkout and its branch are not
-touched. The branch stays when the run ends; use 'git merge' to bring the work
-into your branch. The same command continues the newest session of the plan;
---new-run starts another.
+With --session-branch, the run works on its own branch,
+arborist/<plan>/<session>, in a worktree beside this checkout. Your checkout
+and its branch do not change. When the run has ended, merge the branch with
+'git merge'. The same command continues the newest session of the plan;
+--new-run starts another. The setting session.branch makes this the default. It
+is on in a workspace, where one plan works on several repositories; see
+git-arborist-workspace(1).
 
 Ctrl-C stops the agents, commits their unfinished work and exits with 130;
 a second Ctrl-C exits at once. No work is lost, and the interrupted attempt
 does not count. If a task is interrupted three times in a row (by signals,
 crashes, provider outages or internal errors), the run stops with exit code 2;
---retry-failed continues it.
+to continue it, add --retry-failed.
 
-A git command that does not finish in 30 minutes is stopped. The error names
-it, the attempt does not count, and the same command continues the run.";
+A git command that runs for 30 minutes is stopped, and the error names it. The
+attempt does not count; run the same command again to continue.";
 
 const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD
@@ -90,43 +95,51 @@ WHAT AGENTS ARE TOLD
    depends on and what they changed. It lists documents to read: the plan,
    spec-kit's documents beside it (spec.md, plan.md, constitution.md) and the
    files that the setting 'context' names. After a failure, the prompt also
-   holds the feedback on all earlier attempts in this run, newest first. For
-   failed tests, that is their names and messages, the test command, its exit
-   code and its log. Templates in .arborist/prompts/implement.md and review.md
-   replace the built-in prompts once you have approved them; see prompts.* in
-   git-arborist(1). --dry-run -v prints the prompts.
+   contains the feedback on all earlier attempts in this run, newest first. For
+   failed tests, the feedback has their names and messages, the test command,
+   its exit code and its log. To replace the built-in prompts, write templates
+   to .arborist/prompts/implement.md and review.md; they are used after you
+   have approved them. See prompts.* in git-arborist(1). --dry-run -v prints
+   the prompts.
 
-   A runner gets its prompt on standard input, or where its command contains
-   {prompt} (as an argument) or {prompt-file} (the path of a file). A prompt of
-   more than 100 KiB is always passed in a file. Agents need not use git. An
-   agent that finds nothing to change ends its reply with 'NOTHING TO DO:
-   <reason>'. An attempt that changes no file and does not end with this line
-   fails, unless an earlier attempt of the task has changed files. It also fails
-   if the previous attempt was turned down by the tests, the review or the
-   pre-commit hook. The last line of a review must be 'APPROVED' or 'REJECTED:
-   <reasons>'. Anything else is a rejection. If the reviewer itself fails three
-   times, the run stops; run the same command to repeat the review. To let your
-   own runner report a rate limit, see runners.*.events in git-arborist(1).
+   A runner gets its prompt on standard input, unless its command contains
+   {prompt} (the prompt as an argument) or {prompt-file} (the path of a file
+   with the prompt). A prompt of more than 100 KiB is always passed in a file.
+   Agents need not use git.
+
+   An agent that finds nothing to change ends its reply with the line 'NOTHING
+   TO DO: <reason>'. The tests and the reviewer then decide. Without this line,
+   an attempt that changes no file fails if no earlier attempt of the task has
+   changed a file, or if the tests, the review or the pre-commit hook rejected
+   the previous attempt.
+
+   The last line of a review must be 'APPROVED' or 'REJECTED: <reasons>'. Any
+   other last line counts as a rejection. If the reviewer fails three times
+   without an answer, the run stops; run the same command again to repeat the
+   review. How your own runner reports a rate limit is described under
+   runners.*.events in git-arborist(1).
 
 PROTECTED TESTS
    An attempt fails if it changes or deletes a file that the setting 'protect'
    names; the file is restored. New files are allowed. An attempt also fails if
    a test command runs fewer tests than before the task, skips more, or no
-   longer prints how many tests ran. If a gate (a check before landing) finds
-   this, the task does not land. In the plan,
-   '- [ ] T007 [allow:tests/old.rs] [allow:fewer-tests] text' allows T007 to
-   change that file and to run fewer tests; --allow does the same for every
-   task, until the session ends. See 'protect' and 'test.allow-fewer' in
-   git-arborist(1).
+   longer prints how many tests ran. A task does not land if a gate (a check
+   before landing) runs fewer tests in this sense.
+
+   To allow this for one task, write it into the plan:
+       - [ ] T007 [allow:tests/old.rs] [allow:fewer-tests] text
+   T007 may then change that file and run fewer tests. --allow does the same
+   for all tasks until the session ends. See 'protect' and 'test.allow-fewer'
+   in git-arborist(1).
 
 EXIT STATUS
    1           A task failed or did not land, or the run could not start or had
                to stop.
-   2           You must act: for example, there is a conflict, a parked
-               landing, a task that was started both in your checkout and in
-               its own worktree, a reviewer that fails, a task that was
-               interrupted three times, a changed plan or configuration,
-               uncommitted changes, or commands to approve.
+   2           You must act. Examples: a conflict, a parked landing, a reviewer
+               that fails, a task that was interrupted three times or that was
+               started both in your checkout and in its own worktree, a changed
+               plan or configuration, uncommitted changes, commands that you
+               have not approved.
    3           Another run is using this branch, or workers on other machines
                ('git arborist work') have tasks of the plan.
    130 or 143  This command was stopped by Ctrl-C or another signal.

@@ -82,7 +82,7 @@ pub(super) fn plan(
     binary: &Quoted,
 ) -> Result<Option<HookChange>, Failure> {
     if repository.worktree.is_none() {
-        return Err(Failure::new(Exit::Fatal, "agents need a checkout, and this repository is bare"));
+        return Err(Failure::new(Exit::Fatal, "agents need a checkout, but this repository is bare"));
     }
     let path = repository.top().join(SETTINGS);
     require_inside(repository.top(), &path)?;

@@ -167,6 +167,13 @@ impl TicketMaker<'_> {
         if let Some(history) = history.filter(|history| is_own && history.is_landed)
             && state == State::Complete
         {
+            // A parked landing is not on the target yet, so the target lacks the commits of the branch.
+            if let Some(old) = old.filter(|old| matches!(old.standing, TicketState::Parked { .. }))
+                && old.into == self.into
+                && self.site.repository.find_branch(&old.branch())? == Some(old.source)
+            {
+                return Ok(Added::Known(Box::new(old.clone())));
+            }
             self.refuse_later_commits(task)?;
             self.refuse_later_commits_elsewhere(task)?;
             let is_merged = history.last().is_some_and(|event| event.status() == Status::Merge);

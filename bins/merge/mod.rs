@@ -59,11 +59,11 @@ does not succeed, the task waits for you, and 'status' shows the conflict.
 
 'resolve' opens a worktree with the conflict in it. Edit the files there and
 run the same command again: it lands your resolution, tested but without a
-review, because you made it. Changes to files that are not in conflict are
-listed, and land only with --yes: another program may have made them. A
-resolution that an earlier command left in the queue is reviewed before it
-lands, since any program of yours can write a queue entry. Where no reviewer
-can be called, it is saved and not used.
+review, because you made it. If files without a conflict have changed, too,
+they are listed and land only with --yes, because another program may have
+changed them. A resolution that an earlier command left in the queue is
+reviewed before it lands, because any of your programs could have written it.
+If no reviewer can be called, the resolution is saved and not used.
 
 If the target is checked out, the checkout is updated too, unless that would
 overwrite changed, staged, untracked or ignored files. In that case the
@@ -97,8 +97,8 @@ EXAMPLES
    See which tasks wait, and why
        git arborist merge status
 
-   Resolve a conflict by hand. Run this once to open it, and again to land the
-   resolution
+   Resolve a conflict by hand: run this once to open a worktree with the
+   conflict, and again to land your resolution
        git arborist merge resolve T002
 
    Try again after you have fixed the task's branch
@@ -110,8 +110,8 @@ EXAMPLES
    Land finished tasks, and check for more every minute
        git arborist merge run --watch 60
 
-   Only queue finished tasks (gardener then exits with 1, because they have not
-   landed), and land them after you have looked at them
+   Only queue finished tasks, and land them after you have looked at them
+   (gardener exits with 1, because the tasks have not landed)
        git -c arborist.merge.auto=false arborist gardener --jobs 4
        git arborist merge run";
 
@@ -204,7 +204,7 @@ pub(crate) struct ResolveArgs {
 
 #[derive(Debug, Args)]
 struct LogArgs {
-    /// The largest number of entries
+    /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50, value_parser = crate::numbers::whole::<usize>)]
     max_count: usize,
     #[command(flatten)]

@@ -409,7 +409,7 @@ fn tell_of_untested(
         )));
     }
     ui.warn("landings are not tested, because there is no gate and no test command");
-    ui.hint("name one with --test-command, or as test-command in .arborist/config.toml");
+    ui.hint("give one with --test-command, or set test-command in .arborist/config.toml");
     Ok(())
 }
 

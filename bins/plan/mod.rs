@@ -51,8 +51,8 @@ WHAT IS READ
    '- [ ] T001 [P] [US1] text (depends on T000)'.
    [red] marks a task that writes tests which must fail; [allow:PATH] and
    [allow:fewer-tests] let a task change protected tests.
-   A box without an id gets one from its number or its text. Also headings or
-   table rows that are tasks. Phases are headings that own tasks.
+   A box without an id gets one from its number or its text. Headings and table
+   rows can be tasks, too. A heading with tasks below it is a phase.
 
    JSON: the tree file, and task-master's tasks.json.
 
@@ -96,7 +96,7 @@ pub struct PlanArgs {
     /// Files or folders with tasks [default: the plan of this branch]
     #[arg(value_name = "SPEC")]
     specs: Vec<PathBuf>,
-    /// Write the tree to this file, and keep what was added to it by hand
+    /// Write the plan to this file as JSON; keys that you have added there are kept
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print errors and warnings instead of the plan; exit with 1 if there are errors

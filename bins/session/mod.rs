@@ -130,7 +130,7 @@ enum Verb {
     Which(origin::WhichArgs),
     /// Print a whole session, also in the formats of other tools
     Export(export::ExportArgs),
-    /// Continue a session that was paused, crashed or failed, where it ran: in your checkout or in its worktree
+    /// Continue a paused, crashed or failed session, in the checkout or worktree where it ran
     Resume(resume::ResumeArgs),
     /// Start a new session from a turn of another one, on its own branch
     Replay(replay::ReplayArgs),
@@ -142,7 +142,7 @@ enum Verb {
     Checkpoint(external_driver::CheckpointArgs),
     /// Record that a session has ended
     End(external_driver::EndArgs),
-    /// Record an event of an interactive agent; its hooks call this
+    /// Record an event of an interactive agent (called by the agent's hooks)
     Hook(hook::HookArgs),
 }
 

@@ -37,7 +37,10 @@ pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
         None => origin_in_others(&opened, &other_repos, &args.commit)?,
     };
     let Some((origin, repository)) = found else {
-        return Err(Failure::new(Exit::No, format!("no session made {}", commit.short())));
+        return Err(Failure::new(
+            Exit::No,
+            format!("no recorded session made the commit {}", commit.short()),
+        ));
     };
     let document = WhichDocument::new(commit.to_string(), &origin, repository);
     if args.json.json {

@@ -60,8 +60,8 @@ EXAMPLES
        git arborist state --scope feature/login
 
 EXIT STATUS
-   1  With --exit-code: a task that you asked for is neither skipped, nor
-      complete and landed.";
+   1  With --exit-code: not all tasks that you asked for are done (complete and
+      landed, or skipped).";
 
 const LONG_ABOUT: &str = "\
 Show which tasks are done, running, ready or failed.

@@ -84,7 +84,7 @@ impl FromStr for RootArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, path) =
-            text.split_once('=').filter(|(_, path)| !path.is_empty()).ok_or("it is not NAME=DIR")?;
+            text.split_once('=').filter(|(_, path)| !path.is_empty()).ok_or("it must be NAME=DIR")?;
         let name = name.parse().map_err(|error: NameError| error.to_string())?;
         Ok(Self { name, path: path.into() })
     }
@@ -104,7 +104,7 @@ impl FromStr for BranchArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let told = |error: NameError| error.to_string();
-        let (name, branch) = text.split_once('=').ok_or("it is not NAME=BRANCH")?;
+        let (name, branch) = text.split_once('=').ok_or("it must be NAME=BRANCH")?;
         Ok(Self { name: name.parse().map_err(told)?, branch: branch.parse().map_err(told)? })
     }
 }
@@ -125,8 +125,8 @@ impl FromStr for CommandArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let told = |error: NameError| error.to_string();
-        let (names, command) = text.split_once('=').ok_or("it is not NAME:TOOL=COMMAND")?;
-        let (repo, tool) = names.split_once(':').ok_or("it is not NAME:TOOL=COMMAND")?;
+        let (names, command) = text.split_once('=').ok_or("it must be NAME:TOOL=COMMAND")?;
+        let (repo, tool) = names.split_once(':').ok_or("it must be NAME:TOOL=COMMAND")?;
         Ok(Self {
             repo: repo.parse().map_err(told)?,
             tool: tool.parse().map_err(told)?,

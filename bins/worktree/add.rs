@@ -22,7 +22,7 @@ pub(super) struct WorktreeAddArgs {
     /// The task
     #[arg(value_name = "TASK")]
     task: TaskId,
-    /// Where its branch starts [default: the run's branch]
+    /// Where the branch of the task starts [default: the run's branch]
     #[arg(long, value_name = "REVISION")]
     base: Option<String>,
     /// Use a lane (a reusable worktree of the run), preferably a free one

@@ -73,7 +73,7 @@ pub struct WorktreeArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Create a worktree for a task, or reuse the one that it has, and print its path
+    /// Create a worktree for a task, unless it has one, and print the path
     Add(add::WorktreeAddArgs),
     /// List the worktrees of tasks and of sessions
     List(list::WorktreeListArgs),

@@ -109,10 +109,10 @@ impl Explain for ConsentError {
             Self::Unapproved { is_old, origin, .. } => {
                 let old = if *is_old { format!("{OLD_APPROVALS}\n") } else { String::new() };
                 let read = match origin {
-                    ConsentOrigin::Records => "if you want to use them,",
-                    _ => "read them, then",
+                    ConsentOrigin::Records => "to approve them",
+                    _ => "read them; to approve them",
                 };
-                Some(format!("{old}{read} approve them with --yes (or ARBORIST_TRUST=1 in CI)"))
+                Some(format!("{old}{read}, run the same command again with --yes (in CI: ARBORIST_TRUST=1)"))
             }
             Self::Unkept { .. } => None,
         }

@@ -55,7 +55,7 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
         .exits(2)
         .err("error: the reviewer of 'T1' failed 3 times: the agent exited with code 3 without a result")
         .err("(log: spec/logs/T1_review_")
-        .err("hint: fix it, or name another reviewer");
+        .err("hint: read the log and correct the reviewer, or choose another one");
     repo.arborist(["state", "T1"])
         .succeeds()
         .out("paused; tests passed, the review is next")
@@ -74,7 +74,7 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
     let limit = "echo 'Claude AI usage limit reached|1'; exit 1";
     let rate = r#"echo 'API Error: 429 {"type":"error","error":{"type":"rate_limit_error"}}' >&2; exit 1"#;
     let load = r#"echo '529 {"type":"error","error":{"type":"overloaded_error"}}'; exit 1"#;
-    let (is_limited, is_loaded) = ("has refused calls because of a usage limit", "has been overloaded");
+    let (is_limited, is_loaded) = ("refuses calls because of a usage limit", "is overloaded");
     for (words, what) in [(limit, is_limited), (rate, is_limited), (load, is_loaded)] {
         let repo = TestRepo::planned("task-tree.json", PLAN, words);
         let said = repo.git(["-c", "arborist.timeouts.limit=0", "arborist", "garden"]).exits(1);
@@ -107,7 +107,7 @@ fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
     repo.arborist(["gardener"])
         .exits(1)
         .err("retrying in 1 s")
-        .err("error: the provider of 'robot' has been overloaded for 1 s: too much to do")
+        .err("error: the provider of 'robot' is overloaded: too much to do (waited 1 s)")
         .err("hint: run the same command again later");
     assert_eq!(repo.calls(), 2);
     assert_eq!(statuses(&repo, "T1"), ["implement-fail"]);
@@ -118,7 +118,7 @@ fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
 fn a_review_that_a_provider_keeps_from_happening_is_taken_up_where_it_was() {
     let repo =
         repo("work", "[ -e \"$ROOT/well\" ] || refuse 529 busy; say APPROVED", "[timeouts]\nlimit = 0");
-    repo.arborist(["garden"]).exits(1).err("has been overloaded");
+    repo.arborist(["garden"]).exits(1).err("is overloaded");
     assert_eq!(statuses(&repo, "T1"), ["implement-pass", "test-pass", "implement-fail"]);
     std::fs::write(repo.root().join("well"), "").unwrap();
     repo.arborist(["garden"]).succeeds();
@@ -147,8 +147,8 @@ fn a_time_that_the_provider_names_is_waited_for() {
 #[test]
 fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
     for (flag, low, high, sentence) in [
-        ("--max-cost", "0.8", "2.1", "the run has cost $1.00 of $0.80"),
-        ("--max-tokens", "300", "601", "the run has used 300 of 300 tokens"),
+        ("--max-cost", "0.8", "2.1", "the run has cost $1.00, and its limit is $0.80"),
+        ("--max-tokens", "300", "601", "the run has used 300 tokens, and its limit is 300"),
     ] {
         let repo = repo("work", "say APPROVED", "");
         repo.arborist(["gardener", flag, low]).exits(1).err(&format!("error: {sentence}")).err(&format!(
@@ -158,7 +158,9 @@ fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
         assert_eq!(statuses(&repo, "T1"), DONE);
         repo.arborist(["gardener", flag, low]).exits(1).err(sentence);
         if flag == "--max-cost" {
-            repo.arborist(["gardener", flag, "0.001"]).exits(1).err("the run has cost $1.00 of $0.001\n");
+            repo.arborist(["gardener", flag, "0.001"])
+                .exits(1)
+                .err("the run has cost $1.00, and its limit is $0.001\n");
         }
         assert_eq!(repo.calls(), 2, "a new process has no new money");
         repo.arborist(["gardener", flag, high]).succeeds().out("1 completed (T2)");
@@ -182,7 +184,7 @@ fn other_tasks_go_on_when_one_has_used_up_its_budget() {
     let repo = repo("case \"$prompt\" in *T1*) work ;; *) gift ;; esac", "say APPROVED", "");
     repo.arborist(["gardener", "--keep-going", "--max-task-cost", "0.5"])
         .exits(1)
-        .err("T1 was stopped: the task has cost $0.50 of $0.50")
+        .err("T1 was stopped: the task has cost $0.50, and its limit is $0.50")
         .out("1 completed (T2), 1 left (T1)");
     repo.arborist(["gardener", "--max-task-cost", "0.5"]).exits(1).err("error: the task has cost");
 }

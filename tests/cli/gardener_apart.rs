@@ -58,7 +58,7 @@ fn a_task_that_is_complete_and_has_not_landed_is_not_done_again() {
         repo.arborist(command)
             .exits(2)
             .err(&format!("error: task '{left}' is complete on its own branch"))
-            .err("and has not landed: it is in conflict, both sides added same.txt")
+            .err("and has not landed because of a conflict: both sides added same.txt")
             .err(&format!("hint: resolve its conflict with: git arborist merge resolve {left}"));
     }
     assert_eq!(repo.calls(), calls, "nobody was asked");

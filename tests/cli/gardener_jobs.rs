@@ -141,7 +141,7 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
         .out("next   git add -A && git stash && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
     assert_eq!(repo.read("T001.txt"), "mine\n");
     repo.arborist(["state", "--exit-code"]).exits(1).out(" done, ").out(" parked").out(
-        "update it: git add -A && git stash && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main",
+        "update the checkout of main: git add -A && git stash && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main",
     );
     assert_eq!(
         seen(&repo, "T005"),

@@ -70,6 +70,15 @@ fn a_parked_task_has_not_landed() {
 }
 
 #[test]
+fn a_parked_task_that_is_named_again_is_told_how_to_update_the_checkout() {
+    let repo = QueueRepo::with_finished(&["T1"]);
+    repo.write("T1.txt", "the user's own");
+    repo.merge(&["T1"]).exits(2);
+    let said = repo.merge(&["T1"]).exits(2).err("T1 is already queued; its landing is parked");
+    said.err("hint: to land it, run: git add -A && git stash").never("git arborist reset");
+}
+
+#[test]
 fn a_landing_that_the_user_overtook_is_merged_anew() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "the user's own");

@@ -94,7 +94,7 @@ fn a_living_one_keeps_its_claim_even_if_its_locks_are_deleted() {
     fs::remove_dir_all(repo.path(".git/arborist/locks")).unwrap();
     repo.merge(&["run"])
         .exits(3)
-        .err(&format!("the merge queue of 'main' is already held by process {} on ", child.id()));
+        .err(&format!("another process is already landing on 'main': process {} on ", child.id()));
     fs::write(repo.root().join("go"), "").unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(repo.subjects("main").len(), 1);

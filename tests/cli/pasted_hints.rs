@@ -264,7 +264,7 @@ fn a_parked_task_is_not_shown_as_done() {
     let said = repo.arborist(["state"]).succeeds();
     said.out("0 of 2 done, 1 parked").out("> T001 one  complete      not on the branch yet (parked)");
     let said = repo.arborist(["gardener"]).exits(2).stderr();
-    paste(&repo, &hinted(&said, "update it: ")).succeeds();
+    paste(&repo, &hinted(&said, "update the checkout of main: ")).succeeds();
     repo.arborist(["state"]).succeeds().out("1 of 2 done").out("x T001 one  complete");
 }
 
@@ -317,7 +317,7 @@ fn a_command_without_a_run_names_the_session_that_has_its_own_branch() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.arborist(["gardener", "--session-branch", "--jobs", "2", "--only", "T001"]).succeeds();
     std::fs::remove_dir_all(repo.path("spec")).unwrap();
-    let label = "for the last session that has its own branch: ";
+    let label = "the last session has its own branch; for that session, run: ";
     let said = repo.arborist(["logs", "T001"]).exits(1).stderr();
     paste(&repo, &hinted(&said, label)).succeeds().out("1 of 2 done");
     let said = repo.arborist(["merge", "add", "T001"]).exits(1).stderr();

@@ -317,9 +317,9 @@ fn a_bwrap_in_the_repository_is_not_used() {
 fn the_network_can_be_taken_away_by_bwrap_only() {
     let repo = repo("[ \"$(grep -c : /proc/net/dev)\" = 1 ] || exit 1\n");
     repo.git(["config", "arborist.sandbox.network", "none"]).succeeds();
-    without_bwrap(&repo, &["gardener", "--sandbox", "auto"]).exits(128).err("sandbox.network is none, but");
+    without_bwrap(&repo, &["gardener", "--sandbox", "auto"]).exits(128).err("sandbox.network is none, which");
     if has_bwrap() {
-        repo.arborist(["gardener", "--sandbox", "landlock"]).exits(128).err("sandbox.network is none, but");
+        repo.arborist(["gardener", "--sandbox", "landlock"]).exits(128).err("sandbox.network is none, ");
         repo.arborist(["gardener", "--sandbox", "auto", "--max-retries", "1"]).succeeds();
     }
 }
@@ -532,7 +532,7 @@ fn a_git_directory_cannot_be_made_writable_as_a_whole_but_a_folder_in_it_can() {
     repo.git(["config", key, "~/linked"]).succeeds();
     let said =
         repo.arborist(["sandbox", "check"]).exits(128).err("names '~/linked', which is a git directory");
-    drop(said.err("hint: name the folder in it that is needed, such as ~/linked/lfs"));
+    drop(said.err("hint: name only the folder in it that programs need, such as ~/linked/lfs"));
     repo.git(["config", key, git_dir.join("cache").to_str().unwrap()]).succeeds();
     for (mode, args) in
         [("bwrap", &["--jobs", "1"][..]), ("bwrap", &["--jobs", "2"]), ("landlock", &["--jobs", "2"])]

@@ -141,10 +141,10 @@ fn tests_and_reviewers_get_no_private_directory() {
 fn only_bwrap_can_give_a_private_directory() {
     let Some(repo) = repo("echo x > \"$ARBORIST_TASK.txt\"") else { return };
     let args = ["gardener", "--sandbox", "landlock"];
-    repo.arborist(args).exits(128).err("sandbox.git is private, but only bubblewrap (bwrap) can do this");
+    repo.arborist(args).exits(128).err("sandbox.git is private, which needs bubblewrap (bwrap)");
     assert_eq!(repo.calls(), 0);
     repo.git(["config", "--unset", "arborist.sandbox.git"]).succeeds();
     repo.git(["config", "arborist.runners.robot.sandbox.git", "private"]).succeeds();
-    repo.arborist(args).exits(128).err("runners.robot.sandbox.git is private, but");
+    repo.arborist(args).exits(128).err("runners.robot.sandbox.git is private, which");
     repo.arborist(["gardener", "--sandbox", "off"]).succeeds();
 }

@@ -214,7 +214,7 @@ fn where_the_recording_ends_the_session_rests() {
     repo.arborist(["session", "replay", &id, "--turn", "1", "--offline"]).exits(1).shows();
     let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(1);
     let new = said.stdout().lines().next().unwrap().to_owned();
-    said.err(&format!("session '{id}' did not continue with the implement step of 'T001' here"))
+    said.err(&format!("session '{id}' has no record of the implement step of 'T001' at this point"))
         .err(&format!("git arborist session replay {new} --turn 1"));
     let played = sessions(&repo).into_iter().find(|session| session["id"] == new.as_str()).unwrap();
     assert_eq!((&played["state"], &played["commits"]), (&"paused".into(), &1.into()));

@@ -119,6 +119,16 @@ fn what_is_given_a_value_and_is_a_table_is_told_by_its_command() {
 }
 
 #[test]
+fn a_key_with_the_prefix_of_gits_configuration_is_told_without_it() {
+    let repo = repo();
+    for text in ["arborist.runner = \"demo\"\n", "[arborist]\nrunner = \"demo\"\n"] {
+        repo.write(".arborist/config.toml", text);
+        let said = repo.arborist(["state"]).exits(1).err("unknown key 'arborist.runner'");
+        said.err("hint: leave out 'arborist.', which only git's configuration needs: runner\n");
+    }
+}
+
+#[test]
 fn a_folder_of_reports_outside_of_the_worktree_is_refused_before_an_agent_is_called() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
     for folder in ["/nope", "../out", ".git/x"] {
@@ -132,10 +142,7 @@ fn a_folder_of_reports_outside_of_the_worktree_is_refused_before_an_agent_is_cal
 fn a_gate_without_a_command_is_refused() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
     for (text, what) in [
-        (
-            "[[merge.gates]]\nname = \"t\"\n",
-            "config.toml:1: a table of 'merge.gates' sets nothing but a name",
-        ),
+        ("[[merge.gates]]\nname = \"t\"\n", "config.toml:1: a table of 'merge.gates' has only a name"),
         ("[merge.gates.t]\ntimeout = 3\n", "config.toml:2: the gate 't' has no command"),
     ] {
         repo.write(".arborist/config.toml", text);

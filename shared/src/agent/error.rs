@@ -51,7 +51,7 @@ pub enum AgentError {
         runner: String,
     },
     /// The template is a whole command in one word.
-    #[error("the command of runner '{runner}' is a single word, '{word}'")]
+    #[error("the command of runner '{runner}' must be a list of words, but it is one text: '{word}'")]
     OneWord {
         /// The runner.
         runner: String,

@@ -33,7 +33,7 @@ pub enum CleanupError {
     NothingOf(String),
     #[error("there is no saved work '{0}'")]
     NoSaved(String),
-    #[error("'{name}' names more than one")]
+    #[error("several saved items match '{name}'")]
     Ambiguous {
         name: String,
         /// The names, each with the time of the save, newest first.
@@ -47,7 +47,7 @@ pub enum CleanupError {
     NoBranch(String),
     #[error("'{0}' is not a valid branch name")]
     BranchName(String),
-    #[error("worktrees need a checkout, and this repository is bare")]
+    #[error("worktrees need a checkout, but this repository is bare")]
     Bare,
 }
 
@@ -78,7 +78,7 @@ impl Explain for CleanupError {
                 Some(format!("did you mean 'git arborist cleanup {meant}'?"))
             }
             Self::NothingOf(_) => Some("see everything with: git arborist cleanup --dry-run".into()),
-            Self::NoSaved(_) => Some("see all with: git arborist cleanup saved".into()),
+            Self::NoSaved(_) => Some("see all saved work with: git arborist cleanup saved".into()),
             Self::Ambiguous { .. } => Some("give more characters of the name".into()),
             Self::BranchExists { .. } => Some("give it another name with: --branch <name>".into()),
             Self::PathExists(_) => Some("name another place with: --to <dir>".into()),

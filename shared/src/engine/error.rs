@@ -35,7 +35,7 @@ pub enum EngineError {
     Unusable { place: String, why: String },
     #[error("could not start workers at '{place}': {why}")]
     NotStarted { place: String, why: String, started: Vec<String> },
-    #[error("'{0}' was written; it needs your changes before it can be used")]
+    #[error("'{0}' was written, and you must edit it before workers can be started")]
     NewManifest(String),
     #[error("'{0}' names no image")]
     NoImage(String),

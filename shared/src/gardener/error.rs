@@ -58,19 +58,21 @@ pub enum GardenerError {
     Coordination(#[from] CoordinationError),
     #[error("{}", source.sentence(&if source.is_landing() { format!("tasks are landing on '{branch}'") } else { format!("a run of '{branch}' is active") }))]
     Locked { branch: BranchName, source: LockError },
-    #[error("HEAD is detached, and a run needs a branch")]
+    #[error("a run needs a branch, but HEAD is detached")]
     Detached,
-    #[error("a {0} is in progress in this checkout, and a run needs a branch")]
+    #[error("a run needs a branch, but a {0} is in progress in this checkout")]
     DetachedBy(&'static str),
     #[error("'{0}' has no commits yet")]
     Unborn(BranchName),
     #[error("there are no commits yet")]
     NoCommit,
-    #[error("a run needs a checkout, and this repository is bare")]
+    #[error("this command needs a checkout, but this repository is bare")]
     Bare,
     #[error("the worktree of task '{task}' is gone: {path}")]
     LaneGone { task: TaskId, path: String },
-    #[error("'{branch}' has commits from before the run, which could not be merged with it: {why}")]
+    #[error(
+        "the task branch '{branch}' has commits from before this run, and the run could not be merged into it: {why}"
+    )]
     BegunBefore { branch: BranchName, path: String, run: Oid, why: String },
     #[error("there is no worktree to work in")]
     NoPlace,
@@ -114,7 +116,7 @@ pub enum GardenerError {
     /// The difference begins with a line break, and is empty if an empty file was created or deleted.
     #[error("'{path}' has changed since the run began{}{difference}", if .difference.is_empty() { "" } else { ":" })]
     ConfigChanged { path: &'static str, difference: String, drift: Option<Box<Drift>> },
-    #[error("task '{task}' is forked: neither of {} and {} is an ancestor of the other", .commits[0].short(), .commits[1].short())]
+    #[error("task '{task}' is forked: branches with different results for it were merged ({} and {})", .commits[0].short(), .commits[1].short())]
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("task '{task}' was {}", .reverted.words())]
     Reverted { task: TaskId, reverted: RevertedMerge },
@@ -122,9 +124,9 @@ pub enum GardenerError {
     Lost(LostBranch),
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
-    #[error("the tests already fail: {why}; log: {log}")]
+    #[error("the tests fail before the first task: {why}; log: {log}")]
     RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool, is_missing: bool },
-    #[error("the tests already fail: {why}; log: {log}")]
+    #[error("the tests fail before the first task: {why}; log: {log}")]
     RedInSandbox { why: String, log: String },
     #[error(
         "task '{task}' cannot start, because the changes of '{other}' make the tests fail: {why}; log: {log}"
@@ -192,7 +194,7 @@ impl GardenerError {
             ticket.as_ref().map(|ticket| &ticket.standing),
             ticket.as_ref().and_then(Ticket::reason),
         ) {
-            (Some(TicketState::Conflict { .. }), Some(reason)) => format!(": it is in conflict, {reason}"),
+            (Some(TicketState::Conflict { .. }), Some(reason)) => format!(" because of a conflict: {reason}"),
             (_, Some(reason)) => format!(": {reason}"),
             _ => String::new(),
         };
@@ -368,7 +370,7 @@ impl Explain for GardenerError {
                     .into()
             }
             Self::NoPlan => {
-                "name one with --tree, or run a single task with: git arborist garden -m \"what to do\""
+                "name a plan with --tree, or create tasks.md\nor run one task without a plan: git arborist garden -m 'what to do'"
                     .into()
             }
             Self::NoTask { meant: Some(meant), .. } => format!("did you mean '{meant}'?"),
@@ -415,7 +417,7 @@ impl Explain for GardenerError {
                 "the change was undone, and no agent was called; see the output of the test command with: cat {log}"
             ),
             Self::RedWithoutTest(_) => {
-                "name one with --test-command, or as test-command in .arborist/config.toml".into()
+                "give one with --test-command, or set test-command in .arborist/config.toml".into()
             }
             Self::BegunApart { command, options, .. } => {
                 format!("to continue it there, run: {command}{}", options.common)
@@ -427,7 +429,7 @@ impl Explain for GardenerError {
                 advice_on_parked(branch, obstacle.as_ref(), options)
             }
             Self::PhaseFailed(_) => {
-                "fix them, then run the same command again; it starts with these tests".into()
+                "fix the code or the tests, then run the same command again, which starts with these tests".into()
             }
         })
     }
@@ -460,7 +462,9 @@ fn advice_on_parked(
 ) -> String {
     let advice = advice_to_unpark(branch, obstacle, "git arborist merge run");
     let (selection, common) = (&options.selection, &options.common);
-    format!("{advice}\nor leave it as it is, and run: git arborist gardener --isolate{selection}{common}")
+    format!(
+        "{advice}\nor leave the landing parked, and run: git arborist gardener --isolate{selection}{common}"
+    )
 }
 
 /// The command that continues a task on its own branch: together with the others that have one, if there are any.

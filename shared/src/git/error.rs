@@ -68,7 +68,7 @@ pub enum GitError {
     #[error("the current directory cannot be read (was it deleted?): {0}")]
     NoCurrentDir(#[source] std::io::Error),
     /// A file that git must write is locked.
-    #[error("'{}' has existed for {} s: another git process is running here, or was killed", path.display(), age.as_secs())]
+    #[error("the lock file '{}' has existed for {} s: another git process is running here, or was killed", path.display(), age.as_secs())]
     LockHeld {
         /// The lock file.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum GitError {
         age: Duration,
     },
     /// A git process that a killed run started is still running.
-    #[error("process {pid}, a git that a killed run had started, is still running in this repository")]
+    #[error("a git process that a killed run had started is still running in this repository: process {pid}")]
     Orphan {
         /// The process.
         pid: u32,
@@ -96,7 +96,7 @@ pub enum GitError {
         path: PathBuf,
     },
     /// The exclude file is a link and lacks a line.
-    #[error("'{}' is a symbolic link, and nothing is written through it", path.display())]
+    #[error("could not add a line to '{}', because it is a symbolic link", path.display())]
     LinkedExclude {
         /// The exclude file.
         path: PathBuf,
@@ -155,7 +155,7 @@ impl Explain for GitError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoRepository { complaint } if complaint.contains("dubious ownership") => Some(
-                "if you trust its owner: git config --global --add safe.directory <that directory>".into(),
+                "if you trust the owner of the repository, run: git config --global --add safe.directory <that directory>".into(),
             ),
             Self::NoRepository { .. } => {
                 Some("run this inside a repository, or name one with: git -C <path> arborist …".into())

@@ -24,7 +24,7 @@ pub enum HistoryError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// No branch is checked out.
-    #[error("HEAD is detached, so it is not clear which run is meant")]
+    #[error("HEAD is detached, so this command does not know which run you mean")]
     Detached {
         /// A branch at the same commit.
         branch: Option<BranchName>,
@@ -59,13 +59,13 @@ pub enum HistoryError {
         format: u32,
     },
     /// The plan was changed on two sides that were then merged.
-    #[error("the plan was changed on two sides of a merge, by {} and {}", commits[0].short(), commits[1].short())]
+    #[error("both sides of a merge changed the plan of the run: commits {} and {}", commits[0].short(), commits[1].short())]
     ForkedPlan {
         /// The changes.
         commits: [Oid; 2],
     },
     /// Two runs were started on two sides that were then merged.
-    #[error("two runs were started on two sides of a merge, by {} and {}", commits[0].short(), commits[1].short())]
+    #[error("both sides of a merge started a run: commits {} and {}", commits[0].short(), commits[1].short())]
     ForkedRun {
         /// Their starts.
         commits: [Oid; 2],
@@ -100,7 +100,7 @@ impl Explain for HistoryError {
                 "install a version of git arborist that reads format {format}; this is {}",
                 env!("CARGO_PKG_VERSION")
             )),
-            Self::ForkedPlan { .. } => Some("revert one of them".into()),
+            Self::ForkedPlan { .. } => Some("revert one of these two commits: git revert <commit>".into()),
         }
     }
 }

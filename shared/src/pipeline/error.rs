@@ -52,7 +52,7 @@ pub enum PipelineError {
         log: String,
     },
     /// A worktree for tests could not be created.
-    #[error("no worktree for tests: {0}")]
+    #[error("could not create a worktree for the tests: {0}")]
     NoTestPlace(String),
     /// The user asked to stop.
     #[error("stopped")]
@@ -71,7 +71,7 @@ pub enum PipelineError {
         login: Option<&'static str>,
     },
     /// The agent's provider is overloaded, or a usage limit is reached, and that did not end in time.
-    #[error("the provider of '{runner}' {} for {} s: {said}", limited(*kind), .waited.as_secs())]
+    #[error("the provider of '{runner}' {}: {said} (waited {} s)", limited(*kind), .waited.as_secs())]
     Unavailable {
         /// Why the provider accepts no call.
         kind: LimitKind,
@@ -105,7 +105,7 @@ pub enum PipelineError {
     Survivors(String),
     /// The replayed session has no record of what comes next.
     #[error(
-        "session '{session}' did not continue with the {step} step of '{task}' here, so there is nothing to replay"
+        "session '{session}' has no record of the {step} step of '{task}' at this point, so that step cannot be replayed"
     )]
     NotRecorded {
         /// The session that is replayed.
@@ -119,7 +119,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The task was interrupted too often in a row.
-    #[error("task '{task}' was interrupted {count} times in a row: {why}")]
+    #[error("task '{task}' was interrupted {count} times in a row, the last time because of this: {why}")]
     Interrupted {
         /// The task.
         task: TaskId,
@@ -209,8 +209,8 @@ impl PipelineError {
 
 fn limited(kind: LimitKind) -> &'static str {
     match kind {
-        LimitKind::Limit => "has refused calls because of a usage limit",
-        LimitKind::Overload => "has been overloaded",
+        LimitKind::Limit => "refuses calls because of a usage limit",
+        LimitKind::Overload => "is overloaded",
     }
 }
 
@@ -247,7 +247,7 @@ impl Explain for PipelineError {
             Self::NotRecorded { .. } => {
                 Some("to let agents continue from here, run: git arborist session replay <session> --turn <turn>".into())
             }
-            Self::RedLane { .. } => Some("the worktree may lack files or packages: add them with the settings worktree.setup or worktree.copy; no attempt is used up\nor continue with --allow-red".into()),
+            Self::RedLane { .. } => Some("the worktree may lack files or packages: add them with the settings worktree.setup or worktree.copy (no attempt is used up)\nor continue with --allow-red".into()),
             Self::NoTestPlace(_) => None,
             Self::Stopped { .. } => Some("run the same command again to continue".into()),
             Self::Refused { login, .. } => Some(match login {
@@ -258,17 +258,17 @@ impl Explain for PipelineError {
                 "run the same command again later (no attempt is used up), or name another runner with --fallback".into(),
             ),
             Self::NoReview { .. } => Some(
-                "fix it, or name another reviewer with --review-runner\nthen run the same command again: it continues with the review, and no attempt is used up".into(),
+                "read the log and correct the reviewer, or choose another one with --review-runner\nthen run the same command again: it continues with the review, and no attempt is used up".into(),
             ),
             Self::Budget(overrun) => {
-                Some(format!("continue with a higher limit: {}; no attempt is used up", overrun.option()))
+                Some(format!("run the same command again with a higher limit: {} (no attempt is used up)", overrun.option()))
             }
             Self::Interrupted { .. } => {
                 Some("to continue anyway, run the same command again with --retry-failed".into())
             }
             Self::Survivors(_) => Some("stop them, then run the same command again".into()),
             Self::NoCommand { .. } => {
-                Some("give the task a \"command\" in a JSON plan (convert the plan with: git arborist plan -o task-tree.json), or choose another runner".into())
+                Some("convert the plan to JSON with: git arborist plan -o task-tree.json\nthen give the task a \"command\" there, or choose another runner".into())
             }
             Self::ReviewPlace(_) => Some(
                 "see the worktrees with: git worktree list\nor let reviewers work in the checkout: git config arborist.steps.review.place checkout".into(),

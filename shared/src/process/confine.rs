@@ -407,7 +407,7 @@ impl Confinement {
             Ok(())
         } else if self.offline_by.is_some() {
             Err(io::Error::other(
-                "only bubblewrap (bwrap) can take the network away, and it is not used here",
+                "only bubblewrap (bwrap) can turn the network off, but the sandbox does not use bubblewrap here",
             ))
         } else if self.backend != ConfinementBackend::Landlock {
             Err(io::Error::other("the sandbox needs bubblewrap (bwrap), which does not work here"))

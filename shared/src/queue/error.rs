@@ -32,17 +32,17 @@ pub enum QueueError {
     Session(#[from] SessionError),
     #[error("{}", source.sentence(&format!("another process is already landing on '{into}'")))]
     Locked { into: BranchName, source: LockError },
-    #[error("the merge queue of '{}' is already held by {}", .0.into, .0.holder)]
+    #[error("another process is already landing on '{}': {}", .0.into, .0.holder)]
     Claimed(Box<QueueClaim>),
-    #[error("the holder of the merge queue of '{0}' keeps changing")]
+    #[error("could not start landing on '{0}': other processes keep taking its merge queue")]
     Changing(BranchName),
-    #[error("lost the merge queue of '{0}': our lease expired")]
+    #[error("lost the merge queue of '{0}': this process did not renew its claim in time")]
     Overtaken(BranchName),
     #[error("'{into}' lost commits during the run: it was at {} and is at {}", from.short(), to.short())]
     Rewound { into: BranchName, from: Oid, to: Oid },
     #[error("commit {} on '{into}' looks like a step of this run, but this run did not make it{done}", commit.short())]
     Forged { into: BranchName, commit: Oid, done: String },
-    #[error("'{into}' has diverged: it is at {} here and at {} at {}", here.short(), there.short(), .remote.as_ref().map_or_else(|| "the remote".to_owned(), |remote| format!("'{remote}'")))]
+    #[error("'{into}' has diverged from {}: it is at {} here and at {} there", .remote.as_ref().map_or_else(|| "the remote".to_owned(), |remote| format!("'{remote}'")), here.short(), there.short())]
     Diverged { into: BranchName, here: Oid, there: Oid, remote: Option<String> },
     #[error("another worker lands on '{0}' now")]
     LandedElsewhere(BranchName),
@@ -64,7 +64,7 @@ pub enum QueueError {
     NotQueued { task: TaskId },
     #[error("the session has no branch in the repository '{0}' here")]
     NoOther(RepoName),
-    #[error("{} landed, but '{branch}' in '{repo}' could not be moved to it: {why}", commit.short())]
+    #[error("commit {} landed, but '{branch}' in '{repo}' could not be moved to that commit: {why}", commit.short())]
     Unfinished { repo: RepoName, branch: BranchName, commit: Oid, why: String },
     #[error("the conflict of '{task}' is in the repository '{repo}'")]
     ConflictElsewhere {

@@ -284,7 +284,7 @@ pub fn advice_to_unpark(branch: &BranchName, obstacle: Option<&ParkingObstacle>,
             format!("finish or cancel the {what}, as 'git status' says, then run: {run}")
         }
         _ => format!(
-            "stash your changes in the checkout of {branch} and update it: {}\n{GET_BACK}\nor, instead of stashing your changes, commit them and run: {run}",
+            "stash your changes and update the checkout of {branch}: {}\n{GET_BACK}\nor, instead of stashing your changes, commit them and run: {run}",
             land_after_stash("", branch)
         ),
     }

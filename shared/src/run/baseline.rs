@@ -102,7 +102,7 @@ impl OpenRun {
                 "the output does not name the failed tests, so every task fails until the command succeeds"
             }
         };
-        listener.warn(&plain_text(&format!("the tests already fail: {why}; log: {log}")));
+        listener.warn(&plain_text(&format!("the tests fail before the first task: {why}; log: {log}")));
         listener.remark(rule);
         let red = if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) };
         Ok(red.followed_by(counted))

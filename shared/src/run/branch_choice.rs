@@ -228,7 +228,7 @@ impl OpenRun {
         listener.tell_sync(main, outcome, Some(base));
         if is_own && !repository.is_ancestor(self.head, base)? {
             listener.warn(&format!(
-                "the run starts at {1}, without your commits: they are not at the remote of '{0}', which has other commits",
+                "the run starts at {1}, without your commits, because your branch and the remote of '{0}' have diverged",
                 main.name,
                 base.short()
             ));

@@ -204,7 +204,7 @@ impl OpenRun {
             (false, false) => return,
         };
         listener.warn(&format!("no test command for {}: {words}", counted(untested, "task")));
-        listener.hint("name one with --test-command, or as test-command in .arborist/config.toml");
+        listener.hint("give one with --test-command, or set test-command in .arborist/config.toml");
     }
 
     /// How many of the selected tasks that are left have no test command.

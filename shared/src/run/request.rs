@@ -422,11 +422,11 @@ pub fn require_given(repository: &Repository, test: Option<&String>) -> Result<(
     }
     let command = test.lines().next().unwrap_or_default();
     let words = format!(
-        "the test command in the record of the session is not approved in this repository:\n{}",
+        "the record of the session has a test command that you have not approved in this repository:\n{}",
         consent::shown(&[&command.to_owned()])
     );
     Err(Failure::new(Exit::Person, words)
-        .hint("check the command, then give it again with: --test-command <command> (after '--' with session resume)"))
+        .hint("to approve the command, give it again with: --test-command <command> (after '--' with session resume)"))
 }
 
 /// The text that is approved for a recorded test command: the command, in this repository.

@@ -63,7 +63,7 @@ impl OpenRun {
         let unknown = || SessionError::Unknown(session.to_string());
         let newest = session_reader.newest(session)?.ok_or_else(unknown)?;
         let RecordKind::Start(SessionStart { forked_from: Some(fork), .. }) = &newest.record.kind else {
-            let words = format!("session '{session}' is not a new fork of another session");
+            let words = format!("session '{session}' was not started by 'git arborist session replay'");
             return Err(Failure::new(Exit::No, words).hint(
                 "to replay one, run: git arborist session replay <session> --turn <number> --offline",
             ));

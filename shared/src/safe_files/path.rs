@@ -46,7 +46,7 @@ impl FromStr for InnerPath {
     fn from_str(path: &str) -> Result<Self, EnclosureError> {
         let refused = |why: &'static str| EnclosureError::new(path, why);
         if path.starts_with('/') {
-            return Err(refused("is absolute; paths are relative to the top of the repository"));
+            return Err(refused("is an absolute path, but must be relative to the top of the repository"));
         }
         if path.contains('\0') || path.len() > LONGEST_PATH {
             return Err(refused("is not a path"));

@@ -26,19 +26,19 @@ pub enum SandboxError {
         key: String,
     },
     /// A private git directory cannot be given.
-    #[error("{key} is private, but only bubblewrap (bwrap) can do this, and it is not used here")]
+    #[error("{key} is private, which needs bubblewrap (bwrap), but the sandbox does not use bubblewrap here")]
     Git {
         /// The key.
         key: String,
     },
     /// The network cannot be taken away.
-    #[error("{key} is none, but only bubblewrap (bwrap) can enforce this, and it is not used here")]
+    #[error("{key} is none, which needs bubblewrap (bwrap), but the sandbox does not use bubblewrap here")]
     Network {
         /// The key.
         key: String,
     },
     /// A whole git directory would be writable.
-    #[error("{key} names '{folder}', which is a git directory and stays closed as a whole")]
+    #[error("{key} names '{folder}', which is a git directory and cannot be made writable as a whole")]
     GitDir {
         /// The key.
         key: String,
@@ -46,7 +46,7 @@ pub enum SandboxError {
         folder: String,
     },
     /// The network cannot be taken away, because of another setting.
-    #[error("{key} is none, but {mode_key} is landlock, which cannot take the network away")]
+    #[error("{key} is none, but {mode_key} is landlock, which cannot turn the network off")]
     NetworkByLandlock {
         /// The key.
         key: String,
@@ -68,7 +68,7 @@ impl Explain for SandboxError {
                 "install bubblewrap, and set sandbox.mode to auto or bwrap"
             }
             Self::GitDir { folder, .. } => {
-                return Some(format!("name the folder in it that is needed, such as {folder}/lfs"));
+                return Some(format!("name only the folder in it that programs need, such as {folder}/lfs"));
             }
             Self::NetworkByLandlock { mode_key, .. } => {
                 return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));

@@ -98,7 +98,7 @@ impl Explain for SessionError {
                 Some(format!("its turns are 1 to {turns}: git arborist session turns {session}"))
             }
             Self::NoTranscript { .. } => Some(
-                "no transcripts are recorded if session.transcripts is off; if they are at a remote, run: git fetch <remote> 'refs/arborist/transcripts/*:refs/arborist/transcripts/*'"
+                "transcripts are not recorded if session.transcripts is off\nif they are at a remote, fetch them with: git fetch <remote> 'refs/arborist/transcripts/*:refs/arborist/transcripts/*'"
                     .into(),
             ),
             Self::History(_) | Self::Exists(_) | Self::Unreadable { .. } | Self::Busy(_) => None,

@@ -112,6 +112,11 @@ impl Explain for SettingsError {
             }
             _ => return None,
         };
+        if let Some(bare) = key.strip_prefix("arborist.").filter(|_| prefix.is_empty())
+            && SETTINGS.iter().any(|setting| with_names_of(bare, setting.key) == bare)
+        {
+            return Some(format!("leave out 'arborist.', which only git's configuration needs: {bare}"));
+        }
         let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
         // The value may be a table.
         let below: Vec<&str> = keys

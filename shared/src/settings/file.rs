@@ -47,7 +47,7 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
                         table.is_some_and(|table| table.keys().all(|key| key.get_ref() == "name"))
                     };
                     if let Some(item) = items.iter().find(has_only_name) {
-                        let what = format!("a table of '{key}' sets nothing but a name");
+                        let what = format!("a table of '{key}' has only a name");
                         return Err(SettingsError::Syntax { place: place(item.span().start), what });
                     }
                     open.extend(named_tables(&key, items).into_iter().rev());

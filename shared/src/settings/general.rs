@@ -44,7 +44,7 @@ settings! {
         kind: ValueKind::Words,
         expected: RUNNERS,
         default: DefaultValue::InWords("none"),
-        about: "The runners to use instead, in this order, if a runner is not installed, cannot log in or has reached its limit.",
+        about: "Other runners to call, in this order, if a runner is not installed, cannot log in or has reached its limit.",
     }
     tools: Option<bool> {
         key: "tools",
@@ -105,7 +105,7 @@ settings! {
         kind: ValueKind::Positive,
         expected: "a number of megabytes, 1 or more",
         default: DefaultValue::Count(100),
-        about: "The maximum size of a log. The rest of the output is left out, which the log and the run report.",
+        about: "The maximum size of a log. Output beyond this size is left out, and the log and the run say so.",
     }
     sign: bool {
         key: "sign",
@@ -150,7 +150,7 @@ settings! {
         kind: ValueKind::Words,
         expected: RUNNERS,
         default: DefaultValue::InWords("the value of 'fallback'"),
-        about: "The runners to use instead in one step: implement or review.",
+        about: "Other runners to call in one step: implement or review.",
     }
 }
 
@@ -180,7 +180,7 @@ settings! {
         kind: ValueKind::Text,
         expected: "claude, codex, gemini, opencode or text",
         default: DefaultValue::InWords("text"),
-        about: "The format of a runner's output. With 'text', if the runner fails, the last line of its output can give a reason that uses up no attempt. 'usage limit reached|SECONDS' (seconds since 1970, may be empty), 'API Error: 429', 'rate_limit_error' and 'overloaded_error': the run waits for the provider. 'API Error: 401' and 'Invalid API key': the run stops, because a person is needed.",
+        about: "The format of a runner's output. If a runner with the format 'text' fails, the last line of its output can give one of these reasons, and no attempt is used up. After 'usage limit reached|SECONDS' (seconds since 1970, may be empty), 'API Error: 429', 'rate_limit_error' or 'overloaded_error', the run waits for the provider. After 'API Error: 401' or 'Invalid API key', the run stops, because a person must log in.",
     }
     tools: Option<bool> {
         key: "runners.*.tools",

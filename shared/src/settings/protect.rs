@@ -48,7 +48,7 @@ settings! {
         variable: Some("ARBORIST_TEST_CLEAN"),
         kind: ValueKind::Switch,
         default: DefaultValue::Switch(false),
-        about: "Run the tests of a task that works in your checkout in a clean worktree of its commit, set up by worktree.setup and worktree.copy.",
+        about: "Whether the tests of a task that works in your checkout run in a separate, clean worktree of its commit. The settings worktree.setup and worktree.copy say how that worktree is set up.",
     }
     allow_fewer: bool {
         key: "test.allow-fewer",

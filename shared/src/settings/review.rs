@@ -56,7 +56,7 @@ settings! {
         variable: Some("ARBORIST_REDACT_FILES"),
         kind: ValueKind::Choice(SecretFiles::WORDS),
         default: DefaultValue::Text("warn"),
-        about: "What happens if an agent writes a secret into a file that is committed: the value of a secret variable of the environment, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is restored, and the attempt fails. off: files are not searched.",
+        about: "What happens if an agent writes a secret into a file that is committed. A secret is the value of a secret environment variable, a token of a well-known provider or a private key. warn: the run names the file and the secret. refuse: the file is restored, and the attempt fails. off: files are not searched.",
     }
 }
 

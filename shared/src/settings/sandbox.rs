@@ -57,7 +57,7 @@ settings! {
         variable: Some("ARBORIST_SANDBOX"),
         kind: ValueKind::Choice(SandboxMode::WORDS),
         default: DefaultValue::InWords("auto"),
-        about: "How agents, reviewers, tests, gates, set-up commands and your pre-commit hook are kept from changing files outside of their worktree. auto uses bubblewrap (bwrap) if it works, or else Landlock (on macOS sandbox-exec), and leaves codex to its own sandbox where that does not work inside; landlock and bwrap refuse to run without it; off sets no limits. Only bwrap closes .git in your own checkout.",
+        about: "How agents, reviewers, tests, gates, set-up commands and your pre-commit hook are kept from changing files outside of their worktree. auto: bubblewrap (bwrap) if it works, otherwise Landlock; on macOS, sandbox-exec. If codex's own sandbox does not work inside that sandbox, codex runs only in its own. landlock or bwrap: this sandbox; nothing is started if it does not work. off: no limits. Only bwrap makes .git in your own checkout read-only.",
     }
     deny_read: Option<Sourced<Vec<String>>> {
         key: "sandbox.deny-read",
@@ -72,7 +72,7 @@ settings! {
         variable: Some("ARBORIST_SANDBOX_GIT"),
         kind: ValueKind::Choice(SandboxGit::WORDS),
         default: DefaultValue::InWords("closed"),
-        about: "The git directory that an agent sees while it implements a task. closed: the repository's own, which it can only read, so that git add and git commit fail. private: a copy that is thrown away, for agents that insist on committing; their commits are kept under refs/arborist/saved/ and folded into the commit of the task. private needs bwrap, and nothing is started without it.",
+        about: "The git directory that an agent sees while it implements a task. closed: the repository's own, which it can only read, so that git add and git commit fail. private: a copy that is thrown away, for agents that insist on committing; their commits are saved under refs/arborist/saved/, and their changes become part of the task's commit. private needs bwrap; nothing is started without it.",
     }
     max_file_size: Option<u64> {
         key: "sandbox.max-file-size",
@@ -88,7 +88,7 @@ settings! {
         kind: ValueKind::Positive,
         expected: PROCESSES,
         default: DefaultValue::InWords("no limit"),
-        about: "How many processes and threads each of these programs may have at once, itself included, also if sandbox.mode is off. Outside of bwrap the system counts all of your processes, so those that you start meanwhile count, too. It does not limit root.",
+        about: "How many processes and threads an agent, reviewer, test, gate, set-up command or your pre-commit hook may have at once, itself included, also if sandbox.mode is off. Outside of bwrap the system counts all of your processes, so those that you start meanwhile count, too. It does not limit root.",
     }
     network: Option<Sourced<SandboxNetwork>> {
         key: "sandbox.network",
@@ -185,7 +185,7 @@ pub(super) const RUNNER_SANDBOX: &[Setting] = &[
         variable: None,
         kind: ValueKind::Choice(SandboxGit::WORDS),
         default: DefaultValue::InWords("sandbox.git"),
-        about: "What one runner finds as the git directory when it implements a task.",
+        about: "The git directory that one runner sees while it implements a task.",
     },
     setting! {
         key: "runners.*.sandbox.max-file-size",

@@ -149,7 +149,7 @@ settings! {
         kind: ValueKind::Text,
         expected: COMMAND,
         default: DefaultValue::InWords("that of the built-in engine of this name: slurm, ssh or kubernetes"),
-        about: "How 'git arborist work --on NAME' starts workers. The script of a worker is on its standard input; the command starts it {workers} times, prints the name of each job on a line, and ends. {name} is a name for the jobs, {branch} the branch. With {place} in it, it is run for each place of --on NAME:PLACE,PLACE and must run the shell command {command} there, with its own standard input and output. Values are quoted. {{name}} stands for {name} itself.",
+        about: "How 'git arborist work --on NAME' starts workers. The command gets the script of a worker on its standard input, starts that script {workers} times, prints the name of each job on a separate line, and ends. {name} is a name for the jobs, {branch} the branch. A command that contains {place} is run once for each place of --on NAME:PLACE,PLACE. It must run the shell command {command} at that place, connected to its own standard input and output. Values are quoted. {{name}} stands for {name} itself.",
     }
     alive: Option<Sourced<String>> {
         key: "engines.*.alive",

@@ -32,9 +32,9 @@ pub enum WorkspaceError {
     SamePath { names: [RepoName; 2], path: PathBuf },
     #[error("'{name}' is at '{}', which is a worktree of '{of}' and not another repository", path.display())]
     OwnWorktree { name: RepoName, of: RepoName, path: PathBuf },
-    #[error("the repository '{name}' is not at '{}', and 'workspace.repos.{name}.remote' does not say where to get it", path.display())]
+    #[error("the repository '{name}' does not exist at '{}', and cannot be cloned, because workspace.repos.{name}.remote is not set", path.display())]
     Missing { name: RepoName, path: PathBuf },
-    #[error("the repository '{name}' is not at '{}': it has not been cloned", path.display())]
+    #[error("the repository '{name}' has not been cloned to '{}' yet", path.display())]
     NotCloned { name: RepoName, path: PathBuf },
     #[error("'{name}' cannot be used, because '{}' is a broken symbolic link (workspace.repos.{name}.path)", path.display())]
     Dangling { name: RepoName, path: PathBuf },
@@ -111,13 +111,15 @@ impl Explain for WorkspaceError {
             Self::History(error) => return error.hint(),
             Self::Session(error) => return error.hint(),
             Self::Missing { name, .. } => {
-                format!("clone it there, or name its URL as workspace.repos.{name}.remote")
+                format!("clone it to that folder, or set workspace.repos.{name}.remote to its URL")
             }
             Self::OwnWorktree { name, .. } => format!(
                 "name the path of another repository as workspace.repos.{name}.path, or remove the section"
             ),
             Self::NotCloned { .. } => "clone it with: git arborist workspace sync".into(),
-            Self::Dangling { .. } | Self::NoRepository { .. } => "move it away, or name another path".into(),
+            Self::Dangling { name, .. } | Self::NoRepository { name, .. } => {
+                format!("move it away, or set workspace.repos.{name}.path to another path")
+            }
             Self::Bare { name, path } => format!(
                 "choose a path that does not exist yet, and set workspace.repos.{name}.remote = \"{}\"",
                 path.display()

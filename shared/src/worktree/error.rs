@@ -6,7 +6,7 @@ use crate::{
     failure::{Exit, Explain},
     git::GitError,
     name::{BranchName, Oid, TaskId},
-    process::LockError,
+    process::{LockError, shell_word},
 };
 
 /// Why a worktree could not be created, used or removed.
@@ -25,15 +25,15 @@ pub enum WorktreeError {
     Broken(String, PathBuf),
     #[error("{}", .0.sentence("the worktrees of this repository are locked by another process"))]
     Registry(LockError),
-    #[error("worktrees need a checkout, and this repository is bare")]
+    #[error("worktrees need a checkout, but this repository is bare")]
     Bare,
     #[error("'{0}' has no commits yet, so there is nothing to start from")]
     Unborn(BranchName),
-    #[error("'{branch}' is checked out at '{}', which git arborist did not make", path.display())]
+    #[error("'{branch}' is checked out at '{}', which is not a worktree of git arborist", path.display())]
     Elsewhere { branch: BranchName, path: PathBuf },
     #[error("'{}' exists and is not a worktree of git arborist", .0.display())]
     Occupied(PathBuf),
-    #[error("there are {count} worktrees, and at most {max} are allowed")]
+    #[error("cannot create another worktree: {count} of at most {max} exist already (worktree.max)")]
     Limit { count: usize, max: usize },
     #[error("not enough space at '{}': {free} MB are free, and {needed} MB must stay free", path.display())]
     Space { path: PathBuf, free: u64, needed: u64 },
@@ -57,9 +57,9 @@ pub enum WorktreeError {
     Embedded { path: PathBuf, what: String },
     #[error("no run has saved unfinished work of '{0}'")]
     NothingSaved(TaskId),
-    #[error("the unfinished work of '{task}' was saved at {}, and its branch has moved to {}", at.short(), tip.short())]
+    #[error("the unfinished work of '{task}' was saved when its branch was at {}, but the branch is at {} now", at.short(), tip.short())]
     SavedElsewhere { task: TaskId, at: Oid, tip: Oid, name: String },
-    #[error("'{command}' {ending}{said}")]
+    #[error("the set-up command '{command}' {ending}{said}")]
     SetUp { command: String, ending: String, said: String },
     #[error("could not {doing} '{}': {source}", path.display())]
     File { doing: &'static str, path: PathBuf, source: io::Error },
@@ -109,7 +109,7 @@ impl Explain for WorktreeError {
             Self::Registry(source) => return source.advice("run the same command again"),
             Self::Bare => "clone it, and run this in the clone".into(),
             Self::Unborn(_) => "make a first commit: git commit --allow-empty -m 'first commit'".into(),
-            Self::Elsewhere { .. } => "remove that worktree with: git worktree remove <path>".into(),
+            Self::Elsewhere { path, .. } => format!("remove that worktree with: git worktree remove {}", shell_word(&path.to_string_lossy())),
             Self::Occupied(_) => "move it away, or choose another folder with worktree.base".into(),
             Self::Limit { .. } => {
                 "see what can be removed with: git arborist cleanup --dry-run\nor raise worktree.max".into()
@@ -118,7 +118,7 @@ impl Explain for WorktreeError {
                 "free some with: git arborist cleanup --reclaim\nor lower worktree.min-free".into()
             }
             Self::Nested { .. } => "choose another folder with worktree.base".into(),
-            Self::NoBranch(_) => "see all with: git arborist worktree list --branches".into(),
+            Self::NoBranch(_) => "see the branches of tasks with: git arborist worktree list --branches".into(),
             Self::NoLane(_) => "see the lanes with: git arborist worktree list".into(),
             Self::NothingToRemove(_) => "see all worktrees with: git arborist worktree list".into(),
             Self::Absent(name) => format!("make one with: git arborist worktree add {name}"),
@@ -134,7 +134,7 @@ impl Explain for WorktreeError {
                 "commit them, or use --force to save them under a ref and remove the worktree".into()
             }
             Self::Embedded { .. } => "commit its work, or move it out of the worktree".into(),
-            Self::NothingSaved(_) => "see what was saved otherwise with: git arborist cleanup saved\nthen restore it with: git arborist cleanup restore NAME".into(),
+            Self::NothingSaved(_) => "see all saved work with: git arborist cleanup saved\nthen restore it with: git arborist cleanup restore NAME".into(),
             Self::SavedElsewhere { at, name, .. } => {
                 format!("see it with: git diff {} {name}", at.short())
             }

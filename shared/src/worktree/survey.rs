@@ -167,7 +167,7 @@ impl Pool {
         let count = self.count();
         let warn_from = self.options.warn_worktrees();
         if warn_from > 0 && count >= warn_from {
-            words.push(format!("there are {count} worktrees in '{base}'"));
+            words.push(format!("worktrees in '{base}': {count}"));
         }
         let folder = self.places.base.ancestors().find(|folder| folder.is_dir());
         if let Some(free) = folder.and_then(free_at).filter(|free| *free < self.options.warn_free) {

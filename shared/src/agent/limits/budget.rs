@@ -94,7 +94,7 @@ fn dollars(amount: f64) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Overrun {
     /// Too much money.
-    #[error("the {level} has cost ${} of ${}", dollars(*spent), dollars(*limit))]
+    #[error("the {level} has cost ${}, and its limit is ${}", dollars(*spent), dollars(*limit))]
     Cost {
         /// The owner of the budget.
         level: BudgetLevel,
@@ -104,7 +104,7 @@ pub enum Overrun {
         limit: f64,
     },
     /// Too many tokens.
-    #[error("the {level} has used {spent} of {limit} tokens")]
+    #[error("the {level} has used {spent} tokens, and its limit is {limit}")]
     Tokens {
         /// The owner of the budget.
         level: BudgetLevel,
@@ -201,11 +201,11 @@ mod tests {
         let table = [
             (spent(None, None, None, 0), None),
             (spent(Some(0.99), Some(60), Some(39), 59), None),
-            (spent(Some(1.0), None, None, 0), Some("the task has cost $1.00 of $1.00")),
-            (spent(None, Some(60), Some(40), 0), Some("the task has used 100 of 100 tokens")),
+            (spent(Some(1.0), None, None, 0), Some("the task has cost $1.00, and its limit is $1.00")),
+            (spent(None, Some(60), Some(40), 0), Some("the task has used 100 tokens, and its limit is 100")),
             (
                 spent(None, Some(u64::MAX), Some(1), 0),
-                Some("the task has used 18446744073709551615 of 100 tokens"),
+                Some("the task has used 18446744073709551615 tokens, and its limit is 100"),
             ),
             (
                 spent(None, None, None, 61),

@@ -199,7 +199,7 @@ fn find_mistake(repository: &Repository, pathspecs: &[&str]) -> Option<String> {
     let checked = repository.touches(empty, empty, pathspecs);
     checked
         .err()
-        .map(|_| format!("'{}' leads out of the repository, or is not a pathspec", pathspecs.join("', '")))
+        .map(|_| format!("'{}' is not a pathspec of files in this repository", pathspecs.join("', '")))
 }
 
 /// Whether a pathspec matches everything, or everything but something. In a plan, a permission must name what it is

@@ -228,7 +228,7 @@ impl GitQueue<'_> {
         pool.remember_kept(&place, &self.options.keep);
         // Reported now, because the gate may have been interrupted, or may pass on its second run.
         if let Some(violation) = &violation {
-            let words = format!("the gate '{}' does not count: {violation}", gate.name);
+            let words = format!("the result of the gate '{}' does not count: {violation}", gate.name);
             (self.on_event)(crate::queue::QueueEvent::Note { words });
         }
         if matches!(ended.ending, Ending::Cancelled) {
@@ -386,7 +386,7 @@ fn judge(gate: &Gate, ended: &SupervisedEnd) -> (Answer, String) {
 /// A gate that saw other files than the commit's says nothing about the commit.
 fn inconclusive(gate: &Gate, touched: &[String]) -> (Answer, String) {
     let why = format!(
-        "'{}' does not count: tracked files were changed or written while the program ran, by itself or by another process: {}",
+        "the result of '{}' does not count, because the command, or another process, wrote to tracked files: {}",
         gate.command,
         touched.join(", ")
     );
