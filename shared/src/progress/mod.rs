@@ -176,6 +176,17 @@ impl<'a> Progress<'a> {
         Share { done: self.counted().filter(|node| node.is_landed()).count(), total }
     }
 
+    /// Whether all of the work is done: every task has landed, and the tests of every phase have passed.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let is_done = |node: &NodeProgress<'_>| match node.state {
+            State::Skipped => true,
+            State::Complete => !node.is_leaf() || node.is_landed(),
+            _ => false,
+        };
+        self.counted().next().is_some() && self.nodes.iter().filter(|node| !node.is_stray).all(is_done)
+    }
+
     /// How many tasks are ready.
     #[must_use]
     pub fn count_ready(&self) -> usize {
