@@ -339,3 +339,35 @@ fn the_test_of_a_phase_that_gates_a_landing_has_the_time_limit_of_tests() {
     let ended = repo.arborist(["gardener", "--isolate", "--yes"]).exits(2);
     ended.err("the gate 'integration of P1' took too long: 'sleep 300' timed out after 1 s");
 }
+
+#[test]
+fn the_tests_of_a_phase_run_again_when_a_task_of_it_is_done_again() {
+    for place in [&["--jobs", "1"][..], &["--isolate"]] {
+        for how in ["reset", "revert"] {
+            let repo = repo(&PHASE.replace("test -e T001.txt &&", "test ! -e broken &&"));
+            let gardener = || repo.arborist(["gardener", "--yes"].iter().chain(place));
+            gardener().succeeds();
+            repo.write("broken", "by the user\n");
+            repo.commit("broken\n");
+            if how == "reset" {
+                repo.agent(&WORKER.replace("echo \"$task\" >", "date +%N >>"));
+                repo.arborist(["reset", "T002"]).succeeds();
+            } else {
+                let step = if place[0] == "--isolate" { "T002@merge" } else { "T002@implement-pass" };
+                let done = repo.git(["log", "-1", "--format=%H", "--grep", step]).answer();
+                let parent: &[&str] = if place[0] == "--isolate" { &["-m", "1"] } else { &[] };
+                repo.git(["revert", "--no-edit"].iter().chain(parent).chain(&[done.as_str()])).succeeds();
+            }
+            let ended = gardener();
+            assert_ne!(ended.code(), 0, "{place:?} {how}: {}", ended.report());
+            repo.arborist(["state", "--exit-code"]).exits(1);
+            repo.git(["rm", "-q", "broken"]).succeeds();
+            repo.commit("mended\n");
+            if place[0] == "--isolate" {
+                repo.arborist(["merge", "retry", "T002"]).succeeds();
+            }
+            gardener().succeeds();
+            repo.arborist(["state", "--exit-code"]).succeeds();
+        }
+    }
+}
