@@ -102,11 +102,12 @@ WHAT AGENTS ARE TOLD
    agent that finds nothing to change ends its reply with 'NOTHING TO DO:
    <reason>'. An attempt that changes no file and does not end with this line
    fails, unless an earlier attempt of the task has changed files. It also fails
-   if the previous attempt was turned down by the tests, the review or the
-   pre-commit hook. The last line of a review must be 'APPROVED' or 'REJECTED:
-   <reasons>'. Anything else is a rejection. If the reviewer itself fails three
-   times, the run stops; run the same command to repeat the review. To let your
-   own runner report a rate limit, see runners.*.events in git-arborist(1).
+   if the previous attempt was turned down by the tests or the review; what the
+   pre-commit hook refused is shown to it again. The last line of a review must
+   be 'APPROVED' or 'REJECTED: <reasons>'. Anything else is a rejection. If the
+   reviewer itself fails three times, the run stops; run the same command to
+   repeat the review. To let your own runner report a rate limit, see
+   runners.*.events in git-arborist(1).
 
 PROTECTED TESTS
    An attempt fails if it changes or deletes a file that the setting 'protect'
