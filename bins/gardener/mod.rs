@@ -110,8 +110,8 @@ WHAT AGENTS ARE TOLD
    An agent that finds nothing to change ends its reply with the line 'NOTHING
    TO DO: <reason>'. The tests and the reviewer then decide. Without this line,
    an attempt that changes no file fails if no earlier attempt of the task has
-   changed a file, or if the tests, the review or the pre-commit hook rejected
-   the previous attempt.
+   changed a file, or if the tests or the review rejected the previous attempt.
+   If the pre-commit hook refused the files, it is asked again.
 
    The last line of a review must be 'APPROVED' or 'REJECTED: <reasons>'. Any
    other last line counts as a rejection. If the reviewer fails three times

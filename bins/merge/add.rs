@@ -220,10 +220,15 @@ impl TicketMaker<'_> {
         Ok(Added::Queued(Box::new(ticket)))
     }
 
+    /// Whether the run has started the task, or its plan has it.
+    fn is_known(&self, task: &TaskId) -> bool {
+        self.run.find(task).is_some() || self.plan.is_some_and(|plan| plan.find(task).is_some())
+    }
+
     /// Refuses a task that is not complete while a run is active. The run may be working on it, and lands it itself.
     fn refuse_at_work(&self, task: &TaskId) -> Result<(), Failure> {
         let (repository, branch) = (&self.site.repository, &self.site.scope.branch);
-        let Err(source) = FileLock::try_take(&repository.run_lock(branch), "git arborist merge") else {
+        let Err(source) = FileLock::require_free(&repository.run_lock(branch)) else {
             return Ok(());
         };
         if source.is_landing() {
@@ -231,6 +236,7 @@ impl TicketMaker<'_> {
         }
         let words = match ActiveWork::find(repository, branch, &[]).step_of(task) {
             Some(state) => format!("the run of '{branch}' is working on '{task}' ({state})"),
+            None if !self.is_known(task) => return Ok(()),
             None => format!("'{task}' is not complete, and a run of '{branch}' is active"),
         };
         let hint = "wait until the run ends: it lands the task as soon as it is complete";
@@ -296,9 +302,7 @@ impl TicketMaker<'_> {
         if let Some(lost) = lost.into_iter().find(|lost| lost.task == *task) {
             return GardenerError::Lost(lost).into();
         }
-        let is_known =
-            self.run.find(task).is_some() || self.plan.is_some_and(|plan| plan.find(task).is_some());
-        if is_known {
+        if self.is_known(task) {
             let state = self.run.state_of(task);
             if state == State::Complete {
                 return self.without_own_branch(task);
@@ -522,7 +526,7 @@ fn warn_of_uncommitted(site: &OpenQueue, ticket: &Ticket, ui: &mut Ui) -> Result
 /// again before each landing.
 fn refuse_while_landing(site: &OpenQueue) -> Result<(), Failure> {
     let branch = &site.scope.branch;
-    match FileLock::try_take(&site.repository.run_lock(branch), "git arborist merge") {
+    match FileLock::require_free(&site.repository.run_lock(branch)) {
         Err(source) if source.is_landing() => {
             Err(GardenerError::Locked { branch: branch.clone(), source }.into())
         }

@@ -12,7 +12,7 @@ use arborist_core::{
     name::{BranchName, TaskId},
     pipeline::{PipelineError, RunnerFlags, RunnerTable},
     process::{Cancel, FileLock, shell_word},
-    progress::{Boxes, NodeProgress, Progress},
+    progress::{Boxes, Progress},
     queue::{
         FanIn, GET_BACK, Gate, Queue, QueueEvent, QueueOptions, QueueReport, StoredTicket, Ticket,
         TicketOutcome, TicketState,
@@ -296,12 +296,7 @@ fn end_session(site: &OpenQueue) -> Result<(), Failure> {
     let run = site.scan(CommitSource::Fresh)?;
     let (Some(start), Some(plan)) = (&run.start, site.plan(&run)?) else { return Ok(()) };
     let progress = Progress::new(Some(&plan), &run, Boxes::Count);
-    let is_done = |standing: &NodeProgress<'_>| standing.state == State::Skipped || standing.is_landed();
-    let has_more = plan.tasks.iter().any(|task| {
-        let standing = progress.find(&task.id);
-        !task.is_leaf() && standing.is_some_and(|standing| standing.state == State::Testing)
-    });
-    if has_more || !progress.counted().all(is_done) {
+    if !progress.is_done() {
         return Ok(());
     }
     let Some(session_writer) = SessionWriter::find(&site.repository, &start.session)? else { return Ok(()) };

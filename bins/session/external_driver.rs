@@ -6,11 +6,11 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, start::new_session},
     git::Repository,
-    history::{CommitSource, Run, RunScope, State},
+    history::{CommitSource, Run, RunScope},
     name::{BranchName, Oid, SessionId, TaskId},
     plan::Plan,
     process::FileLock,
-    progress::{Boxes, NodeProgress, Progress},
+    progress::{Boxes, Progress},
     run::recover_branch,
     session::{
         Checkpoint, DraftRecord, Driver, RecordKind, RepositoryStart, SessionEnd, SessionError, SessionStart,
@@ -240,10 +240,7 @@ fn is_all_done(repository: &Repository, branch: &BranchName, tip: Oid) -> Result
     let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else { return Ok(false) };
     let Some(bytes) = repository.find_blob(frozen.blob)? else { return Ok(false) };
     let plan = Plan::read(&frozen.path, &bytes)?;
-    let progress = Progress::new(Some(&plan), &run, Boxes::Count);
-    let mut tasks = progress.counted().peekable();
-    let is_there = |task: &NodeProgress<'_>| task.state == State::Skipped || task.is_landed();
-    Ok(tasks.peek().is_some() && tasks.all(is_there))
+    Ok(Progress::new(Some(&plan), &run, Boxes::Count).is_done())
 }
 
 fn refuse_ended(newest: &StoredRecord) -> Result<(), Failure> {

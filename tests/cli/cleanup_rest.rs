@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::cleanup_repo::{CleanupRepo, find};
-use arborist_testkit::Terminal;
+use arborist_testkit::{Terminal, TestRepo};
 
 const NOW: &[&str] = &["--older-than", "0"];
 const WEEK: i64 = 8 * 86_400;
@@ -422,4 +422,30 @@ fn rows_fit_into_eighty_columns() {
     let (_, _, shown) = Terminal::start(command, 80).ends();
     let widest = shown.lines().map(|line| line.chars().count()).max().unwrap_or(0);
     assert!(widest <= 80 && shown.contains('…'), "{shown}");
+}
+
+#[test]
+fn logs_of_a_task_stay_until_it_has_landed_whatever_its_id_and_wherever_it_was_cut_off() {
+    let plan =
+        r#"{"nodes": {"add_the_form": {"id": "add_the_form", "name": "a"}}, "root_ids": ["add_the_form"]}"#;
+    for place in [&["--jobs", "1"][..], &["--isolate"]] {
+        for cut in ["implement", "test", "review", "no step"] {
+            let strike = |step: &str| if step == cut { "kill -9 $PPID; sleep 60" } else { ":" };
+            let agent = format!(
+                "case \"$prompt\" in Review*) {}; echo APPROVED ;; *) echo x > form.txt; {} ;; esac",
+                strike("review"),
+                strike("implement")
+            );
+            let repo = TestRepo::planned("task-tree.json", plan, &agent);
+            let test = format!("[ ! -e form.txt ] || {{ {}; }}", strike("test"));
+            let run = repo.arborist(["gardener", "--test-command", &test].iter().chain(place));
+            assert_eq!(run.code() == 0, cut == "no step", "{}", run.report());
+            repo.wait(60);
+            repo.arborist(["cleanup", "--older-than", "0"]).succeeds();
+            let names = fs::read_dir(repo.path("spec/logs")).unwrap().flatten();
+            let is_kept =
+                names.into_iter().any(|name| name.file_name().to_string_lossy().starts_with("add_"));
+            assert_eq!(is_kept, cut != "no step", "{place:?} {cut}");
+        }
+    }
 }

@@ -304,3 +304,70 @@ fn a_run_says_why_no_agent_resolves_a_conflict() {
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2"]).exits(2).never("is left to you");
 }
+
+#[test]
+fn a_landing_that_was_parked_before_is_not_counted_again() {
+    let repo = repo("- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n- [ ] T003 [P] do c\n");
+    repo.write("T001.txt", "mine\n");
+    let only = |task: &'static str| ["gardener", "--isolate", "--allow-dirty", "--json", "--only", task];
+    repo.arborist(only("T001")).exits(2);
+    std::fs::remove_file(repo.path("T001.txt")).unwrap();
+    let events = repo.arborist(only("T002")).succeeds().stdout();
+    let merged: Vec<&str> = events.lines().filter(|line| line.contains("\"merged\"")).collect();
+    assert!(merged.len() == 1 && merged[0].contains("T002"), "{merged:?}");
+    // T003 is left.
+    let sessions = repo.arborist(["session", "list"]).answer();
+    assert!(sessions.contains("paused") && !sessions.contains("complete"), "{sessions}");
+    repo.arborist(["gardener", "--isolate"]).succeeds();
+    let sessions = repo.arborist(["session", "list"]).answer();
+    assert!(sessions.contains("complete"), "{sessions}");
+}
+
+#[test]
+fn a_session_whose_phase_fails_its_tests_is_not_complete() {
+    let repo = repo(&PHASE.replace("T001.txt &&", "T009.txt &&"));
+    repo.arborist(["gardener", "--yes"]).exits(1);
+    let session = repo.arborist(["session", "list"]).answer();
+    let id = session.lines().nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    repo.arborist(["session", "end", "--session", &id]).succeeds().never("recorded as complete");
+}
+
+#[test]
+fn the_test_of_a_phase_that_gates_a_landing_has_the_time_limit_of_tests() {
+    let repo = repo(&PHASE.replace("test -e T001.txt && test -e T002.txt", "sleep 300"));
+    repo.git(["config", "arborist.timeouts.test", "1"]).succeeds();
+    let ended = repo.arborist(["gardener", "--isolate", "--yes"]).exits(2);
+    ended.err("the gate 'integration of P1' took too long: 'sleep 300' timed out after 1 s");
+}
+
+#[test]
+fn the_tests_of_a_phase_run_again_when_a_task_of_it_is_done_again() {
+    for place in [&["--jobs", "1"][..], &["--isolate"]] {
+        for how in ["reset", "revert"] {
+            let repo = repo(&PHASE.replace("test -e T001.txt &&", "test ! -e broken &&"));
+            let gardener = || repo.arborist(["gardener", "--yes"].iter().chain(place));
+            gardener().succeeds();
+            repo.write("broken", "by the user\n");
+            repo.commit("broken\n");
+            if how == "reset" {
+                repo.agent(&WORKER.replace("echo \"$task\" >", "date +%N >>"));
+                repo.arborist(["reset", "T002"]).succeeds();
+            } else {
+                let step = if place[0] == "--isolate" { "T002@merge" } else { "T002@implement-pass" };
+                let done = repo.git(["log", "-1", "--format=%H", "--grep", step]).answer();
+                let parent: &[&str] = if place[0] == "--isolate" { &["-m", "1"] } else { &[] };
+                repo.git(["revert", "--no-edit"].iter().chain(parent).chain(&[done.as_str()])).succeeds();
+            }
+            let ended = gardener();
+            assert_ne!(ended.code(), 0, "{place:?} {how}: {}", ended.report());
+            repo.arborist(["state", "--exit-code"]).exits(1);
+            repo.git(["rm", "-q", "broken"]).succeeds();
+            repo.commit("mended\n");
+            if place[0] == "--isolate" {
+                repo.arborist(["merge", "retry", "T002"]).succeeds();
+            }
+            gardener().succeeds();
+            repo.arborist(["state", "--exit-code"]).succeeds();
+        }
+    }
+}

@@ -251,3 +251,37 @@ fn everything_that_was_undone_after_a_step_is_named_also_if_it_was_interrupted()
         assert!(!repo.path("src/.git").exists(), "{step}");
     }
 }
+
+#[test]
+fn files_that_were_committed_after_the_tests_are_tested_before_the_task_is_complete() {
+    for place in [&["--jobs", "1"][..], &["--isolate"]] {
+        for text in ["good", "bad"] {
+            let repo = repo("echo work > t1.txt; echo done", "strike kill; echo APPROVED");
+            repo.write("checked.txt", "good\n");
+            repo.commit("a file\n");
+            let trigger = repo.root().join("kill");
+            std::fs::write(&trigger, "").unwrap();
+            let test = "! grep -q bad checked.txt";
+            let args = ["gardener", "--only", "T1", "--max-retries", "2", "--test-command", test];
+            let run = || repo.arborist(args.iter().chain(place));
+            assert_ne!(run().code(), 0);
+            std::fs::remove_file(&trigger).unwrap();
+            let dir = match place {
+                ["--isolate"] => repo.arborist(["worktree", "path", "T1"]).answer().into(),
+                _ => repo.path(""),
+            };
+            std::fs::write(dir.join("checked.txt"), format!("{text}, by the user\n")).unwrap();
+            repo.git_in(&dir, ["commit", "-q", "-a", "-m", "of the user"]).succeeds();
+            let ended = run();
+            assert_eq!(ended.code() == 0, text == "good", "{place:?} {text}: {}", ended.report());
+            if text == "good" {
+                assert!(ended.report().contains("its attempt begins again"), "{}", ended.report());
+                let log = repo.git(["log", "--format=%s", "main"]).answer();
+                assert_eq!(log.matches("@T1@test-pass)").count(), 2, "{log}");
+                repo.arborist(["verify"]).succeeds();
+            } else {
+                assert_ne!(state(&repo, "T1")["state"], "complete", "{}", ended.report());
+            }
+        }
+    }
+}

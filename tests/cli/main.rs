@@ -76,6 +76,7 @@ mod gardener_races;
 mod gardener_signals;
 mod git_daemon;
 mod hook_guard;
+mod hook_refusals;
 mod hooks;
 mod hooks_install;
 mod hooks_managers;

@@ -251,3 +251,25 @@ fn a_task_that_is_reset_is_no_longer_queued() {
     repo.arborist(["reset", "T3"]).succeeds();
     repo.merge(&["status"]).succeeds().out("nothing is queued");
 }
+
+#[test]
+fn a_resolution_by_hand_on_top_of_an_agents_is_kept_when_a_gate_fails() {
+    let repo = content();
+    repo.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
+    let gate = "test -e \"$HOME/ready\" || exit 127; ! grep -q bad a.txt";
+    repo.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    repo.merge(&["T2"]).exits(2);
+    repo.write("a.txt", "ours again\n");
+    repo.commit("meanwhile\n");
+    fs::write(repo.home().join("ready"), "").unwrap();
+    repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    repo.merge(&["run"]).exits(2);
+    let place = PathBuf::from(repo.merge(&["resolve", "T2"]).answer());
+    fs::write(place.join("a.txt"), "by hand, but bad\n").unwrap();
+    let refused = repo.merge(&["resolve", "T2"]).exits(2);
+    refused.err("the gate 'check' failed on your resolution of T2").err("correct it in");
+    assert_eq!(fs::read_to_string(place.join("a.txt")).unwrap(), "by hand, but bad\n");
+    fs::write(place.join("a.txt"), "by hand\n").unwrap();
+    repo.merge(&["resolve", "T2"]).succeeds();
+    assert_eq!(repo.show("main", "a.txt"), "by hand");
+}

@@ -245,3 +245,22 @@ fn a_gate_that_takes_too_long_is_said_to_do_so() {
     repo.merge(&["T1"]).exits(2).err("the gate 'slow' took too long: 'sleep 30' timed out after 1 s");
     repo.merge(&["status"]).exits(2).err("raise its limit (merge.gates.*.timeout)");
 }
+
+#[test]
+fn a_mistyped_task_is_unknown_while_a_run_is_active_too() {
+    let repo = QueueRepo::with_finished(&["schema"]);
+    let _lock =
+        FileLock::try_take(&repo.path(".git/arborist/locks/run-main"), "git arborist gardener").unwrap();
+    for options in [&["shema"][..], &["shema", "--force"], &["add", "shema"]] {
+        repo.merge(options).exits(1).err("there is no task 'shema'").err("did you mean 'schema'?");
+    }
+}
+
+#[test]
+fn a_look_whether_a_run_is_active_keeps_no_run_from_starting() {
+    let repo = QueueRepo::with_finished(&["T1"]);
+    repo.branch_off("T2", "test-pass");
+    repo.merge(&["add", "T2", "--force"]).succeeds();
+    repo.merge(&["drop", "T2"]).succeeds();
+    assert!(!repo.path(".git/arborist/locks/run-main").exists(), "the lock of the run was not taken");
+}

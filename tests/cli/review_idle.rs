@@ -44,7 +44,7 @@ fn a_change_that_the_pre_commit_hook_refused_does_not_pass_if_the_agent_then_doe
     repo.arborist(["gardener", "--max-retries", "2"]).exits(1);
     assert_eq!(statuses(&repo), ["implement-fail", "implement-fail", "failed"]);
     let failed = repo.git(["log", "-1", "--skip=1", "--format=%B"]).answer();
-    assert!(failed.contains("changed nothing after the pre-commit hook refused its change"), "{failed}");
+    assert!(failed.contains("The pre-commit hook refused it"), "{failed}");
 }
 
 #[test]

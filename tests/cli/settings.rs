@@ -167,3 +167,25 @@ fn a_template_for_approval_ends_with_its_quote() {
     repo.write(".arborist/prompts/implement.md", "do it\n");
     repo.arborist(["gardener"]).exits(2).err("prompts.implement = \"do it\"\n");
 }
+
+#[test]
+fn a_command_that_checks_nothing_because_it_is_empty_is_refused() {
+    for key in ["test-command", "merge.gates.check.command", "workspace.repos.app.tools.test"] {
+        for command in ["", "  "] {
+            let repo = repo();
+            let hint = "an empty command checks nothing; name a command, or remove the key";
+            let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
+            let section = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+            repo.write(".arborist/config.toml", format!("{section}{name} = \"{command}\"\n"));
+            let said = repo.arborist(["gardener", "--isolate", "--yes"]).exits(1);
+            said.err(&format!("'{key}' must be a command for a shell")).err(hint);
+            repo.write(".arborist/config.toml", "");
+            repo.git(["config", &format!("arborist.{key}"), command]).succeeds();
+            repo.arborist(["merge", "run"]).exits(1).err(hint);
+        }
+    }
+    let repo = repo();
+    let mut command = repo.command("git", &repo.path(""));
+    command.env("ARBORIST_TEST_COMMAND", " ").args(["arborist", "gardener"]);
+    Run::of(&mut command, b"").exits(1).err("ARBORIST_TEST_COMMAND");
+}

@@ -119,3 +119,44 @@ fn workers_that_an_engine_starts_are_told_where_the_claims_are() {
     let refused = shared.work(0, &["--on", "own", "--dry-run"]);
     assert!(refused.code() != 0 && !refused.report().contains("secret"), "{}", refused.report());
 }
+
+/// A push renews other claims too. The server lets go of one of them with each try to publish a task.
+const FORGETS: &str = r#"#!/bin/sh
+R=$(cd .. && pwd)
+lines=$(cat)
+tasks=$(printf '%s\n' "$lines" | grep -o 'tasks/T00[0-9]' | sort -u | tr '\n' ' ')
+case "$lines" in
+  *refs/heads/arborist*) ;;
+  *"0000000000000000000000000000000000000000 "*) exit 0 ;;
+  *) [ -z "$tasks" ] || [ -e "$R/go" ] || { touch "$R/due"; exit 1; }; exit 0 ;;
+esac
+for task in T002 T003 T004; do
+  case "$tasks" in
+    *$task*) if [ ! -e "$R/go" ] && [ ! -e "$R/lost-$task" ]; then
+      touch "$R/lost-$task"
+      env -u GIT_QUARANTINE_PATH git update-ref -d "refs/arborist/claims/%work/main/tasks/$task"
+      exit 1
+    fi ;;
+  esac
+done
+touch "$R/go"
+echo "$tasks" >> "$R/published"
+"#;
+
+#[test]
+fn a_task_is_not_published_as_long_as_its_push_is_refused_because_of_other_claims() {
+    let agent = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *T001*) until [ -e "$ROOT/due" ]; do sleep 0.05; done; echo x > T001.txt ;;
+  *) until [ -e "$ROOT/go" ]; do sleep 0.05; done; echo x > "$ARBORIST_TASK.txt" ;;
+esac
+"#;
+    let shared = SharedPlan::new(4, 1, agent);
+    shared.set_ttl(4);
+    shared.repo.write_script("../origin.git/hooks/pre-receive", FORGETS);
+    shared.work(0, &["--jobs", "4", "--test-command", "true"]).succeeds();
+    let published = std::fs::read_to_string(shared.repo.root().join("published")).unwrap();
+    assert!(published.contains("T001"), "{published}");
+    assert_eq!(shared.landings(), ["T001", "T002", "T003", "T004"]);
+}

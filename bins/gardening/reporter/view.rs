@@ -1,6 +1,9 @@
 //! The live view: a row for each running task, and one for the whole run.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use arborist_core::{
     event::{EventKind, RunEvent, RunOpening},
@@ -36,7 +39,7 @@ pub(super) struct LiveView {
     done: usize,
     failed: usize,
     /// Landed tasks that wait for the user's checkout. They do not count as done.
-    parked: usize,
+    parked: HashSet<TaskId>,
     has_lanes: bool,
     max_attempts: u32,
     spent: RunTotals,
@@ -64,7 +67,7 @@ impl LiveView {
             total: opening.total,
             done: opening.done,
             failed: opening.failed,
-            parked: 0,
+            parked: HashSet::new(),
             has_lanes: opening.has_lanes,
             max_attempts: opening.max_attempts,
             spent: opening.spent,
@@ -104,10 +107,10 @@ impl LiveView {
     }
 
     /// A landing that succeeds also brings those that were parked to the branch.
-    fn landed(&mut self, is_parked: bool) {
-        self.parked += 1;
+    fn landed(&mut self, task: TaskId, is_parked: bool) {
+        self.parked.insert(task);
         if !is_parked {
-            self.done += std::mem::take(&mut self.parked);
+            self.done += std::mem::take(&mut self.parked).len();
         }
     }
 
@@ -178,7 +181,7 @@ impl Scene for LiveView {
                 ended: None,
                 words: String::new(),
             }),
-            EventKind::Merged { is_parked, .. } => self.landed(is_parked),
+            EventKind::Merged { is_parked, .. } => self.landed(task, is_parked),
             EventKind::Said { words } => self.says(&task, &words),
             EventKind::Waits { seconds, chosen_by } => self.says(&task, &words::waiting(seconds, chosen_by)),
             EventKind::Recorded { status, spent, .. } => {

@@ -19,7 +19,7 @@ use crate::{
     agent::limits::{Chosen, Spent},
     message::{Status, Step, escape_json, one_line, plain_text},
     name::{Attempt, BranchName, Oid, RepoName, SessionId, TaskId},
-    progress::{RunTotals, Share},
+    progress::RunTotals,
 };
 
 /// How many characters of an agent's text are printed at once.
@@ -334,14 +334,6 @@ pub struct RunOpening {
     /// The options that are not recorded, in the same form.
     #[serde(skip)]
     pub again: String,
-}
-
-impl RunOpening {
-    /// How much of the plan is done.
-    #[must_use]
-    pub fn share(&self) -> Share {
-        Share { done: self.done, total: self.total }
-    }
 }
 
 /// The severity of a message.

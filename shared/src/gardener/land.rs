@@ -1,7 +1,12 @@
 //! Lands tasks that were finished in lanes on the run's branch, through the merge queue. One drain of the queue runs at
 //! a time, in its own thread.
 
-use std::{sync::mpsc::SyncSender, thread::Scope, time::Instant};
+use std::{
+    collections::HashSet,
+    sync::{Arc, mpsc::SyncSender},
+    thread::Scope,
+    time::Instant,
+};
 
 use crate::{
     coordination::Release,
@@ -76,6 +81,8 @@ impl<'a> Gardener<'a> {
             return Ok(());
         }
         self.resources.free_lanes(|task| self.run.has_landed(task))?;
+        let landed = self.run.tasks.iter().filter(|history| history.has_landed());
+        state.landed_before = Arc::new(landed.map(|history| history.id.clone()).collect());
         let waiting: Vec<(TaskId, Oid)> = self
             .run
             .tasks
@@ -152,9 +159,10 @@ impl<'a> Gardener<'a> {
             }
         }
         state.has_leftover_tickets = false;
-        let sender = sender.clone();
+        let (sender, landed_before) = (sender.clone(), Arc::clone(&state.landed_before));
         state.lander = Some(scope.spawn(move || {
-            let drained = Box::new(DrainReport(drain(resources, tickets, released, &sender)));
+            let reports = (&sender, &*landed_before);
+            let drained = Box::new(DrainReport(drain(resources, tickets, released, reports)));
             let _ = sender.send(ThreadReport::Drained(drained));
         }));
     }
@@ -285,12 +293,12 @@ fn is_elsewhere(error: &GardenerError) -> bool {
     matches!(error, GardenerError::Queue(QueueError::LandedElsewhere(_))) || is_unreached(error)
 }
 
-/// Queues tickets and lands what can land.
+/// Queues tickets and lands what can land. The landings of `landed_before` are not reported again.
 fn drain(
     resources: &RunResources<'_>,
     tickets: Vec<Ticket>,
     released: Vec<Lease>,
-    reports: &SyncSender<ThreadReport>,
+    (reports, landed_before): (&SyncSender<ThreadReport>, &HashSet<TaskId>),
 ) -> Result<queue::QueueReport, GardenerError> {
     let lanes = resources.lanes.ok_or(GardenerError::NoPlace)?;
     let run = &resources.context.identity.run;
@@ -299,6 +307,10 @@ fn drain(
     released.into_iter().try_for_each(Lease::release)?;
     Ok(queue.drain(&lanes.queue, &mut |event| {
         let has_landed = matches!(&event, queue::QueueEvent::Settled { outcome, .. } if matches!(**outcome, TicketOutcome::Landed { .. }));
+        let is_old = matches!(&event, queue::QueueEvent::Settled { ticket, .. } if landed_before.contains(&ticket.task));
+        if has_landed && is_old {
+            return;
+        }
         for event in translate(event) {
             let _ = reports.send(ThreadReport::News(event));
         }

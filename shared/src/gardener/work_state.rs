@@ -2,8 +2,11 @@
 //! about workers on other machines, and why no more tasks are started. Also the reports that threads send.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender},
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender},
+    },
     thread::ScopedJoinHandle,
     time::{Duration, Instant},
 };
@@ -51,6 +54,9 @@ pub(super) struct WorkState<'scope, 'a, 'w> {
     pub(super) stop: Option<Stop>,
     /// Tasks that are complete in their lanes and have not landed.
     pub(super) finished: Vec<FinishedTask>,
+    /// Tasks that had landed when the run began. Tickets that a crash or a parked landing has left of them are closed, which is
+    /// no landing of this run.
+    pub(super) landed_before: Arc<HashSet<TaskId>>,
     /// Whether an earlier run left tickets or finished tasks, and no drain was started for them yet.
     pub(super) has_leftover_tickets: bool,
     /// The thread that drains the queue.
@@ -81,6 +87,7 @@ impl<'a, 'w> WorkState<'_, 'a, 'w> {
             excluded: BTreeSet::new(),
             stop: None,
             finished: Vec::new(),
+            landed_before: Arc::default(),
             has_leftover_tickets: false,
             lander: None,
             landed_at: None,

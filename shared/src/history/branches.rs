@@ -159,20 +159,22 @@ impl JoinedGraph<'_> {
 
     fn histories(&self, landed: Vec<Judged>, mut own: HashMap<&TaskId, Judged>) -> Vec<TaskHistory> {
         let ids: Vec<Oid> = self.graph.entries.iter().map(|entry| entry.id).collect();
+        let places = self.graph.places();
+        let at = (ids.as_slice(), places.as_slice());
         let event = |node: u32| self.graph.entry(node).event().cloned();
         let mut histories = Vec::new();
         for judged in landed {
             match own.remove(&judged.task) {
                 Some(own) => {
-                    histories.push(TaskHistory { is_landed: false, ..own.into_history(&ids, event) });
+                    histories.push(TaskHistory { is_landed: false, ..own.into_history(at, event) });
                 }
-                None => histories.push(judged.into_history(&ids, event)),
+                None => histories.push(judged.into_history(at, event)),
             }
         }
         let mut rest: Vec<Judged> = own.into_values().collect();
         rest.sort_by(|a, b| a.task.cmp(&b.task));
         histories.extend(
-            rest.into_iter().map(|own| TaskHistory { is_landed: false, ..own.into_history(&ids, event) }),
+            rest.into_iter().map(|own| TaskHistory { is_landed: false, ..own.into_history(at, event) }),
         );
         histories.retain(TaskHistory::has_events);
         histories

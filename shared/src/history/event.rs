@@ -19,6 +19,9 @@ pub const FAILED_TESTS: &str = "Failed tests:";
 /// The heading over parts of the output of a test step that failed.
 pub const EXCERPTS: &str = "Excerpts of the output:";
 
+/// The heading over what the pre-commit hook said when it refused the changes of an attempt.
+pub const REFUSED_BY_HOOK: &str = "The pre-commit hook refused it:";
+
 /// The heading of the reason of an attempt that was interrupted.
 pub const INTERRUPTED: &str = "Why it was interrupted:";
 

@@ -146,6 +146,8 @@ pub struct TaskHistory {
     pub(super) earlier: usize,
     /// Whether its last event is on the run's branch, not only on the task's own.
     pub is_landed: bool,
+    /// The place of its last event among the commits of the run. An event is after all of its ancestors.
+    pub place: usize,
     /// Whether its landing could not be verified, because the landed commits are not in this repository (a shallow
     /// clone).
     pub is_unverified: bool,
@@ -178,6 +180,7 @@ impl TaskHistory {
             forks,
             earlier: 0,
             is_landed: true,
+            place: 0,
             is_unverified: false,
             reverted: None,
             merged_by_hand: None,

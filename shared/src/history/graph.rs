@@ -48,6 +48,13 @@ impl Graph {
         &self.entries[node as usize]
     }
 
+    /// The position of each node among all, after its ancestors.
+    pub(super) fn places(&self) -> Vec<usize> {
+        let mut places = vec![0; self.entries.len()];
+        self.oldest_first().enumerate().for_each(|(place, node)| places[node as usize] = place);
+        places
+    }
+
     /// The node's parents within the walk.
     pub(super) fn parents(&self, node: u32) -> impl Iterator<Item = u32> {
         let (one, many) = match &self.shape {

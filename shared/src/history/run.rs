@@ -423,14 +423,16 @@ impl Run {
             self.tasks.push(TaskHistory::new(task, Vec::new(), Vec::new(), Vec::new()));
             self.tasks.len() - 1
         });
+        let newest = self.tasks.iter().map(|history| history.place).max().unwrap_or(0);
         let history = self.tasks.swap_remove(at);
-        let TaskHistory { id, mut events, cancelled, earlier, .. } = history;
+        let TaskHistory { id, mut events, cancelled, earlier, mut place, .. } = history;
         // If the run was read again while the task was under way, the event is known.
         if events.iter().all(|known| known.commit != event.commit) {
             events.push(event);
+            place = newest + 1;
         }
         let mut grown = TaskHistory::new(id, events, cancelled, Vec::new()).with_earlier(earlier);
-        grown.is_landed = position == EventPosition::Run;
+        (grown.is_landed, grown.place) = (position == EventPosition::Run, place);
         self.tasks.push(grown);
         let last = self.tasks.len() - 1;
         self.tasks.swap(at, last);

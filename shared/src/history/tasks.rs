@@ -120,25 +120,27 @@ impl Judged {
     /// The history of the task; `event` returns the event of a node.
     pub(super) fn into_history(
         self,
-        ids: &[Oid],
+        (ids, places): (&[Oid], &[usize]),
         mut event: impl FnMut(u32) -> Option<Event>,
     ) -> TaskHistory {
         let id_of = |node: &u32| ids[*node as usize];
         let forks = if self.newest.len() > 1 { self.newest.iter().map(id_of).collect() } else { Vec::new() };
         let RevertVerdict { counted, cancelled, earlier, .. } = self.verdict;
+        let place = counted.last().map_or(0, |node| places[*node as usize]);
         let events = counted.into_iter().filter_map(&mut event).collect();
         let cancelled = cancelled.into_iter().filter_map(&mut event).collect();
         let history = TaskHistory::new(self.task, events, cancelled, forks).with_earlier(earlier);
-        TaskHistory { is_unverified: self.is_unverified, ..history }
+        TaskHistory { is_unverified: self.is_unverified, place, ..history }
     }
 }
 
 /// The histories of a whole walk. It is consumed, so that ten thousand events are moved instead of copied.
 pub(super) fn histories(graph: Graph, judged: Vec<Judged>) -> Vec<TaskHistory> {
     let ids: Vec<Oid> = graph.entries.iter().map(|entry| entry.id).collect();
+    let places = graph.places();
     let mut entries: Vec<HistoryEntry> = graph.entries;
     let mut take = |node: u32| entries[node as usize].take_event();
-    let histories = judged.into_iter().map(|judged| judged.into_history(&ids, &mut take));
+    let histories = judged.into_iter().map(|judged| judged.into_history((&ids, &places), &mut take));
     histories.filter(TaskHistory::has_events).collect()
 }
 

@@ -92,7 +92,7 @@ impl TaskRun<'_, '_, '_> {
         self.context.other_test_repos().for_each(|other_repo| other_repo.ignored.continue_from_last_look());
         self.record_lost_step()?;
         self.refuse_repeated_interruptions()?;
-        let mut next = NextStep::after(&self.events);
+        let mut next = self.find_next_step()?;
         loop {
             if next.attempt.0 >= self.context.run.options.max_retries && next.stage == Stage::Implement {
                 let body = self.last_reason().map_or_else(Body::default, |why| Body::new(FAILED, &why));
@@ -113,6 +113,25 @@ impl TaskRun<'_, '_, '_> {
                 StepOutcome::Failed => NextStep { attempt: next.attempt.next(), stage: Stage::Implement },
             };
         }
+    }
+
+    /// Where the task continues. What has passed says nothing about files that were committed since then, so the attempt
+    /// then begins again.
+    fn find_next_step(&mut self) -> Result<NextStep, PipelineError> {
+        let next = NextStep::after(&self.events);
+        let is_result = |event: &&Event| event.status() != Status::Turn && !event.is_interruption();
+        let Some(passed) = self.events.iter().rfind(is_result).filter(|_| next.stage != Stage::Implement)
+        else {
+            return Ok(next);
+        };
+        if self.recorder.repository().tree_of(passed.commit)? == self.recorder.tree() {
+            return Ok(next);
+        }
+        let task = &self.task.id;
+        let words =
+            format!("  {task}: files were committed after its last step, so its attempt begins again");
+        self.context.emit(task, EventKind::note(words));
+        Ok(NextStep { stage: Stage::Implement, ..next })
     }
 
     /// Runs one step. If an error of ours or a signal ends it, the interruption is recorded before the error is

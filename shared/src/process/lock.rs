@@ -128,25 +128,30 @@ const EXIT_TIME: Duration = Duration::from_secs(10);
 /// A process that only inspects a lock has released it within this time.
 const LOOK_TIME: Duration = Duration::from_secs(2);
 
+/// Tries again while the lock is held by a process that only looks at it or that was killed.
+fn while_passing<T>(mut attempt: impl FnMut() -> Result<T, LockError>) -> Result<T, LockError> {
+    let begun = Instant::now();
+    let is_passing = |holder: &Holder| {
+        // A lock without a holder is only being inspected: `find_holder` takes it for a moment.
+        let time = if holder.pid == 0 { LOOK_TIME } else { EXIT_TIME };
+        (holder.pid == 0 || holder.is_gone()) && begun.elapsed() < time
+    };
+    loop {
+        match attempt() {
+            Err(LockError::Held { holder, .. }) if is_passing(&holder) => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+}
+
 impl FileLock {
     /// Takes the lock at `path` if it is free. `what` is shown to processes that find it held. Missing folders are
     /// created. If the holder was killed, a child of it that has not called `exec` yet may hold the lock a little
     /// longer: that is waited for.
     pub fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
-        let begun = Instant::now();
-        let is_passing = |holder: &Holder| {
-            // A lock without a holder is only being inspected: `find_holder` takes it for a moment.
-            let time = if holder.pid == 0 { LOOK_TIME } else { EXIT_TIME };
-            (holder.pid == 0 || holder.is_gone()) && begun.elapsed() < time
-        };
-        loop {
-            match Locked::try_take(path, what) {
-                Err(LockError::Held { holder, .. }) if is_passing(&holder) => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                result => return result.map(Self::new),
-            }
-        }
+        while_passing(|| Locked::try_take(path, what)).map(Self::new)
     }
 
     /// Takes the lock, waiting until `time` is over or `cancel` is triggered.
@@ -186,6 +191,16 @@ impl FileLock {
             Err(TryLockError::WouldBlock) => Ok(Some(read_holder(&file))),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    /// Fails if another process holds the lock at `path`. This does not take it, so that a process which takes it at the same
+    /// moment does not fail.
+    pub fn require_free(path: &Path) -> Result<(), LockError> {
+        while_passing(|| match Self::look(path) {
+            Ok(None) => Ok(()),
+            Ok(Some(holder)) => Err(LockError::Held { path: path.to_owned(), holder: Box::new(holder) }),
+            Err(source) => Err(LockError::Failed { path: path.to_owned(), source }),
+        })
     }
 
     /// Whether the path still leads to the file that we locked. If not, another process may believe that it holds the

@@ -176,6 +176,17 @@ impl<'a> Progress<'a> {
         Share { done: self.counted().filter(|node| node.is_landed()).count(), total }
     }
 
+    /// Whether all of the work is done: every task has landed, and the tests of every phase have passed.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let is_done = |node: &NodeProgress<'_>| match node.state {
+            State::Skipped => true,
+            State::Complete => !node.is_leaf() || node.is_landed(),
+            _ => false,
+        };
+        self.counted().next().is_some() && self.nodes.iter().filter(|node| !node.is_stray).all(is_done)
+    }
+
     /// How many tasks are ready.
     #[must_use]
     pub fn count_ready(&self) -> usize {
@@ -317,19 +328,30 @@ impl Progress<'_> {
         }
     }
 
-    /// Whether the phase's own tests passed when they last ran. Workers that share a plan run them only as gates of the
-    /// landing that completes the phase; a run on one machine records them afterwards. A missing result is not a pass.
+    /// Whether the phase's own tests passed after its last task was done. Workers that share a plan run them only as gates
+    /// of the landing that completes the phase; a run on one machine records them afterwards. A missing result is not a
+    /// pass, and neither is one from before a task was done again.
     fn has_passed(&self, phase: &Task, history: Option<&TaskHistory>) -> bool {
-        let last = history.and_then(TaskHistory::last);
-        if last.is_some_and(|last| last.status() == Status::TestPass) {
-            return true;
+        let tested = history.and_then(|history| Some((history.last()?, history.place)));
+        let done_at = self.find_last_place(phase);
+        let is_current = tested.is_some_and(|(_, place)| done_at.is_none_or(|done_at| done_at < place));
+        if is_current {
+            return tested.is_some_and(|(last, _)| last.status() == Status::TestPass);
         }
         let landings = self.landings_below(phase);
         let newest = landings.iter().map(|landing| landing.time).max();
-        let is_newest = |landing: &&&Event| {
-            Some(landing.time) == newest && last.is_none_or(|last| last.time < landing.time)
-        };
+        let is_newest = |landing: &&&Event| Some(landing.time) == newest;
         landings.iter().filter(is_newest).any(|landing| has_passed_gates(landing, &phase.id))
+    }
+
+    /// The place in history of the last event of a task below the phase.
+    fn find_last_place(&self, phase: &Task) -> Option<usize> {
+        let children = phase.children.iter().filter_map(|child| self.find(child));
+        let places = children.filter_map(|child| match child.planned.filter(|task| !task.is_leaf()) {
+            Some(inner) => self.find_last_place(inner),
+            None => child.history.map(|history| history.place),
+        });
+        places.max()
     }
 
     /// The last landing of each task of the phase.

@@ -170,7 +170,7 @@ pub struct QueueOptions {
 }
 
 impl QueuePlan {
-    /// `test_time` is the time limit of a task's test that names none, in seconds.
+    /// `test_time` is the time limit of tests that name none, in seconds.
     fn new(plan: &Plan, sections: &[RepoSection], test_time: u64) -> Self {
         let brief = |task: &Task| (task.id.clone(), (task.name.clone(), task.description.clone()));
         let gate = |test: &TestCommand| {
@@ -179,7 +179,8 @@ impl QueuePlan {
         };
         let tests = |task: &Task| (task.id.clone(), task.test_commands.iter().map(gate).collect());
         let tested = plan.leaves().filter(|task| !task.test_commands.is_empty());
-        let phases: HashMap<TaskId, Vec<Gate>> = plan.tasks.iter().filter_map(phase_gates).collect();
+        let phases: HashMap<TaskId, Vec<Gate>> =
+            plan.tasks.iter().filter_map(|phase| phase_gates(phase, test_time)).collect();
         let leaves = |phase: &TaskId| {
             let open = plan.leaves_of(phase).filter(|leaf| !matches!(leaf.mark, Mark::Done | Mark::Skipped));
             (phase.clone(), open.map(|leaf| leaf.id.clone()).collect())
@@ -368,11 +369,11 @@ impl QueueOptions {
     }
 }
 
-/// The gates made from a phase's own tests, if it has any.
-fn phase_gates(phase: &Task) -> Option<(TaskId, Vec<Gate>)> {
+/// The gates made from a phase's own tests, if it has any. `test_time` is the time limit of those that name none.
+fn phase_gates(phase: &Task, test_time: u64) -> Option<(TaskId, Vec<Gate>)> {
     let gate = |test: &TestCommand| {
         let name = format!("{} of {}", test.kind.as_str(), phase.id);
-        Gate::of_test(&name, test, (Origin::Repository, Gate::USUAL_TIMEOUT))
+        Gate::of_test(&name, test, (Origin::Repository, test_time))
     };
     let gates: Vec<Gate> = phase.own_tests().map(gate).collect();
     (!gates.is_empty()).then(|| (phase.id.clone(), gates))

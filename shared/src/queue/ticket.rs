@@ -62,9 +62,12 @@ pub struct Ticket {
     /// The resolution of its conflict: a commit that joins the source and a target.
     #[serde(default)]
     pub resolved: Option<Oid>,
-    /// Who made the resolution.
+    /// Who made the resolution. If an agent made a part of it, only the agent.
     #[serde(default)]
     pub resolved_by: Option<ResolvedBy>,
+    /// Whether a person made a part of the resolution, also if an agent made another.
+    #[serde(default)]
+    pub has_persons_work: bool,
     /// What all tries of agents have cost.
     #[serde(default)]
     pub paid: Paid,
@@ -93,6 +96,7 @@ impl Ticket {
             tries: Vec::new(),
             resolved: None,
             resolved_by: None,
+            has_persons_work: false,
             paid: Paid::default(),
         }
     }

@@ -46,7 +46,7 @@ impl OpenRun {
     ) -> Result<EndedRun, Failure> {
         let RunMonitor { listener, log, mut pushes } = monitor;
         listener.tell(RunEvent::of_run(EventKind::RunEnds));
-        if let Err(failure) = self.close_session(&ended, log.share()) {
+        if let Err(failure) = self.close_session(planned, &ended) {
             listener.warn_of_failure(&format!("the session could not be recorded: {}", failure.message));
         }
         let is_well = ended.as_ref().is_ok_and(Summary::is_well);

@@ -7,7 +7,7 @@ use crate::{
     gardener::Summary,
     message::{Status, one_line},
     name::TaskId,
-    progress::{RunTotals, Share},
+    progress::RunTotals,
 };
 
 /// Facts about a run, collected from its events.
@@ -32,8 +32,6 @@ pub(super) struct RunLog {
     /// Descriptions of changes to refs of the user.
     pub(super) moved_refs: Vec<String>,
     completed: Vec<TaskId>,
-    /// Tasks that landed in this run and were completed by an earlier one.
-    landed_late: HashSet<TaskId>,
     failed: Vec<TaskId>,
 }
 
@@ -44,13 +42,6 @@ impl RunLog {
 
     pub(super) fn opening(&self) -> Option<&RunOpening> {
         self.opening.as_ref()
-    }
-
-    /// How much of the plan is done by now.
-    pub(super) fn share(&self) -> Share {
-        let Share { done, total } = self.opening.as_ref().map_or_else(Share::default, RunOpening::share);
-        let now = self.completed.len() + self.landed_late.len();
-        Share { done: (done + now).min(total), total }
     }
 
     /// The duration until `now`.
@@ -122,10 +113,6 @@ impl RunLog {
                     }
                     // A task that is done again because it could not land counts once.
                     Status::Complete if !self.completed.contains(task) => self.completed.push(task.clone()),
-                    // It was not done when the run began, because it had not landed.
-                    Status::Merge if !self.completed.contains(task) => {
-                        self.landed_late.insert(task.clone());
-                    }
                     Status::Failed => self.failed.push(task.clone()),
                     _ => {}
                 }

@@ -18,7 +18,7 @@ use crate::{
     message::Status,
     name::{Oid, SessionId, TaskId},
     pipeline::{CheckpointWriter, Playback, repository_name},
-    progress::Share,
+    progress::{Boxes, Progress, Share},
     session::{
         Asked, DraftRecord, Driver, Fork, Record, RecordKind, RepositoryStart, ResumeContext, Resumed,
         SessionEnd, SessionError, SessionPause, SessionReader, SessionStart, SessionVerdict, SessionWriter,
@@ -167,19 +167,23 @@ impl OpenRun {
         fork.map_or_else(|| (session.to_owned(), last), |fork| (fork.session.to_string(), fork.turn))
     }
 
-    /// Records the end of the run, or a pause.
+    /// Records the end of the run, or a pause. Whether all tasks are done is read from history: events also tell of
+    /// landings that the run has only completed.
     pub(super) fn close_session(
         &self,
+        planned: &Planned,
         ended: &Result<Summary, GardenerError>,
-        Share { done, total }: Share,
     ) -> Result<(), Failure> {
         let Some(session_writer) = self.session_writer.get() else {
             return Ok(());
         };
+        let (_, run) = self.scan_recorded_now()?;
+        let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+        let Share { done, total } = progress.share();
         let words = format!("{done} of {total} tasks are done");
         let kind = match ended {
             Err(error) => RecordKind::Pause(SessionPause { why: error.to_string() }),
-            Ok(summary) if done >= total && summary.is_well() => {
+            Ok(summary) if progress.is_done() && summary.is_well() => {
                 RecordKind::End(SessionEnd { result: SessionVerdict::Complete, words })
             }
             Ok(summary) if !summary.failed.is_empty() => {

@@ -1,6 +1,6 @@
 //! Why settings cannot be read.
 
-use super::SETTINGS;
+use super::{SETTINGS, Setting, ValueKind};
 use crate::{
     failure::{Exit, Explain},
     git::GitError,
@@ -109,6 +109,12 @@ impl Explain for SettingsError {
                 let is_about_quotes = what.contains(" quote") || what.ends_with("has no value");
                 let words = "write a setting as: runner = \"claude\"; text is in quotes, numbers are not";
                 return is_about_quotes.then(|| words.to_owned());
+            }
+            Self::WrongValue { key, .. } => {
+                let is_of_key = |setting: &&Setting| setting.is(key.strip_prefix("arborist.").unwrap_or(key));
+                let kind = SETTINGS.iter().find(is_of_key).map(|setting| setting.kind);
+                let words = "an empty command checks nothing; name a command, or remove the key";
+                return (kind == Some(ValueKind::Command)).then(|| words.to_owned());
             }
             _ => return None,
         };

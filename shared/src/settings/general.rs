@@ -71,7 +71,7 @@ settings! {
     test_command: Option<Sourced<String>> {
         key: "test-command",
         variable: Some("ARBORIST_TEST_COMMAND"),
-        kind: ValueKind::Text,
+        kind: ValueKind::Command,
         expected: "a command for a shell, in quotes",
         default: DefaultValue::InWords("none; then the test step passes, with a warning"),
         about: "The test command of tasks without their own test commands.",

@@ -113,7 +113,7 @@ settings! {
     command: Option<Sourced<String>> {
         key: "merge.gates.*.command",
         variable: None,
-        kind: ValueKind::Text,
+        kind: ValueKind::Command,
         expected: "a command for a shell, in quotes",
         default: DefaultValue::InWords("nothing"),
         about: "The command of a gate, which every landing must pass. In a file also as a list of tables, each with a name.",

@@ -9,6 +9,8 @@ use super::Age;
 pub enum ValueKind {
     /// Any text.
     Text,
+    /// A command for a shell. It is not empty: a shell reports success for an empty command, although nothing was checked.
+    Command,
     /// A whole number.
     Count,
     /// A whole number of at least 1.
@@ -150,6 +152,9 @@ impl Value {
             let is_something = words.is_empty() || words.iter().any(|word| !is_exclusion(word));
             return is_something && words.iter().all(|word| !word.trim().is_empty());
         }
+        if let (Self::Text(text), ValueKind::Command) = (self, kind) {
+            return !text.trim().is_empty();
+        }
         matches!(
             (self, kind),
             (Self::Text(_), ValueKind::Text)
@@ -165,6 +170,7 @@ impl Value {
     pub(super) fn parse(text: &str, kind: ValueKind) -> Option<Self> {
         match kind {
             ValueKind::Text => Some(Self::Text(text.to_owned())),
+            ValueKind::Command => Some(Self::Text(text.to_owned())).filter(|value| value.is_of(kind)),
             ValueKind::Count => text.trim().parse().ok().map(Self::Count),
             ValueKind::Amount => amount(text).map(Self::Amount),
             ValueKind::Switch => match text.trim().to_ascii_lowercase().as_str() {

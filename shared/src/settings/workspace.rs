@@ -78,7 +78,7 @@ settings! {
     tools: BTreeMap<String, Sourced<String>> {
         key: "workspace.repos.*.tools.*",
         variable: None,
-        kind: ValueKind::Text,
+        kind: ValueKind::Command,
         expected: "a command for a shell, in quotes",
         default: DefaultValue::InWords("none"),
         about: "A named command. As a test command or a gate, NAME:TOOL runs it in that repository; agents get it as a tool.",

@@ -119,12 +119,18 @@ fn files_in(folder: &Path, what: CandidateKind, suits: impl Fn(&str) -> bool) ->
         }
         let written = file.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let mut candidate = Candidate::new(what, CandidatePlace::Path(entry.path()), name.clone());
-        candidate.owners = vec![name.split('_').next().unwrap_or(&name).to_owned()];
+        candidate.owners = vec![task_of(&name).to_owned()];
         candidate.time = written.and_then(|time| i64::try_from(time.as_secs()).ok());
         candidate.size = Some(file.len());
         found.push(candidate);
     }
     found
+}
+
+/// The task in the name of a log or a report. It may contain `_`, unlike the step and the time.
+fn task_of(name: &str) -> &str {
+    let mut parts = name.rsplitn(3, '_');
+    parts.nth(2).unwrap_or_else(|| name.split('_').next().unwrap_or(name))
 }
 
 /// `{task}_{step}_{time}.log` and `{task}_run_{time}.json`, with a time such as `20250216T143022` and an optional
@@ -218,6 +224,14 @@ fn size_until(path: &Path, limit: Option<&TimeLimit>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_with_an_underscore_is_found_in_the_name_of_its_log() {
+        assert_eq!(task_of("T1_test_20250216T143022.log"), "T1");
+        assert_eq!(task_of("add_the_form_test_20250216T143022-2.prompt"), "add_the_form");
+        assert_eq!(task_of("a_b_commit-message_20250216T143022.log"), "a_b");
+        assert_eq!(task_of("gate-x_20250216T143022.log"), "gate-x");
+    }
 
     #[test]
     fn only_names_that_we_give_are_ours() {

@@ -30,6 +30,7 @@ use crate::{
     name::{BranchName, Oid, SessionId, TASK_REFS, TaskId, unescaped},
     process::{FileLock, Occupants},
     queue::{Claimant, QueueClaim, TICKETS},
+    record::Unfinished,
     session::{SessionReader, SessionState},
     worktree::WorktreeRemains,
 };
@@ -276,8 +277,8 @@ impl<'a> CleanupFacts<'a> {
         }
     }
 
-    /// The tasks that are queued, have commits on a branch of their own that are not merged, or have failed in a run that
-    /// is not complete.
+    /// The tasks that are queued, have commits on a branch of their own that are not merged, or have begun and not landed in a
+    /// run that is not complete.
     fn unmerged_tasks(&self) -> HashSet<String> {
         let last = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
         let mut tasks: HashSet<String> = self.refs.below(TICKETS).map(|found| last(&found.name)).collect();
@@ -289,18 +290,27 @@ impl<'a> CleanupFacts<'a> {
         let is_loose = |tip: &Oid| loose.as_ref().is_none_or(|loose| loose.contains_key(tip));
         tasks.extend(branches.into_iter().filter(|(_, tip)| is_loose(tip)).map(|(task, _)| task));
         let open = self.sessions.iter().filter(|session| session.state != SessionState::Complete);
-        let runs: BTreeSet<String> = open.map(|session| session.branch.component()).collect();
-        for run in runs.iter().filter_map(|run| self.read_run(run)) {
-            let failed = run.tasks.iter().filter(|history| history.state() == State::Failed);
-            tasks.extend(failed.map(|history| history.id.to_string()));
+        let runs: BTreeSet<&BranchName> = open.map(|session| &session.branch).collect();
+        // An attempt that was cut off has no commit yet.
+        for mark in self.refs.below(Unfinished::REFS) {
+            tasks.extend(
+                runs.iter().find_map(|run| Unfinished::task_of(&mark.name, run)).map(|id| id.to_string()),
+            );
+        }
+        for run in runs.into_iter().filter_map(|run| self.read_run_of(run)) {
+            let unmerged = run.tasks.iter().filter(|history| !history.has_landed());
+            tasks.extend(unmerged.map(|history| history.id.to_string()));
         }
         tasks
     }
 
     fn read_run(&self, component: &str) -> Option<Run> {
-        let branch: BranchName = unescaped(component).parse().ok()?;
+        self.read_run_of(&unescaped(component).parse().ok()?)
+    }
+
+    fn read_run_of(&self, branch: &BranchName) -> Option<Run> {
         let tip = self.refs.find(&branch.to_ref())?.commit?;
-        let scope = RunScope { branch, tip: Some(tip) };
+        let scope = RunScope { branch: branch.clone(), tip: Some(tip) };
         // Nothing may write a cache that this cleanup then finds.
         Run::scan(self.sweep.repository, scope, CommitSource::Fresh).ok()
     }

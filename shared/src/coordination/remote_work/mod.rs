@@ -277,19 +277,15 @@ impl RemoteWork {
     ) -> Result<Vec<Pushed>, CoordinationError> {
         for _ in 0..MAX_PUSH_TRIES {
             let renewed = self.due_renewals(known, wanted, renewal)?;
-            if wanted.is_empty() && renewed.is_empty() {
-                return Ok(Vec::new());
+            if renewed.is_empty() {
+                break;
             }
             let mut pushes = wanted.to_vec();
             pushes.extend(renewed.iter().map(|(push, _)| push.clone()));
-            let refused = self.repository.push_leased((self.options.claims_at(), &pushes), &self.network);
-            let refused = refused.map_err(CoordinationError::of_push)?;
+            let refused = self.push_leased(&pushes)?;
             if refused.is_empty() {
                 renewed.into_iter().for_each(|(_, held)| known.renew(held));
                 self.remember(known, &pushes);
-                return Ok(refused);
-            }
-            if renewed.is_empty() {
                 return Ok(refused);
             }
             // Forget the claims that are no longer ours, then try again without them.
@@ -297,10 +293,22 @@ impl RemoteWork {
             let before = known.held.len() + usize::from(known.lander.is_some());
             known.forget_lost(&self.refs);
             if known.held.len() + usize::from(known.lander.is_some()) == before && !wanted.is_empty() {
-                return self.push(known, wanted, Renewal::None);
+                break;
             }
         }
-        Ok(Vec::new())
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let refused = self.push_leased(wanted)?;
+        if refused.is_empty() {
+            self.remember(known, wanted);
+        }
+        Ok(refused)
+    }
+
+    fn push_leased(&self, pushes: &[LeasedPush]) -> Result<Vec<Pushed>, CoordinationError> {
+        let pushed = self.repository.push_leased((self.options.claims_at(), pushes), &self.network);
+        pushed.map_err(CoordinationError::of_push)
     }
 
     /// Remembers claims that this process has pushed, so that they are not fetched.

@@ -13,13 +13,14 @@ use crate::{
 };
 
 impl RepoAttempt<'_, '_> {
-    /// Shows the pre-commit hook what is about to be committed. If the agent touched hooks or configuration, the hook does
+    /// Shows the pre-commit hook everything that the task adds. If the agent touched hooks or configuration, the hook does
     /// not run. What the hook stages is committed. What it writes without staging would be seen by the tests but be in no
     /// commit, so it is undone. Returns the hook's output if it rejects the work.
     pub(in crate::pipeline) fn ask_hook(
         &mut self,
         run: &RunContext<'_>,
     ) -> Result<Option<String>, PipelineError> {
+        let base = self.commit_before_task()?;
         let Self { recorder, checkout, work, .. } = self;
         work.violations.extend(checkout.restore_after_end());
         if !work.violations.is_empty() {
@@ -32,8 +33,7 @@ impl RepoAttempt<'_, '_> {
         let places = vec![repository.top().to_owned()];
         let child = SandboxedChild { step: "hook", places, ..SandboxedChild::default() };
         let confinement = run.options.sandbox.confine(&child);
-        let answer =
-            repository.pre_commit((work.commit_tree, checkout.head), confinement.clone(), &run.cancel);
+        let answer = repository.pre_commit((work.commit_tree, base), confinement.clone(), &run.cancel);
         if run.cancel.is_cancelled() {
             return Err(PipelineError::stopped(&run.cancel));
         }

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use crate::{
-    git::{GitError, PrivateGit, TreeChange},
+    git::{GitError, NewCommit, PrivateGit, Signing, TreeChange},
+    history::WorkBase,
     name::{Attempt, Oid, RepoName},
     pipeline::{
         FileSecrets, IgnoredFiles, OtherRepo, PipelineError, PreCommit, ProtectedChanges, TaskRun,
@@ -30,8 +31,8 @@ pub(in crate::pipeline) struct RepoAttempt<'k, 'r> {
     hook: PreCommit,
     pub(in crate::pipeline) recorder: &'k mut RunRecorder<'r>,
     pub(in crate::pipeline) checkout: AttemptCheckout,
-    /// The tree that the task started from.
-    base: Oid,
+    /// What the task started from.
+    base: WorkBase,
     /// What was done there. Nothing until the attempt has ended.
     pub(in crate::pipeline) work: AttemptWork,
 }
@@ -49,7 +50,7 @@ impl TaskRun<'_, '_, '_> {
         let others = other_repos.iter().map(Some);
         let mut repos: Vec<RepoAttempt<'k, 'r>> = Vec::new();
         for (other, recorder) in std::iter::once(None).chain(others).zip(recorders) {
-            let base = other.map_or(self.base.tree, |other| other.base.tree);
+            let base = other.map_or(self.base, |other| other.base);
             let watched_from = match repos.first() {
                 Some(plans) => WatchedFrom::Plan(&plans.checkout),
                 None => WatchedFrom::Here(&run.config_guard),
@@ -58,7 +59,7 @@ impl TaskRun<'_, '_, '_> {
                 // Only the plan's repository can be worked on in the user's checkout.
                 users_ignored: if other.is_none() { self.users_ignored() } else { Arc::default() },
                 file_secrets: file_secrets.clone(),
-                protection: TaskProtection::new(&run.options.protection, self.task, base),
+                protection: TaskProtection::new(&run.options.protection, self.task, base.tree),
             };
             let checkout = begin_attempt(recorder, watched_from, (&self.task.id, attempt), rules)?;
             let (name, hook) = (other.map(|other| &other.name), other.map_or(run.hook, |other| other.hook));
@@ -92,7 +93,7 @@ impl<'r> RepoAttempt<'_, 'r> {
         private_git: Option<PrivateGit>,
     ) -> Result<(), PipelineError> {
         let AttemptCheckout { head, head_tree, unfinished, .. } = &self.checkout;
-        self.work = end_attempt(self.recorder, &self.checkout, turns.violations, self.base)?;
+        self.work = end_attempt(self.recorder, &self.checkout, turns.violations, self.base.tree)?;
         self.work.folded.splice(..0, turns.folded);
         if let Some(private_git) = private_git {
             let attempt = (unfinished.name.as_str(), &mut self.work);
@@ -112,15 +113,31 @@ impl<'r> RepoAttempt<'_, 'r> {
 
     /// Whether the task has changed nothing here, in this attempt or an earlier one.
     pub(in crate::pipeline) fn adds_nothing(&self) -> bool {
-        self.work.commit_tree == self.base
+        self.work.commit_tree == self.base.tree
     }
 
-    /// Whether the pre-commit hook must accept this work. It is not asked after a violation, which may be a change of the
-    /// hook.
+    /// Whether the pre-commit hook must accept this work. It is asked about everything that the task adds, also if this
+    /// attempt changed nothing: what an earlier attempt left may be what the hook refused, or may never have been shown to
+    /// it. It is not asked after a violation, which may be a change of the hook.
     pub(in crate::pipeline) fn needs_hook(&self) -> bool {
-        self.hook == PreCommit::Asked
-            && self.work.violations.is_empty()
-            && self.work.commit_tree != self.checkout.head_tree
+        self.hook == PreCommit::Asked && self.work.violations.is_empty() && !self.adds_nothing()
+    }
+
+    /// The commit that the pre-commit hook sees as `HEAD`: the state without anything that the task added. Failed
+    /// attempts are commits too, so a hook that compared with the newest one would not see what it refused before.
+    pub(in crate::pipeline) fn commit_before_task(&self) -> Result<Oid, GitError> {
+        let WorkBase { commit, tree } = self.base;
+        if tree == self.checkout.head_tree {
+            return Ok(self.checkout.head);
+        }
+        let repository = self.recorder.repository();
+        if tree == repository.tree_of(commit)? {
+            return Ok(commit);
+        }
+        // Commits of others lie between the attempts, so no commit has this tree.
+        let message = "the state without the changes of a task\n";
+        let made = NewCommit { tree, parent: commit, message, author: None };
+        repository.write_commit(made, Signing::No)
     }
 
     /// The protected files that the task has changed here. Those without permission are restored.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::excerpt::cut_middle;
 use crate::{
-    history::{EXCERPTS, Event, FAILED_TESTS},
+    history::{EXCERPTS, Event, FAILED_TESTS, REFUSED_BY_HOOK},
     message::{Key, Status, Step, plain_text},
 };
 
@@ -60,7 +60,7 @@ fn describe(event: &Event, find_log: impl Fn(&str) -> Option<String>) -> String 
         if has_specific && is_output(&section.heading) {
             continue;
         }
-        if is_specific(&section.heading) {
+        if is_specific(&section.heading) || section.heading == REFUSED_BY_HOOK {
             let _ = writeln!(text, "{}", section.heading);
         }
         let _ = writeln!(text, "{}", plain_text(&section.text));

@@ -7,7 +7,7 @@ use crate::{
     agent::{CallOutcome, limits::Chain},
     event::{EventKind, StepChanges},
     git::{PrivateGit, TreeChange},
-    history::{DENIED, FAILED},
+    history::{DENIED, FAILED, REFUSED_BY_HOOK},
     message::{Body, Status, Step, last_chars},
     name::{Attempt, Oid},
     pipeline::{
@@ -402,14 +402,12 @@ fn judge(reply: &CallReply, violation: Option<String>) -> Judgement {
     }
 }
 
-/// The heading over what the pre-commit hook said.
-pub(super) const REFUSED_BY_HOOK: &str = "The pre-commit hook refused it:";
-
 /// A hook that rejects the work makes a failure of any success.
 fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
     let Some(said) = refusal else {
         return judgement;
     };
+    let said = if said.trim().is_empty() { "it gave no reason".to_owned() } else { said };
     let body = Body::new(REFUSED_BY_HOOK, &said).followed_by(judgement.body);
     let why = format!("the pre-commit hook refused the change: {}", last_line(&said));
     Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }

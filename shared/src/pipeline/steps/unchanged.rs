@@ -5,8 +5,7 @@ use crate::{
     history::{Event, FAILED},
     message::{Status, plain_text},
     pipeline::{
-        CallReply, PipelineError, TaskRun, checkout::repo_attempt::RepoAttempt,
-        steps::implement::REFUSED_BY_HOOK, task::explain_failure,
+        CallReply, PipelineError, TaskRun, checkout::repo_attempt::RepoAttempt, task::explain_failure,
     },
     plan::TestCommand,
 };
@@ -61,9 +60,6 @@ impl TaskRun<'_, '_, '_> {
         let why = explain_failure(&events[at]);
         Ok((!is_changed).then(|| match events[at].status() {
             Status::TestFail => format!("the agent changed nothing after the tests failed ({why})"),
-            Status::ImplementFail => {
-                format!("the agent changed nothing after the pre-commit hook refused its change ({why})")
-            }
             _ if events[at].lacks_verdict() => {
                 "the reviewer gave no verdict, and the agent then changed nothing".to_owned()
             }
@@ -100,12 +96,12 @@ impl TaskRun<'_, '_, '_> {
     }
 }
 
-/// Whether an event rejects the work. An interrupted review or test says nothing about it.
+/// Whether an event rejects the work. An interrupted review or test says nothing about it. What the pre-commit hook
+/// refused is shown to it again, so its own answer counts.
 fn is_rejection(event: &Event) -> bool {
     match event.status() {
         _ if event.is_interruption() => false,
         Status::ReviewRejected | Status::TestFail => true,
-        Status::ImplementFail => event.body().sections.iter().any(|found| found.heading == REFUSED_BY_HOOK),
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     name::{Oid, TaskId},
     queue::{
         Failing, Gate, GateVerdict, LandingStep, Merged, Published, QueueBackend, QueueError, QueueEvent,
-        RememberedResults, ResolvedBy, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
+        RememberedResults, Ticket, TicketOutcome, TicketState, advice::FAILS_ON_TARGET,
     },
 };
 
@@ -183,9 +183,9 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Discards a resolution that fails a gate. The conflict is back, and the next try is told why.
     fn forget_resolution(&mut self, ticket: &Ticket, failing: &Failing) -> Result<(), QueueError> {
         let why = format!("the gate '{}' failed: {}", failing.gate.name, failing.why);
-        let words = match ticket.resolver() {
-            Some(ResolvedBy::Person) => self.words_for_person(ticket, failing)?,
-            _ => format!("the resolution of {} is not used: {why}", ticket.task),
+        let words = match ticket.has_persons_work {
+            true => self.words_for_person(ticket, failing)?,
+            false => format!("the resolution of {} is not used: {why}", ticket.task),
         };
         self.backend.tell(QueueEvent::Note { words });
         let mut ticket = Ticket { resolved: None, ..ticket.clone() };

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     git::MergeConflict,
     name::{Oid, TaskId},
-    queue::{QueueView, ResolvedBy, describe_broken},
+    queue::{QueueView, describe_broken},
     settings::RedTarget,
 };
 
@@ -424,7 +424,7 @@ impl<G: QueueBackend> Drain<'_, G> {
                 return Ok(false);
             }
             // A person whose resolution failed a gate was asked to correct it.
-            let is_of_person = ticket.resolved_by == Some(ResolvedBy::Person) && !ticket.tries.is_empty();
+            let is_of_person = ticket.has_persons_work && !ticket.tries.is_empty();
             if is_of_person || ticket.tries.len() >= self.rules.resolve_attempts as usize {
                 self.escalate(&ticket)?;
                 continue;

@@ -109,7 +109,8 @@ impl GitQueue<'_> {
         self.options.memory.resolutions.add(commit);
         let (standing, resolved_by) = (TicketState::Waiting, Some(ticket.resolved_too(ResolvedBy::Person)));
         let (resolved, tries) = (Some(commit), Vec::new());
-        let ticket = Ticket { resolved, resolved_by, standing, tries, ..ticket.clone() };
+        let ticket =
+            Ticket { resolved, resolved_by, standing, tries, has_persons_work: true, ..ticket.clone() };
         self.write(&ticket)?;
         pool.remove_scratch(&scratch)?;
         Ok(Handover::Taken)

@@ -234,12 +234,15 @@ impl GitQueue<'_> {
         match (why, tip) {
             (Some(why), _) => fresh.standing = TicketState::Withheld { why },
             (None, Some(tip)) if tip != ticket.source => {
+                let persons = ticket.resolved.filter(|_| ticket.has_persons_work);
+                persons.map(|resolved| self.save(ticket, resolved)).transpose()?;
                 fresh = Ticket {
                     source: tip,
                     standing: TicketState::Waiting,
                     held: None,
                     tries: Vec::new(),
                     resolved: None,
+                    has_persons_work: false,
                     ..fresh
                 };
             }

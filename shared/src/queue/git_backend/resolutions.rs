@@ -58,7 +58,7 @@ impl GitQueue<'_> {
             ticket.task
         );
         (self.on_event)(QueueEvent::Note { words });
-        Ok(Ticket { resolved: None, resolved_by: None, ..ticket })
+        Ok(Ticket { resolved: None, resolved_by: None, has_persons_work: false, ..ticket })
     }
 
     fn fault_of_resolution(

@@ -58,7 +58,9 @@ impl GitQueue<'_> {
         let TicketState::Conflict { onto, .. } = ticket.standing else {
             return Ok(Resolution::Resolved(Box::new(ticket)));
         };
-        if self.options.on_conflict == OnConflict::Reimplement {
+        // A person's resolution of an earlier conflict is not thrown away with the work.
+        let has_persons_work = ticket.resolved.is_some() && ticket.has_persons_work;
+        if self.options.on_conflict == OnConflict::Reimplement && !has_persons_work {
             return self.withdraw(ticket);
         }
         // Agents resolve conflicts in the plan's repository only.
@@ -97,7 +99,8 @@ impl GitQueue<'_> {
                 let agent = ResolvedBy::Agent(resolver.step_runner.name.clone());
                 let resolved_by = Some(tried.resolved_too(agent));
                 let standing = TicketState::Waiting;
-                let resolved = Ticket { resolved: Some(commit), resolved_by, standing, ..tried };
+                let resolved =
+                    Ticket { resolved: Some(commit), resolved_by, has_persons_work, standing, ..tried };
                 self.write(&resolved)?;
                 Ok(Resolution::Resolved(Box::new(resolved)))
             }
