@@ -112,11 +112,10 @@ impl Sandbox {
         (!resources.is_none()).then(|| Confinement::open().with_resources(resources))
     }
 
-    /// Whether a child may also be run outside of the sandbox: not if a backend was chosen for its step explicitly.
+    /// Whether a child may also be run outside of the sandbox: not if a backend was chosen explicitly.
     #[must_use]
     pub fn may_be_left(&self, child: &SandboxedChild<'_>) -> bool {
-        let chosen = self.settings.steps.find(child.step).and_then(|settings| settings.mode.as_ref());
-        !matches!(chosen.map(|mode| mode.value), Some(SandboxMode::Bwrap | SandboxMode::Landlock))
+        self.mode_of(child) == SandboxMode::Auto
     }
 
     /// What a child may use. A file of the repository cannot raise the user's own limits.
