@@ -15,10 +15,10 @@ use std::{
 };
 
 use arborist_core::{
-    failure::{Exit, Failure},
+    failure::{Exit, Explain, Failure},
     gardener::{LostBranch, find_due_phase, find_lost_branches},
     git::{Config, Ref, Repository},
-    history::{ReadAhead, Run, RunScope, State, TaskHistory},
+    history::{HistoryError, ReadAhead, Run, RunScope, State, TaskHistory},
     message::{nearest, visible},
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
@@ -201,7 +201,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
     let tip = scope.tip;
-    let (mut work, mut run, parked) = read(&repository, scope, &refs, ahead)?;
+    let (mut work, mut run, parked) = read(&repository, scope, &refs, ahead, ui)?;
     let mut merged_into = None;
     if run.start.is_none()
         && args.scope.is_none()
@@ -209,7 +209,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         && let Some(merged) = scope::find_merged(&repository, &settings, &run)?
     {
         merged_into = Some(run.scope.branch.clone());
-        (work, run, _) = read(&repository, merged, &refs, None)?;
+        (work, run, _) = read(&repository, merged, &refs, None, ui)?;
     }
     let parked_commits = find_parked_commits(&repository, parked, tip)?;
     let target = parked.map(|_| Target::new(&repository, &run.scope.branch));
@@ -386,6 +386,7 @@ fn read(
     mut scope: RunScope,
     refs: &[Ref],
     ahead: Option<ReadAhead>,
+    ui: &mut Ui,
 ) -> Result<(ActiveWork, Run, Option<Oid>), Failure> {
     let mut parked = None;
     if let Some(tip) = scope.tip {
@@ -393,7 +394,36 @@ fn read(
         scope.tip = parked.or(scope.tip);
     }
     let work = ActiveWork::find(repository, &scope.branch, refs);
-    Ok((work, Run::scan_listed(repository, scope, ahead, refs.to_vec())?, parked))
+    let run = match Run::scan_listed(repository, scope.clone(), ahead, refs.to_vec()) {
+        Err(error @ HistoryError::ForkedRun { .. }) => scan_one_side(repository, scope, refs, error, ui)?,
+        run => run?,
+    };
+    Ok((work, run, parked))
+}
+
+/// Reads one of two runs that a merge has joined: the one on the side of its first parent.
+fn scan_one_side(
+    repository: &Repository,
+    scope: RunScope,
+    refs: &[Ref],
+    mut error: HistoryError,
+    ui: &mut Ui,
+) -> Result<Run, Failure> {
+    let mut side = scope.clone();
+    // The side may have been joined with a third one.
+    while let HistoryError::ForkedRun { commits } = error {
+        side.tip = side.find_sides(repository, commits)?.first().copied();
+        match Run::scan_listed(repository, side.clone(), None, refs.to_vec()) {
+            Ok(run) => {
+                let session = run.start.as_ref().map(|start| start.session.to_string()).unwrap_or_default();
+                ui.warn(&format!("{error}; this is the state of the first one (session '{session}')"));
+                error.hint().into_iter().for_each(|hint| ui.hint(&hint));
+                return Ok(Run { scope, ..run });
+            }
+            Err(next) => error = next,
+        }
+    }
+    Err(error.into())
 }
 
 /// How to show it.
