@@ -45,6 +45,20 @@ pub enum SandboxError {
         /// The folder, as it was named.
         folder: String,
     },
+    /// Landlock was chosen, and could not close a git directory in a folder that is granted.
+    #[error(
+        "{key} names '{folder}', which contains the git directory '{git_dir}', and {mode_key} is landlock, which cannot close it there"
+    )]
+    GitDirInside {
+        /// The key.
+        key: String,
+        /// The folder, as it was named.
+        folder: String,
+        /// The git directory in it.
+        git_dir: String,
+        /// The key that chooses Landlock.
+        mode_key: String,
+    },
     /// The network cannot be taken away, because of another setting.
     #[error("{key} is none, but {mode_key} is landlock, which cannot take the network away")]
     NetworkByLandlock {
@@ -69,6 +83,11 @@ impl Explain for SandboxError {
             }
             Self::GitDir { folder, .. } => {
                 return Some(format!("name the folder in it that is needed, such as {folder}/lfs"));
+            }
+            Self::GitDirInside { mode_key, .. } => {
+                return Some(format!(
+                    "name the folders in it that are needed, or set {mode_key} to auto or bwrap"
+                ));
             }
             Self::NetworkByLandlock { mode_key, .. } => {
                 return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));
@@ -121,7 +140,38 @@ impl Sandbox {
                 return Err(SandboxError::GitDir { key: key.clone(), folder: folder.clone() });
             }
         }
+        self.require_closed_by_landlock(&closed)
+    }
+
+    /// Refuses folders that contain one of these git directories, if Landlock was chosen for a program that may write there.
+    fn require_closed_by_landlock(&self, closed: &[PathBuf]) -> Result<(), SandboxError> {
+        for (step, runner, settings) in self.settings.all() {
+            let Some(write) = &settings.write else { continue };
+            let Some(mode_key) = self.find_landlock(step, runner) else { continue };
+            for folder in &write.value {
+                let Some(path) = in_home(folder).map(|path| safe_files::resolved(&path)) else { continue };
+                if let Some(git_dir) = closed.iter().find(|git_dir| git_dir.starts_with(&path)) {
+                    return Err(SandboxError::GitDirInside {
+                        key: write.key.clone(),
+                        folder: folder.clone(),
+                        git_dir: git_dir.display().to_string(),
+                        mode_key,
+                    });
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// The key that chooses Landlock for this step and this runner, or if they are not named, for any of them.
+    fn find_landlock(&self, step: Option<&str>, runner: Option<&str>) -> Option<String> {
+        let groups: Vec<_> = self.settings.all().map(|(step, runner, _)| (step, runner)).collect();
+        let steps = groups.iter().map(|(other, _)| step.or(*other));
+        let uses = steps.flat_map(|step| groups.iter().map(move |(_, other)| (step, runner.or(*other))));
+        let mut chosen = uses.filter(|(step, runner)| self.mode(*step, *runner) == SandboxMode::Landlock);
+        let (step, runner) = chosen.next()?;
+        let mut modes = self.settings.of(step, runner).filter_map(|settings| settings.mode.as_ref());
+        Some(modes.next().map_or_else(|| "sandbox.mode".to_owned(), |mode| mode.key.clone()))
     }
 
     /// Refuses to take the network away where nothing can enforce that. The settings of a runner and of a step may
