@@ -488,7 +488,9 @@ const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the 
 /// How to find out whether only the sandbox makes the tests fail, and what to do then.
 fn advice_to_try_outside(command: &str) -> String {
     let command = shell_word(command);
-    format!("\nto see what they do without a sandbox, run them yourself: sh -c {command}\nif only the sandbox makes them fail, {LEAVE_SANDBOX}")
+    format!(
+        "\nto see what they do without a sandbox, run them yourself: sh -c {command}\nif only the sandbox makes them fail, {LEAVE_SANDBOX}"
+    )
 }
 
 /// What to do if the tests fail before the first task.

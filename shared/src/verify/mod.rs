@@ -180,9 +180,7 @@ impl Verifier<'_> {
             Err(error) => error,
         };
         let (commit, sides) = match &error {
-            HistoryError::ForkedRun { commits } => {
-                (commits[0], scope.find_sides(self.repository, *commits)?)
-            }
+            HistoryError::ForkedRun { commits } => (commits[0], scope.find_sides(self.repository, *commits)?),
             HistoryError::ForkedPlan { commits } => (commits[0], Vec::new()),
             _ => return Err(error.into()),
         };
