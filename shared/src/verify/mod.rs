@@ -199,7 +199,7 @@ impl Verifier<'_> {
             self.result.problem(VerifyCheck::Steps, event.task(), Some(event.commit), words);
         }
         let mut landings = Vec::new();
-        let protection = self.protection_of(run);
+        let protection = self.protection_of(run)?;
         for task in &run.tasks {
             landings.extend(self.check_task(run, task, protection.as_ref())?);
         }
