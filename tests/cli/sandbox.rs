@@ -385,6 +385,25 @@ fn a_bwrap_in_the_repository_is_not_used() {
 }
 
 #[test]
+fn the_network_cannot_be_taken_away_from_programs_without_a_sandbox() {
+    if !has_bwrap() {
+        return;
+    }
+    for (network, mode, sandbox) in [
+        ("arborist.sandbox.network", "arborist.sandbox.mode", "off"),
+        ("arborist.sandbox.network", "arborist.steps.test.sandbox.mode", "auto"),
+        ("arborist.runners.robot.sandbox.network", "arborist.runners.robot.sandbox.mode", "auto"),
+    ] {
+        let repo = repo("");
+        repo.git(["config", network, "none"]).succeeds();
+        repo.git(["config", mode, "off"]).succeeds();
+        let run = repo.arborist(["gardener", "--sandbox", sandbox]).exits(128);
+        run.err("network is none, but").err("is off, so nothing would take the network away");
+        assert_eq!(repo.calls(), 0);
+    }
+}
+
+#[test]
 fn the_network_can_be_taken_away_by_bwrap_only() {
     let repo = repo("[ \"$(grep -c : /proc/net/dev)\" = 1 ] || exit 1\n");
     repo.git(["config", "arborist.sandbox.network", "none"]).succeeds();

@@ -45,6 +45,14 @@ pub enum SandboxError {
         /// The folder, as it was named.
         folder: String,
     },
+    /// The network cannot be taken away, because nothing is limited.
+    #[error("{key} is none, but {mode_key} is off, so nothing would take the network away")]
+    NetworkWithoutSandbox {
+        /// The key.
+        key: String,
+        /// The key that turns the sandbox off.
+        mode_key: String,
+    },
     /// Landlock was chosen, and could not close a git directory in a folder that is granted.
     #[error(
         "{key} names '{folder}', which contains the git directory '{git_dir}', and {mode_key} is landlock, which cannot close it there"
@@ -89,7 +97,7 @@ impl Explain for SandboxError {
                     "name the folders in it that are needed, or set {mode_key} to auto or bwrap"
                 ));
             }
-            Self::NetworkByLandlock { mode_key, .. } => {
+            Self::NetworkByLandlock { mode_key, .. } | Self::NetworkWithoutSandbox { mode_key, .. } => {
                 return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));
             }
         };
@@ -116,7 +124,10 @@ impl Sandbox {
             if settings.mode.is_some() || settings.git.is_some() {
                 self.require_private_git(runner)?;
             }
-            if settings.network.as_ref().is_some_and(|network| network.value == SandboxNetwork::None) {
+            let is_closed = |network: &Sourced<SandboxNetwork>| network.value == SandboxNetwork::None;
+            let is_off = |mode: &Sourced<SandboxMode>| mode.value == SandboxMode::Off;
+            if settings.network.as_ref().is_some_and(is_closed) || settings.mode.as_ref().is_some_and(is_off)
+            {
                 self.require_network_control(step, runner)?;
             }
         }
@@ -183,15 +194,17 @@ impl Sandbox {
     ) -> Result<(), SandboxError> {
         let mode = self.mode(step, runner);
         let can_enforce = mode.backend().is_some_and(ConfinementBackend::can_take_away);
-        let Some(key) = self.offline_by(step, runner).filter(|_| mode != SandboxMode::Off && !can_enforce)
-        else {
-            return Ok(());
-        };
+        let Some(key) = self.offline_by(step, runner).filter(|_| !can_enforce) else { return Ok(()) };
         let mut modes = self.settings.of(step, runner).filter_map(|settings| settings.mode.as_ref());
         let mode_key = modes.next().map(|mode| mode.key.clone());
-        match mode_key.filter(|mode_key| mode_key != "sandbox.mode" && mode == SandboxMode::Landlock) {
-            Some(mode_key) => Err(SandboxError::NetworkByLandlock { key, mode_key }),
-            None => Err(SandboxError::Network { key }),
+        match mode_key {
+            Some(mode_key) if mode == SandboxMode::Off => {
+                Err(SandboxError::NetworkWithoutSandbox { key, mode_key })
+            }
+            Some(mode_key) if mode_key != "sandbox.mode" && mode == SandboxMode::Landlock => {
+                Err(SandboxError::NetworkByLandlock { key, mode_key })
+            }
+            _ => Err(SandboxError::Network { key }),
         }
     }
 
