@@ -160,6 +160,20 @@ fn what_was_refused_to_set_up_commands_is_recorded_with_the_task() {
 }
 
 #[test]
+fn a_folder_with_keys_is_never_proposed() {
+    for mode in working_modes() {
+        let repo = repo("");
+        fs::create_dir(repo.home().join(".ssh")).unwrap();
+        fs::write(repo.home().join(".ssh/id"), "key").unwrap();
+        let setup = "cat ~/.ssh/id && echo host >> ~/.ssh/known_hosts || true";
+        repo.git(["config", "arborist.worktree.setup", setup]).succeeds();
+        repo.arborist(["gardener", "--isolate", "--sandbox", mode]).succeeds();
+        let state = repo.arborist(["state", "T001"]).succeeds().out("/.ssh/known_hosts");
+        state.never("git config --add").never("hides");
+    }
+}
+
+#[test]
 fn hidden_files_are_named_with_the_setting_that_hides_them() {
     for mode in working_modes() {
         let repo = repo("");

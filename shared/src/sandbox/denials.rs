@@ -11,7 +11,7 @@ use std::{
 
 use rustix::fs::{Access, access};
 
-use super::folders;
+use super::{folders, hidden::DENIED as KEYS, in_home};
 use crate::{
     process::{Confinement, ResourceLimits, shell_word},
     safe_files,
@@ -163,7 +163,12 @@ impl RefusedPath {
             (folders::home().map(|home| safe_files::resolved(&home)), safe_files::resolved(folder));
         let is_above = home.as_ref().is_some_and(|home| home.starts_with(&real));
         let is_shared = || home.iter().any(|home| SHARED.iter().any(|shared| home.join(shared) == real));
-        (folder.parent().is_some() && !is_above && !is_shared()).then(|| folder.to_owned())
+        // Whoever can write there can use the user's keys later.
+        let has_keys = KEYS
+            .iter()
+            .filter_map(|keys| in_home(keys))
+            .any(|keys| real.starts_with(safe_files::resolved(&keys)));
+        (folder.parent().is_some() && !is_above && !is_shared() && !has_keys).then(|| folder.to_owned())
     }
 }
 

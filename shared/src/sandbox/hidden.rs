@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Folders and files that look empty in the sandbox if `sandbox.deny-read` is not set.
-const DENIED: [&str; 4] = ["~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc"];
+pub(super) const DENIED: [&str; 4] = ["~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc"];
 
 /// Those of them that set-up commands may read, because they fetch private dependencies.
 const NEEDED_BY_SETUP: [&str; 2] = ["~/.ssh", "~/.netrc"];
