@@ -156,6 +156,61 @@ fn a_folder_for_caches_that_the_user_linked_can_be_used() {
     }
 }
 
+/// Makes a file of an agent program for the first time.
+const PLANT: &str = r#"#!/bin/sh
+cat >/dev/null
+mkdir -p "$(dirname "$HOME/$PLANTED")" && echo x > "$HOME/$PLANTED"
+echo x > "$ARBORIST_TASK.txt"
+"#;
+
+#[test]
+fn files_of_agent_programs_that_are_new_are_noticed() {
+    let files = [
+        ("claude", ".claude/settings.json"),
+        ("claude", ".claude/hooks/start.sh"),
+        ("codex", ".codex/hooks.json"),
+        ("codex", ".codex/config.toml"),
+        ("gemini", ".gemini/settings.json"),
+        ("gemini", ".gemini/extensions/x/extension.json"),
+        ("opencode", ".config/opencode/plugin/x.js"),
+        ("opencode", ".config/opencode/opencode.json"),
+    ];
+    // Programs make these themselves, so they are only named.
+    let own = [
+        ("claude", ".claude/plugins/x/plugin.json"),
+        ("codex", ".codex/skills/x/SKILL.md"),
+        ("opencode", ".cache/opencode/packages/x.js"),
+        ("gemini", ".gemini/tmp/bin/rg"),
+    ];
+    let modes: Vec<&str> = working_modes().into_iter().chain(["off"]).collect();
+    let all: Vec<(&str, &str)> = files.iter().chain(&own).copied().collect();
+    for ((program, file), mode) in pairs(&all, &modes) {
+        let repo = repo("");
+        repo.write_script(&format!("../programs/{program}"), &PLANT.replace("$PLANTED", file));
+        for (key, value) in [
+            ("arborist.runner", program),
+            (&format!("arborist.runners.{program}.events"), "text"),
+            ("arborist.steps.review.runner", "demo"),
+        ] {
+            repo.git(["config", key, value]).succeeds();
+        }
+        let run = arborist(&repo, &["gardener", "--sandbox", mode, "--max-retries", "1"]);
+        let (said, made) = (format!("{}{}", run.stdout(), run.stderr()), repo.home().join(file).exists());
+        let folder = file.split('/').take(2).collect::<Vec<_>>().join("/");
+        if own.contains(&(program, file)) {
+            assert_eq!(run.code(), 0, "{mode} {file}: {said}");
+            assert!(
+                made && said.contains(&folder) && said.contains("was made during the run"),
+                "{mode} {file}: {said}"
+            );
+        } else if mode != "bwrap" || said.contains(&folder) {
+            assert!(run.code() == 1 && said.contains(&folder) && !made, "{mode} {file}: {said}");
+        } else {
+            assert!(!made, "{mode} {file}: {said}");
+        }
+    }
+}
+
 #[test]
 fn a_link_that_a_child_planted_opens_nothing() {
     for (target, mode) in pairs(&["precious", ""], &working_modes()) {
