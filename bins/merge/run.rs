@@ -18,6 +18,7 @@ use arborist_core::{
         TicketOutcome, TicketState,
     },
     run::{Continuation, recover_branch, require_given, test_approval},
+    sandbox::Sandbox,
     session::{
         Asked, DraftRecord, Driver, RecordKind, SessionEnd, SessionError, SessionReader, SessionVerdict,
         SessionWriter,
@@ -49,6 +50,9 @@ pub(crate) struct LandingArgs {
     /// run fewer tests than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
+    /// The sandbox of gates, set-up commands and agents: auto, landlock, bwrap or off [default: auto]
+    #[arg(long, value_name = "MODE", value_parser = ["auto", "landlock", "bwrap", "off"])]
+    sandbox: Option<String>,
     /// Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number
     /// (at most that many)
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
@@ -66,6 +70,7 @@ impl LandingArgs {
             options.push_str(&format!(" --test-command {}", shell_word(command)));
         }
         self.allow.iter().for_each(|path| options.push_str(&format!(" --allow {}", shell_word(path))));
+        options.extend(self.sandbox.iter().map(|mode| format!(" --sandbox {mode}")));
         if self.policy != FanIn::KeepClean {
             options.push_str(&format!(" --policy {}", self.policy));
         }
@@ -321,8 +326,14 @@ pub(super) fn options(
     let (run, unrecorded) = site.scan_with_unrecorded(CommitSource::Fresh)?;
     site.refuse_changed_settings(&run)?;
     let secrets = Secrets::of_environment(std::env::vars_os())?;
-    let settings = site.settings(&run)?;
+    let mut settings = site.settings(&run)?;
+    if let Some(mode) = &args.sandbox {
+        settings.set_flag("sandbox.mode", mode, "--sandbox")?;
+    }
     let workspace = Workspace::load(&site.repository, &settings, cancel)?;
+    let sandbox = Sandbox::new(&settings);
+    sandbox.require_supported()?;
+    sandbox.require_closed(&workspace.paths(), &[&site.repository.git_dir, &site.repository.common_dir])?;
     let runners = RunnerTable::new(&RunnerFlags::default(), &settings);
     let mut options = QueueOptions::new(&runners, secrets, cancel, clock::now)?;
     let asked = asked_before(site, &run)?;

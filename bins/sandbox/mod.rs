@@ -94,7 +94,9 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
     let config = Config::load(&repository)?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let sandbox = Sandbox::new(&settings);
+    let git_dirs = [repository.git_dir.as_path(), &repository.common_dir];
+    let sandbox =
+        Sandbox::new(&settings).closing(repository.worktree.clone().into_iter().collect(), &git_dirs);
     let step_runner = args.runner.as_deref().map(|name| find_runner(name, &settings)).transpose()?;
     let child = match &step_runner {
         Some(step_runner) => step_runner.sandboxed("implement", Vec::new()),
@@ -110,7 +112,7 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         describe_backends(ui, (mode, git), (&sandbox, &child));
     }
     sandbox.require_supported()?;
-    sandbox.require_closed(&[], &[&repository.git_dir, &repository.common_dir])?;
+    sandbox.require_closed(&[], &git_dirs)?;
     let rules = sandbox.check(&child).context("could not check the sandbox")?;
     let is_enforced = rules.iter().all(|rule| rule.outcome.is_as_configured());
     let exit = if is_enforced { Exit::Done } else { Exit::No };

@@ -2,6 +2,7 @@
 
 mod detail;
 pub mod document;
+mod reading;
 mod remark;
 pub mod remote;
 mod source;
@@ -17,8 +18,8 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{LostBranch, find_due_phase, find_lost_branches},
-    git::{Config, Ref, Repository},
-    history::{ReadAhead, Run, RunScope, State, TaskHistory},
+    git::{Config, Repository},
+    history::{ReadAhead, Run, State, TaskHistory},
     message::{nearest, visible},
     name::{BranchName, LANDINGS, Oid, RepoName, TASK_REFS, TaskId},
     plan::Plan,
@@ -33,7 +34,7 @@ use arborist_core::{
 };
 use clap::Parser;
 
-use self::{detail::TaskLogs, unpushed::find_unpushed};
+use self::{detail::TaskLogs, reading::read, unpushed::find_unpushed};
 use crate::{active_work::ActiveWork, catalog, document::print, entry::Outcome, scope, ui::Ui};
 
 /// How many entries of the queue's log are read for tasks that are not queued.
@@ -201,7 +202,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
     let tip = scope.tip;
-    let (mut work, mut run, parked) = read(&repository, scope, &refs, ahead)?;
+    let (mut work, mut run, parked) = read(&repository, scope, &refs, ahead, ui)?;
     let mut merged_into = None;
     if run.start.is_none()
         && args.scope.is_none()
@@ -209,7 +210,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         && let Some(merged) = scope::find_merged(&repository, &settings, &run)?
     {
         merged_into = Some(run.scope.branch.clone());
-        (work, run, _) = read(&repository, merged, &refs, None)?;
+        (work, run, _) = read(&repository, merged, &refs, None, ui)?;
     }
     let parked_commits = find_parked_commits(&repository, parked, tip)?;
     let target = parked.map(|_| Target::new(&repository, &run.scope.branch));
@@ -378,22 +379,6 @@ fn hold_lost(
         found.into_iter().map(|found| (found.task.clone(), found)).collect();
     progress.mark_not_ready(|node| lost.contains_key(node.id));
     Ok(lost)
-}
-
-/// Reads a run, what is in progress, and what is parked.
-fn read(
-    repository: &Repository,
-    mut scope: RunScope,
-    refs: &[Ref],
-    ahead: Option<ReadAhead>,
-) -> Result<(ActiveWork, Run, Option<Oid>), Failure> {
-    let mut parked = None;
-    if let Some(tip) = scope.tip {
-        parked = repository.find_landing(refs, &scope.branch, tip)?;
-        scope.tip = parked.or(scope.tip);
-    }
-    let work = ActiveWork::find(repository, &scope.branch, refs);
-    Ok((work, Run::scan_listed(repository, scope, ahead, refs.to_vec())?, parked))
 }
 
 /// How to show it.

@@ -61,7 +61,8 @@ EXAMPLES
 CHECKS
    message: commits that look like task commits are valid ones.
 
-   run: they belong to a run that started in this history.
+   run: they belong to a run that started in this history, and no merge has
+   joined two runs of one branch.
 
    steps: implementation, passed tests, approved review and completion of the
    same attempt follow each other, and a landing contains the completion.
@@ -72,7 +73,8 @@ CHECKS
 
    protected: the implementation changed no file that 'protect' lists, or its
    commit says that it had permission. The list is that of the repository when
-   the run started, and that of the verifying machine.
+   the run started, the one that the run recorded then, and that of the
+   verifying machine.
 
    landing: its tree is the clean merge of its two parents. A conflict that was
    resolved by an agent or a person is 'not checked'.
@@ -83,8 +85,8 @@ CHECKS
    landed it.
 
    records: the heads, turns and last steps in the records of a session, and
-   the log of the merge queue, agree with history. Sessions are in
-   refs/arborist/sessions/.
+   the log of the merge queue, agree with history, and have every finished task.
+   Sessions are in refs/arborist/sessions/.
 
    signature: with --signed, 'git verify-commit' accepts every task commit and
    every record that was used.

@@ -87,6 +87,7 @@ mod hung_git;
 mod init;
 mod inner_repos;
 mod interrupted_attempts;
+mod joined_runs;
 mod judge_scripts;
 mod landing_tests;
 mod linked_refs;

@@ -382,3 +382,23 @@ fn gates_with_the_same_command_are_each_asked() {
         assert!(!repo.git(["ls-tree", "--name-only", "main"]).answer().contains("T1.txt"));
     }
 }
+
+#[test]
+fn the_sandbox_of_gates_can_be_chosen() {
+    use arborist_core::process::ConfinementBackend;
+    for (mode, backend) in [("landlock", ConfinementBackend::Landlock), ("bwrap", ConfinementBackend::Bwrap)]
+    {
+        if !backend.works() {
+            println!("skipped: {mode} does not work here");
+            continue;
+        }
+        let repo = QueueRepo::with_finished(&["T1"]);
+        let gate = format!("test ! -e T1.txt || touch '{}/escaped'", repo.root().display());
+        repo.git(["config", "arborist.merge.gates.check.command", &gate]).succeeds();
+        repo.merge(&["T1", "--sandbox", mode]).exits(1);
+        assert!(!repo.root().join("escaped").exists(), "{mode}");
+        repo.merge(&["retry", "T1"]).succeeds();
+        repo.merge(&["run", "--sandbox", "off"]).succeeds();
+        assert!(repo.root().join("escaped").exists(), "{mode}");
+    }
+}

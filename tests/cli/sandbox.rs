@@ -104,6 +104,77 @@ fn devices_cannot_be_made_in_the_sandbox_even_by_root() {
 }
 
 #[test]
+fn root_keeps_only_the_rights_to_use_files_and_ports_in_the_sandbox() {
+    // chown, dac_override, fowner, fsetid, setgid, setuid, net_bind_service and setfcap.
+    let script = "rights=$(sed -n 's/^CapEff:\t//p' /proc/self/status)\n\
+                  [ $((0x$rights & ~0x800004db)) = 0 ] || echo \"$rights\" > escaped.txt\n\
+                  if mount -t tmpfs none \"$PWD\" 2>/dev/null; then echo mounted > escaped.txt; fi\n";
+    for (mode, jobs) in pairs(&working_modes(), &[&[][..], &["--jobs", "2"]]) {
+        let repo = repo(script);
+        repo.arborist([&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
+        assert_contained(&repo);
+    }
+}
+
+/// Whether Landlock can keep signals inside: Linux 6.12 or newer.
+fn can_keep_signals_inside() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split('.').map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(12))
+}
+
+#[test]
+fn no_signal_reaches_the_driver_from_the_sandbox() {
+    let script = "if kill -0 \"${ARBORIST_PROCESS%%.*}\" 2>/dev/null; then echo sent > escaped.txt; fi\n\
+                  sleep 600 & kill $! || exit 1\n";
+    for (mode, jobs) in pairs(&working_modes(), &[&[][..], &["--jobs", "2"]]) {
+        if mode == "landlock" && !can_keep_signals_inside() {
+            println!("skipped: this kernel lets programs in Landlock send signals");
+            continue;
+        }
+        let repo = repo(script);
+        repo.arborist([&["gardener", "--sandbox", mode, "--max-retries", "1"], jobs].concat()).succeeds();
+        assert_contained(&repo);
+    }
+}
+
+/// The reviewer of the first task changes a tracked file of its worktree while the second task is being implemented.
+const WRITE_IN_REVIEW: &str = r#"
+case "$ARBORIST_TASK$prompt" in
+  T001Review*) echo changed >> tasks.md; : > "$ROOT/prompts/reviewed" ;;
+  T002Implement*) until [ -e "$ROOT/prompts/reviewed" ]; do sleep 0.02; done ;;
+esac
+"#;
+
+#[test]
+fn a_reviewer_may_write_its_worktree_if_no_other_program_could() {
+    for mode in working_modes() {
+        let repo = repo(WRITE_IN_REVIEW);
+        let run = repo.arborist(["gardener", "--jobs", "2", "--sandbox", mode]).succeeds();
+        run.never("trying again");
+        assert_contained(&repo);
+    }
+    // Without a sandbox, another task could have written it.
+    let repo = repo(WRITE_IN_REVIEW);
+    let said = repo.arborist(["gardener", "--jobs", "2"]).stderr();
+    assert!(said.contains("trying again (2 of 3): a reviewer may not change files"), "{said}");
+}
+
+#[test]
+fn the_command_that_continues_a_run_names_its_sandbox() {
+    for mode in working_modes() {
+        let repo = repo("exit 1\n");
+        let run = repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "1"]).exits(1);
+        let words = format!("--sandbox {mode}");
+        let next =
+            |said: &str| said.lines().any(|line| line.contains("git arborist gar") && line.contains(&words));
+        assert!(next(&run.stdout()) || next(&run.stderr()), "{}{}", run.stdout(), run.stderr());
+        let state = repo.arborist(["state", "T001"]).succeeds().stdout();
+        assert!(next(&state), "{state}");
+    }
+}
+
+#[test]
 fn a_git_directory_with_another_name_is_closed_in_the_checkout() {
     if !has_bwrap() {
         return;
@@ -314,6 +385,25 @@ fn a_bwrap_in_the_repository_is_not_used() {
 }
 
 #[test]
+fn the_network_cannot_be_taken_away_from_programs_without_a_sandbox() {
+    if !has_bwrap() {
+        return;
+    }
+    for (network, mode, sandbox) in [
+        ("arborist.sandbox.network", "arborist.sandbox.mode", "off"),
+        ("arborist.sandbox.network", "arborist.steps.test.sandbox.mode", "auto"),
+        ("arborist.runners.robot.sandbox.network", "arborist.runners.robot.sandbox.mode", "auto"),
+    ] {
+        let repo = repo("");
+        repo.git(["config", network, "none"]).succeeds();
+        repo.git(["config", mode, "off"]).succeeds();
+        let run = repo.arborist(["gardener", "--sandbox", sandbox]).exits(128);
+        run.err("network is none, but").err("is off, so nothing would take the network away");
+        assert_eq!(repo.calls(), 0);
+    }
+}
+
+#[test]
 fn the_network_can_be_taken_away_by_bwrap_only() {
     let repo = repo("[ \"$(grep -c : /proc/net/dev)\" = 1 ] || exit 1\n");
     repo.git(["config", "arborist.sandbox.network", "none"]).succeeds();
@@ -383,6 +473,7 @@ fn the_check_reports_each_rule() {
         let expected = |rule: &str| match rule {
             _ if mode == "bwrap" => "denied",
             "read .git of repositories beside this one" => "not enforced",
+            "send signals to other processes" if can_keep_signals_inside() => "denied",
             _ if rule.starts_with("read") || rule == "/.ssh" => "denied",
             _ => "not enforced",
         };
@@ -393,6 +484,7 @@ fn the_check_reports_each_rule() {
             "read worktrees of other tasks",
             "read .git of other repositories of the workspace",
             "read .git of repositories beside this one",
+            "send signals to other processes",
             "read the environment of other processes",
             "let processes outlive their step",
         ] {

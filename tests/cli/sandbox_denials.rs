@@ -6,7 +6,7 @@ use std::fs;
 use arborist_core::process::ConfinementBackend;
 use arborist_testkit::TestRepo;
 
-use crate::pasted_hints::paste;
+use crate::pasted_hints::{hinted, paste};
 
 fn repo(script: &str) -> TestRepo {
     let agent = format!(
@@ -91,6 +91,17 @@ fn a_folder_that_was_proposed_allows_it() {
 }
 
 #[test]
+fn a_folder_that_node_could_not_make_is_proposed() {
+    if !has_bwrap() {
+        return;
+    }
+    let repo = repo("");
+    let test = "test ! -e T001.txt || { echo \"npm error ENOENT: no such file or directory, mkdir '$HOME/.newtool'\"; false; }";
+    let args = ["gardener", "--sandbox", "bwrap", "--max-retries", "1", "--test-command", test];
+    repo.arborist(args).exits(1).err(&advice(&repo, ".newtool"));
+}
+
+#[test]
 fn steps_that_pass_report_what_was_refused() {
     for mode in working_modes() {
         let repo = repo("touch ~/data/by-agent || true\necho done");
@@ -149,6 +160,20 @@ fn what_was_refused_to_set_up_commands_is_recorded_with_the_task() {
 }
 
 #[test]
+fn a_folder_with_keys_is_never_proposed() {
+    for mode in working_modes() {
+        let repo = repo("");
+        fs::create_dir(repo.home().join(".ssh")).unwrap();
+        fs::write(repo.home().join(".ssh/id"), "key").unwrap();
+        let setup = "cat ~/.ssh/id && echo host >> ~/.ssh/known_hosts || true";
+        repo.git(["config", "arborist.worktree.setup", setup]).succeeds();
+        repo.arborist(["gardener", "--isolate", "--sandbox", mode]).succeeds();
+        let state = repo.arborist(["state", "T001"]).succeeds().out("/.ssh/known_hosts");
+        state.never("git config --add").never("hides");
+    }
+}
+
+#[test]
 fn hidden_files_are_named_with_the_setting_that_hides_them() {
     for mode in working_modes() {
         let repo = repo("");
@@ -180,12 +205,20 @@ fn hosts_that_cannot_be_reached_are_named_with_the_setting_that_closes_the_netwo
     state.out("set steps.test.sandbox.network to \"all\"");
 }
 
+/// Lets `auto` use this backend. bubblewrap is preferred to Landlock, unless the first one on `PATH` does not work.
+fn prefer(repo: &TestRepo, backend: &str) {
+    if backend == "landlock" {
+        repo.plant("bwrap", "#!/bin/sh\nexit 1\n");
+    }
+}
+
 #[test]
 fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_called() {
-    for mode in working_modes() {
+    for backend in working_modes() {
         for place in [&[][..], &["--isolate"]] {
             let repo = repo("");
-            let args = ["gardener", "--sandbox", mode, "--test-command", "echo x > ~/data/file"];
+            prefer(&repo, backend);
+            let args = ["gardener", "--sandbox", "auto", "--test-command", "echo x > ~/data/file"];
             let run = repo.arborist([&args[..], place].concat()).exits(1);
             let run = run.err("red in the sandbox, green outside: the sandbox allows no changes to");
             run.err(&advice(&repo, "data")).err("arborist.steps.test.sandbox.mode off");
@@ -193,7 +226,8 @@ fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_c
         }
         // The output does not say why.
         let repo = repo("");
-        let args = ["gardener", "--sandbox", mode, "--test-command", "echo x 2>/dev/null > ~/data/file"];
+        prefer(&repo, backend);
+        let args = ["gardener", "--sandbox", "auto", "--test-command", "echo x 2>/dev/null > ~/data/file"];
         repo.arborist(args).exits(1).err("red in the sandbox, green outside: the output does not say");
         assert_eq!(repo.calls(), 0);
     }
@@ -201,11 +235,12 @@ fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_c
 
 #[test]
 fn tests_that_fail_everywhere_are_reported_as_failing() {
-    for mode in working_modes() {
+    for backend in working_modes() {
         let repo = repo("");
+        prefer(&repo, backend);
         repo.git(["config", "arborist.steps.test.sandbox.write", "~/data"]).succeeds();
         let test = "echo run >> ~/data/runs; false";
-        let run = repo.arborist(["gardener", "--sandbox", mode, "--test-command", test]).exits(1);
+        let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", test]).exits(1);
         run.err("failed with exit code 1, in the sandbox and outside of it").never("green");
         let runs = fs::read_to_string(repo.home().join("data/runs")).unwrap();
         assert_eq!((repo.calls(), runs.lines().count()), (0, 2));
@@ -213,22 +248,45 @@ fn tests_that_fail_everywhere_are_reported_as_failing() {
 }
 
 #[test]
-fn tests_are_run_outside_of_the_sandbox_only_for_the_users_own_commits() {
+fn tests_are_not_run_outside_of_a_sandbox_that_was_chosen() {
+    let test = "touch ~/data/file";
     for mode in working_modes() {
-        // A backend that was chosen for tests.
-        let repo = repo("");
-        repo.git(["config", "arborist.steps.test.sandbox.mode", mode]).succeeds();
-        let test = "touch ~/data/file";
-        repo.arborist(["gardener", "--sandbox", mode, "--test-command", test]).exits(1);
-        assert!(!repo.home().join("data/file").exists());
+        for is_of_step in [false, true] {
+            let repo = repo("");
+            if is_of_step {
+                repo.git(["config", "arborist.steps.test.sandbox.mode", mode]).succeeds();
+            }
+            let chosen = if is_of_step { "auto" } else { mode };
+            let run = repo.arborist(["gardener", "--sandbox", chosen, "--test-command", test]).exits(1);
+            let run = run.err("was not tried outside of it, because a sandbox was chosen for it");
+            assert!(!repo.home().join("data/file").exists(), "{mode}");
+            let said = run.err(&advice(&repo, "data")).stderr();
+            // Both commands of the hints work.
+            paste(&repo, &hinted(&said, "run them yourself: ")).succeeds();
+            fs::remove_file(repo.home().join("data/file")).unwrap();
+            paste(&repo, &hinted(&said, "run them without the sandbox: ")).succeeds();
+            repo.arborist(["gardener", "--sandbox", mode, "--test-command", test]).succeeds();
+        }
+    }
+}
 
-        // Work of an agent that is not merged yet.
-        let repo = self::repo("");
-        repo.arborist(["gardener", "--sandbox", mode]).succeeds();
+#[test]
+fn tests_are_not_run_outside_of_the_sandbox_if_history_may_have_code_of_agents() {
+    let test = "touch ~/data/file";
+    for backend in working_modes() {
+        // Work of an agent, with a commit of the user on top of it.
+        let repo = repo("");
+        prefer(&repo, backend);
+        repo.arborist(["gardener", "--sandbox", "auto"]).succeeds();
         repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
-        let args = ["gardener", "--new-run", "--allow-dirty", "--sandbox", mode, "--test-command", test];
-        repo.arborist(args).exits(1).err("the sandbox allows no changes to");
-        assert!(!repo.home().join("data/file").exists());
+        repo.commit("a commit of the user\n");
+        for place in [&["--new-run"][..], &["--new-run", "--session-branch"], &["--accept-changes"]] {
+            let args = ["gardener", "--sandbox", "auto", "--test-command", test];
+            let run = repo.arborist([&args, place].concat()).exits(1);
+            let run = run.err("the sandbox allows no changes to");
+            run.err("was not tried outside of it, because the history has commits of a run");
+            assert!(!repo.home().join("data/file").exists(), "{backend} {place:?}");
+        }
     }
 }
 

@@ -51,6 +51,86 @@ cd \"$OLDPWD\"",
 }
 
 #[test]
+fn caches_of_installed_programs_are_made_in_a_new_home() {
+    for (mode, jobs) in pairs(&working_modes(), &[&[][..], &["--jobs", "2"]]) {
+        let repo = repo("");
+        for program in ["npm", "cargo"] {
+            repo.write_script(&format!("../programs/{program}"), "#!/bin/sh\n");
+        }
+        let test = "mkdir -p ~/.npm/_cacache ~/.cargo/registry/index && : >> ~/.cargo/.package-cache && ! touch ~/.cargo/config.toml 2>/dev/null";
+        let args = ["gardener", "--sandbox", mode, "--max-retries", "1", "--test-command", test];
+        arborist(&repo, &[&args, jobs].concat()).succeeds();
+        assert!(
+            repo.home().join(".npm/_cacache").is_dir() && repo.home().join(".cargo/registry/index").is_dir()
+        );
+    }
+}
+
+/// Tries to write `.git` and another lane, and writes a folder beside the repository.
+const TRY_AROUND: &str = r#"
+try() { if "$@" 2>/dev/null; then echo "$*" >> escaped.txt; fi; }
+try touch "$ROOT/repo/.git/planted"
+try touch "$ROOT/repo/.git/hooks/pre-commit"
+try mkdir "$ROOT/repo/.git/refs/planted"
+for lane in "$ROOT"/repo.arborist/*/; do
+  [ "$lane" -ef . ] || try touch "$lane/planted"
+done
+touch "$ROOT/beside/$ARBORIST_TASK" || exit 1
+"#;
+
+#[test]
+fn a_granted_folder_that_contains_the_repository_does_not_open_its_git_directory() {
+    for backend in working_modes() {
+        let repo = repo(TRY_AROUND);
+        fs::create_dir(repo.root().join("beside")).unwrap();
+        let root = repo.root().display().to_string();
+        repo.git(["config", "arborist.runners.robot.sandbox.write", &root]).succeeds();
+        if backend == "landlock" {
+            repo.write_script("../programs/bwrap", "#!/bin/sh\nexit 1\n");
+        }
+        arborist(&repo, &["gardener", "--jobs", "2", "--sandbox", "auto", "--max-retries", "1"]).succeeds();
+        assert!(repo.root().join("beside/T001").exists(), "{backend}");
+        assert_ne!(repo.git(["show", "main:escaped.txt"]).code(), 0, "{backend}");
+        assert!(!repo.path(".git/planted").exists(), "{backend}");
+        let check = arborist(&repo, &["sandbox", "check", "--runner", "robot"]);
+        let git_dir = repo.path(".git").canonicalize().unwrap();
+        let rule = format!("write {} ", git_dir.display());
+        let output = check.stdout();
+        let line = output.lines().find(|line| line.starts_with(&rule)).unwrap_or_else(|| panic!("{output}"));
+        assert!(line.ends_with("denied"), "{backend}: {line}");
+    }
+}
+
+#[test]
+fn landlock_that_was_chosen_is_refused_with_a_granted_folder_that_contains_the_repository() {
+    if !working_modes().contains(&"landlock") {
+        return;
+    }
+    let repo = repo("");
+    let root = repo.root().display().to_string();
+    for (key, by) in [
+        ("arborist.runners.robot.sandbox.write", "--sandbox"),
+        ("arborist.steps.gate.sandbox.write", "--sandbox"),
+        ("arborist.runners.robot.sandbox.write", "arborist.steps.review.sandbox.mode"),
+    ] {
+        repo.git(["config", key, &root]).succeeds();
+        let mode = if by == "--sandbox" { "landlock" } else { "auto" };
+        if by != "--sandbox" {
+            repo.git(["config", by, "landlock"]).succeeds();
+        }
+        let run = arborist(&repo, &["gardener", "--jobs", "2", "--sandbox", mode]).exits(128);
+        let run = run.err("which contains the git directory").err("is landlock, which cannot close it there");
+        run.err("name the folders in it that are needed");
+        assert_eq!(repo.calls(), 0);
+        let check = ["-c", "arborist.sandbox.mode=landlock", "arborist", "sandbox", "check"];
+        let mut command = repo.command("git", &repo.path(""));
+        command.args(check).env_remove("ARBORIST_SANDBOX");
+        Run::of(&mut command, b"").exits(128).err("which contains the git directory");
+        repo.git(["config", "--unset-all", key]).succeeds();
+    }
+}
+
+#[test]
 fn a_single_file_can_be_granted() {
     for mode in working_modes() {
         let repo =
@@ -73,6 +153,61 @@ fn a_folder_for_caches_that_the_user_linked_can_be_used() {
         symlink("../data", repo.home().join(".cache")).unwrap();
         arborist(&repo, &["gardener", "--sandbox", mode, "--max-retries", "1"]).succeeds();
         assert!(repo.root().join("data/pip/new").exists());
+    }
+}
+
+/// Makes a file of an agent program for the first time.
+const PLANT: &str = r#"#!/bin/sh
+cat >/dev/null
+mkdir -p "$(dirname "$HOME/$PLANTED")" && echo x > "$HOME/$PLANTED"
+echo x > "$ARBORIST_TASK.txt"
+"#;
+
+#[test]
+fn files_of_agent_programs_that_are_new_are_noticed() {
+    let files = [
+        ("claude", ".claude/settings.json"),
+        ("claude", ".claude/hooks/start.sh"),
+        ("codex", ".codex/hooks.json"),
+        ("codex", ".codex/config.toml"),
+        ("gemini", ".gemini/settings.json"),
+        ("gemini", ".gemini/extensions/x/extension.json"),
+        ("opencode", ".config/opencode/plugin/x.js"),
+        ("opencode", ".config/opencode/opencode.json"),
+    ];
+    // Programs make these themselves, so they are only named.
+    let own = [
+        ("claude", ".claude/plugins/x/plugin.json"),
+        ("codex", ".codex/skills/x/SKILL.md"),
+        ("opencode", ".cache/opencode/packages/x.js"),
+        ("gemini", ".gemini/tmp/bin/rg"),
+    ];
+    let modes: Vec<&str> = working_modes().into_iter().chain(["off"]).collect();
+    let all: Vec<(&str, &str)> = files.iter().chain(&own).copied().collect();
+    for ((program, file), mode) in pairs(&all, &modes) {
+        let repo = repo("");
+        repo.write_script(&format!("../programs/{program}"), &PLANT.replace("$PLANTED", file));
+        for (key, value) in [
+            ("arborist.runner", program),
+            (&format!("arborist.runners.{program}.events"), "text"),
+            ("arborist.steps.review.runner", "demo"),
+        ] {
+            repo.git(["config", key, value]).succeeds();
+        }
+        let run = arborist(&repo, &["gardener", "--sandbox", mode, "--max-retries", "1"]);
+        let (said, made) = (format!("{}{}", run.stdout(), run.stderr()), repo.home().join(file).exists());
+        let folder = file.split('/').take(2).collect::<Vec<_>>().join("/");
+        if own.contains(&(program, file)) {
+            assert_eq!(run.code(), 0, "{mode} {file}: {said}");
+            assert!(
+                made && said.contains(&folder) && said.contains("was made during the run"),
+                "{mode} {file}: {said}"
+            );
+        } else if mode != "bwrap" || said.contains(&folder) {
+            assert!(run.code() == 1 && said.contains(&folder) && !made, "{mode} {file}: {said}");
+        } else {
+            assert!(!made, "{mode} {file}: {said}");
+        }
     }
 }
 

@@ -166,6 +166,10 @@ fn the_summary_says_if_agents_could_write_to_the_git_directory_of_the_checkout()
             "{}",
             run.stdout()
         );
+        // The mode of the agent's runner counts.
+        let repo = self::repo("");
+        repo.git(["config", "arborist.runners.robot.sandbox.mode", "off"]).succeeds();
+        repo.arborist(["gardener", "--sandbox", mode]).succeeds().out("agents could write to .git");
         let repo = self::repo("");
         let run = repo.arborist(["gardener", "--isolate", "--sandbox", mode]).succeeds();
         assert!(!run.stdout().contains("agents could write to .git"), "{}", run.stdout());

@@ -400,12 +400,75 @@ fn a_forged_chain_in_a_merged_branch_is_found_by_its_signatures() {
     }
     repo.git(["switch", "-q", "main"]).succeeds();
     repo.git(["merge", "-q", "--no-ff", "-m", "merge it", "side"]).succeeds();
-    let run = repo.arborist(["verify"]).succeeds().out("verified 3 tasks in HEAD");
-    run.out(&format!("T9 not checked (records): session '{session}' has no record of it"));
     let found = document(&repo.arborist(["verify", "--signed", "--json"]).exits(1));
     let problems = found["problems"].as_array().unwrap();
-    assert_eq!(problems.len(), 4, "{found:#}");
+    let of_signatures = problems.iter().filter(|problem| problem["check"] == "signature");
+    assert_eq!((problems.len(), of_signatures.count()), (5, 4), "{found:#}");
     assert!(problems.iter().all(|problem| problem["task"] == "T9"), "{found:#}");
+}
+
+#[test]
+fn a_forged_chain_in_a_merged_branch_is_found_by_the_records_of_the_run() {
+    for args in [&["gardener"][..], &["gardener", "--jobs", "2"]] {
+        let repo = repo();
+        repo.arborist(args).succeeds();
+        let start = repo.git(["log", "--grep=run-start", "--format=%B"]).answer();
+        let session = start.lines().find_map(|line| line.strip_prefix("Arborist-Session: ")).unwrap();
+        repo.git(["switch", "-q", "-c", "side"]).succeeds();
+        repo.write("evil.txt", "evil");
+        for status in ["implement-pass", "test-pass", "review-approved", "complete"] {
+            repo.commit(TaskCommit::new("T9", status).trailer("Session", session).to_string());
+        }
+        repo.git(["switch", "-q", "main"]).succeeds();
+        repo.git(["merge", "-q", "--no-ff", "-m", "merge it", "side"]).succeeds();
+        let (check, words) = problem(&repo, &[]);
+        assert_eq!(check, "records");
+        assert!(words.contains(&format!("session '{session}' has no record of it")), "{words}");
+        // A clone without records says that they were not compared.
+        let clone = repo.root().join("clone");
+        repo.git(["clone", "-q", ".", clone.to_str().unwrap()]).succeeds();
+        let run = repo.arborist_in(&clone, ["verify"]).succeeds().out("verified 3 tasks in HEAD");
+        run.out("not checked (records): the records of session");
+        repo.arborist_in(&clone, ["verify", "--strict"]).exits(1);
+    }
+}
+
+#[test]
+fn what_only_the_users_configuration_protects_is_verified_in_another_clone() {
+    let agent = format!("{WORKER}\ncase \"$prompt\" in Implement*) echo changed > kept.txt ;; esac\n");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", &agent);
+    for file in ["kept.txt", "a \"b\", é.txt"] {
+        repo.write(file, "old");
+    }
+    repo.commit("files\n");
+    for pathspec in ["kept.txt", ":(literal)a \"b\", é.txt"] {
+        repo.git(["config", "--add", "arborist.protect", pathspec]).succeeds();
+    }
+    let clone = repo.root().join("clone");
+    let verify = || {
+        let _ = fs::remove_dir_all(&clone);
+        repo.git(["clone", "-q", ".", clone.to_str().unwrap()]).succeeds();
+        repo.arborist_in(&clone, ["verify"])
+    };
+    repo.arborist(["gardener", "--allow", "kept.txt"]).succeeds();
+    verify().succeeds().out("verified 1 task in HEAD");
+    // The permission is taken out of the commit, as if there had been none.
+    let steps = repo.git(["log", "--reverse", "--format=%H", "--grep=^task(main@T001"]).answer();
+    let base = repo.git(["log", "--format=%H", "-1", "--grep=run-start"]).answer();
+    let steps: Vec<&str> = steps.lines().collect();
+    repo.git(["reset", "-q", "--hard", base.trim()]).succeeds();
+    for step in steps {
+        let message = repo.git(["log", "-1", "--format=%B", step]).answer();
+        let tree = repo.git(["rev-parse", &format!("{step}^{{tree}}")]).answer();
+        let lines = message
+            .lines()
+            .filter(|line| !line.contains("changed with permission") && !line.contains("kept.txt"));
+        let message: String = lines.map(|line| format!("{line}\n")).collect();
+        let parent = repo.git(["rev-parse", "HEAD"]).answer();
+        let commit = repo.commit_object(tree.trim(), &[parent.trim().to_owned()], message);
+        repo.git(["reset", "-q", "--hard", commit.trim()]).succeeds();
+    }
+    verify().exits(1).out("protected files were changed without permission: 'kept.txt");
 }
 
 #[test]

@@ -55,14 +55,17 @@ pub struct Probe<'a> {
     pub cancel: &'a Cancel,
     /// Whether no agent has run yet, so that the files which it writes are those that the user's own tests write.
     pub learns: bool,
-    /// Whether it is run once more outside of the sandbox if it fails in it. This is only for the user's own code.
-    pub compares_outside: bool,
+    /// The commit that it tests, if it may be run once more outside of the sandbox when it fails in it. This is only for the
+    /// user's own code.
+    pub compared_at: Option<Oid>,
 }
 
 /// How a command that fails in the sandbox ends outside of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutsideResult {
-    /// It was not run there.
+    /// Nothing limits it, or what it does there is not asked for.
+    Unasked,
+    /// It was not run there, because it may run code of agents, or because the user demands a sandbox.
     Untried,
     /// It succeeds.
     Green,
@@ -114,10 +117,14 @@ impl Probe<'_> {
             (None, judged) => return Ok(judged),
         };
         let is_limited = confinement.as_ref().is_some_and(Confinement::is_effective);
-        // A command that changes the git directory would damage the run.
-        let is_harmless = !names_closed_path(&ended.words(), confinement.as_ref());
-        if !(self.compares_outside && is_limited && is_harmless && self.sandbox.may_be_left(&child)) {
+        let Some(tip) = self.compared_at.filter(|_| is_limited) else {
             let why = denials.map_or(why.clone(), |denials| format!("{why}; {denials}"));
+            return Ok(Baseline::Red { why, observed, outside: OutsideResult::Unasked });
+        };
+        if let Some(reason) = self.find_reason_to_stay(tip, &child, (&ended, confinement.as_ref()))? {
+            let denials = denials.map_or_else(String::new, |denials| format!("; {denials}"));
+            let why =
+                format!("{why} in the sandbox, and was not tried outside of it, because {reason}{denials}");
             return Ok(Baseline::Red { why, observed, outside: OutsideResult::Untried });
         }
         let mut log = self.open_log()?;
@@ -136,6 +143,33 @@ impl Probe<'_> {
             false => (OutsideResult::Red, format!("{why}, in the sandbox and outside of it")),
         };
         Ok(Baseline::Red { why, observed, outside })
+    }
+
+    /// Why the command must not be run outside of the sandbox; `None` if it may be. History is searched only now, because it
+    /// may be long.
+    fn find_reason_to_stay(
+        &self,
+        tip: Oid,
+        child: &SandboxedChild<'_>,
+        (ended, confinement): (&SupervisedEnd, Option<&Confinement>),
+    ) -> Result<Option<&'static str>, GardenerError> {
+        if !self.sandbox.may_be_left(child) {
+            return Ok(Some("a sandbox was chosen for it"));
+        }
+        // A command that changes the git directory would damage the run.
+        if names_closed_path(&ended.words(), confinement) {
+            return Ok(Some("it changes the git directory"));
+        }
+        let Some(repository) = self.places.first() else { return Ok(Some("there is no history")) };
+        if repository.is_shallow {
+            return Ok(Some("this clone is shallow, and the rest of the history may have code of agents"));
+        }
+        for commit in repository.stream_commits(&[tip.to_string()])? {
+            if message::claims(commit?.message()) {
+                return Ok(Some("the history has commits of a run, so it may run code of agents"));
+            }
+        }
+        Ok(None)
     }
 
     /// Runs the command once. Also returns what it changed without permission.
@@ -212,7 +246,7 @@ impl Probe<'_> {
         let counts = counts
             .map_or(String::new(), |counts| format!(" ({} failed, {} passed)", counts.failed, counts.passed));
         let why = format!("'{command}' {}{counts}", ended.ending);
-        Baseline::Red { why, observed, outside: OutsideResult::Untried }
+        Baseline::Red { why, observed, outside: OutsideResult::Unasked }
     }
 }
 

@@ -125,7 +125,15 @@ pub enum GardenerError {
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}; log: {log}")]
-    RedBaseline { why: String, log: String, is_elsewhere: bool, names_tests: bool, is_missing: bool },
+    /// The command is there if it was not tried outside of the sandbox.
+    RedBaseline {
+        why: String,
+        log: String,
+        is_elsewhere: bool,
+        names_tests: bool,
+        is_missing: bool,
+        untried: Option<String>,
+    },
     #[error("the tests fail before the first task: {why}; log: {log}")]
     RedInSandbox { why: String, log: String },
     #[error(
@@ -406,8 +414,9 @@ impl Explain for GardenerError {
                 format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
             }
             Self::NoPlace | Self::Log { .. } | Self::NothingSelected { .. } => return None,
-            Self::RedBaseline { is_elsewhere, names_tests, is_missing, .. } => {
-                baseline_advice(*is_elsewhere, *names_tests, *is_missing)
+            Self::RedBaseline { is_elsewhere, names_tests, is_missing, untried, .. } => {
+                let outside = untried.as_deref().map(advice_to_try_outside).unwrap_or_default();
+                format!("{}{outside}", baseline_advice(*is_elsewhere, *names_tests, *is_missing))
             }
             Self::RedInSandbox { .. } => LEAVE_SANDBOX.into(),
             Self::RedLeftovers { other, .. } => {
@@ -479,6 +488,14 @@ pub fn continue_apart(run: &Run, task: &TaskId) -> String {
 
 /// What to do if only the sandbox makes the tests fail.
 const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the sandbox: git config arborist.steps.test.sandbox.mode off";
+
+/// How to find out whether only the sandbox makes the tests fail, and what to do then.
+fn advice_to_try_outside(command: &str) -> String {
+    let command = shell_word(command);
+    format!(
+        "\nto see what they do without a sandbox, run them yourself: sh -c {command}\nif only the sandbox makes them fail, {LEAVE_SANDBOX}"
+    )
+}
 
 /// What to do if the tests fail before the first task.
 fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> String {

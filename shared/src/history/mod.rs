@@ -10,6 +10,7 @@ mod graph;
 mod merged_by_hand;
 mod reverts;
 mod run;
+mod sides;
 mod taken_back;
 mod tasks;
 mod walk;

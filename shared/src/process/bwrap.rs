@@ -17,22 +17,9 @@ use super::{
     Program,
     find::is_executable,
     mounts::{MountKind, Mounts, ReplacedPath, wrap_with},
+    rights::KEPT_BY_ROOT,
 };
 use crate::safe_files;
-
-/// Rights that root keeps: without the last one the kernel refuses root's user namespaces, which sandboxes of programs need,
-/// and without the others it could not work in a checkout of another user. None of them allows it to mount anything here, to
-/// make devices or to trace processes.
-const KEPT_BY_ROOT: [&str; 8] = [
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_SETGID",
-    "CAP_SETUID",
-    "CAP_SETFCAP",
-];
 
 /// Parts of `/proc` in which root could change settings of the whole machine, such as the program that handles crashes. The
 /// kernel asks only for the user there, so dropping rights does not help, and bwrap itself leaves some of them writable.

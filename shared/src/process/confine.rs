@@ -20,6 +20,7 @@ use super::{
     ResourceLimits, bwrap,
     landlock_rules::{self, LandlockRules},
     mounts::{self, MountKind, Mounts, ReplacedPath},
+    rights::drop_rights_of_root,
     sandbox_exec,
 };
 use crate::safe_files;
@@ -414,10 +415,16 @@ impl Confinement {
         } else if Self::is_enforced() {
             // The driver's own git commands have no such folder, and keep their rights.
             if self.has_private_temp {
-                landlock_rules::drop_rights_to_inspect();
+                drop_rights_of_root();
             }
-            let (folders, files) = (&self.folders, &self.files);
-            LandlockRules { folders, files, hidden: &self.hidden, shown: &self.shown }.enter()
+            let rules = LandlockRules {
+                folders: &self.folders,
+                files: &self.files,
+                hidden: &self.hidden,
+                shown: &self.shown,
+                keeps_signals_inside: self.has_private_temp,
+            };
+            rules.enter()
         } else if self.is_required {
             Err(io::Error::other("this system cannot enforce the sandbox"))
         } else {

@@ -19,15 +19,14 @@ pub(super) struct LandlockRules<'c> {
     pub(super) hidden: &'c [PathBuf],
     /// Folders in hidden ones that may be read.
     pub(super) shown: &'c [PathBuf],
+    /// Whether it can signal only processes that are limited by these rules, too. Linux before 6.12 cannot do this.
+    pub(super) keeps_signals_inside: bool,
 }
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn is_enforced() -> bool {
     false
 }
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn drop_rights_to_inspect() {}
 
 #[cfg(not(target_os = "linux"))]
 impl LandlockRules<'_> {
@@ -37,7 +36,7 @@ impl LandlockRules<'_> {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use system::{drop_rights_to_inspect, is_enforced};
+pub(super) use system::is_enforced;
 
 #[cfg(target_os = "linux")]
 mod system {
@@ -51,13 +50,9 @@ mod system {
 
     use landlock::{
         ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset,
-        RulesetAttr, RulesetCreatedAttr, RulesetError,
+        RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
     };
-    use rustix::{
-        fs::{Mode, OFlags},
-        process::geteuid,
-        thread::{CapabilitySet, remove_capability_from_bounding_set},
-    };
+    use rustix::fs::{Mode, OFlags};
 
     use super::LandlockRules;
     use crate::safe_files;
@@ -65,25 +60,11 @@ mod system {
     /// Devices that programs may write to.
     const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
-    /// Rights of root with which a process can read the memory and the environment of any other one, whatever Landlock says.
-    const RIGHTS_TO_INSPECT: [CapabilitySet; 3] =
-        [CapabilitySet::PERFMON, CapabilitySet::SYS_ADMIN, CapabilitySet::SYS_PTRACE];
-
     pub(in crate::process) fn is_enforced() -> bool {
         static ENFORCED: OnceLock<bool> = OnceLock::new();
         // The thread that tries it stays confined, so it must be a separate one.
         let try_out = || LandlockRules::default().restrict().is_ok();
         *ENFORCED.get_or_init(|| thread::spawn(try_out).join().unwrap_or(false))
-    }
-
-    /// Takes rights away from every program that the calling thread starts from now on. Only root has them.
-    pub(in crate::process) fn drop_rights_to_inspect() {
-        if geteuid().is_root() {
-            for right in RIGHTS_TO_INSPECT {
-                // A container may have taken it away, and the right to do that as well.
-                let _ = remove_capability_from_bounding_set(right);
-            }
-        }
     }
 
     /// The rights in a granted folder. Before version 2 (Linux 5.19) Landlock refuses every move to another
@@ -109,10 +90,9 @@ mod system {
                 .handle_access(AccessFs::from_write(ABI::V2))?;
             let is_reading_limited = !hidden.is_empty();
             let rules = if is_reading_limited { rules.handle_access(AccessFs::ReadFile)? } else { rules };
-            let mut rules = rules
-                .set_compatibility(CompatLevel::BestEffort)
-                .handle_access(AccessFs::Truncate)?
-                .create()?;
+            let rules = rules.set_compatibility(CompatLevel::BestEffort).handle_access(AccessFs::Truncate)?;
+            let rules = if self.keeps_signals_inside { rules.scope(Scope::Signal)? } else { rules };
+            let mut rules = rules.create()?;
             let reading =
                 if is_reading_limited { AccessFs::ReadFile.into() } else { BitFlags::<AccessFs>::EMPTY };
             for folder in self.folders {

@@ -5,7 +5,8 @@
 //! write into this one; that it could is what guards are for. So there are two questions: whether no child ran at all
 //! ([`Quiet`]), and whether no child ran that works in one worktree, or is watched there ([`PlaceQuiet`]).
 //!
-//! A third question is what the sandbox answers: whether no child ran that could have changed a folder ([`ChildReach`]).
+//! The sandbox answers two more: whether no child ran that could have changed a folder ([`ChildReach`]), and whether no child that
+//! works elsewhere could have written files in it ([`OthersReach`]).
 
 use std::{
     collections::HashMap,
@@ -28,11 +29,11 @@ struct Writers {
     last_in: HashMap<PathBuf, u64>,
     /// The last child that may write anywhere.
     last_anywhere: u64,
-    /// Those that want to know the reach of every child.
-    observers: Vec<Weak<Mutex<Vec<WriteReach>>>>,
+    /// Those that want to know every child.
+    observers: Vec<Weak<Mutex<Vec<RunningChild>>>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct RunningChild {
     folders: WorkFolders,
     reach: WriteReach,
@@ -48,15 +49,19 @@ pub(super) enum WriteReach {
     Unlimited,
     /// What this allows.
     Limited(Arc<Confinement>),
+    /// What Landlock allows. It does not limit who changes permissions and times of a file.
+    LimitedContent(Arc<Confinement>),
 }
 
 impl WriteReach {
-    /// The reach of a supervised child. Landlock does not limit who changes permissions and times of a file, so only
-    /// the other backends count.
+    /// The reach of a supervised child.
     pub(super) fn of(confinement: Option<&Confinement>) -> Self {
         match confinement {
             Some(confinement) if confinement.is_read_only_elsewhere() => {
                 Self::Limited(Arc::new(confinement.clone()))
+            }
+            Some(confinement) if confinement.is_effective() => {
+                Self::LimitedContent(Arc::new(confinement.clone()))
             }
             _ => Self::Unlimited,
         }
@@ -65,8 +70,15 @@ impl WriteReach {
     fn includes(&self, folder: &Path) -> bool {
         match self {
             Self::Driver => false,
-            Self::Unlimited => true,
+            Self::Unlimited | Self::LimitedContent(_) => true,
             Self::Limited(confinement) => confinement.allows_below(folder),
+        }
+    }
+
+    fn includes_content(&self, folder: &Path) -> bool {
+        match self {
+            Self::LimitedContent(confinement) => confinement.allows_below(folder),
+            _ => self.includes(folder),
         }
     }
 }
@@ -101,10 +113,11 @@ impl Writer {
             None => writers.last_anywhere = number,
         }
         writers.observers.retain(|observer| observer.strong_count() > 0);
+        let child = RunningChild { folders, reach };
         for observer in writers.observers.iter().filter_map(Weak::upgrade) {
-            observer.lock().unwrap_or_else(PoisonError::into_inner).push(reach.clone());
+            observer.lock().unwrap_or_else(PoisonError::into_inner).push(child.clone());
         }
-        writers.at_work.insert(number, RunningChild { folders, reach });
+        writers.at_work.insert(number, child);
         Self(number)
     }
 
@@ -189,12 +202,29 @@ impl PlaceQuiet {
     }
 }
 
+/// The children since a moment, with those that were running then.
+#[derive(Debug)]
+struct SeenChildren(Arc<Mutex<Vec<RunningChild>>>);
+
+impl SeenChildren {
+    fn begin() -> Self {
+        let mut writers = writers();
+        let children = Arc::new(Mutex::new(writers.at_work.values().cloned().collect()));
+        writers.observers.push(Arc::downgrade(&children));
+        Self(children)
+    }
+
+    /// Those since the last question.
+    fn take(&self) -> Vec<RunningChild> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Whether children could change something in these folders since a moment. Guards skip what no child could change.
 #[derive(Debug)]
 pub struct ChildReach {
     folders: Vec<PathBuf>,
-    /// The children since the last question.
-    children: Arc<Mutex<Vec<WriteReach>>>,
+    children: SeenChildren,
     is_reached: bool,
 }
 
@@ -204,19 +234,43 @@ impl ChildReach {
     pub fn begin(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let resolved = |folder: PathBuf| folder.canonicalize().unwrap_or(folder);
         let folders = folders.into_iter().map(resolved).collect();
-        let mut writers = writers();
-        let children = writers.at_work.values().map(|child| child.reach.clone()).collect();
-        let children = Arc::new(Mutex::new(children));
-        writers.observers.push(Arc::downgrade(&children));
-        Self { folders, children, is_reached: false }
+        Self { folders, children: SeenChildren::begin(), is_reached: false }
     }
 
     /// Whether a child could have changed one of the folders or anything below them.
     pub fn is_reached(&mut self) -> bool {
-        let new = std::mem::take(&mut *self.children.lock().unwrap_or_else(PoisonError::into_inner));
-        let includes = |reach: &WriteReach| self.folders.iter().any(|folder| reach.includes(folder));
-        self.is_reached = self.is_reached || new.iter().any(includes);
+        let includes = |child: &RunningChild| self.folders.iter().any(|folder| child.reach.includes(folder));
+        self.is_reached = self.is_reached || self.children.take().iter().any(includes);
         self.is_reached
+    }
+}
+
+/// Whether children that work elsewhere could write files in this folder since a moment.
+#[derive(Debug)]
+pub struct OthersReach {
+    folder: PathBuf,
+    children: SeenChildren,
+}
+
+impl OthersReach {
+    /// From now on, with the children that are running.
+    #[must_use]
+    pub fn begin(folder: &Path) -> Self {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        Self { folder, children: SeenChildren::begin() }
+    }
+
+    /// Whether such a child could have written a file there.
+    #[must_use]
+    pub fn is_reached(self) -> bool {
+        let works_there = |child: &RunningChild| {
+            child
+                .folders
+                .as_ref()
+                .is_some_and(|folders| folders.iter().all(|place| place.starts_with(&self.folder)))
+        };
+        let children = self.children.take();
+        children.iter().any(|child| !works_there(child) && child.reach.includes_content(&self.folder))
     }
 }
 

@@ -13,7 +13,6 @@ use crate::{
         Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, PROGRAM_NOT_FOUND, Probe,
         has_passed,
     },
-    git::RawCommit,
     history::{Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,
@@ -32,8 +31,6 @@ struct BaselineTest<'t> {
     command: &'t str,
     log: &'t str,
     secrets: &'t Secrets,
-    /// Whether it is run once more outside of the sandbox if it fails in it.
-    compares_outside: bool,
 }
 
 impl OpenRun {
@@ -58,8 +55,7 @@ impl OpenRun {
         let log = self.create_baseline_log()?;
         let secrets = secrets()?;
         let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
-        let compares_outside = self.is_new_run(run) && !self.is_of_a_run(tip)?;
-        let test = BaselineTest { command, log: &log, secrets: &secrets, compares_outside };
+        let test = BaselineTest { command, log: &log, secrets: &secrets };
         let baseline = guard.end(self.run_baseline(&test, (lanes, tip), orphan_lock))?;
         if let Some(words) = baseline.log_warning() {
             listener.warn(&words);
@@ -72,6 +68,7 @@ impl OpenRun {
         let counted = CommandCounts::of(&Redactor::redact(&secrets, command), tally);
         let counted = self.unless_known(counted, run)?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
+        let is_untried;
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
                 return Ok(KnownRed::of(&observed).quoted(BEFORE_THE_RUN).followed_by(counted));
@@ -87,14 +84,19 @@ impl OpenRun {
             Baseline::Red { why, outside: OutsideResult::Green, .. } if !self.options.allow_red => {
                 return Err(GardenerError::RedInSandbox { why, log }.into());
             }
-            Baseline::Red { why, observed, .. } => (why, observed),
+            Baseline::Red { why, observed, outside } => {
+                is_untried = outside == OutsideResult::Untried;
+                (why, observed)
+            }
         };
         let known = KnownRed::of(&observed);
         let names_tests = known.count() > 0;
         if !self.options.allow_red {
             let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
             let is_missing = observed.code == Some(PROGRAM_NOT_FOUND);
-            return Err(GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, is_missing }.into());
+            let untried = is_untried.then(|| Redactor::redact(&secrets, command));
+            let red = GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, is_missing, untried };
+            return Err(red.into());
         }
         let rule = match names_tests {
             true => "a task fails only if it breaks a test that passed before",
@@ -181,14 +183,6 @@ impl OpenRun {
         planned.plan.leaves().any(|task| is_tested_here(&task))
     }
 
-    /// Whether a run wrote this commit, so that it may have code of agents that the user has not merged yet.
-    fn is_of_a_run(&self, tip: Oid) -> Result<bool, Failure> {
-        let commits = self.repository.load_commits(&[tip])?;
-        let is_ours =
-            |commit: &RawCommit| !matches!(message::read(commit.message()), MessageReading::Foreign);
-        Ok(commits.first().is_none_or(is_ours))
-    }
-
     /// Whether the run itself wrote this commit. Commits that others have made since are untested.
     fn is_ours(&self, run: &Run, tip: Oid) -> Result<bool, Failure> {
         let commits = self.repository.load_commits(&[tip])?;
@@ -207,7 +201,7 @@ impl OpenRun {
     )]
     fn run_baseline(
         &self,
-        &BaselineTest { command, log, secrets, compares_outside }: &BaselineTest<'_>,
+        &BaselineTest { command, log, secrets }: &BaselineTest<'_>,
         (lanes, tip): (Option<&Lanes<'_>>, Oid),
         orphan_lock: &mut OrphanLock,
     ) -> Result<Baseline, GardenerError> {
@@ -223,7 +217,7 @@ impl OpenRun {
             secrets,
             cancel: &self.cancel,
             learns: true,
-            compares_outside,
+            compared_at: Some(tip),
         };
         let own;
         let pool = match lanes {

@@ -1,5 +1,7 @@
 //! Closes a run, also after an error: its session is closed, its pushes are awaited and its account is computed.
 
+use std::collections::BTreeSet;
+
 use super::{
     OpenRun, Planned, RunListener, account::AccountFacts, monitor::RunMonitor, pushes::RunPushes,
     run_log::RunLog,
@@ -113,7 +115,7 @@ impl OpenRun {
             others: self.branches_of_others(planned),
             unpushed: &pushes.unpushed,
             remaining: self.find_remaining(&run, &summary.failed, tip),
-            is_git_writable: self.works_in_checkout() && self.options.sandbox.leaves_git_writable(),
+            is_git_writable: self.works_in_checkout() && self.leaves_git_writable(planned),
         };
         Ok(facts.account())
     }
@@ -121,6 +123,16 @@ impl OpenRun {
     /// Whether agents work in the user's own checkout, which has the git directory in it.
     fn works_in_checkout(&self) -> bool {
         self.session_worktree().is_none() && matches!(self.request.lanes.count(&self.settings), Ok(None))
+    }
+
+    /// Whether an agent that implements a task of this plan can write to the git directory. Unknown runners are reported by
+    /// others.
+    fn leaves_git_writable(&self, planned: &Planned) -> bool {
+        let chains = planned.plan.leaves().filter_map(|task| self.options.runners.implementers(task).ok());
+        let names: BTreeSet<String> = chains
+            .flat_map(|chain| chain.iter().map(|runner| runner.name.clone()).collect::<Vec<_>>())
+            .collect();
+        self.options.sandbox.leaves_git_writable(names.iter().map(String::as_str))
     }
 
     /// Warns about files of the user that the merges named by the account would overwrite. A repository that cannot be

@@ -19,8 +19,8 @@ use crate::{
     message::Body,
     name::SessionId,
     pipeline::{
-        BEFORE_THE_RUN, ChangedPaths, CheckpointWriter, IgnoredFiles, KnownRed, OtherRepo, RunContext,
-        StepRunner,
+        BEFORE_THE_RUN, ChangedPaths, CheckpointWriter, IgnoredFiles, KnownRed, OtherRepo, Protection,
+        RunContext, StepRunner,
     },
     process::OrphanLock,
     progress::{Boxes, Progress, RunTotals},
@@ -107,7 +107,8 @@ impl OpenRun {
                 true => start::SandboxSupport::Missing,
                 false => start::SandboxSupport::Present,
             };
-            for path in start::write_start(recorder, planned.file.as_ref(), worker, sandbox, tests)? {
+            let body = tests.followed_by(Protection::new(&self.settings, &[]).quoted());
+            for path in start::write_start(recorder, planned.file.as_ref(), worker, sandbox, body)? {
                 listener.remark(&format!("your changes to {path} were committed when the run started"));
             }
             self.tell_of_unread_lines(planned, listener);

@@ -189,8 +189,13 @@ impl OpenRun {
         let scope = RunScope { branch: self.branch.clone(), tip: Some(tip) };
         let refs = self.repository.list_refs(&[&self.branch.task_refs()])?;
         match Run::scan_again(&self.repository, scope, refs, &self.memory) {
-            // The old run keeps its name, and this one starts under the new name.
-            Err(HistoryError::Renamed { .. }) if self.request.new_run => {
+            // The old run keeps its name, and this one starts under the new name. Or there are two old runs, and neither is
+            // continued.
+            Err(
+                HistoryError::Renamed { .. }
+                | HistoryError::ForkedRun { .. }
+                | HistoryError::ForkedPlan { .. },
+            ) if self.request.new_run => {
                 let scope = RunScope { branch: self.branch.clone(), tip: None };
                 Ok(Run::scan(&self.repository, scope, CommitSource::Fresh)?)
             }

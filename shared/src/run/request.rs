@@ -117,7 +117,7 @@ pub enum OptionKind {
 }
 
 /// The options that a session records.
-pub const RECORDED: [(&str, OptionKind); 24] = [
+pub const RECORDED: [(&str, OptionKind); 25] = [
     ("runner", OptionKind::Value),
     ("model", OptionKind::Value),
     ("implement-runner", OptionKind::Value),
@@ -128,6 +128,7 @@ pub const RECORDED: [(&str, OptionKind); 24] = [
     ("tools", OptionKind::Switch),
     (TEST, OptionKind::Value),
     (ALLOW, OptionKind::Lines),
+    ("sandbox", OptionKind::Value),
     ("report-dir", OptionKind::Folder),
     ("log-dir", OptionKind::Folder),
     ("diff-limit", OptionKind::Value),
@@ -224,6 +225,7 @@ impl RunRequest {
         let allowed: Vec<&str> =
             flags.allow.iter().map(String::as_str).filter(|path| !path.contains('\n')).collect();
         name(ALLOW, Some(allowed.join("\n")).filter(|paths| !paths.is_empty()));
+        name("sandbox", flags.sandbox.clone());
         name("report-dir", flags.report_dir.clone());
         name("log-dir", flags.log_dir.clone());
         name("diff-limit", flags.diff_limit.map(|number| number.to_string()));
@@ -264,7 +266,6 @@ impl RunRequest {
         options.extend(self.tree.iter().map(|tree| format!("--tree={}", tree.display())));
         options.extend(self.flags.allow.iter().map(|path| format!("--allow={path}")));
         options.extend(self.flags.allow_red.then(|| "--allow-red".to_owned()));
-        options.extend(self.flags.sandbox.iter().map(|mode| format!("--sandbox={mode}")));
         Ok(options)
     }
 

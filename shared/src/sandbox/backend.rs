@@ -27,11 +27,15 @@ impl Sandbox {
         mode != SandboxMode::Off && mode.backend().is_none()
     }
 
-    /// Whether agents in the user's own checkout can write to its git directory, although they should be limited.
+    /// Whether one of these runners can write to the git directory of the user's own checkout when it implements a task, although
+    /// agents should be limited.
     #[must_use]
-    pub fn leaves_git_writable(&self) -> bool {
-        let mode = self.mode(Some("implement"), None);
-        mode != SandboxMode::Off && !mode.backend().is_some_and(ConfinementBackend::can_take_away)
+    pub fn leaves_git_writable<'r>(&self, mut runners: impl Iterator<Item = &'r str>) -> bool {
+        self.mode(None, None) != SandboxMode::Off
+            && runners.any(|runner| {
+                let mode = self.mode(Some("implement"), Some(runner));
+                !mode.backend().is_some_and(ConfinementBackend::can_take_away)
+            })
     }
 
     /// How a child is limited.

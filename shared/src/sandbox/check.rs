@@ -224,6 +224,12 @@ impl Sandbox {
             let intent = if is_granted { RuleIntent::Allow } else { RuleIntent::Deny };
             all.push(attempt("write the home directory", intent, "write", home));
         }
+        for git_dir in self.list_git_dirs(child) {
+            if granted.iter().any(|folder| git_dir.starts_with(folder)) {
+                let rule = format!("write {}", git_dir.display());
+                all.push(attempt(&rule, RuleIntent::Deny, "write", git_dir));
+            }
+        }
         for path in granted.into_iter().filter(|path| path.exists()) {
             let rule = format!("write {}", path.display());
             let what = if path.is_file() { "open" } else { "write" };
@@ -243,7 +249,9 @@ impl Sandbox {
             .0
             .into_iter()
             .partition(|path| path.starts_with(top));
-        for path in hidden {
+        // One rule stands for all of these.
+        let neighbours = self.list_neighbours(child);
+        for path in hidden.into_iter().filter(|path| !neighbours.contains(path)) {
             let rule = format!("read {}", path.display());
             let file = find_file(&path, DEEPEST).or_else(|| has_entries(&path).then_some(path));
             all.extend(file.map(|file| attempt(&rule, RuleIntent::Deny, "read", file)));

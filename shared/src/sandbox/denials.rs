@@ -11,7 +11,7 @@ use std::{
 
 use rustix::fs::{Access, access};
 
-use super::folders;
+use super::{folders, hidden::DENIED as KEYS, in_home};
 use crate::{
     process::{Confinement, ResourceLimits, shell_word},
     safe_files,
@@ -163,7 +163,12 @@ impl RefusedPath {
             (folders::home().map(|home| safe_files::resolved(&home)), safe_files::resolved(folder));
         let is_above = home.as_ref().is_some_and(|home| home.starts_with(&real));
         let is_shared = || home.iter().any(|home| SHARED.iter().any(|shared| home.join(shared) == real));
-        (folder.parent().is_some() && !is_above && !is_shared()).then(|| folder.to_owned())
+        // Whoever can write there can use the user's keys later.
+        let has_keys = KEYS
+            .iter()
+            .filter_map(|keys| in_home(keys))
+            .any(|keys| real.starts_with(safe_files::resolved(&keys)));
+        (folder.parent().is_some() && !is_above && !is_shared() && !has_keys).then(|| folder.to_owned())
     }
 }
 
@@ -195,7 +200,8 @@ fn find_denied(output: &str, confinement: &Confinement) -> Vec<RefusedPath> {
     let lines: Vec<&str> = output.lines().collect();
     let refusals = if confinement.closes_read_only() { READ_ONLY } else { &REFUSALS };
     let mut found: Vec<RefusedPath> = Vec::new();
-    for (number, line) in lines.iter().enumerate().filter(|(_, line)| has_any(line, refusals)) {
+    let is_refusal = |line: &str| has_any(line, refusals) || says_missing_of_new_folder(line);
+    for (number, line) in lines.iter().enumerate().filter(|(_, line)| is_refusal(line)) {
         let before = &lines[number.saturating_sub(LINES_BEFORE)..number];
         let (mut said, mut paths) = (*line, find_paths(without_speaker(line), confinement));
         if paths.is_empty() && is_reason_alone(line) {
@@ -206,6 +212,9 @@ fn find_denied(output: &str, confinement: &Confinement) -> Vec<RefusedPath> {
         // Python prints the call before the error.
         let calls = before.iter().rev().take(2).any(|line| has_any(line, &MAKES_FOLDER[..2]));
         let makes_folder = calls || has_any(said, &MAKES_FOLDER) || makes_directory(said);
+        if !has_any(line, refusals) {
+            paths.retain(|path| !path.exists() && path.parent().is_some_and(Path::is_dir));
+        }
         for path in paths {
             let is_new = !found.iter().any(|known| known.path == path);
             let is_allowed = confinement.allows(&path) || confinement.allows(&safe_files::resolved(&path));
@@ -234,6 +243,12 @@ fn find_hidden(output: &str, confinement: &Confinement) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// Whether a line says that something is missing when a folder is made. node says so if it makes folders on a read-only file
+/// system. It is a refusal if the folder above is there.
+fn says_missing_of_new_folder(line: &str) -> bool {
+    has_any(line, &MISSING) && has_any(line, &MAKES_FOLDER[..1])
 }
 
 /// Whether a message is about a folder that was to be made: "could not create home directory".

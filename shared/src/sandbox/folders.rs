@@ -2,6 +2,7 @@
 //! which agent programs keep their own state. Only parts that hold no programs and no start-up files are listed.
 
 use std::{
+    collections::HashMap,
     env,
     path::{Path, PathBuf},
 };
@@ -14,7 +15,7 @@ struct Cache {
     variable: &'static str,
     folder: &'static str,
     below: &'static str,
-    /// If this program is installed, a missing folder is made, because the program fails or is slow without it.
+    /// If this program is installed, a missing folder or file is made, because the program fails or is slow without it.
     maker: Option<&'static str>,
 }
 
@@ -42,18 +43,18 @@ const CACHES: [Cache; 49] = [
     xdg("pypoetry/artifacts"),
     xdg("pypoetry/cache"),
     xdg("pdm"),
-    xdg("golangci-lint"),
+    made_for("golangci-lint", xdg("golangci-lint")),
     xdg("staticcheck"),
     xdg("gopls"),
-    xdg("node-gyp"),
-    xdg("pnpm"),
-    xdg("deno"),
-    xdg("bun"),
-    xdg("ccache"),
-    xdg("sccache"),
-    xdg("zig"),
+    made_for("npm", xdg("node-gyp")),
+    made_for("pnpm", xdg("pnpm")),
+    made_for("deno", xdg("deno")),
+    made_for("bun", xdg("bun")),
+    made_for("ccache", xdg("ccache")),
+    made_for("sccache", xdg("sccache")),
+    made_for("zig", xdg("zig")),
     xdg("coursier"),
-    xdg("composer"),
+    made_for("composer", xdg("composer")),
     xdg("cabal/packages"),
     xdg("typescript"),
     xdg("eslint"),
@@ -63,21 +64,21 @@ const CACHES: [Cache; 49] = [
     xdg("ruff"),
     xdg("black"),
     xdg("pytest"),
-    cache("CARGO_HOME", ".cargo", "registry"),
-    cache("CARGO_HOME", ".cargo", "git"),
-    cache("npm_config_cache", ".npm", ""),
-    cache("", ".local/share/pnpm", "store"),
+    made_for("cargo", cache("CARGO_HOME", ".cargo", "registry")),
+    made_for("cargo", cache("CARGO_HOME", ".cargo", "git")),
+    made_for("npm", cache("npm_config_cache", ".npm", "")),
+    made_for("pnpm", cache("", ".local/share/pnpm", "store")),
     cache("", ".pnpm-store", ""),
-    cache("", ".yarn/berry", "cache"),
-    cache("BUN_INSTALL", ".bun", "install/cache"),
-    cache("GOPATH", "go", "pkg"),
-    cache("GRADLE_USER_HOME", ".gradle", "caches"),
-    cache("GRADLE_USER_HOME", ".gradle", "daemon"),
-    cache("GRADLE_USER_HOME", ".gradle", "native"),
-    cache("GRADLE_USER_HOME", ".gradle", "wrapper/dists"),
-    cache("", ".m2", "repository"),
+    made_for("yarn", cache("", ".yarn/berry", "cache")),
+    made_for("bun", cache("BUN_INSTALL", ".bun", "install/cache")),
+    made_for("go", cache("GOPATH", "go", "pkg")),
+    made_for("gradle", cache("GRADLE_USER_HOME", ".gradle", "caches")),
+    made_for("gradle", cache("GRADLE_USER_HOME", ".gradle", "daemon")),
+    made_for("gradle", cache("GRADLE_USER_HOME", ".gradle", "native")),
+    made_for("gradle", cache("GRADLE_USER_HOME", ".gradle", "wrapper/dists")),
+    made_for("mvn", cache("", ".m2", "repository")),
     cache("", ".ivy2", "cache"),
-    cache("NUGET_PACKAGES", ".nuget/packages", ""),
+    made_for("dotnet", cache("NUGET_PACKAGES", ".nuget/packages", "")),
     cache("PUB_CACHE", ".pub-cache", "git"),
     cache("PUB_CACHE", ".pub-cache", "hosted"),
     cache("", ".cabal", "packages"),
@@ -86,10 +87,10 @@ const CACHES: [Cache; 49] = [
     cache("", "/dev/shm", ""),
 ];
 
-/// Files that builds write to. Cargo locks the first two.
+/// Files that builds write to. Cargo locks the first two, and an empty one will do.
 const FILES: [Cache; 5] = [
-    cache("CARGO_HOME", ".cargo", ".package-cache"),
-    cache("CARGO_HOME", ".cargo", ".package-cache-mutate"),
+    made_for("cargo", cache("CARGO_HOME", ".cargo", ".package-cache")),
+    made_for("cargo", cache("CARGO_HOME", ".cargo", ".package-cache-mutate")),
     cache("CARGO_HOME", ".cargo", ".global-cache"),
     cache("", "/dev/ptmx", ""),
     cache("", "/dev/pts", ""),
@@ -104,7 +105,7 @@ pub enum ProgramFolder {
     File(PathBuf),
 }
 
-/// A cache that children may write to, by the path at which its program looks for it.
+/// A cache or file that children may write to, by the path at which its program looks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CacheFolder {
     pub(super) path: PathBuf,
@@ -112,19 +113,20 @@ pub(super) struct CacheFolder {
     pub(super) is_needed: bool,
 }
 
-/// The caches that exist or are needed, and the files that exist.
-pub(super) fn caches() -> (Vec<CacheFolder>, Vec<PathBuf>) {
+/// The caches and the files that exist or are needed.
+pub(super) fn caches() -> (Vec<CacheFolder>, Vec<CacheFolder>) {
     let programs = env::var_os("PATH").unwrap_or_default();
-    let find = |cache: &Cache| {
+    // Several caches belong to one program.
+    let mut known: HashMap<&str, bool> = HashMap::new();
+    let mut is_installed =
+        |program| *known.entry(program).or_insert_with(|| find_program(program, &programs).is_some());
+    let mut find = |cache: &Cache| {
         let path = find_path(cache.variable, cache.folder, |name| env::var(name).ok())?;
-        Some(if cache.below.is_empty() { path } else { path.join(cache.below) })
+        let path = if cache.below.is_empty() { path } else { path.join(cache.below) };
+        let is_needed = cache.maker.is_some_and(&mut is_installed);
+        (is_needed || path.exists()).then_some(CacheFolder { path, is_needed })
     };
-    let caches = CACHES.iter().filter_map(|cache| {
-        let is_needed = cache.maker.is_some_and(|program| find_program(program, &programs).is_some());
-        let path = find(cache).filter(|path| is_needed || path.exists())?;
-        Some(CacheFolder { path, is_needed })
-    });
-    (caches.collect(), FILES.iter().filter_map(find).filter(|file| file.exists()).collect())
+    (CACHES.iter().filter_map(&mut find).collect(), FILES.iter().filter_map(&mut find).collect())
 }
 
 /// A folder of an agent program: the one that `variable` names, or else `folder` in the home directory. `value` returns

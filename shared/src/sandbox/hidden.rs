@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Folders and files that look empty in the sandbox if `sandbox.deny-read` is not set.
-const DENIED: [&str; 4] = ["~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc"];
+pub(super) const DENIED: [&str; 4] = ["~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc"];
 
 /// Those of them that set-up commands may read, because they fetch private dependencies.
 const NEEDED_BY_SETUP: [&str; 2] = ["~/.ssh", "~/.netrc"];
@@ -72,7 +72,7 @@ impl Sandbox {
 
     /// Git directories of the repositories in folders beside the checkouts of a run. A folder that the child may change is left
     /// to it.
-    fn list_neighbours(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
+    pub(super) fn list_neighbours(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
         let own = self.list_own(child);
         let others = self.repositories.iter().flat_map(|checkout| find_git_dirs(checkout));
         let git_dirs: Vec<PathBuf> = own.iter().cloned().chain(others).collect();

@@ -10,6 +10,7 @@
 //! bubblewrap it cannot; `sandbox.network` needs bubblewrap as well.
 
 mod backend;
+mod beside;
 mod check;
 mod denials;
 mod folders;
@@ -43,8 +44,8 @@ pub struct Sandbox {
     /// The part of them that no file of the repository sets.
     users: SandboxLayers,
     caches: Vec<CacheFolder>,
-    files: Vec<PathBuf>,
-    /// Whether missing folders that programs need are made.
+    files: Vec<CacheFolder>,
+    /// Whether missing folders and files that programs need are made.
     makes_folders: bool,
     /// Checkouts of all repositories of the run. Their git directories stay closed.
     repositories: Vec<PathBuf>,
@@ -112,11 +113,10 @@ impl Sandbox {
         (!resources.is_none()).then(|| Confinement::open().with_resources(resources))
     }
 
-    /// Whether a child may also be run outside of the sandbox: not if a backend was chosen for its step explicitly.
+    /// Whether a child may also be run outside of the sandbox: not if a backend was chosen explicitly.
     #[must_use]
     pub fn may_be_left(&self, child: &SandboxedChild<'_>) -> bool {
-        let chosen = self.settings.steps.find(child.step).and_then(|settings| settings.mode.as_ref());
-        !matches!(chosen.map(|mode| mode.value), Some(SandboxMode::Bwrap | SandboxMode::Landlock))
+        self.mode_of(child) == SandboxMode::Auto
     }
 
     /// What a child may use. A file of the repository cannot raise the user's own limits.
@@ -145,14 +145,19 @@ impl Sandbox {
             .enforced_by(backend)
             .around(self.inner_sandbox(child));
         let writable = self.writable(child);
+        let kept = self.list_kept(child, backend);
         let is_grantable = |folder: &PathBuf| is_grantable(child, folder);
+        // In a checkout it would look like a change.
+        let is_in_checkout =
+            |path: &Path| child.places.iter().chain(&self.repositories).any(|top| path.starts_with(top));
+        let is_made = |path: &Path, is_needed: bool| is_needed && self.makes_folders && !is_in_checkout(path);
         let mut grant = |folder: &Path, is_needed: bool| {
             if let Some(folder) = writable.resolve(folder).filter(is_grantable) {
-                if is_needed && self.makes_folders {
+                if is_made(&folder, is_needed) {
                     // The program could not make it. If it cannot be made, it is not granted either.
                     let _ = safe_files::make_folders(&folder);
                 }
-                confinement.add(folder);
+                kept.list_beside(folder).into_iter().for_each(|folder| confinement.add(folder));
             }
         };
         self.caches.iter().for_each(|cache| grant(&cache.path, cache.is_needed));
@@ -160,20 +165,28 @@ impl Sandbox {
         for state in &child.state {
             match state {
                 ProgramFolder::Folder(folder) => grant(folder, true),
-                ProgramFolder::File(file) => files.push(file.clone()),
+                ProgramFolder::File(file) => {
+                    files.push(CacheFolder { path: file.clone(), is_needed: false });
+                }
             }
         }
-        let files = files.iter().filter_map(|file| writable.resolve(file));
-        files.for_each(|file| confinement.add_file(file));
+        for file in files {
+            let Some(path) = writable.resolve(&file.path) else { continue };
+            if is_made(&path, file.is_needed) {
+                let _ = safe_files::open_or_create(&path);
+            }
+            confinement.add_file(path);
+        }
         for path in self.granted(child) {
-            if path.is_file() {
-                confinement.add_file(path);
-            } else {
-                confinement.add(path);
+            for path in kept.list_beside(path) {
+                if path.is_file() {
+                    confinement.add_file(path);
+                } else {
+                    confinement.add(path);
+                }
             }
         }
-        let checkouts = child.places.iter().chain(&self.repositories);
-        let git_dirs: Vec<PathBuf> = checkouts.flat_map(|checkout| find_git_dirs(checkout)).collect();
+        let git_dirs = self.list_git_dirs(child);
         git_dirs.iter().for_each(|path| confinement.close(path.clone()));
         child.protected.iter().for_each(|path| confinement.close(path.clone()));
         for folder in &child.private {
@@ -191,14 +204,13 @@ impl Sandbox {
         if child.step != "setup" {
             self.program_folders(child).into_iter().for_each(|folder| confinement.close(folder));
         }
-        self.git_dirs.iter().for_each(|git_dir| confinement.close(git_dir.clone()));
         // A folder in a git directory of a checkout that is writable was left out above, because it seemed to be allowed.
         let is_inside = |path: &Path, folder: &PathBuf| path != folder && path.starts_with(folder);
-        let is_in_git =
-            |path: &PathBuf| git_dirs.iter().chain(&self.git_dirs).any(|git_dir| is_inside(path, git_dir));
+        let is_in_git = |path: &PathBuf| git_dirs.iter().any(|git_dir| is_inside(path, git_dir));
         self.granted(child)
             .into_iter()
             .filter(|path| path.is_dir() && is_in_git(path))
+            .flat_map(|path| kept.list_beside(path))
             .for_each(|path| confinement.add(path));
         let (hidden, key) = self.hidden(child, backend);
         let reads = child.reads.iter().map(|folder| safe_files::resolved(folder));

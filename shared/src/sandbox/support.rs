@@ -45,6 +45,28 @@ pub enum SandboxError {
         /// The folder, as it was named.
         folder: String,
     },
+    /// The network cannot be taken away, because nothing is limited.
+    #[error("{key} is none, but {mode_key} is off, so nothing would take the network away")]
+    NetworkWithoutSandbox {
+        /// The key.
+        key: String,
+        /// The key that turns the sandbox off.
+        mode_key: String,
+    },
+    /// Landlock was chosen, and could not close a git directory in a folder that is granted.
+    #[error(
+        "{key} names '{folder}', which contains the git directory '{git_dir}', and {mode_key} is landlock, which cannot close it there"
+    )]
+    GitDirInside {
+        /// The key.
+        key: String,
+        /// The folder, as it was named.
+        folder: String,
+        /// The git directory in it.
+        git_dir: String,
+        /// The key that chooses Landlock.
+        mode_key: String,
+    },
     /// The network cannot be taken away, because of another setting.
     #[error("{key} is none, but {mode_key} is landlock, which cannot turn the network off")]
     NetworkByLandlock {
@@ -70,7 +92,12 @@ impl Explain for SandboxError {
             Self::GitDir { folder, .. } => {
                 return Some(format!("name only the folder in it that programs need, such as {folder}/lfs"));
             }
-            Self::NetworkByLandlock { mode_key, .. } => {
+            Self::GitDirInside { mode_key, .. } => {
+                return Some(format!(
+                    "name the folders in it that are needed, or set {mode_key} to auto or bwrap"
+                ));
+            }
+            Self::NetworkByLandlock { mode_key, .. } | Self::NetworkWithoutSandbox { mode_key, .. } => {
                 return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));
             }
         };
@@ -97,7 +124,10 @@ impl Sandbox {
             if settings.mode.is_some() || settings.git.is_some() {
                 self.require_private_git(runner)?;
             }
-            if settings.network.as_ref().is_some_and(|network| network.value == SandboxNetwork::None) {
+            let is_closed = |network: &Sourced<SandboxNetwork>| network.value == SandboxNetwork::None;
+            let is_off = |mode: &Sourced<SandboxMode>| mode.value == SandboxMode::Off;
+            if settings.network.as_ref().is_some_and(is_closed) || settings.mode.as_ref().is_some_and(is_off)
+            {
                 self.require_network_control(step, runner)?;
             }
         }
@@ -121,7 +151,38 @@ impl Sandbox {
                 return Err(SandboxError::GitDir { key: key.clone(), folder: folder.clone() });
             }
         }
+        self.require_closed_by_landlock(&closed)
+    }
+
+    /// Refuses folders that contain one of these git directories, if Landlock was chosen for a program that may write there.
+    fn require_closed_by_landlock(&self, closed: &[PathBuf]) -> Result<(), SandboxError> {
+        for (step, runner, settings) in self.settings.all() {
+            let Some(write) = &settings.write else { continue };
+            let Some(mode_key) = self.find_landlock(step, runner) else { continue };
+            for folder in &write.value {
+                let Some(path) = in_home(folder).map(|path| safe_files::resolved(&path)) else { continue };
+                if let Some(git_dir) = closed.iter().find(|git_dir| git_dir.starts_with(&path)) {
+                    return Err(SandboxError::GitDirInside {
+                        key: write.key.clone(),
+                        folder: folder.clone(),
+                        git_dir: git_dir.display().to_string(),
+                        mode_key,
+                    });
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// The key that chooses Landlock for this step and this runner, or if they are not named, for any of them.
+    fn find_landlock(&self, step: Option<&str>, runner: Option<&str>) -> Option<String> {
+        let groups: Vec<_> = self.settings.all().map(|(step, runner, _)| (step, runner)).collect();
+        let steps = groups.iter().map(|(other, _)| step.or(*other));
+        let uses = steps.flat_map(|step| groups.iter().map(move |(_, other)| (step, runner.or(*other))));
+        let mut chosen = uses.filter(|(step, runner)| self.mode(*step, *runner) == SandboxMode::Landlock);
+        let (step, runner) = chosen.next()?;
+        let mut modes = self.settings.of(step, runner).filter_map(|settings| settings.mode.as_ref());
+        Some(modes.next().map_or_else(|| "sandbox.mode".to_owned(), |mode| mode.key.clone()))
     }
 
     /// Refuses to take the network away where nothing can enforce that. The settings of a runner and of a step may
@@ -133,15 +194,17 @@ impl Sandbox {
     ) -> Result<(), SandboxError> {
         let mode = self.mode(step, runner);
         let can_enforce = mode.backend().is_some_and(ConfinementBackend::can_take_away);
-        let Some(key) = self.offline_by(step, runner).filter(|_| mode != SandboxMode::Off && !can_enforce)
-        else {
-            return Ok(());
-        };
+        let Some(key) = self.offline_by(step, runner).filter(|_| !can_enforce) else { return Ok(()) };
         let mut modes = self.settings.of(step, runner).filter_map(|settings| settings.mode.as_ref());
         let mode_key = modes.next().map(|mode| mode.key.clone());
-        match mode_key.filter(|mode_key| mode_key != "sandbox.mode" && mode == SandboxMode::Landlock) {
-            Some(mode_key) => Err(SandboxError::NetworkByLandlock { key, mode_key }),
-            None => Err(SandboxError::Network { key }),
+        match mode_key {
+            Some(mode_key) if mode == SandboxMode::Off => {
+                Err(SandboxError::NetworkWithoutSandbox { key, mode_key })
+            }
+            Some(mode_key) if mode_key != "sandbox.mode" && mode == SandboxMode::Landlock => {
+                Err(SandboxError::NetworkByLandlock { key, mode_key })
+            }
+            _ => Err(SandboxError::Network { key }),
         }
     }
 

@@ -128,11 +128,21 @@ impl Verifier<'_> {
     /// Verifies the runs of a branch, newest first: a branch can have had several, one after the other.
     fn check_branch(&mut self, branch: &BranchName, events: &[&Event]) -> Result<(), VerifyError> {
         let mut open: BTreeSet<Option<SessionId>> = events.iter().map(|event| event.session()).collect();
-        let mut tip = Some(self.range.to);
-        while let Some(at) = tip.filter(|_| !open.is_empty()) {
-            let Some(run) = self.scan(branch, at)? else { break };
-            let Some(start) = &run.start else { break };
-            tip = self.load(start.commit)?.parents().next();
+        let mut tips = vec![self.range.to];
+        let mut seen = HashSet::new();
+        while let Some(at) = tips.pop().filter(|_| !open.is_empty()) {
+            if !seen.insert(at) {
+                continue;
+            }
+            let run = match self.scan(branch, at)? {
+                ScannedRun::Clear(run) => run,
+                ScannedRun::Unclear(sides) => {
+                    tips.extend(sides.into_iter().rev());
+                    continue;
+                }
+            };
+            let Some(start) = &run.start else { continue };
+            tips.extend(self.load(start.commit)?.parents().next());
             let is_asked = open.remove(&Some(start.session.clone()));
             // Task commits without a session count for the newest run.
             if open.remove(&None) || is_asked {
@@ -159,14 +169,23 @@ impl Verifier<'_> {
     }
 
     /// The newest run of `branch` in the history of `tip`. Task branches of this clone are not read: only what is in
-    /// that history is verified.
-    fn scan(&self, branch: &BranchName, tip: Oid) -> Result<Option<Run>, VerifyError> {
+    /// that history is verified. Two runs that a merge has joined are a problem, and each is verified on its side.
+    fn scan(&mut self, branch: &BranchName, tip: Oid) -> Result<ScannedRun, VerifyError> {
         let scope = RunScope { branch: branch.clone(), tip: Some(tip) };
-        match Run::scan_beside(self.repository, scope, CommitSource::Fresh, || Ok(Vec::new())) {
-            Ok(run) => Ok(Some(run)),
-            Err(HistoryError::Renamed { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let scanned =
+            Run::scan_beside(self.repository, scope.clone(), CommitSource::Fresh, || Ok(Vec::new()));
+        let error = match scanned {
+            Ok(run) => return Ok(ScannedRun::Clear(Box::new(run))),
+            Err(HistoryError::Renamed { .. }) => return Ok(ScannedRun::Unclear(Vec::new())),
+            Err(error) => error,
+        };
+        let (commit, sides) = match &error {
+            HistoryError::ForkedRun { commits } => (commits[0], scope.find_sides(self.repository, *commits)?),
+            HistoryError::ForkedPlan { commits } => (commits[0], Vec::new()),
+            _ => return Err(error.into()),
+        };
+        self.result.problem(VerifyCheck::Run, None, Some(commit), error.to_string());
+        Ok(ScannedRun::Unclear(sides))
     }
 
     fn check_run(&mut self, run: &Run) -> Result<(), VerifyError> {
@@ -180,7 +199,7 @@ impl Verifier<'_> {
             self.result.problem(VerifyCheck::Steps, event.task(), Some(event.commit), words);
         }
         let mut landings = Vec::new();
-        let protection = self.protection_of(run);
+        let protection = self.protection_of(run)?;
         for task in &run.tasks {
             landings.extend(self.check_task(run, task, protection.as_ref())?);
         }
@@ -260,6 +279,14 @@ impl Verifier<'_> {
         let changes = self.repository.changes(before, after)?.into_iter();
         Ok(changes.map(|change| String::from_utf8_lossy(&change.path).into_owned()).collect())
     }
+}
+
+/// The newest run of a branch in a history.
+enum ScannedRun {
+    /// It is known. It may have no start.
+    Clear(Box<Run>),
+    /// It is not clear which one it is. There are clear ones on these sides of a merge.
+    Unclear(Vec<Oid>),
 }
 
 /// The branches that events name, in their order.

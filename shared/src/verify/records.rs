@@ -24,6 +24,15 @@ struct RecordedSteps {
     statuses: HashMap<TaskId, Vec<String>>,
 }
 
+/// How much of a run records are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Coverage {
+    /// Everything since its start.
+    Whole,
+    /// Perhaps only a part.
+    Partial,
+}
+
 impl Verifier<'_> {
     pub(super) fn check_records(&mut self, run: &Run) -> Result<(), VerifyError> {
         let Some(start) = &run.start else { return Ok(()) };
@@ -40,13 +49,30 @@ impl Verifier<'_> {
             return Ok(());
         };
         if let Some(is_complete) = self.check_place(run, &newest)? {
+            let coverage = self.find_coverage(run, &newest)?;
             let recorded = self.read_records(&[newest])?;
             self.compare_turns(run, session, &recorded);
             if is_complete {
-                self.compare_statuses(run, session, &recorded);
+                self.compare_statuses(run, session, (&recorded, coverage));
             }
         }
         Ok(())
+    }
+
+    /// A damaged chain of records starts over, at a commit after the start of the run. A replay repeats commits of another
+    /// session.
+    fn find_coverage(&self, run: &Run, newest: &StoredRecord) -> Result<Coverage, VerifyError> {
+        let RecordKind::Start(begun) = SessionReader::new(self.repository).start_of(newest)?.record.kind
+        else {
+            return Ok(Coverage::Partial);
+        };
+        let (Some(start), Some(first)) = (&run.start, begun.repositories.first()) else {
+            return Ok(Coverage::Partial);
+        };
+        let is_replay = begun.forked_from.is_some() || start.replays.is_some();
+        let is_known = self.repository.find_commits(&[first.base])?.first().copied().flatten().is_some();
+        let is_whole = !is_replay && is_known && !self.repository.is_ancestor(start.commit, first.base)?;
+        Ok(if is_whole { Coverage::Whole } else { Coverage::Partial })
     }
 
     /// Compares the run with the records that each worker of a shared plan has published. Where they end says nothing: a worker may
@@ -67,7 +93,7 @@ impl Verifier<'_> {
         self.records_used.extend(chains.iter().map(|newest| newest.commit));
         let recorded = self.read_records(&chains)?;
         self.compare_turns(run, session, &recorded);
-        self.compare_statuses(run, session, &recorded);
+        self.compare_statuses(run, session, (&recorded, Coverage::Partial));
         Ok(())
     }
 
@@ -155,9 +181,13 @@ impl Verifier<'_> {
         }
     }
 
-    /// The last record about a task that is complete in history must say so. Records may lack tasks without being wrong:
-    /// a damaged chain starts over, and a replay repeats commits of another session.
-    fn compare_statuses(&mut self, run: &Run, session: &SessionId, recorded: &RecordedSteps) {
+    /// The last record about a task that is complete in history must say so. Records of a part of the run may lack tasks.
+    fn compare_statuses(
+        &mut self,
+        run: &Run,
+        session: &SessionId,
+        (recorded, coverage): (&RecordedSteps, Coverage),
+    ) {
         let settled = [Status::Complete.as_str(), Status::Merge.as_str()];
         for verified in self.result.tasks.clone() {
             if verified.branch != run.scope.branch || verified.session.as_ref() != Some(session) {
@@ -169,6 +199,12 @@ impl Verifier<'_> {
                 Some(_) if statuses.iter().any(|status| settled.contains(&status.as_str())) => {}
                 Some(status) => {
                     let words = format!("the last record of session '{session}' about it says '{status}'");
+                    self.result.problem(check, task, Some(verified.commit), words);
+                }
+                None if coverage == Coverage::Whole => {
+                    let words = format!(
+                        "session '{session}' has no record of it; if the records in this clone are old, fetch them again"
+                    );
                     self.result.problem(check, task, Some(verified.commit), words);
                 }
                 None => {

@@ -5,7 +5,7 @@ use super::{Verifier, VerifyCheck, VerifyError, list_paths};
 use crate::{
     git::{Merge, RawCommit},
     history::{Event, Run, TaskHistory},
-    message::{Key, Status},
+    message::{self, Body, Key, MessageReading, Status},
     name::{Oid, TaskId},
     pipeline::{CHANGED_WITH_PERMISSION, Protection},
     settings::Settings,
@@ -122,18 +122,27 @@ impl Verifier<'_> {
 }
 
 impl Verifier<'_> {
-    /// What was protected when a run started: what the repository's configuration listed then, and what this machine
-    /// lists.
-    pub(super) fn protection_of(&mut self, run: &Run) -> Option<Protection> {
-        let start = run.start.as_ref()?.commit;
-        match Settings::load_at(self.repository, self.config, start) {
-            Ok(settings) => Some(Protection::new(&settings, &[])),
+    /// What was protected when a run started: what the repository's configuration listed then, what the run recorded, and
+    /// what this machine lists.
+    pub(super) fn protection_of(&mut self, run: &Run) -> Result<Option<Protection>, VerifyError> {
+        let Some(start) = &run.start else { return Ok(None) };
+        let settings = match Settings::load_at(self.repository, self.config, start.commit) {
+            Ok(settings) => settings,
             Err(error) => {
                 let why = format!("the settings of the run cannot be read: {error}");
                 self.result.unchecked(VerifyCheck::Protected, None, why);
-                None
+                return Ok(None);
             }
+        };
+        let mut protection = Protection::new(&settings, &[]);
+        if let MessageReading::Sound(message) = message::read(self.load(start.commit)?.message()) {
+            protection = protection.with_recorded(&Body::parse(&message.body));
         }
+        if let Some(mistake) = protection.find_mistake(self.repository, std::iter::empty()) {
+            self.result.unchecked(VerifyCheck::Protected, None, mistake);
+            return Ok(None);
+        }
+        Ok(Some(protection))
     }
 
     /// Compares the implementation with the state before the task. The commit of the implementation lists the protected

@@ -24,6 +24,9 @@ pub const FEWER_TESTS: &str = "fewer-tests";
 /// The heading over protected files that a task changed with permission, in the commit of its implement step.
 pub const CHANGED_WITH_PERMISSION: &str = "Protected files that were changed with permission:";
 
+/// The heading over the lists of protected files, in the commit that starts a run. Each line is a list, in JSON.
+const PROTECTED_IN_RUN: &str = "Files that tasks may not change:";
+
 /// The word that stands for usual test files.
 const TESTS: &str = "tests";
 /// The usual test files in the words of prompts.
@@ -82,6 +85,25 @@ impl Protection {
     #[must_use]
     pub fn with_reviewers<'r>(self, reviewers: impl Iterator<Item = &'r Runner>) -> Self {
         Self { reviewers: reviewers.cloned().collect(), ..self }
+    }
+
+    /// The lists as a section of the commit that starts a run. Those of the user's own configuration are in no other commit.
+    #[must_use]
+    pub fn quoted(&self) -> Body {
+        let lists: Vec<String> =
+            self.lists.iter().filter_map(|list| serde_json::to_string(list).ok()).collect();
+        if lists.is_empty() { Body::default() } else { Body::new(PROTECTED_IN_RUN, &lists.join("\n")) }
+    }
+
+    /// Also protects what the commit that started a run lists.
+    #[must_use]
+    pub fn with_recorded(mut self, body: &Body) -> Self {
+        let section = body.sections.iter().find(|section| section.heading == PROTECTED_IN_RUN);
+        let lines = section.into_iter().flat_map(|section| section.text.lines());
+        let recorded = lines.filter_map(|line| serde_json::from_str::<Vec<String>>(line).ok());
+        let new: Vec<Vec<String>> = recorded.filter(|list| !self.lists.contains(list)).collect();
+        self.lists.extend(new);
+        self
     }
 
     /// Also allows these values of `--allow`.

@@ -26,6 +26,7 @@ use crate::{
             whole_call::CallChanges,
         },
     },
+    process::OthersReach,
     record::Unfinished,
     safe_files,
 };
@@ -182,6 +183,7 @@ impl TaskRun<'_, '_, '_> {
             log,
         };
         let concurrent_children = ConcurrentChildren::count(place);
+        let others_reach = apart.map(|apart| OthersReach::begin(apart.repository.top()));
         let files = self.look_at_reviewed(apart, concurrent_children)?;
         let reviewed_checkout = review_guard::begin(self.recorder, &self.context.run.config_guard)?;
         // The reviewer's worktree has its own files that git obeys.
@@ -196,11 +198,14 @@ impl TaskRun<'_, '_, '_> {
         let turns = turns.finish();
         self.context.checkpoints.add_unreported(&called.expense, turns.reported);
         self.record_whole_call(turns.whole_call, &called, CallChanges::NOTHING);
-        let other_writers = concurrent_children.since(1);
+        let other_writers = match others_reach {
+            Some(reach) => concurrent_children.since_with_reach(1, reach),
+            None => concurrent_children.since(1),
+        };
         let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
         let places = apart_watch.iter().chain(&other_watches);
         let mut found: Violations = places.flat_map(CheckoutWatch::end).collect();
-        // A reviewer that ran alone may write there, because its worktree is discarded.
+        // A reviewer may write there if nobody else could, because its worktree is discarded.
         if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {
             found.extend(describe_changed_during_review(
                 &apart.repository.look_again(&before, other_writers)?,

@@ -17,6 +17,7 @@ use crate::{
     pipeline::{
         ConcurrentChildren, RepoDiff, describe_changed_during_review, diff_command, judge_reply, render_diff,
     },
+    process::OthersReach,
     queue::{QueueError, QueueEvent, Resolver, Ticket},
     worktree::{Pool, Scratch},
 };
@@ -170,11 +171,12 @@ impl GitQueue<'_> {
         let concurrent_children = ConcurrentChildren::count(&place);
         let before =
             scratch.repository.read_tracked(self.repository.tree_of(commit)?, concurrent_children.now())?;
+        let reach = OthersReach::begin(scratch.repository.top());
         let watch = self.options.config_guard.watch(&scratch.repository);
         let reply = self.call(resolver, calls, scratch, &ticket.task, &prompt, REVIEW);
         let mut violations = watch.end();
-        let company = concurrent_children.since(1);
-        // If the reviewer was alone, its changes do no harm: the worktree is discarded.
+        let company = concurrent_children.since_with_reach(1, reach);
+        // If nobody else could write there, its changes do no harm: the worktree is discarded.
         if company == OtherWriters::Others {
             violations
                 .extend(describe_changed_during_review(&scratch.repository.look_again(&before, company)?));

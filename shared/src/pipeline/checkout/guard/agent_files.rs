@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     agent::{ProtectedKind, ProtectedPath},
-    git::copy_aside,
+    git::{copy_aside, tell},
     message::visible,
     safe_files::{self, FileEvents, FileKind},
 };
@@ -40,6 +40,8 @@ pub(super) struct AgentFiles {
     parts: Vec<PartlyWatched>,
     /// Notices what an agent puts there while another one starts, and takes away again.
     events: FileEvents,
+    /// What a program may make itself, and had not made yet.
+    missing: Vec<PathBuf>,
     /// Messages about everything that was changed.
     changes: Vec<String>,
 }
@@ -55,7 +57,7 @@ struct PartlyWatched {
 impl AgentFiles {
     pub(super) fn remember(files: &[ProtectedPath], git_dir: &Path) -> Self {
         let (mut items, mut parts, mut inside) = (Vec::new(), Vec::new(), Vec::new());
-        let mut unwritten = Vec::new();
+        let (mut unwritten, mut missing) = (Vec::new(), Vec::new());
         for ProtectedPath { path, kind } in files {
             let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
             // The user may have linked it to another place. Then both the link and this place are watched.
@@ -74,7 +76,7 @@ impl AgentFiles {
                     }
                     parts.push(PartlyWatched { before: read(&real), path: real, kind: *kind });
                 }
-                ProtectedKind::IfFound if found.is_none() => {}
+                ProtectedKind::IfFound if found.is_none() => missing.push(real),
                 ProtectedKind::Whole | ProtectedKind::IfFound => {
                     let watch_mode =
                         if found == Some(FileKind::File) { WatchMode::Whole } else { WatchMode::Folder };
@@ -86,7 +88,19 @@ impl AgentFiles {
         let inside = home.into_iter().chain(inside).collect();
         let whole =
             WatchedCopy::take(items, inside, git_dir.to_owned(), RunningChildren::None).keeping_files();
-        Self { whole, parts, events: FileEvents::watch(unwritten), changes: Vec::new() }
+        Self { whole, parts, events: FileEvents::watch(unwritten), missing, changes: Vec::new() }
+    }
+
+    /// Tells the user about what was made for the first time. It stays, because the program may have made it itself.
+    fn tell_of_new(&mut self) {
+        let (made, missing) = std::mem::take(&mut self.missing).into_iter().partition(|path| has_files(path));
+        self.missing = missing;
+        for path in made {
+            tell(format!(
+                "{} was made during the run, by an agent or by its program; look at it, because programs of agents may run what is in it",
+                visible(&path.to_string_lossy())
+            ));
+        }
     }
 
     /// Adds messages about what was changed, even if it was put back.
@@ -135,12 +149,25 @@ impl AgentWatch {
         // First, because the message about a file that is restored says more.
         files.restore();
         files.note_events();
+        files.tell_of_new();
         files.changes.iter().skip(self.known).cloned().collect()
     }
 }
 
 fn lock(files: &Mutex<AgentFiles>) -> MutexGuard<'_, AgentFiles> {
     files.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this is a file, or a folder with a file at some depth.
+fn has_files(path: &Path) -> bool {
+    match safe_files::kind_of(path) {
+        None => false,
+        Some(FileKind::Folder) => {
+            let entries = safe_files::list_kinds(path).unwrap_or_default();
+            entries.iter().any(|entry| entry.kind != FileKind::Folder || has_files(&entry.path))
+        }
+        Some(_) => true,
+    }
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {

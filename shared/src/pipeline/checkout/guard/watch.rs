@@ -27,7 +27,7 @@ use crate::{
     },
     message::visible,
     pipeline::checkout::violations::Violations,
-    process::WorkPlace,
+    process::{OthersReach, WorkPlace},
 };
 
 /// Watches the worktree that a child works in, until it is dropped.
@@ -334,5 +334,12 @@ impl<'r> ConcurrentChildren<'r> {
     pub fn since(self, own: usize) -> OtherWriters {
         let others = WATCHES_BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
         if others || self.repository.has_other_runs() { OtherWriters::Others } else { self.now() }
+    }
+
+    /// Like [`Self::since`], but children of this process that could not write files in the worktree do not count.
+    #[must_use]
+    pub fn since_with_reach(self, own: usize, reach: OthersReach) -> OtherWriters {
+        let is_possible = self.has_others || self.repository.has_other_runs() || reach.is_reached();
+        if is_possible { self.since(own) } else { OtherWriters::Alone }
     }
 }

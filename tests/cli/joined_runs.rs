@@ -1,0 +1,55 @@
+//! Two runs of one branch that `git pull` has joined: each of two clones has worked on the branch.
+
+use std::path::PathBuf;
+
+use arborist_testkit::{TestRepo, WORKER};
+use serde_json::Value;
+
+/// A repository that has pulled the run of a clone after a run of its own, and the clone.
+fn joined() -> (TestRepo, PathBuf) {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
+    let clone = repo.root().join("clone");
+    repo.git(["clone", "-q", ".", clone.to_str().unwrap()]).succeeds();
+    repo.arborist_in(&clone, ["gardener", "--only", "T002"]).succeeds();
+    repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    repo.git(["pull", "-q", "--no-rebase", "--no-edit", clone.to_str().unwrap(), "main"]).succeeds();
+    (repo, clone)
+}
+
+#[test]
+fn the_state_of_the_first_parent_is_shown_and_the_hint_works() {
+    let (repo, _clone) = joined();
+    let run = repo.arborist(["state", "--json"]).succeeds();
+    let state: Value = serde_json::from_str(&run.stdout()).unwrap();
+    let state_of = |id: &str| {
+        let tasks = state["tasks"].as_array().unwrap();
+        tasks.iter().find(|task| task["id"] == id).unwrap()["state"].clone()
+    };
+    assert_eq!((state_of("T001"), state_of("T002")), ("complete".into(), "pending".into()));
+    let run = run.err("warning: two runs were started on two sides of a merge");
+    run.err("hint: start a new run after both: git arborist gardener --new-run");
+    repo.arborist(["state"]).succeeds().err("two runs were started");
+    repo.arborist(["gardener"]).exits(2).err("two runs were started").err("gardener --new-run");
+    repo.arborist(["gardener", "--new-run"]).succeeds();
+    repo.arborist(["state", "--exit-code"]).succeeds().never("two runs");
+    repo.arborist(["gardener"]).succeeds();
+}
+
+#[test]
+fn both_runs_are_verified_and_the_merge_is_a_problem() {
+    let (repo, clone) = joined();
+    for args in [&["verify"][..], &["verify", "HEAD~3..HEAD"], &["verify", "--strict"]] {
+        repo.arborist(args).exits(1).out("two runs were started on two sides of a merge");
+    }
+    let run = repo.arborist(["verify", "--json"]).exits(1);
+    let found: Value = serde_json::from_str(&run.stdout()).unwrap();
+    let problems = found["problems"].as_array().unwrap();
+    assert_eq!((problems.len(), &problems[0]["check"]), (1, &"run".into()), "{found:#}");
+    let tasks: Vec<&Value> = found["tasks"].as_array().unwrap().iter().map(|task| &task["task"]).collect();
+    assert_eq!(tasks, ["T001", "T002"], "{found:#}");
+    // A third run joins them.
+    repo.git_in(&clone, ["reset", "-q", "--hard", "HEAD~6"]).succeeds();
+    repo.arborist(["gardener", "--new-run", "--only", "T001"]).succeeds();
+    repo.arborist(["verify"]).exits(1).out("two runs were started on two sides of a merge");
+    repo.arborist(["verify", "HEAD~5..HEAD"]).succeeds().out("verified 1 task");
+}
