@@ -57,7 +57,10 @@ pub use steps::{
     prompt::{
         PromptParts, PromptSubject, RepoDiff as ReviewSection, cut_diff, diff_command, render as render_diff,
     },
-    protect::{CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection},
+    protect::{
+        CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection,
+        find_permit_mistake,
+    },
     review::{ReviewPlace, ReviewPlaces, UNUSED_ANSWER, altered, judge},
     template::{PromptBlock, PromptTemplate, UnknownBlock},
     test::TestResult,
