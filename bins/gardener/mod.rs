@@ -123,8 +123,8 @@ EXIT STATUS
    1           A task failed or did not land, or the run could not start or had
                to stop.
    2           You must act: for example, there is a conflict, a parked
-               landing, a task that was started both in your checkout and in
-               its own worktree, a reviewer that fails, a task that was
+               landing, a task that is unfinished in its own worktree and was
+               to run in your checkout, a reviewer that fails, a task that was
                interrupted three times, a changed plan or configuration,
                uncommitted changes, or commands to approve.
    3           Another run is using this branch, or workers on other machines
