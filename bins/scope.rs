@@ -23,7 +23,7 @@ pub(crate) fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Re
 
 /// The error of a command with `--scope`, which is the other way to select a run.
 fn name_scope(error: HistoryError) -> Failure {
-    let HistoryError::Detached { branch } = &error else { return error.into() };
+    let HistoryError::Detached { branch, .. } = &error else { return error.into() };
     let branch = branch.as_ref().map_or("<branch>", BranchName::as_str).to_owned();
     Failure::from(error).hint(format!("or name that branch with: --scope {branch}"))
 }

@@ -365,7 +365,7 @@ complete -c git-arborist -n '__git_arborist_without "worktree" add list show pat
 complete -c git-arborist -n '__git_arborist_in worktree add' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l base -x -a '(__git_arborist_branches)' -d 'Where the branch of the task starts [default: the run\'s branch]'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Use a lane (a reusable worktree of the run), preferably a free one'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Accept a name that is not in the plan'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Accept a name that is not in the plan. Without a plan, any name is accepted'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not fetch from the remote of the run\'s branch'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Do not warn about uncommitted changes in the checkout'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve commands and settings that come from .arborist/'

@@ -136,10 +136,10 @@ EXIT STATUS
    1           A task failed or did not land, or the run could not start or had
                to stop.
    2           You must act. Examples: a conflict, a parked landing, a reviewer
-               that fails, a task that was interrupted three times or that was
-               started both in your checkout and in its own worktree, a changed
-               plan or configuration, uncommitted changes, commands that you
-               have not approved.
+               that fails, a task that was interrupted three times, a task that
+               is unfinished in its own worktree and was to run in your
+               checkout, a changed plan or configuration, uncommitted changes,
+               commands that you have not approved.
    3           Another run is using this branch, or workers on other machines
                ('git arborist work') have tasks of the plan.
    130 or 143  This command was stopped by Ctrl-C or another signal.

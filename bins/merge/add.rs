@@ -265,25 +265,32 @@ impl TicketMaker<'_> {
         let option = self.site.scope_option();
         let see = format!("see why with: git arborist state {task}{option}");
         let is_reset = self.run.find(task).is_some_and(|history| history.state.commit.is_some());
+        // No run can do it.
+        let is_unplanned = self.plan.is_some_and(|plan| plan.find(task).is_none());
         let (why, next) = match state {
-            State::Pending => {
-                let words = match is_reset {
-                    true => format!("'{task}' has been reset and has not run again"),
-                    false => format!("'{task}' has not run yet"),
-                };
-                self.find_waiting(task).unwrap_or_else(|| (words, self.run_first(task, "")))
+            State::Pending if is_unplanned && !is_reset => {
+                (format!("'{task}' is not in the plan, so no run completes it"), None)
             }
-            State::Failed => (format!("'{task}' has failed, so it cannot land"), see),
-            _ => (format!("'{task}' is not complete, so it cannot land"), see),
+            State::Pending => {
+                let did = if is_reset { "has been reset and has not run again" } else { "has not run yet" };
+                let first = || (format!("'{task}' {did}"), self.run_first(task, ""));
+                let (words, next) = self.find_waiting(task).unwrap_or_else(first);
+                (words, Some(next).filter(|_| !is_unplanned))
+            }
+            State::Failed => (format!("'{task}' has failed, so it cannot land"), Some(see)),
+            _ => (format!("'{task}' is not complete, so it cannot land"), Some(see)),
         };
-        let failure = Failure::new(Exit::No, why).hint(next);
-        match landed {
-            Some(_) => failure,
-            None => failure.hint(format!(
-                "or land it although it is not complete, if the gates pass: {}",
-                self.by_force()
-            )),
+        let mut failure = Failure::new(Exit::No, why);
+        failure.hints.extend(next);
+        if landed.is_some() {
+            return failure;
         }
+        let or = if failure.hints.is_empty() { "" } else { "or " };
+        let land = if self.typed.verb == "merge add" { "queue" } else { "land" };
+        failure.hint(format!(
+            "{or}{land} it although it is not complete, if the gates pass: {}",
+            self.by_force()
+        ))
     }
 
     /// The same command with `--force`.

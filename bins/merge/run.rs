@@ -10,7 +10,7 @@ use arborist_core::{
     history::{CommitSource, Run, State},
     message::{nearest, plain_text},
     name::{BranchName, TaskId},
-    pipeline::{PipelineError, RunnerFlags, RunnerTable},
+    pipeline::{PipelineError, RunnerFlags, RunnerTable, find_permit_mistake},
     process::{Cancel, FileLock, shell_word},
     progress::{Boxes, Progress},
     queue::{
@@ -162,10 +162,15 @@ pub(super) fn land(add: &add::QueueAddArgs, args: &LandingArgs, ui: &mut Ui) -> 
         return Ok(exit);
     }
     let run = site.scan(CommitSource::Cached)?;
+    let plan = site.plan(&run)?;
     let continuation = site.continuation(&run);
     for (ticket, outcome) in &report.outcomes {
         if unfinished.contains(&&ticket.task) && matches!(outcome, TicketOutcome::Landed { .. }) {
             let task = &ticket.task;
+            if plan.as_ref().is_some_and(|plan| plan.find(task).is_none()) {
+                ui.note(&format!("'{task}' is not in the plan, so nothing is left to do"));
+                continue;
+            }
             ui.warn(&format!(
                 "'{task}' has landed, but it is not complete, because no review has approved it"
             ));
@@ -339,6 +344,9 @@ pub(super) fn options(
     let asked = asked_before(site, &run)?;
     if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &asked)) {
         options = options.with_test_command(Some(command), Origin::User);
+    }
+    if let Some(mistake) = args.allow.iter().find_map(|path| find_permit_mistake(path)) {
+        return Err(Failure::new(Exit::No, format!("'--allow': {mistake}")));
     }
     options.protection = options.protection.with_allowed(&args.allow);
     options.worktrees.repo = Some(workspace.main().name.clone());

@@ -59,6 +59,12 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::NoChange => {
             format!("{task} has nothing to land: its branch has no changes that {} lacks", ticket.into)
         }
+        TicketOutcome::Conflict { escalated: true, .. } if ticket.failed_resolution().is_some() => {
+            format!(
+                "{task} did not land: on your resolution, {}",
+                ticket.failed_resolution().unwrap_or_default()
+            )
+        }
         TicketOutcome::Conflict { conflicts, escalated } => {
             let asked = if *escalated { PERSON_NEEDED } else { "" };
             format!("{task} is in conflict: {}{asked}", describe_conflicts(conflicts))
@@ -114,6 +120,12 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bo
     let line = match event {
         QueueEvent::Settled { ticket, outcome } => {
             let task = &ticket.task;
+            // It is escalated at once, and reported then.
+            if matches!(**outcome, TicketOutcome::Conflict { escalated: false, .. })
+                && ticket.failed_resolution().is_some()
+            {
+                return;
+            }
             let tone = match &**outcome {
                 TicketOutcome::Landed { .. } | TicketOutcome::NoChange | TicketOutcome::NotChosen => {
                     Tone::Good
@@ -124,11 +136,15 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bo
             let is_escalated = matches!(**outcome, TicketOutcome::Conflict { escalated: true, .. });
             let line = match (is_new, is_escalated) {
                 (false, false) => return,
+                (false, true) if ticket.failed_resolution().is_some() => sentence(ticket, outcome),
                 (false, true) => format!("{task} has a conflict that you must resolve"),
                 (true, _) => sentence(ticket, outcome),
             };
             let line = ui.paint(tone, &line);
             match &**outcome {
+                TicketOutcome::Conflict { escalated: true, .. } if ticket.failed_resolution().is_some() => {
+                    format!("{line}\n  correct it, then run: {}", site.command(&format!("resolve {task}")))
+                }
                 TicketOutcome::Conflict { escalated: true, conflicts } => {
                     format!("{line}\n{}", what_to_do(task, conflicts, site))
                 }
@@ -164,6 +180,7 @@ const RED_EARLIER: &str = "red-earlier";
 fn kind(ticket: &Ticket, outcome: &TicketOutcome) -> &'static str {
     match (outcome, &ticket.standing) {
         (TicketOutcome::Waiting { .. }, TicketState::Red { .. }) => RED_EARLIER,
+        (TicketOutcome::Conflict { escalated: true, .. }, _) if ticket.failed_resolution().is_some() => "red",
         _ => word(outcome),
     }
 }

@@ -3,6 +3,7 @@
 use arborist_core::{
     failure::Exit,
     message::visible,
+    pipeline::find_permit_mistake,
     plan::{Plan, PlanError, Problem, Task, Why},
     workspace::{NamingMistake, Workspace},
 };
@@ -21,18 +22,34 @@ pub(super) fn findings(plan: &Plan, workspace: Option<&Workspace>) -> Vec<Proble
     findings.extend(plan.mistakes.iter().cloned());
     findings.extend(plan.conflict_warnings());
     findings.extend(workspace.iter().flat_map(|workspace| misplaced(plan, workspace)));
+    findings.extend(wrong_permits(plan));
     let rank = |problem: &Problem| plan.spec_files.iter().position(|file| *file == problem.file);
     findings.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
     findings
 }
 
+fn place_of(plan: &Plan, task: &Task) -> (String, usize) {
+    match &task.source {
+        Some(source) => (source.file.clone(), source.line),
+        None => (plan.spec_files.first().cloned().unwrap_or_else(|| "the plan".into()), 1),
+    }
+}
+
+/// Permissions that a run refuses.
+fn wrong_permits(plan: &Plan) -> Vec<Problem> {
+    let problem = |task: &Task, permit: &String| {
+        let what = format!("[allow:{permit}] of '{}': {}", task.id, find_permit_mistake(permit)?);
+        let (file, line) = place_of(plan, task);
+        Some(Problem { file, line, column: 1, what, fix: String::new() })
+    };
+    let permits = plan.tasks.iter().flat_map(|task| task.allow.iter().map(move |permit| (task, permit)));
+    permits.filter_map(|(task, permit)| problem(task, permit)).collect()
+}
+
 fn misplaced(plan: &Plan, workspace: &Workspace) -> Vec<Problem> {
     let problem = |task: &Task| {
         let NamingMistake { what, fix } = workspace.find_naming_mistake(task)?;
-        let (file, line) = match &task.source {
-            Some(source) => (source.file.clone(), source.line),
-            None => (plan.spec_files.first().cloned().unwrap_or_else(|| "the plan".into()), 1),
-        };
+        let (file, line) = place_of(plan, task);
         Some(Problem { file, line, column: 1, what, fix: fix.replace('\n', "; or ") })
     };
     plan.tasks.iter().filter_map(problem).collect()
@@ -50,9 +67,9 @@ pub(super) fn run(ui: &mut Ui, sources: &PlanSources, strictness: Strictness) ->
         Err(error) => return Err(error.into()),
     };
     let workspace = sources.workspace(&plan)?;
-    // What a run refuses is an error here too, and so is what would be lost in silence.
+    // What a run refuses is an error here too, and so is a key with a typing error, of which a run only warns.
     let refused: Vec<Problem> = workspace.iter().flat_map(|workspace| misplaced(&plan, workspace)).collect();
-    let refused = [refused, plan.mistakes.clone()].concat();
+    let refused = [refused, wrong_permits(&plan), plan.mistakes.clone()].concat();
     let findings = findings(&plan, workspace.as_ref());
     let is_error = |problem: &Problem| strictness == Strictness::Strict || refused.contains(problem);
     for problem in &findings {

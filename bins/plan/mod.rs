@@ -192,6 +192,7 @@ pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
         }
         Action::Write(file, format) => {
             output::require_folder(&file)?;
+            output::require_own_file(&file, format)?;
             let (plan, proposal) = read(ui)?;
             output::write(ui, (plan, proposal), &sources, (&file, format))
         }

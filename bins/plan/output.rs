@@ -55,6 +55,44 @@ pub(super) fn require_folder(file: &Path) -> Result<(), Failure> {
     Err(Failure::new(Exit::Fatal, words).hint(format!("create it with: mkdir -p {}", shell_word(&folder))))
 }
 
+/// Refuses to replace a file that this command did not write, before an agent is paid. The plan itself would be lost.
+pub(super) fn require_own_file(file: &Path, format: Format) -> Result<(), Failure> {
+    let is_tree = matches!(format, Format::Json | Format::Text);
+    let (name, other) = (file.display(), "name another file, such as: -o task-tree.json");
+    if file.is_dir() {
+        return Err(
+            Failure::new(Exit::Fatal, format!("could not write '{name}': it is a folder")).hint(other)
+        );
+    }
+    let bytes = match safe_files::read_users(file) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        read => read.with_context(|| format!("could not read '{name}'"))?,
+    };
+    let bytes = bytes.trim_ascii_start();
+    let is_own = match format {
+        Format::Json | Format::Text => is_tree_file(bytes),
+        Format::Mermaid => bytes.starts_with(b"flowchart "),
+        Format::Dot => bytes.starts_with(b"digraph "),
+    };
+    if !bytes.is_empty() && !is_own {
+        let what = if is_tree { "task tree" } else { "graph of a plan" };
+        let words = format!("'{name}' exists and is not a {what}, so it is not overwritten");
+        return Err(Failure::new(Exit::No, words).hint("choose another name with -o, or move the file away"));
+    }
+    if is_tree && file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md")) {
+        let words = format!("a task tree is JSON, and a run would read '{name}' as Markdown");
+        return Err(Failure::new(Exit::No, words).hint(other));
+    }
+    Ok(())
+}
+
+/// Whether this is JSON with nodes. A file with a syntax error may be one, and is refused when it is read.
+fn is_tree_file(bytes: &[u8]) -> bool {
+    let is_tree = |value: &serde_json::Value| value.get("nodes").is_some();
+    bytes.starts_with(b"{") && serde_json::from_slice(bytes).map_or(true, |value| is_tree(&value))
+}
+
 /// Writes the plan to a file, all or nothing.
 pub(super) fn write(
     ui: &mut Ui,
@@ -115,6 +153,9 @@ fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> 
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.with_context(|| format!("could not read '{}'", file.display()))?,
     };
+    if bytes.trim_ascii().is_empty() {
+        return Ok(Vec::new());
+    }
     let old = Plan::read(&file.display().to_string(), &bytes).map_err(|error: PlanError| {
         Failure::from(error).hint("the file would be overwritten; correct it or move it away")
     })?;

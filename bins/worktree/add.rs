@@ -28,7 +28,7 @@ pub(super) struct WorktreeAddArgs {
     /// Use a lane (a reusable worktree of the run), preferably a free one
     #[arg(long)]
     lane: bool,
-    /// Accept a name that is not in the plan
+    /// Accept a name that is not in the plan. Without a plan, any name is accepted
     #[arg(long)]
     unplanned: bool,
     /// Do not fetch from the remote of the run's branch

@@ -8,11 +8,14 @@ use arborist_core::{
     name::TaskId,
     pipeline::ConfigGuard,
     process::{Cancel, Program},
-    worktree::{Lease, Saver},
+    worktree::{Lease, Saver, WorktreeError},
 };
 use clap::Args;
 
-use super::open::{WorktreeScopeArgs, open};
+use super::{
+    open::{WorktreeScopeArgs, open},
+    show::absent,
+};
 use crate::{entry::Outcome, gardening::watch_signals, ui::Ui};
 
 #[derive(Debug, Args)]
@@ -39,7 +42,10 @@ pub(super) struct WorktreeRestoreArgs {
 /// Runs the command with our own standard streams. Its work is saved periodically.
 pub(super) fn run(args: &WorktreeRunArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
-    let lease = opened.pool.lease_existing(&args.task)?;
+    let lease = opened.pool.lease_existing(&args.task).map_err(|error| match error {
+        WorktreeError::Absent(_) => absent(&opened, &args.task),
+        other => other.into(),
+    })?;
     // The command can change the configuration, and a save must not run programs that it names then.
     lease.repository.freeze_settings(SettingsChange::Accepted)?;
     let mut saver = Saver::new(&lease.repository, opened.pool.run(), &args.task)?;

@@ -75,7 +75,7 @@ pub(super) fn run_path(args: &PathArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// The error for a task without a worktree. A name that the plan does not have is probably mistyped.
-fn absent(opened: &OpenWorktrees, task: &TaskId) -> Failure {
+pub(super) fn absent(opened: &OpenWorktrees, task: &TaskId) -> Failure {
     let failure = WorktreeError::Absent(task.to_string());
     if plan_here(opened).is_none_or(|(_, plan)| plan.find(task).is_some()) {
         return failure.into();

@@ -138,7 +138,7 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
     repo.arborist(["gardener", "--jobs", "2"])
         .exits(2)
         .out("parked")
-        .out("next   git add -A && git stash && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main");
+        .out("next   git add -A && git stash && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main\n  then   git stash pop\n");
     assert_eq!(repo.read("T001.txt"), "mine\n");
     repo.arborist(["state", "--exit-code"]).exits(1).out(" done, ").out(" parked").out(
         "update the checkout of main: git add -A && git stash && git merge --ff-only --no-overwrite-ignore refs/arborist/landing/main",

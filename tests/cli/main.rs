@@ -38,6 +38,7 @@ mod ephemeral_consent;
 mod feedback;
 mod fetched_refs;
 mod filter_guard;
+mod first_contact;
 mod foreign_paths;
 mod forged_index;
 mod forged_notes;

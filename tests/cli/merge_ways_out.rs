@@ -68,7 +68,12 @@ fn a_resolution_that_fails_a_gate_is_kept_for_the_person_who_made_it() {
     fs::write(place.join("a.txt"), "bad\n").unwrap();
     let said = repo.merge(&["resolve", "T2"]).exits(2);
     said.err("the gate 'check' failed on your resolution of T2: ")
-        .err(&format!("; correct it in '{}'", place.display()));
+        .err(&format!("; correct it in '{}'", place.display()))
+        .err("T2 did not land: on your resolution, the gate 'check' failed")
+        .err("  correct it, then run: git arborist merge resolve T2\n")
+        .out("1 failed a gate (T2)")
+        .never("in conflict");
+    repo.merge(&["log"]).succeeds().out("your resolution of a.txt: the gate 'check' failed");
     assert_eq!(fs::read_to_string(place.join("a.txt")).unwrap(), "bad\n");
     // The same again, unless it is corrected.
     repo.merge(&["resolve", "T2"]).exits(2).err("on your resolution of T2");

@@ -260,7 +260,7 @@ fn a_parked_task_is_not_shown_as_done() {
     repo.commit("a file\n");
     repo.write("f", "mine\n");
     let said = repo.arborist(["gardener", "--jobs", "2", "--only", "T001", "-q"]).exits(2);
-    said.out("parked main is not updated yet: changed files are in the way (f); see what to do with: git arborist merge status");
+    said.out("parked main: not updated yet, changed files are in the way (f); see what to do with: git arborist merge status");
     let said = repo.arborist(["state"]).succeeds();
     said.out("0 of 2 done, 1 parked").out("> T001 one  complete      not on the branch yet (parked)");
     let said = repo.arborist(["gardener"]).exits(2).stderr();

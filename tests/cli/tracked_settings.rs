@@ -87,6 +87,7 @@ fn the_command_of_a_task_never_reviews_it() {
 fn sample(setting: &Setting, round: usize) -> String {
     match (setting.key, setting.kind) {
         ("tree", _) => "\"tasks.md\"".to_owned(),
+        ("log-dir" | "report-dir", _) => "\"x\"".to_owned(),
         (_, ValueKind::Text | ValueKind::Command) => ["\"../x\"", "\"x\""][round].to_owned(),
         (_, ValueKind::Switch) => (round == 0).to_string(),
         (_, ValueKind::Choice(words)) => format!("\"{}\"", words[words.len() - 1 - round]),

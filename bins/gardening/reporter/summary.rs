@@ -6,6 +6,7 @@ use arborist_core::{
     message::{counted, visible},
     name::Oid,
     progress::RunTotals,
+    queue::get_back_after,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -88,7 +89,7 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     if account.parked.is_some() {
         let (branch, why) = (&account.branch, account.parked_because.as_deref().unwrap_or_default());
         let words = format!(
-            "{branch} is not updated yet: {}; see what to do with: git arborist merge status",
+            "{branch}: not updated yet, {}; see what to do with: git arborist merge status",
             short(why)
         );
         lines.push(entry("parked", &words));
@@ -104,6 +105,8 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     lines.extend(account.worktree.as_ref().map(|worktree| entry("work", &visible(worktree))));
     lines.extend(merge_lines(account));
     lines.extend(account.next.as_ref().map(|next| entry("next", next)));
+    let back = account.next.as_deref().filter(|_| account.parked.is_some()).and_then(get_back_after);
+    lines.extend(back.map(|back| entry("then", &back)));
     lines
 }
 

@@ -1,6 +1,6 @@
 //! Errors of a runner before it is started.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{EventFormat, Placeholder, Preset, limits::ChoiceError};
 use crate::{
@@ -77,6 +77,16 @@ pub enum AgentError {
         /// How to install it, if we know.
         install: Option<String>,
     },
+    /// The file of the program cannot be started.
+    #[error("the runner '{runner}' cannot start: {}", .why.of(file))]
+    CannotStart {
+        /// The runner.
+        runner: String,
+        /// The file of its program.
+        file: PathBuf,
+        /// Why.
+        why: NoStart,
+    },
     /// None of the programs of a runner and its fallbacks is on `PATH`.
     #[error("none of these programs is installed: {}", programs.join(", "))]
     NoneInstalled {
@@ -98,6 +108,30 @@ pub enum AgentError {
     /// The runner `shell` cannot review: the command of a task cannot judge its own result.
     #[error("'shell' cannot review, because it only runs the command of a task")]
     ShellReviews,
+}
+
+/// Why a file cannot be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoStart {
+    /// There is no such file.
+    Missing,
+    /// It has no execute permission, or is a folder.
+    NotExecutable,
+    /// It is a script, and its interpreter does not exist.
+    NoInterpreter(String),
+}
+
+impl NoStart {
+    fn of(&self, file: &Path) -> String {
+        let file = file.display();
+        match self {
+            Self::Missing => format!("there is no file '{file}'"),
+            Self::NotExecutable => format!("'{file}' is not executable"),
+            Self::NoInterpreter(name) => {
+                format!("the interpreter '{}' of '{file}' does not exist", name.escape_default())
+            }
+        }
+    }
 }
 
 /// Where a runner is named.
@@ -138,6 +172,10 @@ impl Explain for AgentError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::UnknownRunner { name, .. } if name.contains(['/', '.']) => Some(format!(
+                "a runner is a name, not a path; to define one, run: git config arborist.runners.NAME.command {}",
+                shell_word(name)
+            )),
             Self::UnknownRunner { name, .. } => Some(proposal(
                 name,
                 Preset::names(),
@@ -175,6 +213,13 @@ impl Explain for AgentError {
                 "install it elsewhere, or allow this one by its full path as the first word of runners.{runner}.command: {}",
                 file.display()
             )),
+            Self::CannotStart { file, why: NoStart::NotExecutable, .. } if file.is_file() => {
+                Some(format!("make it executable with: chmod +x {}", shell_word(&file.display().to_string())))
+            }
+            Self::CannotStart { why: NoStart::NoInterpreter(_), .. } => {
+                Some("correct the first line of the script".into())
+            }
+            Self::CannotStart { runner, .. } => Some(format!("correct runners.{runner}.command")),
             Self::NoneInstalled { installs, .. } => Some(match installs.as_slice() {
                 [] => "put one of them on PATH, or choose another runner".into(),
                 installs => format!("install one of them with: {}", installs.join("\nor with: ")),

@@ -18,7 +18,7 @@ mod template;
 mod tools;
 
 pub use cause::{FailureKind, LimitKind, RetryWait, names_lost_session};
-pub use error::{AgentError, NamedIn};
+pub use error::{AgentError, NamedIn, NoStart};
 pub use event::{AgentEvent, EventFormat, Usage, UsageScope};
 pub use preset::{Preset, RunnerKind, SHELL, provider_of};
 pub use protected::{ProtectedFiles, ProtectedKind, ProtectedPath};

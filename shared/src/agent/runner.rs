@@ -7,11 +7,11 @@ use std::{
 };
 
 use super::{
-    AgentError, EventFormat, NamedIn, Placeholder, Preset, ProtectedFiles, ProtectedKind, ProtectedPath,
-    Template, ToolServer, ToolsForm, protected::programs_in,
+    AgentError, EventFormat, NamedIn, NoStart, Placeholder, Preset, ProtectedFiles, ProtectedKind,
+    ProtectedPath, Template, ToolServer, ToolsForm, protected::programs_in,
 };
 use crate::{
-    process::{ProgramPlace, is_executable, locate_program},
+    process::{ProgramPlace, find_missing_interpreter, is_executable, locate_program, resolve_program},
     sandbox::{self, ProgramFolder},
 };
 
@@ -272,14 +272,29 @@ impl Runner {
     /// Finds the program, given the value of `PATH`. A folder in which children can write is not searched.
     pub fn require_program(&self, path: &OsStr) -> Result<PathBuf, AgentError> {
         let program = self.program();
-        let place = if program.contains('/') {
-            let file = Some(PathBuf::from(program)).filter(|file| is_executable(file));
+        // A command that was written as one word is reported as such.
+        let is_path = program.contains('/') && !program.contains(' ') && !program.starts_with('[');
+        let cannot_start = |file, why| AgentError::CannotStart { runner: self.name.clone(), file, why };
+        let place = if is_path {
+            let file = resolve_program(program);
+            if !file.exists() {
+                return Err(cannot_start(file, NoStart::Missing));
+            }
+            if !is_executable(&file) {
+                return Err(cannot_start(file, NoStart::NotExecutable));
+            }
+            ProgramPlace::Found(file)
+        } else if program.contains('/') {
+            let file = Some(resolve_program(program)).filter(|file| is_executable(file));
             file.map_or(ProgramPlace::Missing, ProgramPlace::Found)
         } else {
             locate_program(program, self.env.get("PATH").map_or(path, OsStr::new))
         };
         match place {
-            ProgramPlace::Found(file) => Ok(file),
+            ProgramPlace::Found(file) => match find_missing_interpreter(&file) {
+                None => Ok(file),
+                Some(interpreter) => Err(cannot_start(file, NoStart::NoInterpreter(interpreter))),
+            },
             ProgramPlace::InCheckout(file) => {
                 Err(AgentError::InCheckout { runner: self.name.clone(), program: program.to_owned(), file })
             }

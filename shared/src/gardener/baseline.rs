@@ -245,7 +245,11 @@ impl Probe<'_> {
         let counts = observed.counts.filter(|counts| counts.failed > 0);
         let counts = counts
             .map_or(String::new(), |counts| format!(" ({} failed, {} passed)", counts.failed, counts.passed));
-        let why = format!("'{command}' {}{counts}", ended.ending);
+        // The ending says already that a command was not found.
+        let has_words = counts.is_empty() && observed.code != Some(PROGRAM_NOT_FOUND);
+        let words = if has_words { sole_line(&said) } else { None };
+        let words = words.map(|line| format!(": {line}")).unwrap_or_default();
+        let why = format!("'{command}' {}{counts}{words}", ended.ending);
         Baseline::Red { why, observed, outside: OutsideResult::Unasked }
     }
 }
@@ -260,6 +264,13 @@ impl Probe<'_> {
         };
         self.places.first().and_then(|place| has_only_documents(place)).unwrap_or(false)
     }
+}
+
+/// The output, if it is a single short line: it is the reason, as that of a shell that cannot parse the command.
+fn sole_line(said: &str) -> Option<&str> {
+    const LONGEST: usize = 200;
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.next().filter(|line| lines.next().is_none() && line.len() <= LONGEST)
 }
 
 /// Whether the tests of this commit are known to pass: it is the end of a task, or a landing that the test command

@@ -154,7 +154,7 @@ pub enum GardenerError {
     #[error("a landing on '{branch}' is parked: {}", .obstacle.as_ref().map_or_else(|| format!("the checkout of '{branch}' has to be updated first"), ToString::to_string))]
     Parked { branch: BranchName, obstacle: Option<ParkingObstacle>, options: Box<TypedOptions> },
     #[error("{} {} already done in the run of '{branch}', whose commits this branch contains", name_some(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
-    Merged { branch: BranchName, path: String, tasks: Vec<TaskId> },
+    Merged { branch: BranchName, path: Option<String>, tasks: Vec<TaskId> },
     #[error("'{branch}' is the branch of a task of the run of '{run}', so no run can start on it")]
     OnTaskBranch { branch: BranchName, run: BranchName, place: Option<PathBuf> },
 }
@@ -432,7 +432,7 @@ impl Explain for GardenerError {
                 format!("to continue it there, run: {command}{}", options.common)
             }
             Self::NotLanded { task, branch, command, .. } => advice_to_land((task, branch), *command),
-            Self::Merged { path, .. } => advice_on_finished_tasks(path),
+            Self::Merged { path, .. } => advice_on_finished_tasks(path.as_deref()),
             Self::OnTaskBranch { run, place, .. } => advice_on_task_branch(run, place.as_deref()),
             Self::Parked { branch, obstacle, options } => {
                 advice_on_parked(branch, obstacle.as_ref(), options)
@@ -458,7 +458,8 @@ fn advice_on_other_plan(path: &str) -> String {
     )
 }
 
-fn advice_on_finished_tasks(path: &str) -> String {
+fn advice_on_finished_tasks(path: Option<&str>) -> String {
+    let Some(path) = path else { return "to do all tasks again, use --new-run".to_owned() };
     format!(
         "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
     )

@@ -24,10 +24,12 @@ pub enum HistoryError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// No branch is checked out.
-    #[error("HEAD is detached, so this command does not know which run you mean")]
+    #[error("HEAD is detached{}, so this command does not know which run you mean", .operation.map(|what| format!(" during a {what}")).unwrap_or_default())]
     Detached {
-        /// A branch at the same commit.
+        /// The branch that is rebased, or else a branch at the same commit.
         branch: Option<BranchName>,
+        /// The operation that detached it.
+        operation: Option<&'static str>,
     },
     /// The run in this history belongs to another branch name.
     #[error(
@@ -85,7 +87,10 @@ impl Explain for HistoryError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Git(error) => error.hint(),
-            Self::Detached { branch } => {
+            Self::Detached { operation: Some(_), .. } => {
+                Some("finish or cancel it, as 'git status' says".into())
+            }
+            Self::Detached { branch, .. } => {
                 let branch = branch.as_ref().map_or("<branch>", BranchName::as_str);
                 Some(format!("check out the run's branch: git switch {branch}"))
             }

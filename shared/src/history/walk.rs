@@ -14,7 +14,7 @@ use super::{
     graph::{Graph, Marks},
 };
 use crate::{
-    git::{GitError, RawCommit, Repository},
+    git::{GitError, OperationInProgress, RawCommit, Repository},
     message,
     name::{BranchName, Oid},
     safe_files,
@@ -40,13 +40,23 @@ impl RunScope {
         };
         let Some(branch) = asked.or(on_task.as_ref()) else {
             let Some(branch) = head.branch.clone() else {
-                return Err(HistoryError::Detached { branch: branch_at(repository, head.commit)? });
+                return Err(detached(repository)?);
             };
             return Ok(Self { branch, tip: head.commit });
         };
         let tip = repository.find_branch(branch)?.or(head.commit);
         Ok(Self { branch: branch.clone(), tip })
     }
+}
+
+/// The error for a checkout without a branch. During a rebase, a branch at the same commit is usually that of someone else.
+fn detached(repository: &Repository) -> Result<HistoryError, HistoryError> {
+    let operation = OperationInProgress::find_operation(&repository.git_dir);
+    let branch = match &operation {
+        Some(operation) => operation.branches.first().cloned(),
+        None => branch_at(repository, repository.head.commit)?,
+    };
+    Ok(HistoryError::Detached { branch, operation: operation.map(|operation| operation.what) })
 }
 
 /// A branch at this commit that is not a task's own.

@@ -93,8 +93,13 @@ fn forget_boxes<'l>(plan: &mut Plan, labels: impl Iterator<Item = &'l str>) {
 }
 
 fn without_tasks(files: &[SpecFile<'_>], has_tasks: impl Fn(usize) -> bool) -> Vec<Problem> {
-    let what = "no tasks were found";
-    let fix = "write each task as '- [ ] text' or '- [ ] T001 text'";
     let empty = files.iter().enumerate().filter(|(at, _)| !has_tasks(*at));
-    empty.map(|(_, file)| file.problem(0, what, fix)).collect()
+    let problem = |file: &SpecFile<'_>| {
+        if file.text.trim_start().starts_with('{') {
+            let what = "this is JSON, but the name of the file says Markdown";
+            return file.problem(0, what, "rename it, for example to task-tree.json");
+        }
+        file.problem(0, "no tasks were found", "write each task as '- [ ] text' or '- [ ] T001 text'")
+    };
+    empty.map(|(_, file)| problem(file)).collect()
 }

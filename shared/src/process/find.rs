@@ -7,14 +7,21 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     env,
     ffi::{OsStr, OsString},
+    io::Read,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use crate::safe_files;
 
 /// The checkouts and worktrees of this process.
 static CHECKOUTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// The checkout in which this process was started.
+static TOP: OnceLock<PathBuf> = OnceLock::new();
+
+/// How much of a script is read to find its interpreter; Linux reads as much.
+const LONGEST_SHEBANG: u64 = 256;
 
 /// Where a program is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,11 +49,37 @@ pub fn is_executable(file: &Path) -> bool {
 
 /// Records a checkout or a worktree. No program is taken from a folder of `PATH` in it.
 pub fn add_checkout(top: &Path) {
+    // A command opens the repository around it before all others.
+    TOP.get_or_init(|| top.to_owned());
     let mut checkouts = CHECKOUTS.lock().unwrap_or_else(PoisonError::into_inner);
     if !checkouts.contains(top) {
         checkouts.insert(top.to_owned());
         checkouts.insert(safe_files::resolved(top));
     }
+}
+
+/// The file of a program that is named by its path. A relative path begins at the top of the checkout in which this process
+/// was started: the same command then works in its folders and for tasks in other worktrees.
+#[must_use]
+pub fn resolve_program(path: &str) -> PathBuf {
+    let path = Path::new(path);
+    match TOP.get() {
+        Some(top) if path.is_relative() => top.join(path.strip_prefix("./").unwrap_or(path)),
+        _ => path.to_owned(),
+    }
+}
+
+/// The interpreter that the first line of a script names, if there is no such file. The system would say that the script is
+/// missing.
+#[must_use]
+pub fn find_missing_interpreter(script: &Path) -> Option<String> {
+    let mut begin = Vec::new();
+    safe_files::open(script).ok()?.take(LONGEST_SHEBANG).read_to_end(&mut begin).ok()?;
+    let line = begin.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    // A script with line ends of Windows names an interpreter that ends with a carriage return.
+    let interpreter = line.trim_matches([' ', '\t']).split([' ', '\t']).next()?;
+    (interpreter.starts_with('/') && !Path::new(interpreter).exists()).then(|| interpreter.to_owned())
 }
 
 /// Whether a file or folder is in a checkout, or a link that leads into one.

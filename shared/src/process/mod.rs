@@ -45,8 +45,8 @@ pub use drivers::{find_other_drivers, find_outer_driver, may_be_in_step};
 pub use ending::Ending;
 pub use ending::Limits;
 pub use find::{
-    ProgramPlace, add_checkout, find_program, is_executable, is_in_checkout, list_unused_folders,
-    locate_program,
+    ProgramPlace, add_checkout, find_missing_interpreter, find_program, is_executable, is_in_checkout,
+    list_unused_folders, locate_program, resolve_program,
 };
 pub use holder::Holder;
 pub use identity::{ProcessId, is_process_alive};

@@ -44,7 +44,7 @@ pub use store::{
 };
 pub use target::{
     ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, accept_foreign, advice_to_unpark,
-    land_after_stash,
+    get_back_after, land_after_stash,
 };
 pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 

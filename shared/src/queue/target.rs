@@ -290,6 +290,12 @@ pub fn advice_to_unpark(branch: &BranchName, obstacle: Option<&ParkingObstacle>,
     }
 }
 
+/// The command that gets the changes back which [`land_after_stash`] put in a stash; `None` after any other command.
+#[must_use]
+pub fn get_back_after(command: &str) -> Option<String> {
+    command.split_once(" add -A && ").map(|(git, _)| format!("{git} stash pop"))
+}
+
 /// How many commits are named in a message.
 const MAX_COMMITS: usize = 10;
 

@@ -122,6 +122,14 @@ impl Ticket {
         }
     }
 
+    /// The gate that a person's resolution failed, and how. The conflict is back then, although that person left nothing of
+    /// it.
+    #[must_use]
+    pub fn failed_resolution(&self) -> Option<&str> {
+        let is_of_person = self.resolved.is_none() && self.resolved_by == Some(ResolvedBy::Person);
+        self.tries.last().filter(|_| is_of_person)?.lines().next()
+    }
+
     /// A sentence about who resolved it.
     #[must_use]
     pub fn resolution(&self) -> Option<String> {

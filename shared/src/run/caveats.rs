@@ -2,16 +2,16 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use super::{OpenRun, Planned, RunListener};
+use super::{OpenRun, Planned, RunListener, planned::usual_plan};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
     gardener::{EarlierFailures, Lanes, Selection, find_begun_apart, saved_branch_ref, wanted},
-    git::Worktree,
+    git::{GitError, Worktree},
     history::{Run, State},
     message::{counted, visible},
     name::TaskId,
-    pipeline::{Budgets, find_changed_since_kill, is_blank},
+    pipeline::{Budgets, FEWER_TESTS, find_changed_since_kill, is_blank},
     plan::{Task, Unread, Why},
     process::{is_executable, list_unused_folders, shell_word},
     progress::{Boxes, Progress},
@@ -29,6 +29,12 @@ fn tell_of_unused_folders(listener: &mut dyn RunListener) {
             folders.join(", ")
         )));
     }
+}
+
+/// Work in a worktree that a run does not use.
+enum OwnWork {
+    Uncommitted,
+    Committed,
 }
 
 /// The hint when there are many worktrees, or little disk space.
@@ -75,6 +81,20 @@ impl OpenRun {
         }
         tell_of_unused_folders(listener);
         self.tell_of_crowding(listener);
+        self.tell_of_useless_permissions(listener)?;
+        if self.request.tree.is_none()
+            && self.settings.general.tree.is_none()
+            && let (Some(path), Some(usual)) = (planned.path(), usual_plan(&self.repository))
+            && path != usual
+        {
+            listener.remark(&visible(&format!(
+                "using the plan '{path}', with which this run began, not '{usual}'"
+            )));
+            listener.hint(&format!(
+                "to use it instead: git arborist gardener --tree {} --accept-changes",
+                shell_word(&usual)
+            ));
+        }
         self.tell_of_missing_tools(planned, listener)?;
         self.tell_of_unmeasured(planned, listener)
     }
@@ -119,28 +139,51 @@ impl OpenRun {
             progress.is_left(task) && !(has_failed && selection.failed == EarlierFailures::Keep)
         };
         for (task, worktree) in tasks.into_iter().filter(|(task, _)| is_run(task)) {
-            if self.has_own_work(worktree)? {
+            if let Some(work) = self.find_own_work(worktree)? {
                 let path = visible(&worktree.path.display().to_string());
                 listener.warn(&format!("work on {task} in '{path}' is not used by this run"));
+                let commit = match work {
+                    OwnWork::Uncommitted => " commit there,",
+                    OwnWork::Committed => "",
+                };
                 listener.hint(&format!(
-                    "to land that work instead, stop this run, commit there, then run: git arborist merge --force {task}"
+                    "to land that work instead, stop this run,{commit} then run: git arborist merge --force {task}"
                 ));
             }
         }
         Ok(())
     }
 
-    /// Whether a worktree has uncommitted files, or commits that the run does not have. Commits that 'reset' has saved
+    /// Finds uncommitted files in a worktree, or commits that the run does not have. Commits that 'reset' has saved
     /// do not count.
-    fn has_own_work(&self, worktree: &Worktree) -> Result<bool, Failure> {
+    fn find_own_work(&self, worktree: &Worktree) -> Result<Option<OwnWork>, Failure> {
+        let view = self.repository.linked(worktree);
+        let changed_paths = view.map(|view| view.changed_paths()).transpose()?;
+        if changed_paths.is_some_and(|paths| !paths.is_empty()) {
+            return Ok(Some(OwnWork::Uncommitted));
+        }
         if let (Some(head), Some(branch)) = (worktree.head, &worktree.branch)
             && !self.repository.is_ancestor(head, self.head)?
             && self.repository.find_ref(&saved_branch_ref(branch, head))?.is_none()
         {
-            return Ok(true);
+            return Ok(Some(OwnWork::Committed));
         }
-        let view = self.repository.linked(worktree);
-        Ok(view.map(|view| view.changed_paths()).transpose()?.is_some_and(|paths| !paths.is_empty()))
+        Ok(None)
+    }
+
+    /// Warns about values of `--allow` that match no file: they are probably mistyped. In a workspace, they may be for another
+    /// repository.
+    fn tell_of_useless_permissions(&self, listener: &mut dyn RunListener) -> Result<(), GitError> {
+        if self.workspace.sections.len() > 1 {
+            return Ok(());
+        }
+        let (empty, tree) = (self.repository.empty_tree()?, self.repository.tree_of(self.head)?);
+        for path in self.request.flags.allow.iter().filter(|path| *path != FEWER_TESTS) {
+            if !self.repository.touches(empty, tree, &[path])? {
+                listener.warn(&visible(&format!("--allow '{path}' matches no committed file")));
+            }
+        }
+        Ok(())
     }
 
     /// Warns about runners that should be given tools but do not support them.

@@ -1,6 +1,9 @@
 //! The plan of a run: the frozen one, the current file, or a task given as text.
 
-use std::path::{Component, PathBuf};
+use std::{
+    io,
+    path::{Component, PathBuf},
+};
 
 use super::{OpenRun, RunRequest};
 use crate::{
@@ -12,6 +15,7 @@ use crate::{
     name::{PipelineName, digest},
     pipeline::{PromptFiles, PromptParts, TaskBackground, feedback},
     plan::{Plan, PlanError, Task, find_plans},
+    process::shell_word,
     progress::{MergedRun, tasks_done_by},
     safe_files,
     settings::Settings,
@@ -224,7 +228,19 @@ impl OpenRun {
             Err(_) if !is_named && self.pending_move.is_some() => Ok(None),
             Err(error) => {
                 let file = self.repository.top().join(&path);
-                let failure = Failure::from(PlanError::unreadable(&path, &file, &error));
+                let mut failure = Failure::from(PlanError::unreadable(&path, &file, &error));
+                if error.kind() == io::ErrorKind::NotFound
+                    && !is_named
+                    && frozen_path(run).as_ref() == Some(&path)
+                    && let Some(other) = usual()
+                {
+                    let words = format!("this run uses the plan '{path}', which no longer exists");
+                    let hint = format!(
+                        "continue it with another plan: git arborist gardener --tree {}",
+                        shell_word(&other)
+                    );
+                    failure = Failure::new(failure.exit, words).hint(hint);
+                }
                 Err(if self.request.new_run { failure } else { self.with_way_back(failure, run, &path) })
             }
         }
@@ -251,7 +267,7 @@ fn frozen_path(run: &Run) -> Option<String> {
     run.start.as_ref().and_then(|start| start.plan.as_ref()).map(|plan| plan.path.clone())
 }
 
-fn usual_plan(repository: &Repository) -> Option<String> {
+pub(super) fn usual_plan(repository: &Repository) -> Option<String> {
     let branch = repository.head.branch.as_ref();
     // With several plans, the user has to name one.
     let mut plans = find_plans(repository.top(), branch);
@@ -307,6 +323,8 @@ impl OpenRun {
             let place = self.repository.checkouts_of(&branch)?.into_iter().next();
             return Err(GardenerError::OnTaskBranch { branch: self.branch.clone(), run: branch, place });
         }
-        Err(GardenerError::Merged { branch, path: path.clone(), tasks })
+        // Without a branch, 'plan --tick' does not know which run is meant.
+        let path = self.repository.head.branch.is_some().then(|| path.clone());
+        Err(GardenerError::Merged { branch, path, tasks })
     }
 }

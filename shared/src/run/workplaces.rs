@@ -94,6 +94,7 @@ impl OpenRun {
     ) -> Result<(), Failure> {
         self.save_left_checkouts(monitor.listener());
         self.bring_plan(planned)?;
+        self.require_inner_folders()?;
         self.hide_logs()?;
         match lanes {
             None => {
@@ -168,6 +169,18 @@ impl OpenRun {
         self.saved_checkouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Reports are committed. Logs are hidden from git, and all commands look for them in the checkout.
+    fn require_inner_folders(&self) -> Result<(), Failure> {
+        let RunOptions { log_dir, report_dir, .. } = &self.options;
+        for (key, folder) in [("report-dir", report_dir), ("log-dir", log_dir)] {
+            if let Err(error) = folder.trim_end_matches('/').parse::<InnerPath>() {
+                let what = format!("the {key} {error}");
+                return Err(Failure::new(Exit::No, what).hint(format!("choose another folder with --{key}")));
+            }
+        }
+        Ok(())
+    }
+
     /// Hides logs from `git status` by an entry in the repository's own exclude file.
     fn hide_logs(&self) -> Result<(), Failure> {
         self.refuse_tracked_link()?;
@@ -183,11 +196,6 @@ impl OpenRun {
             return Ok(());
         }
         let RunOptions { log_dir, report_dir, .. } = &self.options;
-        // Reports are committed, so their folder must be in the repository.
-        if let Err(error) = report_dir.trim_end_matches('/').parse::<InnerPath>() {
-            let what = format!("the report-dir {error}");
-            return Err(Failure::new(Exit::No, what).hint("choose another folder with --report-dir"));
-        }
         for (key, top, folder) in
             [("log-dir", self.home.as_path(), log_dir), ("report-dir", self.repository.top(), report_dir)]
         {

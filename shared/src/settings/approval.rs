@@ -18,15 +18,13 @@ enum HarmlessValues {
     Any,
     /// These.
     Only(&'static [&'static str]),
-    /// Folders inside the repository.
-    InnerFolders,
     /// Folders inside the repository that have no tracked files, or that belong to us.
     EmptyFolders,
     /// All, because what they run or reach is shown where it is used, as a command or a repository.
     ShownInUse,
 }
 
-use HarmlessValues::{Any, EmptyFolders, InnerFolders, Only, ShownInUse};
+use HarmlessValues::{Any, EmptyFolders, Only, ShownInUse};
 
 /// The keys that need no approval: those that cannot weaken a test, a review or the sandbox, run a command, give access
 /// to anything, or delete files. A stricter value is listed, and not the default: the user may have chosen a stricter
@@ -51,10 +49,10 @@ const HARMLESS: &[(&str, HarmlessValues)] = &[
     ("timeouts.limit", Any),
     ("timeouts.network", Any),
     ("timeouts.commit-message", Any),
-    // Logs, reports and records.
-    ("log-dir", InnerFolders),
+    // Logs, reports and records. Their folders are always in the repository.
+    ("log-dir", Any),
     ("log-limit", Any),
-    ("report-dir", InnerFolders),
+    ("report-dir", Any),
     ("session.branch", Only(&["true"])),
     ("session.transcripts", Only(&["local", "off"])),
     ("session.commit-message", Any),
@@ -171,7 +169,6 @@ impl Settings {
             (Any | ShownInUse, _) => true,
             (Only(words), Value::Text(text)) => words.contains(&text.as_str()),
             (Only(words), Value::Switch(switch)) => words.contains(&switch.to_string().as_str()),
-            (InnerFolders, Value::Text(folder)) => is_inner(folder),
             (EmptyFolders, Value::Text(folder)) => {
                 is_inner(folder) && (folder.starts_with(OWN_FOLDER) || !self.tracked_folders.contains(folder))
             }

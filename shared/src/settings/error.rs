@@ -1,11 +1,15 @@
 //! Why settings cannot be read.
 
-use super::{SETTINGS, Setting, ValueKind};
+use super::{
+    SETTINGS, Setting, ValueKind,
+    general::{AGENT_STEPS, COMMAND_STEPS},
+};
 use crate::{
     failure::{Exit, Explain},
     git::GitError,
     message::{misspelt, nearest},
     name::NameError,
+    process::shell_word,
 };
 
 /// A setting that cannot be used, and its location.
@@ -23,6 +27,40 @@ pub enum SettingsError {
         section: &'static str,
         /// As written.
         key: String,
+    },
+    /// No such step.
+    #[error("{place}: there is no step '{step}'")]
+    UnknownStep {
+        /// File and line, or where git says that it is.
+        place: String,
+        /// As written.
+        step: String,
+    },
+    /// An agent is set for a step that calls none.
+    #[error("{place}: the step '{step}' calls no agent, so '{key}' has no effect")]
+    NoAgentStep {
+        /// File and line, or where git says that it is.
+        place: String,
+        /// The step.
+        step: String,
+        /// The key.
+        key: String,
+    },
+    /// No such variable.
+    #[error("unknown environment variable '{name}'")]
+    UnknownVariable {
+        /// As it is set.
+        name: String,
+    },
+    /// A gate that is not written as one.
+    #[error("{place}: {what}")]
+    WrongGate {
+        /// File and line, or where git says that it is.
+        place: String,
+        /// What is wrong.
+        what: String,
+        /// Whether it is in git's configuration.
+        in_git: bool,
     },
     /// A key that only git's configuration can set.
     #[error("{place}: '{key}' can only be set in git's configuration")]
@@ -101,6 +139,25 @@ impl Explain for SettingsError {
         let (key, prefix) = match self {
             Self::UnknownKey { key, section, .. } => (key, *section),
             Self::Git(error) => return error.hint(),
+            Self::UnknownStep { step, .. } => {
+                let steps = || AGENT_STEPS.into_iter().chain(COMMAND_STEPS);
+                return Some(match nearest(step, steps()) {
+                    Some(meant) => format!("did you mean '{meant}'?"),
+                    None => format!("known steps: {}", steps().collect::<Vec<_>>().join(", ")),
+                });
+            }
+            Self::NoAgentStep { .. } => {
+                return Some(format!("steps that call an agent: {}", AGENT_STEPS.join(", ")));
+            }
+            Self::UnknownVariable { name } => {
+                return Some(match nearest(name, SETTINGS.iter().filter_map(|setting| setting.variable)) {
+                    Some(meant) => format!("did you mean '{meant}'?"),
+                    None => format!(
+                        "names that begin with ARBORIST_ are for git-arborist; remove it with: unset {name}"
+                    ),
+                });
+            }
+            Self::WrongGate { in_git, .. } => return Some(example_of_gate(*in_git)),
             Self::GitOnly { key, .. } => return Some(format!("set it with: git config arborist.{key} true")),
             Self::FalseBare { .. } => {
                 return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
@@ -156,11 +213,31 @@ impl Explain for SettingsError {
         if let Some(meant) = SETTINGS.iter().find_map(|setting| inner(setting.key)) {
             return Some(format!("did you mean '{prefix}{meant}'?"));
         }
+        if let Self::UnknownKey { place, section: "arborist.", .. } = self
+            && beside.is_empty()
+            && !place.starts_with("command line")
+        {
+            let full_key = shell_word(&format!("{prefix}{key}"));
+            let file = match place.ends_with(".git/config") {
+                true => String::new(),
+                false => format!(" --file {}", shell_word(place)),
+            };
+            return Some(format!("remove it with: git config{file} --unset-all {full_key}"));
+        }
         if section.is_empty() || beside.is_empty() {
             return Some("see all keys with: git arborist init --dry-run".into());
         }
         Some(format!("known keys: {}", beside.join(", ")))
     }
+}
+
+fn example_of_gate(in_git: bool) -> String {
+    if in_git {
+        return "to add a gate with the name 'test', run: git config arborist.merge.gates.test.command 'npm test'"
+            .to_owned();
+    }
+    "write a gate as three lines: [[merge.gates]], then name = \"test\", then command = \"npm test\""
+        .to_owned()
 }
 
 impl SettingsError {
@@ -171,6 +248,7 @@ impl SettingsError {
             Self::WrongValue { place, key, found, expected } => {
                 Self::WrongValue { place, key: format!("arborist.{key}"), found, expected }
             }
+            Self::WrongGate { place, what, .. } => Self::WrongGate { place, what, in_git: true },
             other => other,
         }
     }

@@ -48,7 +48,11 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<SettingLine>, Setti
                     };
                     if let Some(item) = items.iter().find(has_only_name) {
                         let what = format!("a table of '{key}' has only a name");
-                        return Err(SettingsError::Syntax { place: place(item.span().start), what });
+                        let place = place(item.span().start);
+                        return Err(match key.as_str() {
+                            "merge.gates" => SettingsError::WrongGate { place, what, in_git: false },
+                            _ => SettingsError::Syntax { place, what },
+                        });
                     }
                     open.extend(named_tables(&key, items).into_iter().rev());
                 }

@@ -4,9 +4,14 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     DefaultValue, ValueKind,
-    setting::{PATH, SECONDS, settings},
+    setting::{INNER_PATH, PATH, SECONDS, settings},
     value::{Size, Sourced},
 };
+
+/// The steps that call an agent.
+pub(super) const AGENT_STEPS: [&str; 5] = ["implement", "review", "plan", "resolve", "commit-message"];
+/// The steps that only run commands. A sandbox is all that can be set for them.
+pub(super) const COMMAND_STEPS: [&str; 4] = ["test", "hook", "gate", "setup"];
 
 const RUNNERS: &str = "a list of runners in quotes, each as RUNNER or RUNNER:MODEL";
 
@@ -87,7 +92,7 @@ settings! {
         key: "report-dir",
         variable: Some("ARBORIST_REPORT_DIR"),
         kind: ValueKind::Text,
-        expected: PATH,
+        expected: INNER_PATH,
         default: DefaultValue::Text("spec/reports"),
         about: "Where the report of a completed task is committed.",
     }
@@ -95,7 +100,7 @@ settings! {
         key: "log-dir",
         variable: Some("ARBORIST_LOG_DIR"),
         kind: ValueKind::Text,
-        expected: PATH,
+        expected: INNER_PATH,
         default: DefaultValue::Text("spec/logs"),
         about: "Where the output of agents and tests is kept. It is hidden from git status and never committed.",
     }

@@ -9,13 +9,36 @@ use std::{
 use super::{
     Origin, SETTINGS, SIGN, Setting, SettingsError, ValueKind,
     file::{SettingLine, flatten},
+    general::{AGENT_STEPS, COMMAND_STEPS},
+    setting::INNER_PATH,
     value::{Assigned, Value, find_assigned},
     workspace::PREFIX,
 };
 use crate::{
     git::{Config, ConfigEntry},
     name::RepoName,
+    safe_files::InnerPath,
 };
+
+/// Variables that are no settings: what people tell a command, what an engine tells a worker, and what agents, tests,
+/// gates, hooks and set-up commands find in their environment.
+const OWN_VARIABLES: [&str; 15] = [
+    "ARBORIST_TRUST",
+    "ARBORIST_APPROVED",
+    "ARBORIST_ENGINE",
+    "ARBORIST_JOB",
+    "ARBORIST_DRIVER",
+    "ARBORIST_PROCESS",
+    "ARBORIST_TASK",
+    "ARBORIST_WORKTREE",
+    "ARBORIST_REPO",
+    "ARBORIST_REPOSITORY",
+    "ARBORIST_BRANCH",
+    "ARBORIST_SESSION",
+    "ARBORIST_GATE",
+    "ARBORIST_PORT",
+    "ARBORIST_PORTS",
+];
 
 /// How much of a wrong value a message shows.
 const MAX_SHOWN: usize = 60;
@@ -63,7 +86,7 @@ impl Sources {
             };
             if find_assigned(&self.assigned, &format!("merge.gates.{name}.command")).is_none() {
                 let (place, what) = (assigned.place.clone(), format!("the gate '{name}' has no command"));
-                return Err(SettingsError::Syntax { place, what });
+                return Err(SettingsError::WrongGate { place, what, in_git: false });
             }
         }
         Ok(())
@@ -123,6 +146,7 @@ impl Sources {
     }
 
     pub(super) fn add_environment(&mut self) -> Result<(), SettingsError> {
+        refuse_unknown_variable()?;
         for setting in SETTINGS {
             let Some(variable) = setting.variable else { continue };
             if let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) {
@@ -143,6 +167,22 @@ impl Sources {
         Source { place, origin }: Source,
     ) -> Result<(), SettingsError> {
         let value = match value {
+            Ok(Value::Text(path))
+                if setting.expected == Some(INNER_PATH)
+                    && path.trim_end_matches('/').parse::<InnerPath>().is_err() =>
+            {
+                return Err(SettingsError::WrongValue {
+                    place,
+                    key,
+                    found: format!("'{path}'"),
+                    expected: setting.expected(),
+                });
+            }
+            // A program is needed.
+            Ok(Value::Words(words)) if words.is_empty() && setting.key == "runners.*.command" => {
+                let expected = setting.expected();
+                return Err(SettingsError::WrongValue { place, key, found: "empty".to_owned(), expected });
+            }
             Ok(value) => value,
             Err(found) => {
                 let found = found.chars().take(MAX_SHOWN).collect();
@@ -171,11 +211,43 @@ pub(super) fn require_key(key: &str, place: &str) -> Result<&'static Setting, Se
     if let Some(Err(source)) = repo.map(str::parse::<RepoName>) {
         return Err(SettingsError::WrongName { place: place.to_owned(), source });
     }
-    SETTINGS.iter().find(|setting| setting.is(key)).ok_or_else(|| SettingsError::UnknownKey {
-        place: place.to_owned(),
-        section: "",
-        key: key.to_owned(),
-    })
+    let place = || place.to_owned();
+    let step = key.strip_prefix("steps.").map(|rest| rest.split('.').next().unwrap_or(rest));
+    if let Some(step) = step.filter(|step| !AGENT_STEPS.contains(step) && !COMMAND_STEPS.contains(step)) {
+        return Err(SettingsError::UnknownStep { place: place(), step: step.to_owned() });
+    }
+    let Some(setting) = SETTINGS.iter().find(|setting| setting.is(key)) else {
+        if matches!(key.strip_prefix("merge.gates"), Some(rest) if rest.matches('.').count() < 2 && (rest.is_empty() || rest.starts_with('.')))
+        {
+            let what = format!("'{key}' is not a gate with a name and a command");
+            return Err(SettingsError::WrongGate { place: place(), what, in_git: false });
+        }
+        return Err(SettingsError::UnknownKey { place: place(), section: "", key: key.to_owned() });
+    };
+    if let Some(step) = step.filter(|step| COMMAND_STEPS.contains(step))
+        && !setting.key.starts_with("steps.*.sandbox.")
+    {
+        return Err(SettingsError::NoAgentStep {
+            place: place(),
+            step: step.to_owned(),
+            key: key.to_owned(),
+        });
+    }
+    Ok(setting)
+}
+
+/// Refuses a variable with our prefix that neither is a setting nor is set for children.
+fn refuse_unknown_variable() -> Result<(), SettingsError> {
+    let is_known = |name: &String| {
+        OWN_VARIABLES.contains(&name.as_str())
+            || SETTINGS.iter().any(|setting| setting.variable == Some(name.as_str()))
+    };
+    let unknown = std::env::vars_os()
+        .filter(|(_, value)| !value.is_empty())
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| name.starts_with("ARBORIST_") && !is_known(name));
+    // The environment has no order.
+    unknown.min().map_or(Ok(()), |name| Err(SettingsError::UnknownVariable { name }))
 }
 
 /// Refuses `core.bare` from the command line or the environment. Git then finds the worktree all the same, but lists no

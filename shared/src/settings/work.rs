@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     DefaultValue, ValueKind,
-    setting::{PATH, POSITIVE_SECONDS, SECONDS, choices, settings},
+    setting::{PATH, POSITIVE_SECONDS, choices, settings},
     value::Sourced,
 };
 
@@ -51,16 +51,16 @@ settings! {
     tokens: Option<u64> {
         key: "budget.tokens",
         variable: Some("ARBORIST_MAX_TOKENS"),
-        kind: ValueKind::Count,
-        expected: "a number of tokens",
+        kind: ValueKind::Positive,
+        expected: "a number of tokens, 1 or more",
         default: DefaultValue::InWords("no limit"),
         about: "Maximum number of tokens that a run may use, input and output together.",
     }
     time: Option<Duration> {
         key: "budget.time",
         variable: Some("ARBORIST_MAX_TIME"),
-        kind: ValueKind::Count,
-        expected: SECONDS,
+        kind: ValueKind::Positive,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::InWords("no limit"),
         about: "Maximum total time that the agents of a run may work.",
     }
@@ -75,16 +75,16 @@ settings! {
     task_tokens: Option<u64> {
         key: "budget.task-tokens",
         variable: Some("ARBORIST_MAX_TASK_TOKENS"),
-        kind: ValueKind::Count,
-        expected: "a number of tokens",
+        kind: ValueKind::Positive,
+        expected: "a number of tokens, 1 or more",
         default: DefaultValue::InWords("no limit"),
         about: "Maximum number of tokens that each task may use.",
     }
     task_time: Option<Duration> {
         key: "budget.task-time",
         variable: Some("ARBORIST_MAX_TASK_TIME"),
-        kind: ValueKind::Count,
-        expected: SECONDS,
+        kind: ValueKind::Positive,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::InWords("no limit"),
         about: "Maximum total time that agents may work on each task.",
     }

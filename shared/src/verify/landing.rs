@@ -66,6 +66,11 @@ impl GateResultList {
         load_gate_results(repository).map(Self)
     }
 
+    /// Whether there are results of the gate `name`.
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|result| result.gate == name)
+    }
+
     /// The results of the gate `name` for the tree `tree`.
     fn find(&self, name: &str, tree: Oid) -> impl Iterator<Item = &StoredGateResult> {
         self.0.iter().filter(move |result| result.gate == name && result.is_filed_under(tree))
@@ -103,7 +108,16 @@ impl Verifier<'_> {
         let mut missing = Vec::new();
         for landing in &gated {
             for gate in &landing.gates {
-                if !self.check_gate(gate, landing, &gated) {
+                if self.check_gate(gate, landing, &gated) {
+                    continue;
+                }
+                if self.gates.has(gate) {
+                    let why = format!(
+                        "no result of gate '{gate}' is about {}: it was changed after its landing, or its result was not fetched",
+                        landing.commit.short()
+                    );
+                    self.result.unchecked(VerifyCheck::Gates, landing.task, why);
+                } else {
                     missing.push(landing.task.map(ToString::to_string).unwrap_or_default());
                 }
             }

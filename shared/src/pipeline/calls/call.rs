@@ -23,6 +23,7 @@ use crate::{
     pipeline::{ActiveRunner, Expense, PipelineError, calls::gemini_home},
     process::{
         self, Cancel, Chunk, Confinement, Ending, Filter, Limits, OrphanLock, Program, Stream, Supervised,
+        resolve_program,
     },
     record::call_opening,
     safe_files,
@@ -192,7 +193,7 @@ impl Call {
         }
         let call = runner.call(&Request { prompt_file: Some(&file), tools: tools.as_ref(), ..request });
         let file = runner.require_program(&std::env::var_os("PATH").unwrap_or_default())?;
-        let file = if call.program.contains('/') { PathBuf::from(&call.program) } else { file };
+        let file = if call.program.contains('/') { resolve_program(&call.program) } else { file };
         let program =
             call.env.iter().fold(Program::new(file), |program, (name, value)| program.env(name, value));
         Ok(Self {

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     agent::Runner,
     git::{GitError, Repository, TreeChange},
-    message::Body,
+    message::{Body, is_mistyped},
     name::{Oid, RepoName},
     pipeline::{PipelineError, TaskRun, checkout::other_repo::TaskRepo},
     plan::Task,
@@ -125,13 +125,13 @@ impl Protection {
         let planned = tasks.flat_map(|task| {
             task.allow.iter().map(|pathspec| (format!("[allow:{pathspec}] of task '{}'", task.id), pathspec))
         });
-        let planned: Vec<(String, &String)> = planned.collect();
-        if let Some((place, pathspec)) = planned.iter().find(|(_, pathspec)| names_no_path(pathspec)) {
-            return Some(format!(
-                "{place}: '{pathspec}' names no path; name the files or folders that the task may change"
-            ));
+        let permits: Vec<(String, &String)> = given.chain(planned).collect();
+        let wrong =
+            permits.iter().find_map(|(place, pathspec)| Some((place, find_permit_mistake(pathspec)?)));
+        if let Some((place, mistake)) = wrong {
+            return Some(format!("{place}: {mistake}"));
         }
-        let all: Vec<(String, &String)> = configured.chain(given).chain(planned).collect();
+        let all: Vec<(String, &String)> = configured.chain(permits).collect();
         // One git answers for all of them. Only if it refuses, each is tried alone.
         let pathspecs: Vec<&str> = all.iter().map(|(_, pathspec)| pathspec.as_str()).collect();
         if pathspecs.is_empty() || find_mistake(repository, &pathspecs).is_none() {
@@ -224,8 +224,17 @@ fn find_mistake(repository: &Repository, pathspecs: &[&str]) -> Option<String> {
         .map(|_| format!("'{}' is not a pathspec of files in this repository", pathspecs.join("', '")))
 }
 
-/// Whether a pathspec matches everything, or everything but something. In a plan, a permission must name what it is
-/// for.
+/// Returns what is wrong with a permission, without looking at any file.
+#[must_use]
+pub fn find_permit_mistake(pathspec: &str) -> Option<String> {
+    if pathspec != FEWER_TESTS && is_mistyped(pathspec, FEWER_TESTS) {
+        return Some(format!("'{pathspec}' is probably a typing error; write {FEWER_TESTS}"));
+    }
+    names_no_path(pathspec)
+        .then(|| format!("'{pathspec}' names no path; name the files or folders that may be changed"))
+}
+
+/// Whether a pathspec matches everything, or everything but something. A permission must name what it is for.
 fn names_no_path(pathspec: &str) -> bool {
     let (magic, path) = match (pathspec.strip_prefix(":("), pathspec.strip_prefix(':')) {
         (Some(long), _) => long.split_once(')').unwrap_or((long, "")),

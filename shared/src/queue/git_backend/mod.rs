@@ -240,7 +240,11 @@ impl QueueBackend for GitQueue<'_> {
                 let paths: Vec<&str> =
                     conflicts.iter().flat_map(|conflict| &conflict.paths).map(String::as_str).collect();
                 let outcome = if *escalated { LoggedOutcome::Escalated } else { LoggedOutcome::Conflict };
-                LogEntry { words: paths.join(", "), ..new(outcome, None) }
+                let words = match ticket.failed_resolution() {
+                    Some(why) => format!("your resolution of {}: {why}", paths.join(", ")),
+                    None => paths.join(", "),
+                };
+                LogEntry { words, ..new(outcome, None) }
             }
             _ => return Ok(()),
         };
