@@ -165,7 +165,7 @@ impl Probe<'_> {
             return Ok(Some("this clone is shallow, and the rest of the history may have code of agents"));
         }
         for commit in repository.stream_commits(&[tip.to_string()])? {
-            if message::claims(commit?.message()) {
+            if message::claims_to_be_ours(commit?.message()) {
                 return Ok(Some("the history has commits of a run, so it may run code of agents"));
             }
         }

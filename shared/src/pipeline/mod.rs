@@ -55,7 +55,10 @@ pub use steps::{
     known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED},
     observed::Observed,
     prompt::{PromptParts, PromptSubject},
-    protect::{CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection, find_permit_mistake},
+    protect::{
+        CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection,
+        find_permit_mistake,
+    },
     review::{ReviewPlace, ReviewPlaces, UNUSED_ANSWER, describe_changed_during_review, judge_reply},
     review_diff::{RepoDiff, diff_command, render_diff},
     template::{PromptBlock, PromptTemplate, UnknownBlock},

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     agent::{ProtectedKind, ProtectedPath},
-    git::{copy_aside, tell},
+    git::{add_notice, copy_aside},
     message::visible,
     safe_files::{self, FileEvents, FileKind},
 };
@@ -96,7 +96,7 @@ impl AgentFiles {
         let (made, missing) = std::mem::take(&mut self.missing).into_iter().partition(|path| has_files(path));
         self.missing = missing;
         for path in made {
-            tell(format!(
+            add_notice(format!(
                 "{} was made during the run, by an agent or by its program; look at it, because programs of agents may run what is in it",
                 visible(&path.to_string_lossy())
             ));
