@@ -6,6 +6,7 @@ mod open;
 pub mod resolve;
 mod run;
 mod show;
+mod tickets;
 mod unqueued;
 mod words;
 
@@ -223,8 +224,8 @@ pub fn run(args: MergeArgs, ui: &mut Ui) -> Outcome {
         Some(Verb::List(args)) => show::list(&args.scope, ui),
         Some(Verb::Status(args)) => show::status(&args.scope, args.task.as_ref(), ui),
         Some(Verb::Run(args)) => run::run(&args, ui),
-        Some(Verb::Drop(args)) => add::drop(&args.scope, &args.tasks, ui),
-        Some(Verb::Retry(args)) => add::retry(&args.scope, &args.tasks, ui),
+        Some(Verb::Drop(args)) => tickets::drop(&args.scope, &args.tasks, ui),
+        Some(Verb::Retry(args)) => tickets::retry(&args.scope, &args.tasks, ui),
         Some(Verb::Resolve(args)) => resolve::run(&args, ui),
         Some(Verb::Log(args)) => show::log(&args.scope, args.max_count, ui),
     }

@@ -405,7 +405,7 @@ fn worktree_and_gardener_speak_of_it_when_it_gets_crowded() {
     said.shows();
     repo.arborist(["worktree", "add", "--allow-dirty", "T2"]).succeeds().shows();
     let said = repo.arborist(["garden", "-m", "do it"]);
-    assert!(said.stderr().contains("there are 2 worktrees in "), "{}", said.report());
+    assert!(said.stderr().contains("worktrees in '"), "{}", said.report());
     repo.git(["config", "arborist.cleanup.warn-worktrees", "0"]).succeeds();
     repo.git(["config", "arborist.cleanup.warn-free", "999999999"]).succeeds();
     repo.arborist(["worktree", "list"]).succeeds().shows().never("worktrees in");

@@ -93,7 +93,7 @@ fn a_report_that_is_tracked_stays_whatever_its_folder_is_called() {
     repo.write(&format!("spec/reports/{tracked}"), "{}");
     symlink("reports", repo.path("spec/link")).unwrap();
     repo.commit("a report\n");
-    for folder in ["spec/../spec/reports", "spec/link", "spec/./reports/", "spec/reports"] {
+    for folder in ["spec/link", "spec/./reports/", "spec/reports"] {
         repo.write(&format!("spec/reports/{loose}"), "{}");
         repo.age(10);
         repo.git(["config", "arborist.report-dir", folder]).succeeds();

@@ -196,7 +196,9 @@ fn a_run_is_not_guessed_during_a_rebase() {
     repo.git(["branch", "topic", "HEAD~1"]).succeeds();
     repo.git(["-c", "sequence.editor=sed -i.bak -e 1s/pick/edit/", "rebase", "-i", "HEAD~2"]).succeeds();
     let said = repo.arborist(["state"]).exits(128);
-    said.err("HEAD is detached during a rebase").err("or name it: --scope main").never("git switch");
+    said.err("HEAD is detached during a rebase")
+        .err("or name that branch with: --scope main")
+        .never("git switch");
     repo.arborist(["plan", "--tick"])
         .exits(128)
         .err("finish or cancel it, as 'git status' says")

@@ -26,12 +26,12 @@ fn the_state_of_the_first_parent_is_shown_and_the_hint_works() {
         tasks.iter().find(|task| task["id"] == id).unwrap()["state"].clone()
     };
     assert_eq!((state_of("T001"), state_of("T002")), ("complete".into(), "pending".into()));
-    let run = run.err("warning: two runs were started on two sides of a merge");
+    let run = run.err("warning: both sides of a merge started a run");
     run.err("hint: start a new run after both: git arborist gardener --new-run");
-    repo.arborist(["state"]).succeeds().err("two runs were started");
-    repo.arborist(["gardener"]).exits(2).err("two runs were started").err("gardener --new-run");
+    repo.arborist(["state"]).succeeds().err("both sides of a merge started a run");
+    repo.arborist(["gardener"]).exits(2).err("both sides of a merge started a run").err("gardener --new-run");
     repo.arborist(["gardener", "--new-run"]).succeeds();
-    repo.arborist(["state", "--exit-code"]).succeeds().never("two runs");
+    repo.arborist(["state", "--exit-code"]).succeeds().never("both sides");
     repo.arborist(["gardener"]).succeeds();
 }
 
@@ -39,7 +39,7 @@ fn the_state_of_the_first_parent_is_shown_and_the_hint_works() {
 fn both_runs_are_verified_and_the_merge_is_a_problem() {
     let (repo, clone) = joined();
     for args in [&["verify"][..], &["verify", "HEAD~3..HEAD"], &["verify", "--strict"]] {
-        repo.arborist(args).exits(1).out("two runs were started on two sides of a merge");
+        repo.arborist(args).exits(1).out("both sides of a merge started a run");
     }
     let run = repo.arborist(["verify", "--json"]).exits(1);
     let found: Value = serde_json::from_str(&run.stdout()).unwrap();
@@ -50,6 +50,6 @@ fn both_runs_are_verified_and_the_merge_is_a_problem() {
     // A third run joins them.
     repo.git_in(&clone, ["reset", "-q", "--hard", "HEAD~6"]).succeeds();
     repo.arborist(["gardener", "--new-run", "--only", "T001"]).succeeds();
-    repo.arborist(["verify"]).exits(1).out("two runs were started on two sides of a merge");
+    repo.arborist(["verify"]).exits(1).out("both sides of a merge started a run");
     repo.arborist(["verify", "HEAD~5..HEAD"]).succeeds().out("verified 1 task");
 }

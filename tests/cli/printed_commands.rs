@@ -143,10 +143,11 @@ fn a_command_in_one_word_with_a_placeholder_is_split_as_printed() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     let command = format!("sh '{}/agent.sh' {{prompt}}", repo.root().display());
     repo.git(["config", "arborist.runners.other.command", &command]).succeeds();
-    let said = repo.arborist(["gardener", "--runner", "other"]).exits(1).err("is a single word").stderr();
+    let said =
+        repo.arborist(["gardener", "--runner", "other"]).exits(1).err("must be a list of words").stderr();
     paste(&repo, &hinted(&said, "a line for each word: ")).succeeds();
     let said = repo.arborist(["gardener", "--runner", "other"]).stderr();
-    assert!(!said.contains("single word"), "{said}");
+    assert!(!said.contains("list of words"), "{said}");
 }
 
 #[test]

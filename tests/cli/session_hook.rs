@@ -116,7 +116,7 @@ fn what_cannot_be_recorded_disturbs_nobody() {
     repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
     repo.git(["switch", "-q", "--detach"]).succeeds();
     fire(&repo, "UserPromptSubmit", &json!({}));
-    assert!(repo.read(".git/arborist/session-hook.log").contains("UserPromptSubmit: HEAD is detached"));
+    assert!(repo.read(".git/arborist/session-hook.log").contains("UserPromptSubmit: a run needs a branch"));
     fire(&repo, "Stop", &json!({ "cwd": repo.root().display().to_string() }));
     let command = settings(&repo)["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().to_owned();
     let run = Run::of(repo.command("sh", repo.root()).args(["-c", &command]), b"no JSON");

@@ -2,22 +2,28 @@
 
 use std::path::PathBuf;
 
-use super::{Drift, LostBranch, refusals::advice_on_task_branch};
+use super::{
+    Drift, LostBranch,
+    advice::{
+        LEAVE_SANDBOX, advice_on_finished_tasks, advice_on_lost_branch, advice_on_other_plan,
+        advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land, advice_to_try_outside,
+        baseline_advice, continue_apart,
+    },
+    refusals::advice_on_task_branch,
+};
 use crate::{
     agent::AgentError,
     coordination::CoordinationError,
     failure::{Exit, Explain},
     git::{GitError, OperationInProgress, Repository},
-    history::{HistoryError, RevertedMerge, Run, State, TaskHistory},
+    history::{HistoryError, RevertedMerge, Run, State},
     message::{first_of, nearest},
     name::{BranchName, Oid, SessionId, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
-    process::{LockError, shell_word},
+    process::LockError,
     progress::Progress,
-    queue::{
-        LandingCommand, ParkingObstacle, QueueError, Store, Ticket, TicketState, advice_to_unpark, bring_back,
-    },
+    queue::{LandingCommand, ParkingObstacle, QueueError, Store, Ticket, TicketState},
     record::RecordError,
     session::SessionError,
     settings::SettingsError,
@@ -442,111 +448,4 @@ impl Explain for GardenerError {
             }
         })
     }
-}
-
-fn advice_on_lost_branch(LostBranch { branch, tip, .. }: &LostBranch) -> String {
-    match tip {
-        Some(tip) => bring_back(branch, *tip),
-        None => format!("find its last commit there, then: git branch '{branch}' <commit>"),
-    }
-}
-
-fn advice_on_other_plan(path: &str) -> String {
-    let path = shell_word(path);
-    format!(
-        "continue the run without --tree, or start a new one: git arborist gardener --new-run --tree {path}\nif the plan was moved there, accept it with --accept-changes"
-    )
-}
-
-fn advice_on_finished_tasks(path: Option<&str>) -> String {
-    let Some(path) = path else { return "to do all tasks again, use --new-run".to_owned() };
-    format!(
-        "to skip finished tasks, run: git arborist plan --tick {path} && git commit -m 'Tick finished tasks' {path}\nto do all tasks again, use --new-run"
-    )
-}
-
-fn advice_on_parked(
-    branch: &BranchName,
-    obstacle: Option<&ParkingObstacle>,
-    options: &TypedOptions,
-) -> String {
-    let advice = advice_to_unpark(branch, obstacle, "git arborist merge run");
-    let (selection, common) = (&options.selection, &options.common);
-    format!(
-        "{advice}\nor leave the landing parked, and run: git arborist gardener --isolate{selection}{common}"
-    )
-}
-
-/// The command that continues a task on its own branch: together with the others that have one, if there are any.
-#[must_use]
-pub fn continue_apart(run: &Run, task: &TaskId) -> String {
-    let is_begun = |history: &&TaskHistory| !history.is_landed && history.state() != State::Complete;
-    match run.tasks.iter().filter(is_begun).count() {
-        0 | 1 => format!("git arborist gardener --isolate --only {task}"),
-        jobs => format!("git arborist gardener --jobs {jobs}"),
-    }
-}
-
-/// What to do if only the sandbox makes the tests fail.
-const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the sandbox: git config arborist.steps.test.sandbox.mode off";
-
-/// How to find out whether only the sandbox makes the tests fail, and what to do then.
-fn advice_to_try_outside(command: &str) -> String {
-    let command = shell_word(command);
-    format!(
-        "\nto see what they do without a sandbox, run them yourself: sh -c {command}\nif only the sandbox makes them fail, {LEAVE_SANDBOX}"
-    )
-}
-
-/// What to do if the tests fail before the first task.
-fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> String {
-    let place = "\nif the tests pass in your checkout, the new worktree lacks a file or a package: see the settings worktree.copy and worktree.setup";
-    let place = if is_elsewhere { place } else { "" };
-    if is_missing {
-        return format!(
-            "install the program, or correct the test command\nif a task creates this program, add --allow-red{place}"
-        );
-    }
-    let allow = match names_tests {
-        true => "\n--allow-red starts anyway; then a task fails only if it breaks a test that passed before",
-        false => {
-            "\n--allow-red would not help, because the output does not name the failed tests: every task would fail until the command succeeds"
-        }
-    };
-    format!("fix the tests or the command first{allow}{place}")
-}
-
-/// How to land a task that is complete.
-fn advice_to_land((task, branch): (&TaskId, &BranchName), command: LandingCommand) -> String {
-    // The branch of a session is usually not the one that is checked out.
-    let run = branch.run_of_task_branch().filter(|run| run.as_str().starts_with("arborist/"));
-    let scope = run.map(|run| format!(" --scope {run}")).unwrap_or_default();
-    let what = match command {
-        LandingCommand::Resolve => "resolve its conflict with",
-        LandingCommand::Status => "see what can be done with",
-        LandingCommand::Land | LandingCommand::Run => "land it with",
-    };
-    format!("{what}: {}", command.text(task, &scope))
-}
-
-/// How to start a run with uncommitted changes.
-fn advice_to_commit(has_done: bool, needed: &[String], session: Option<&(SessionId, String)>) -> String {
-    let place = session.map(|(_, place)| place);
-    let own =
-        if has_done || place.is_some() { "" } else { "\nor give the run its own branch: --session-branch" };
-    let at = place.map(|place| format!(" -C {}", shell_word(place))).unwrap_or_default();
-    let except: String =
-        needed.iter().map(|path| format!(" {}", shell_word(&format!(":!/{path}")))).collect();
-    let all = if needed.is_empty() { "" } else { " -- :/" };
-    format!(
-        "commit them, or stash them with: git{at} stash -u{all}{except}\nor start anyway with --allow-dirty, which leaves them uncommitted{own}"
-    )
-}
-
-/// How to start a run beside an untracked repository.
-fn advice_to_ignore(path: &str) -> String {
-    format!(
-        "if agents may change it, let git ignore it: echo '/{path}/' >> .git/info/exclude\n\
-         or give the run its own branch: --session-branch"
-    )
 }

@@ -14,6 +14,7 @@
 //! Whether its dependencies are complete is decided by [`Progress`]; `refusals` and [`GardenerError`] say why nothing is
 //! started at all.
 
+mod advice;
 mod baseline;
 mod before_task;
 mod choose;
@@ -33,9 +34,10 @@ pub mod start;
 mod work_state;
 mod worker;
 
+pub use advice::continue_apart;
 pub use baseline::{Baseline, BaselineGuard, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
-pub use error::{GardenerError, TypedOptions, continue_apart};
+pub use error::{GardenerError, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};
 pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, Workplace};
 pub use other_lanes::OtherLanes;

@@ -1,0 +1,113 @@
+//! Removes tickets from the queue, and lets them be tried again.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    gardener::GardenerError,
+    git::Repository,
+    message::visible,
+    name::TaskId,
+    process::{FileLock, shell_word},
+    queue::{StoredTicket, Ticket, TicketState},
+};
+
+use super::{QueueScopeArgs, add::unique, document, open::OpenQueue};
+use crate::{clock, entry::Outcome, ui::Ui};
+
+/// Takes tasks out of the queue.
+pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open(args, ui)?;
+    refuse_while_landing(&site)?;
+    let store = site.store();
+    let mut dropped = Vec::new();
+    for stored in require(&site, tasks)? {
+        if let TicketState::Parked { .. } = stored.ticket.standing {
+            let task = &stored.ticket.task;
+            return Err(Failure::new(
+                Exit::No,
+                format!("'{task}' has landed, but the checkout of its target is not updated yet"),
+            )
+            .hint("see how to update it with: git arborist merge status"));
+        }
+        let saved = store.take_out(&stored, clock::now())?;
+        if !args.json {
+            let task = &stored.ticket.task;
+            let kept = match site.repository.find_branch(&stored.ticket.branch())? {
+                _ if !saved.is_empty() => format!("its commits are saved as {}", saved.join(", ")),
+                Some(_) => "its branch is kept".to_owned(),
+                None => "its commits have landed".to_owned(),
+            };
+            ui.line(&format!("removed {task} from the queue; {kept}"));
+        }
+        dropped.push(stored.ticket);
+    }
+    if args.json {
+        return document::print_queue(&site, ui);
+    }
+    site.queued_again(&dropped)?.iter().for_each(|hint| ui.hint(hint));
+    Ok(Exit::Done)
+}
+
+/// Lets tasks be tried again.
+pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
+    let site = OpenQueue::open(args, ui)?;
+    let stored = require(&site, tasks)?;
+    let is_aside = |stored: &&StoredTicket| {
+        !matches!(stored.ticket.standing, TicketState::Waiting | TicketState::Parked { .. })
+    };
+    let again: Vec<(Option<&StoredTicket>, Ticket)> = stored
+        .iter()
+        .filter(is_aside)
+        .map(|stored| {
+            let ticket = stored.ticket.clone();
+            (Some(stored), Ticket { standing: TicketState::Waiting, tries: Vec::new(), ..ticket })
+        })
+        .collect();
+    site.store().write(&again)?;
+    if args.json {
+        return document::print_queue(&site, ui);
+    }
+    for StoredTicket { ticket, .. } in &stored {
+        ui.line(&match ticket.standing {
+            TicketState::Waiting => format!("{} is already queued", ticket.task),
+            TicketState::Parked { .. } => {
+                format!("{} has landed, but the checkout of its target is not updated yet", ticket.task)
+            }
+            _ => format!("{} is queued again", ticket.task),
+        });
+    }
+    stored.iter().try_for_each(|stored| warn_of_uncommitted(&site, &stored.ticket, ui))?;
+    if stored.iter().any(|stored| !matches!(stored.ticket.standing, TicketState::Parked { .. })) {
+        ui.hint(&format!("land what is queued with: {}", site.command("run")));
+    }
+    Ok(Exit::Done)
+}
+
+/// Warns if the worktree of a task has changes that are not committed: only commits land.
+fn warn_of_uncommitted(site: &OpenQueue, ticket: &Ticket, ui: &mut Ui) -> Result<(), Failure> {
+    for place in site.repository.checkouts_of(&ticket.branch())? {
+        if !Repository::discover_from(&place)?.changed_paths()?.is_empty() {
+            let place = visible(&place.to_string_lossy());
+            ui.warn(&format!("'{place}' has changes that are not committed; they do not land"));
+            ui.hint(&format!("commit them first: git -C {} commit -a", shell_word(&place)));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to take tasks out of the queue while another process lands them. While a run lands tasks, it reads the queue
+/// again before each landing.
+fn refuse_while_landing(site: &OpenQueue) -> Result<(), Failure> {
+    let branch = &site.scope.branch;
+    match FileLock::require_free(&site.repository.run_lock(branch)) {
+        Err(source) if source.is_landing() => {
+            Err(GardenerError::Locked { branch: branch.clone(), source }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn require(site: &OpenQueue, tasks: &[TaskId]) -> Result<Vec<StoredTicket>, Failure> {
+    let known = site.store().load(Some(&site.scope.branch))?;
+    let find = |task: &TaskId| known.iter().find(|stored| stored.ticket.task == *task).cloned();
+    unique(tasks).into_iter().map(|task| find(task).ok_or_else(|| site.not_queued(task))).collect()
+}
