@@ -224,6 +224,57 @@ fn an_agent_that_touches_the_repository_itself_is_caught_and_undone() {
 }
 
 #[test]
+fn the_files_of_a_branch_that_an_agent_switched_to_do_not_become_its_work() {
+    for (deed, sentence) in [
+        ("git checkout -q other", "switched to another branch"),
+        ("git checkout -q -f --detach other", "switched to another branch"),
+        ("git checkout -q -b new other; git branch -qD main", "deleted or renamed the branch"),
+        ("git switch -q --orphan new", "switched to another branch"),
+        ("git reset -q --hard other", "no longer contains the commits"),
+    ] {
+        for args in [&["--allow-dirty"][..], &["--isolate"]] {
+            let repo = repo(&format!(
+                "[ \"$ARBORIST_TASK\" = T001 ] || case \"$prompt\" in
+Review*) ;;
+*) [ -e \"$ROOT/once\" ] || {{ touch \"$ROOT/once\"; echo built > cache/built; {deed}; echo precious > new.txt; echo \"$ARBORIST_TASK\" > T002.txt; exit; }} ;;
+esac
+{WORKER}"
+            ));
+            repo.git(["switch", "-qc", "other"]).succeeds();
+            repo.write("theirs", "of the other branch\n");
+            repo.commit("other\n");
+            repo.git(["switch", "-q", "main"]).succeeds();
+            repo.write(".gitignore", "/cache/\n");
+            repo.commit("ignore rules\n");
+            repo.write("cache/deep", "ignored\n");
+            let is_dirty = args == ["--allow-dirty"];
+            if is_dirty {
+                repo.write("begun", "mine");
+                repo.write("staged", "mine too");
+                repo.git(["add", "staged"]).succeeds();
+            }
+            let run = repo.arborist(["gardener"].iter().chain(args));
+            let said = run.stderr();
+            run.succeeds();
+            // In the worktree of a task, `main` is not the branch that was deleted.
+            assert!(said.contains(sentence) || !is_dirty, "{deed} {args:?}: {said}");
+            assert_eq!(repo.git(["symbolic-ref", "HEAD"]).answer(), "refs/heads/main", "{deed}");
+            let status = if is_dirty { "A  staged\n?? begun" } else { "" };
+            assert_eq!(repo.git(["status", "--porcelain"]).answer(), status, "{deed} {args:?}");
+            assert_eq!(repo.read("T001.txt"), "T001\n", "{deed} {args:?}");
+            assert_eq!(repo.read("cache/deep"), "ignored\n", "{deed} {args:?}");
+            assert_eq!(repo.path("cache/built").exists(), is_dirty, "{deed} {args:?}");
+            assert!(!repo.path("theirs").exists() && !repo.path("new.txt").exists(), "{deed} {args:?}");
+            let removed = repo.git(["log", "--format=%h", "--diff-filter=D", "main", "--", "T001.txt"]);
+            assert_eq!(removed.answer(), "", "{deed} {args:?}");
+            let (_, at) = said.split_once("what it left is kept in ").unwrap();
+            let saved = at.split(|c: char| c.is_whitespace() || c == ';').next().unwrap();
+            repo.git(["show", &format!("{saved}:new.txt")]).succeeds().out("precious");
+        }
+    }
+}
+
+#[test]
 fn a_pre_commit_hook_decides_on_an_agents_work() {
     let repo = repo(WORKER);
     repo.write_script(

@@ -224,6 +224,52 @@ impl AttemptCheckout {
     }
 }
 
+impl AttemptCheckout {
+    /// Restores all files and index entries that are not the user's to our last commit, because the worktree was based
+    /// on another commit when the agent ended. Its tree `after` is saved on top of that commit. `all` are the changes
+    /// between our last commit and `after`. Returns a message.
+    fn put_back_worktree(
+        &self,
+        recorder: &RunRecorder<'_>,
+        (after, other_base): (Oid, Oid),
+        all: Vec<TreeChange>,
+    ) -> Result<Option<String>, GitError> {
+        let repository = recorder.repository();
+        let is_users = |change: &TreeChange| self.changed_paths.holds(change) || self.adds_ignored(change);
+        let left_out = all.iter().filter(|change| self.adds_ignored(change));
+        let left_out: Vec<TreeChange> =
+            left_out.map(|change| TreeChange { after: None, ..change.clone() }).collect();
+        let saved = match left_out.is_empty() {
+            true => after,
+            false => repository.tree_with(after, &left_out)?,
+        };
+        let is_file = |change: &TreeChange| !change.concerns_gitlink() || change.after.is_none();
+        let files: Vec<TreeChange> =
+            all.into_iter().filter(|change| is_file(change) && !is_users(change)).collect();
+        let mut message = None;
+        if !files.is_empty() {
+            let kept = save_tree(repository, &self.unfinished.name, (saved, other_base))?;
+            message =
+                Some(format!("the files of the checkout were restored, and what it left is kept in {kept}"));
+            // The ignore rules of the other commit may not cover files that ours ignore. So they are restored first, and
+            // what is new is listed again.
+            let is_first = |change: &TreeChange| change.before.is_some() || change.is_called(".gitignore");
+            let tracked = files.into_iter().filter(is_first);
+            repository.put_back(recorder.tree(), &tracked.collect::<Vec<_>>())?;
+            let now = repository.take_snapshot()?.tree;
+            let new = repository.changes(recorder.tree(), now)?.into_iter();
+            let new: Vec<TreeChange> = new.filter(|change| is_file(change) && !is_users(change)).collect();
+            repository.put_back(recorder.tree(), &new)?;
+        }
+        let staged = repository.staged_since(recorder.head())?.into_iter();
+        let staged = staged.filter(|path| !self.changed_paths.has(path));
+        let staged: Vec<TreeChange> =
+            staged.map(|path| TreeChange { path, before: None, after: None }).collect();
+        repository.stage_as_in(&recorder.head().to_string(), &staged)?;
+        Ok(message)
+    }
+}
+
 /// The work that an agent left.
 #[derive(Debug)]
 pub struct AttemptWork {
@@ -436,13 +482,17 @@ pub fn end_attempt(
     });
     let (snapshot, forged) = taken?;
     let WorktreeSnapshot { tree: after, index, left_out, unreadable } = snapshot;
-    let BranchAfterChild { tip, saved, violations: of_branch } = branch?;
+    let BranchAfterChild { tip, saved, other_base, violations: of_branch } = branch?;
     violations.extend(of_branch);
     let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
     violations.extend(forged.iter().map(words));
-    let mut folded = Vec::new();
-    if let Some(name) = saved {
-        folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
+    let (mut folded, mut notes) = (Vec::new(), Vec::new());
+    match saved {
+        Some(name) if other_base.is_some() => {
+            notes.push(format!("the agent moved its branch; it was restored, and the tip is kept as {name}"));
+        }
+        Some(name) => folded.push(Folded::find(repository, (recorder.head(), tip), name)?),
+        None => {}
     }
     violations.extend(quit_operations(repository, &checkout.unfinished.name)?);
     violations.extend(checkout.move_unreadable(repository, after, &unreadable)?);
@@ -458,7 +508,15 @@ pub fn end_attempt(
     let files: Vec<TreeChange> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
     let trees = (checkout.worktree_tree, after);
     violations.extend(checkout.changed_paths.put_back(repository, &checkout.unfinished, trees, &files)?);
-    let mut notes = checkout.put_back_staged(recorder, after)?;
+    notes.extend(checkout.put_back_staged(recorder, after)?);
+    if let Some(other_base) = other_base {
+        violations.extend(checkout.put_back_worktree(recorder, (after, other_base), all)?);
+        if repository.has_filters() {
+            violations.extend(checkout.restore_after_end());
+        }
+        let nothing = AttemptWork::committing(recorder.tree(), tip, Vec::new());
+        return Ok(AttemptWork { violations, folded, notes, ..nothing });
+    }
     notes.extend(checkout.leave_out_ignored(repository, &all)?);
     let (commit_tree, changes) = checkout.select_committable(recorder, after, all)?;
     if repository.has_filters() {

@@ -29,6 +29,9 @@ pub(in crate::pipeline) struct BranchAfterChild {
     pub(in crate::pipeline) tip: Oid,
     /// The ref that keeps the commits that are not the run's.
     pub(in crate::pipeline) saved: Option<String>,
+    /// The commit that was checked out, if it does not contain `base`: the files of the worktree are based on it, so their
+    /// difference from the branch is not the child's work.
+    pub(in crate::pipeline) other_base: Option<Oid>,
     /// What the child did to the branch without permission.
     pub(in crate::pipeline) violations: Violations,
 }
@@ -48,6 +51,7 @@ pub(in crate::pipeline) fn put_back_branch(
     violations.extend(unlink_branch(recorder, attempt)?);
     violations.extend(repository.make_room_for_ref(&branch.to_ref()));
     let found = repository.find_head(branch)?;
+    let other_base = find_other_base(repository, found, (base, ours))?;
     if !matches!(found, HeadOf::Branch { .. }) {
         repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
     }
@@ -62,17 +66,38 @@ pub(in crate::pipeline) fn put_back_branch(
             repository
                 .move_refs(&[RefMove { name: &name, new: Some(ours), old: None }], "arborist: restored")?;
             violations.add("it deleted or renamed the branch".to_owned());
-            return Ok(BranchAfterChild { tip: ours, saved: None, violations });
+            return Ok(BranchAfterChild { tip: ours, saved: None, other_base, violations });
         }
     };
     if tip == ours {
-        return Ok(BranchAfterChild { tip: ours, saved: None, violations });
+        return Ok(BranchAfterChild { tip: ours, saved: None, other_base, violations });
     }
     let saved = save(repository, attempt, tip)?;
     if !repository.is_ancestor(base, tip)? {
         violations.add("it moved the branch so that it no longer contains the commits of the run".to_owned());
     }
-    Ok(BranchAfterChild { tip, saved: Some(saved), violations })
+    Ok(BranchAfterChild { tip, saved: Some(saved), other_base, violations })
+}
+
+/// The commit that is checked out, if it does not contain `base`; if it cannot be read, `ours`.
+fn find_other_base(
+    repository: &Repository,
+    found: HeadOf,
+    (base, ours): (Oid, Oid),
+) -> Result<Option<Oid>, GitError> {
+    let checked_out = match found {
+        HeadOf::Branch { tip } => Some(tip),
+        HeadOf::Elsewhere { .. } | HeadOf::Nowhere => repository.find_commit("HEAD")?,
+    };
+    let Some(commit) = checked_out else { return Ok(Some(ours)) };
+    if commit == ours {
+        return Ok(None);
+    }
+    Ok(match repository.is_ancestor(base, commit) {
+        Ok(true) => None,
+        Ok(false) => Some(commit),
+        Err(_) => Some(ours),
+    })
 }
 
 /// Makes a branch that became a symbolic ref an ordinary branch again, because writing to it would move another branch.
@@ -101,7 +126,7 @@ pub(in crate::pipeline) fn put_back_at(
     attempt: &str,
     tip: Oid,
 ) -> Result<Violations, GitError> {
-    let BranchAfterChild { tip: found, saved, mut violations } = put_back_branch(recorder, attempt, tip)?;
+    let BranchAfterChild { tip: found, saved, mut violations, .. } = put_back_branch(recorder, attempt, tip)?;
     if found != tip {
         let name = recorder.branch().to_ref();
         let back = RefMove { name: &name, new: Some(tip), old: Some(found) };
