@@ -31,7 +31,7 @@ pub const VERBS: &[Verb] = &[
     Verb { name: "reset", topic: RUN, about: "Let a task start over" },
     Verb { name: "demo", topic: RUN, about: "Show a whole run in a temporary repository" },
     Verb { name: "worktree", topic: MANAGE, about: "Give each task its own worktree and branch" },
-    Verb { name: "workspace", topic: MANAGE, about: "Sync and push the repositories of a plan" },
+    Verb { name: "workspace", topic: MANAGE, about: "Fetch and push the repositories, if a plan has several" },
     Verb { name: "cleanup", topic: MANAGE, about: "Remove old worktrees, branches, sessions and logs" },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, running, ready or failed" },
     Verb { name: "logs", topic: LOOK, about: "Read what agents said and what tests printed" },
@@ -41,7 +41,7 @@ pub const VERBS: &[Verb] = &[
     Verb { name: "init", topic: SET_UP, about: "Write a configuration for this repository" },
     Verb { name: "sandbox", topic: SET_UP, about: "Check what agents and tests can do on this machine" },
     Verb { name: "hooks", topic: SET_UP, about: "Install git hooks that check task commits and pushes" },
-    Verb { name: "tools", topic: SET_UP, about: "Offer a task's files and commands to agents (MCP)" },
+    Verb { name: "tools", topic: SET_UP, about: "Let agents edit files and run your commands over MCP" },
     Verb { name: "install-assets", topic: SET_UP, about: "Install manual pages and shell completions" },
 ];
 

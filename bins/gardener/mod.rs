@@ -38,9 +38,10 @@ failed, and the run ends unless --keep-going is given. The subject of the
 commit that records this counts all attempts: 'after 5 retries' means five
 attempts.
 
-Of your git hooks for commits, only pre-commit runs, before the changes of an
-agent are committed. A commit-msg hook does not run, because the messages of a
-run have a fixed form.
+Of your git hooks for commits, only pre-commit runs. If it refuses the changes
+of an agent, the attempt fails, and the changes stay on the branch as those of
+a failed attempt. A commit-msg hook does not run, because the messages of a run
+have a fixed form.
 
 After a crash, run the same command again: the run continues. If all tasks are
 done, the command does nothing. A continued run keeps its test command and its
@@ -55,14 +56,15 @@ shows the difference; --accept-changes accepts it.
 Before the first task, the tests run once. If they fail, or if the program of
 the test command is not installed, the run stops before an agent is called. A
 project without tests is an exception: the run starts, with a note, if the test
-command finds no tests or no project file (such as package.json). The same
-holds if it is a missing script of the repository (such as ./run-tests.sh) and
-the repository contains only documents.
+command finds no tests or no project file (such as package.json). It also
+starts if the test command is a script that does not exist yet (such as
+./run-tests.sh) in a repository that contains only documents.
 
 Phases run in order, and so do the tasks of a phase, except that adjacent tasks
-marked [P] (parallel) may run at the same time. A task is ready when everything
-that it waits for is complete. With --jobs or --isolate, it must have landed,
-too. 'git arborist plan --explain TASK' shows why a task waits.
+marked [P] (parallel) may run at the same time. A task is ready when the tasks
+that it waits for are complete. With --jobs or --isolate, those tasks must also
+have landed (see below). 'git arborist plan --explain TASK' shows why a task
+waits.
 
 With one job, the agent works in this checkout. With --jobs or --isolate, each
 task has its own worktree and its own branch. When the task is complete, it
@@ -109,37 +111,37 @@ WHAT AGENTS ARE TOLD
 
    An agent that finds nothing to change ends its reply with the line 'NOTHING
    TO DO: <reason>'. The tests and the reviewer then decide. Without this line,
-   an attempt that changes no file fails if no earlier attempt of the task has
-   changed a file, or if the tests or the review rejected the previous attempt.
-   If the pre-commit hook refused the files, it is asked again.
+   an attempt that changes no file fails, unless an earlier attempt of the task
+   changed files and neither the tests nor the review rejected them. If the
+   pre-commit hook refused those files, the hook runs again.
 
    The last line of a review must be 'APPROVED' or 'REJECTED: <reasons>'. Any
-   other last line counts as a rejection. If the reviewer fails three times
-   without an answer, the run stops; run the same command again to repeat the
-   review. How your own runner reports a rate limit is described under
+   other last line, or no reply, counts as a rejection. If the reviewer's
+   program exits with an error three times, the run stops; run the same command
+   again to repeat the review. How your own runner reports a rate limit is described under
    runners.*.events in git-arborist(1).
 
 PROTECTED TESTS
    An attempt fails if it changes or deletes a file that the setting 'protect'
    names; the file is restored. New files are allowed. An attempt also fails if
    a test command runs fewer tests than before the task, skips more, or no
-   longer prints how many tests ran. A task does not land if a gate (a check
-   before landing) runs fewer tests in this sense.
+   longer prints how many tests ran. The same is true for the gates, which are
+   checks before landing: a task whose gate runs fewer tests does not land.
 
    To allow this for one task, write it into the plan:
        - [ ] T007 [allow:tests/old.rs] [allow:fewer-tests] text
    T007 may then change that file and run fewer tests. --allow does the same
-   for all tasks until the session ends. See 'protect' and 'test.allow-fewer'
-   in git-arborist(1).
+   for all tasks of the run, also when a later command continues it. See
+   'protect' and 'test.allow-fewer' in git-arborist(1).
 
 EXIT STATUS
    1           A task failed or did not land, or the run could not start or had
                to stop.
    2           You must act. Examples: a conflict, a parked landing, a reviewer
                that fails, a task that was interrupted three times, a task that
-               is unfinished in its own worktree and was to run in your
-               checkout, a changed plan or configuration, uncommitted changes,
-               commands that you have not approved.
+               an earlier run left unfinished in its own worktree, a changed
+               plan or configuration, uncommitted changes, commands that you
+               have not approved.
    3           Another run is using this branch, or workers on other machines
                ('git arborist work') have tasks of the plan.
    130 or 143  This command was stopped by Ctrl-C or another signal.

@@ -91,7 +91,7 @@ pub struct LogsArgs {
     /// Show this attempt; the first is 1 [default: the newest]
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::positive::<u32>)]
     attempt: Option<u32>,
-    /// Use the run that was started on this branch [default: the current branch]
+    /// Use the run that commits to this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
     /// Print new output until the task ends

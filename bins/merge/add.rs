@@ -24,7 +24,7 @@ pub(crate) struct QueueAddArgs {
     /// Ids of the tasks to land, such as T001
     #[arg(value_name = "TASK", required = true)]
     pub(super) tasks: Vec<TaskId>,
-    /// Land on this branch [default: the branch of the run]
+    /// Land on this branch, the target [default: the branch of the run]
     #[arg(long, value_name = "BRANCH")]
     pub(super) into: Option<BranchName>,
     /// Priority from 0 (first) to 9 (last) [default: 2]

@@ -78,10 +78,10 @@ const EXAMPLES: &str = "\
 EXIT STATUS
    1           A task did not land, for a reason that is not listed under 2.
    2           You must act: a task has a conflict, changed files in your
-               checkout are in the way, a gate cannot run or already fails on
-               the target, or you have not approved settings in the
+               checkout are in the way, a gate cannot run or already fails
+               without the task, or you have not approved settings in the
                repository.
-   3           Another process is landing on the target.
+   3           Another process is landing tasks on the same branch.
    130 or 143  This command was stopped by Ctrl-C or another signal.
 
    'merge status' exits with 1 if a gate failed or a task has waited longer
@@ -159,7 +159,7 @@ struct AddVerb {
 /// Which run is meant, and how to answer.
 #[derive(Debug, Args)]
 pub(crate) struct QueueScopeArgs {
-    /// Use the run that was started on this branch [default: the current branch]
+    /// Use the run that commits to this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
     /// Print one JSON document

@@ -46,8 +46,8 @@ pub(crate) struct LandingArgs {
     /// Test landings with this command if no gates (checks before landing) are configured
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
-    /// Let agents that resolve conflicts change this protected path. --allow fewer-tests accepts a landing whose gates
-    /// run fewer tests than before
+    /// Let agents that resolve conflicts change this path, although the setting 'protect' names it. --allow fewer-tests
+    /// accepts a landing whose gates run fewer tests than before
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// The sandbox of gates, set-up commands and agents: auto, landlock, bwrap or off [default: auto]

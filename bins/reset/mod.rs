@@ -63,7 +63,7 @@ pub struct ResetArgs {
     /// Also undo the changes of the tasks; they are saved under a ref first
     #[arg(long)]
     drop: bool,
-    /// Use the run that was started on this branch [default: the current branch]
+    /// Use the run that commits to this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
 }

@@ -112,7 +112,7 @@ pub struct StateArgs {
     /// Read the plan from this file [default: the frozen plan of the run]
     #[arg(long, value_name = "FILE")]
     tree: Option<PathBuf>,
-    /// Use the run that was started on this branch [default: the current branch]
+    /// Use the run that commits to this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
     /// Also show the commits of each task

@@ -17,7 +17,7 @@ use crate::{scope, ui::Ui};
 /// Which run is meant.
 #[derive(Debug, Args)]
 pub(super) struct WorktreeScopeArgs {
-    /// Use the run that was started on this branch [default: the current branch]
+    /// Use the run that commits to this branch [default: the current branch]
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
 }

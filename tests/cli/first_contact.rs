@@ -108,10 +108,12 @@ fn a_mistyped_variable_is_an_error() {
         .exits(1)
         .err("unknown environment variable 'ARBORIST_RUNER'\nhint: did you mean 'ARBORIST_RUNNER'?");
     arborist_with(&repo, &[("ARBORIST_MAX_RETRYS", "3")], &run).exits(1).err("'ARBORIST_MAX_RETRIES'");
-    arborist_with(&repo, &[("ARBORIST_ZZ", "3")], &run).exits(1).err("unset ARBORIST_ZZ");
     let own =
         [("ARBORIST_TASK", "T001"), ("ARBORIST_PORT", "3"), ("ARBORIST_TRUST", "1"), ("ARBORIST_RUNER", "")];
     arborist_with(&repo, &own, &run).succeeds();
+    // Kubernetes sets such variables in every pod beside a service of the name 'arborist'.
+    let foreign = [("ARBORIST_SERVICE_HOST", "10.0.0.1"), ("ARBORIST_PORT_80_TCP", "tcp://10.0.0.1:80")];
+    arborist_with(&repo, &foreign, &run).succeeds();
 }
 
 #[test]
@@ -284,7 +286,8 @@ fn a_permission_must_name_paths_everywhere() {
     let repo = one_task();
     let names_no_path = "'**' names no path; name the files or folders that may be changed";
     let mistyped = "'fewer-test' is probably a typing error; write fewer-tests";
-    for (path, message) in [("**", names_no_path), ("fewer-test", mistyped)] {
+    let outside = "'tests/..' must be a path from the top of the repository, without '..'";
+    for (path, message) in [("**", names_no_path), ("tests/..", outside), ("fewer-test", mistyped)] {
         repo.arborist(["gardener", "--allow", path]).exits(1).err(message);
         repo.arborist(["merge", "run", "--allow", path]).exits(1).err(message);
         repo.write("other.md", format!("- [ ] T001 [allow:{path}] one\n"));

@@ -192,7 +192,7 @@ fn a_hook_that_an_agent_took_the_right_to_run_from_is_asked_all_the_same() {
     let test_repo = test_repo("chmod -x \"$(git rev-parse --git-common-dir)/hooks/pre-commit\"");
     test_repo.write_script(
         ".git/hooks/pre-commit",
-        "#!/bin/sh\ntouch \"$(git rev-parse --git-common-dir)/asked\"\n",
+        &format!("#!/bin/sh\ntouch '{}'\n", test_repo.path(".git/asked").display()),
     );
     test_repo
         .arborist(["gardener", "--isolate", "--only", "T001"])

@@ -64,6 +64,23 @@ fn a_later_attempt_that_removes_what_the_hook_refused_passes() {
 }
 
 #[test]
+fn the_hook_sees_the_branch_also_after_it_refused() {
+    for (place, branch) in
+        [("--jobs=1", "^main$"), ("--isolate", "^arborist/task/"), ("--session-branch", "^arborist/")]
+    {
+        let repo = repo("rm bad.txt; echo good > good.txt");
+        let asks = format!(
+            "git symbolic-ref --short HEAD | grep '{branch}' && git rev-parse --verify HEAD || exit 1\n"
+        );
+        let hook = HOOK.replacen('\n', &format!("\n{asks}"), 1);
+        repo.write_script(".git/hooks/pre-commit", &hook);
+        repo.arborist(["gardener", "--max-retries", "2", place]).succeeds();
+        assert_eq!(statuses(&repo).iter().filter(|status| *status == "complete").count(), 1, "{place}");
+        assert!(!repo.path(".git/arborist/hook").exists(), "{place}");
+    }
+}
+
+#[test]
 fn a_hook_that_accepts_now_what_it_refused_before_is_believed() {
     let repo = repo(":");
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1);

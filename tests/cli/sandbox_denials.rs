@@ -277,6 +277,7 @@ fn tests_are_not_run_outside_of_the_sandbox_if_history_may_have_code_of_agents()
         // Work of an agent, with a commit of the user on top of it.
         let repo = repo("");
         prefer(&repo, backend);
+        repo.git(["branch", "before"]).succeeds();
         repo.arborist(["gardener", "--sandbox", "auto"]).succeeds();
         repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
         repo.commit("a commit of the user\n");
@@ -284,9 +285,14 @@ fn tests_are_not_run_outside_of_the_sandbox_if_history_may_have_code_of_agents()
             let args = ["gardener", "--sandbox", "auto", "--test-command", test];
             let run = repo.arborist([&args, place].concat()).exits(1);
             let run = run.err("the sandbox allows no changes to");
-            run.err("was not tried outside of it, because the history has commits of a run");
+            run.err("was not tried outside of it, because a run has worked in this clone");
             assert!(!repo.home().join("data/file").exists(), "{backend} {place:?}");
         }
+        // Ignored files of the run are still in the checkout.
+        repo.git(["switch", "-q", "before"]).succeeds();
+        let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", test]).exits(1);
+        run.err("was not tried outside of it, because a run has worked in this clone");
+        assert!(!repo.home().join("data/file").exists(), "{backend}");
     }
 }
 

@@ -55,9 +55,8 @@ pub struct Probe<'a> {
     pub cancel: &'a Cancel,
     /// Whether no agent has run yet, so that the files which it writes are those that the user's own tests write.
     pub learns: bool,
-    /// The commit that it tests, if it may be run once more outside of the sandbox when it fails in it. This is only for the
-    /// user's own code.
-    pub compared_at: Option<Oid>,
+    /// Whether it may be run once more outside of the sandbox when it fails in it. This is only for the user's own code.
+    pub may_leave_sandbox: bool,
 }
 
 /// How a command that fails in the sandbox ends outside of it.
@@ -117,11 +116,11 @@ impl Probe<'_> {
             (None, judged) => return Ok(judged),
         };
         let is_limited = confinement.as_ref().is_some_and(Confinement::is_effective);
-        let Some(tip) = self.compared_at.filter(|_| is_limited) else {
+        if !(self.may_leave_sandbox && is_limited) {
             let why = denials.map_or(why.clone(), |denials| format!("{why}; {denials}"));
             return Ok(Baseline::Red { why, observed, outside: OutsideResult::Unasked });
-        };
-        if let Some(reason) = self.find_reason_to_stay(tip, &child, (&ended, confinement.as_ref()))? {
+        }
+        if let Some(reason) = self.find_reason_to_stay(&child, (&ended, confinement.as_ref()))? {
             let denials = denials.map_or_else(String::new, |denials| format!("; {denials}"));
             let why =
                 format!("{why} in the sandbox, and was not tried outside of it, because {reason}{denials}");
@@ -149,10 +148,10 @@ impl Probe<'_> {
     /// may be long.
     fn find_reason_to_stay(
         &self,
-        tip: Oid,
         child: &SandboxedChild<'_>,
         (ended, confinement): (&SupervisedEnd, Option<&Confinement>),
     ) -> Result<Option<&'static str>, GardenerError> {
+        const MAY_BE_AGENTS: &str = "a run has worked in this clone, so the command may run code of agents";
         if !self.sandbox.may_be_left(child) {
             return Ok(Some("a sandbox was chosen for it"));
         }
@@ -160,13 +159,18 @@ impl Probe<'_> {
         if names_closed_path(&ended.words(), confinement) {
             return Ok(Some("it changes the git directory"));
         }
-        let Some(repository) = self.places.first() else { return Ok(Some("there is no history")) };
-        if repository.is_shallow {
-            return Ok(Some("this clone is shallow, and the rest of the history may have code of agents"));
+        if self.places.is_empty() {
+            return Ok(Some("there is no history"));
         }
-        for commit in repository.stream_commits(&[tip.to_string()])? {
-            if message::claims_to_be_ours(commit?.message()) {
-                return Ok(Some("the history has commits of a run, so it may run code of agents"));
+        for repository in &self.places {
+            if repository.is_shallow {
+                return Ok(Some("a clone is shallow, and the rest of the history may have code of agents"));
+            }
+            // Ignored files and kept worktrees may be of a run on any branch.
+            for commit in repository.stream_commits(&["--all".into(), "HEAD".into()])? {
+                if message::claims_to_be_ours(commit?.message()) {
+                    return Ok(Some(MAY_BE_AGENTS));
+                }
             }
         }
         Ok(None)

@@ -152,7 +152,7 @@ impl RunResources<'_> {
             secrets: &self.context.secrets,
             cancel: &self.context.cancel,
             learns: false,
-            compared_at: None,
+            may_leave_sandbox: false,
         };
         let (repository, users) = (recorder.repository(), self.context.users_paths(recorder));
         let before = FilesBeforeTest::read(repository, recorder.tree(), (&users, OtherWriters::Alone))?;

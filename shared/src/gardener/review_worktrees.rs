@@ -231,7 +231,7 @@ impl RunResources<'_> {
             secrets: &self.context.secrets,
             cancel: &self.context.cancel,
             learns: false,
-            compared_at: None,
+            may_leave_sandbox: false,
         };
         let baseline = probe.run(&mut scratch.orphan_lock);
         lanes.pool.remember_kept(&place, &lanes.queue.keep);

@@ -217,7 +217,8 @@ impl OpenRun {
             secrets,
             cancel: &self.cancel,
             learns: true,
-            compared_at: Some(tip),
+            // Code of agents in other repositories of the workspace could run, too.
+            may_leave_sandbox: self.workspace.sections.len() == 1,
         };
         let own;
         let pool = match lanes {

@@ -247,7 +247,10 @@ impl OpenRun {
             (false, false) => return,
         };
         listener.warn(&format!("no test command for {}: {words}", counted(untested, "task")));
-        listener.hint("give one with --test-command, or set test-command in .arborist/config.toml");
+        listener.hint(match is_emptied {
+            true => "--test-command is empty; leave it out to use the configured test command",
+            false => "give one with --test-command, or set test-command in .arborist/config.toml",
+        });
     }
 
     /// How many of the selected tasks that are left have no test command.

@@ -51,6 +51,8 @@ pub enum SettingsError {
     UnknownVariable {
         /// As it is set.
         name: String,
+        /// The variable that is probably meant.
+        meant: &'static str,
     },
     /// A gate that is not written as one.
     #[error("{place}: {what}")]
@@ -149,14 +151,7 @@ impl Explain for SettingsError {
             Self::NoAgentStep { .. } => {
                 return Some(format!("steps that call an agent: {}", AGENT_STEPS.join(", ")));
             }
-            Self::UnknownVariable { name } => {
-                return Some(match nearest(name, SETTINGS.iter().filter_map(|setting| setting.variable)) {
-                    Some(meant) => format!("did you mean '{meant}'?"),
-                    None => format!(
-                        "names that begin with ARBORIST_ are for git-arborist; remove it with: unset {name}"
-                    ),
-                });
-            }
+            Self::UnknownVariable { meant, .. } => return Some(format!("did you mean '{meant}'?")),
             Self::WrongGate { in_git, .. } => return Some(example_of_gate(*in_git)),
             Self::GitOnly { key, .. } => return Some(format!("set it with: git config arborist.{key} true")),
             Self::FalseBare { .. } => {

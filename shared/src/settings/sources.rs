@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     git::{Config, ConfigEntry},
+    message::nearest,
     name::RepoName,
     safe_files::InnerPath,
 };
@@ -39,6 +40,9 @@ const OWN_VARIABLES: [&str; 15] = [
     "ARBORIST_PORT",
     "ARBORIST_PORTS",
 ];
+
+/// How the variables of settings begin.
+const PREFIX_OF_VARIABLES: &str = "ARBORIST_";
 
 /// How much of a wrong value a message shows.
 const MAX_SHOWN: usize = 60;
@@ -146,7 +150,7 @@ impl Sources {
     }
 
     pub(super) fn add_environment(&mut self) -> Result<(), SettingsError> {
-        refuse_unknown_variable()?;
+        refuse_mistyped_variable()?;
         for setting in SETTINGS {
             let Some(variable) = setting.variable else { continue };
             if let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) {
@@ -236,18 +240,23 @@ pub(super) fn require_key(key: &str, place: &str) -> Result<&'static Setting, Se
     Ok(setting)
 }
 
-/// Refuses a variable with our prefix that neither is a setting nor is set for children.
-fn refuse_unknown_variable() -> Result<(), SettingsError> {
-    let is_known = |name: &String| {
-        OWN_VARIABLES.contains(&name.as_str())
-            || SETTINGS.iter().any(|setting| setting.variable == Some(name.as_str()))
+/// Refuses a variable whose name looks like a mistyped one of ours. Others with our prefix may belong to another program:
+/// Kubernetes sets ARBORIST_SERVICE_HOST in every pod beside a service of the name 'arborist'.
+fn refuse_mistyped_variable() -> Result<(), SettingsError> {
+    let variables = || SETTINGS.iter().filter_map(|setting| setting.variable);
+    let own = |name: &str| OWN_VARIABLES.contains(&name) || variables().any(|known| known == name);
+    let find_meant = |name: &str| {
+        let words = variables().filter_map(|known| known.strip_prefix(PREFIX_OF_VARIABLES));
+        let meant = nearest(name.strip_prefix(PREFIX_OF_VARIABLES)?, words)?;
+        variables().find(|known| known.strip_prefix(PREFIX_OF_VARIABLES) == Some(meant))
     };
-    let unknown = std::env::vars_os()
+    let mistyped = std::env::vars_os()
         .filter(|(_, value)| !value.is_empty())
         .filter_map(|(name, _)| name.into_string().ok())
-        .filter(|name| name.starts_with("ARBORIST_") && !is_known(name));
+        .filter(|name| !own(name))
+        .filter_map(|name| find_meant(&name).map(|meant| (name, meant)));
     // The environment has no order.
-    unknown.min().map_or(Ok(()), |name| Err(SettingsError::UnknownVariable { name }))
+    mistyped.min().map_or(Ok(()), |(name, meant)| Err(SettingsError::UnknownVariable { name, meant }))
 }
 
 /// Refuses `core.bare` from the command line or the environment. Git then finds the worktree all the same, but lists no

@@ -64,6 +64,11 @@ impl Settings {
         })
     }
 
+    /// Reads all sources but the repository's files.
+    pub fn load_own(config: &Config) -> Result<Self, SettingsError> {
+        Self::load_with(config, |_| Ok(()))
+    }
+
     /// Reads all sources, with the repository's files as they are in a commit.
     pub fn load_at(repository: &Repository, config: &Config, commit: Oid) -> Result<Self, SettingsError> {
         Self::load_with(config, |sources| {

@@ -9,7 +9,7 @@ use crate::{
     message::{Key, Status},
     name::{Oid, SessionId, TaskId},
     queue::{LOGS, LoggedOutcome, Store},
-    session::{RecordKind, SESSIONS, SessionReader, StoredRecord, ref_of},
+    session::{RecordKind, SESSIONS, SessionReader, SessionVerdict, StoredRecord, ref_of},
 };
 
 /// How many entries of a target's log are read.
@@ -29,6 +29,8 @@ struct RecordedSteps {
 enum Coverage {
     /// Everything since its start.
     Whole,
+    /// Everything from its start to this commit. It may have been continued in another clone.
+    Until(Oid),
     /// Perhaps only a part.
     Partial,
 }
@@ -53,7 +55,7 @@ impl Verifier<'_> {
             let recorded = self.read_records(&[newest])?;
             self.compare_turns(run, session, &recorded);
             if is_complete {
-                self.compare_statuses(run, session, (&recorded, coverage));
+                self.compare_statuses(run, session, (&recorded, coverage))?;
             }
         }
         Ok(())
@@ -72,7 +74,13 @@ impl Verifier<'_> {
         let is_replay = begun.forked_from.is_some() || start.replays.is_some();
         let is_known = self.repository.find_commits(&[first.base])?.first().copied().flatten().is_some();
         let is_whole = !is_replay && is_known && !self.repository.is_ancestor(start.commit, first.base)?;
-        Ok(if is_whole { Coverage::Whole } else { Coverage::Partial })
+        let is_over =
+            matches!(&newest.record.kind, RecordKind::End(end) if end.result == SessionVerdict::Complete);
+        Ok(match (is_whole, is_over) {
+            (false, _) => Coverage::Partial,
+            (true, true) => Coverage::Whole,
+            (true, false) => Coverage::Until(newest.record.context.tip),
+        })
     }
 
     /// Compares the run with the records that each worker of a shared plan has published. Where they end says nothing: a worker may
@@ -93,8 +101,7 @@ impl Verifier<'_> {
         self.records_used.extend(chains.iter().map(|newest| newest.commit));
         let recorded = self.read_records(&chains)?;
         self.compare_turns(run, session, &recorded);
-        self.compare_statuses(run, session, (&recorded, Coverage::Partial));
-        Ok(())
+        self.compare_statuses(run, session, (&recorded, Coverage::Partial))
     }
 
     fn lack_records(&mut self, session: &SessionId, (name, refs): (&str, &str)) {
@@ -187,7 +194,7 @@ impl Verifier<'_> {
         run: &Run,
         session: &SessionId,
         (recorded, coverage): (&RecordedSteps, Coverage),
-    ) {
+    ) -> Result<(), VerifyError> {
         let settled = [Status::Complete.as_str(), Status::Merge.as_str()];
         for verified in self.result.tasks.clone() {
             if verified.branch != run.scope.branch || verified.session.as_ref() != Some(session) {
@@ -195,13 +202,18 @@ impl Verifier<'_> {
             }
             let (check, task) = (VerifyCheck::Records, Some(&verified.task));
             let statuses = recorded.statuses.get(&verified.task).map_or(&[][..], Vec::as_slice);
+            let is_covered = match coverage {
+                Coverage::Whole => true,
+                Coverage::Until(tip) => self.repository.is_ancestor(verified.commit, tip)?,
+                Coverage::Partial => false,
+            };
             match statuses.first() {
                 Some(_) if statuses.iter().any(|status| settled.contains(&status.as_str())) => {}
                 Some(status) => {
                     let words = format!("the last record of session '{session}' about it says '{status}'");
                     self.result.problem(check, task, Some(verified.commit), words);
                 }
-                None if coverage == Coverage::Whole => {
+                None if is_covered => {
                     let words = format!(
                         "session '{session}' has no record of it; if the records in this clone are old, fetch them again"
                     );
@@ -212,6 +224,7 @@ impl Verifier<'_> {
                 }
             }
         }
+        Ok(())
     }
 
     /// The log of the queue must name the landings that are in history.

@@ -12,6 +12,7 @@ use crate::{
     name::{BranchName, Oid, SessionId, TaskId},
     queue::QueueError,
     session::SessionError,
+    settings::SettingsError,
 };
 
 /// The result of a verification.
@@ -203,6 +204,9 @@ pub enum VerifyError {
     /// The queue could not be read.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// This machine's settings are wrong.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
 }
 
 impl Explain for VerifyError {
@@ -212,6 +216,7 @@ impl Explain for VerifyError {
             Self::History(error) => error.exit(),
             Self::Session(error) => error.exit(),
             Self::Queue(error) => error.exit(),
+            Self::Settings(error) => error.exit(),
         }
     }
 
@@ -221,6 +226,7 @@ impl Explain for VerifyError {
             Self::History(error) => error.hint(),
             Self::Session(error) => error.hint(),
             Self::Queue(error) => error.hint(),
+            Self::Settings(error) => error.hint(),
         }
     }
 }

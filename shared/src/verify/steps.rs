@@ -129,9 +129,11 @@ impl Verifier<'_> {
         let settings = match Settings::load_at(self.repository, self.config, start.commit) {
             Ok(settings) => settings,
             Err(error) => {
+                // If this machine's own settings are wrong, this is an error of the command.
+                let own = Settings::load_own(self.config)?;
                 let why = format!("the settings of the run cannot be read: {error}");
                 self.result.unchecked(VerifyCheck::Protected, None, why);
-                return Ok(None);
+                own
             }
         };
         let mut protection = Protection::new(&settings, &[]);

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     git::{GitCommand, GitError, PrivateIndex, Repository, command::checked},
-    name::Oid,
+    name::{BranchName, Oid},
     process::{Cancel, Confinement, Ending, Limits, Supervised},
     safe_files,
 };
@@ -134,8 +134,12 @@ impl Drop for HookFiles<'_> {
     }
 }
 
-/// A git directory with another `HEAD` than the checkout: that of a temporary worktree without files, removed when
-/// dropped.
+/// What a git directory contains beside refs. It is linked.
+const SHARED_FILES: [&str; 7] = ["config", "hooks", "info", "lfs", "modules", "objects", "shallow"];
+/// What the git directory of a worktree contains for itself.
+const OWN_FILES: [&str; 1] = ["config.worktree"];
+
+/// A git directory with another `HEAD` than the checkout. Removed when dropped.
 struct TemporaryHead<'a> {
     repository: &'a Repository,
     folder: PathBuf,
@@ -147,9 +151,40 @@ impl<'a> TemporaryHead<'a> {
         let folder = repository.git_dir.join("arborist/hook");
         // A crash may have left one.
         remove(repository, &folder);
+        if let Some(branch) = repository.head.branch.as_ref().filter(|_| repository.has_files_backend) {
+            let head = Self { repository, git_dir: folder.clone(), folder };
+            head.write_with_own_refs(branch, base)?;
+            return Ok(head);
+        }
+        // There is no branch, or refs are in a reftable, which cannot be written without git: a worktree without files.
         let add = repository.change("worktree").args(["add", "-q", "--force", "--detach", "--no-checkout"]);
         let git_dir = repository.add_git_dir(&folder, add.arg(&folder).arg(base.to_string()))?;
         Ok(Self { repository, git_dir, folder })
+    }
+
+    /// Makes a git directory with refs of its own, in which the branch that is checked out is at `base`: hooks may ask for
+    /// the name of the branch.
+    fn write_with_own_refs(&self, branch: &BranchName, base: Oid) -> Result<(), GitError> {
+        let refs = self.repository.list_refs(&["refs/heads/", "refs/tags/", "refs/remotes/"])?;
+        let branch = branch.to_ref();
+        let others = refs.iter().filter(|known| known.name != branch);
+        let packed: String = others.map(|known| format!("{} {}\n", known.target, known.name)).collect();
+        let shared = SHARED_FILES.iter().map(|name| (&self.repository.common_dir, *name));
+        let links = shared.chain(OWN_FILES.iter().map(|name| (&self.repository.git_dir, *name)));
+        let write = || {
+            let file = self.git_dir.join(&branch);
+            safe_files::make_folders(file.parent().unwrap_or(&self.git_dir))?;
+            for (folder, name) in links {
+                let target = folder.join(name);
+                if safe_files::kind_of(&target).is_some() {
+                    safe_files::symlink(&target, &self.git_dir.join(name))?;
+                }
+            }
+            safe_files::write(&file, format!("{base}\n").as_bytes())?;
+            safe_files::write(&self.git_dir.join("packed-refs"), packed.as_bytes())?;
+            safe_files::write(&self.git_dir.join("HEAD"), format!("ref: {branch}\n").as_bytes())
+        };
+        write().map_err(|source| self.repository.file_error(source))
     }
 }
 
@@ -161,9 +196,12 @@ impl Drop for TemporaryHead<'_> {
 
 /// If it cannot be removed now, it is removed the next time.
 fn remove(repository: &Repository, folder: &Path) {
-    if folder.exists() {
+    if !folder.exists() {
+        return;
+    }
+    if folder.join(".git").exists() {
         let command = repository.change("worktree").args(["remove", "--force", "--force"]).arg(folder);
         let _ = repository.change_git_dirs(|| command.finish());
-        let _ = safe_files::remove_all(folder);
     }
+    let _ = safe_files::remove_all(folder);
 }

@@ -44,7 +44,7 @@ impl FileSecrets {
             if change.before.is_none() && !named.is_empty() {
                 let named: Vec<&str> = named.iter().map(String::as_str).collect();
                 let shown = Redactor::redact(&self.secrets, &change.shown());
-                let message = format!("it wrote {} into the name of a file: {shown}", named.join(" and "));
+                let message = format!("the agent wrote {} into the name of a file: {shown}", named.join(" and "));
                 found.push(SecretFile { change: change.clone(), message });
                 continue;
             }
@@ -55,7 +55,7 @@ impl FileSecrets {
             let before = self.describe(repository, change.before)?;
             let new: Vec<&str> = after.difference(&before).map(String::as_str).collect();
             if !new.is_empty() {
-                let message = format!("it wrote {} into {}", new.join(" and "), change.shown());
+                let message = format!("the agent wrote {} into {}", new.join(" and "), change.shown());
                 found.push(SecretFile { change: change.clone(), message });
             }
         }

@@ -230,6 +230,10 @@ pub fn find_permit_mistake(pathspec: &str) -> Option<String> {
     if pathspec != FEWER_TESTS && is_mistyped(pathspec, FEWER_TESTS) {
         return Some(format!("'{pathspec}' is probably a typing error; write {FEWER_TESTS}"));
     }
+    let leaves_top = pathspec.starts_with('/') || pathspec.split(['/', ')']).any(|name| name == "..");
+    if leaves_top {
+        return Some(format!("'{pathspec}' must be a path from the top of the repository, without '..'"));
+    }
     names_no_path(pathspec)
         .then(|| format!("'{pathspec}' names no path; name the files or folders that may be changed"))
 }
