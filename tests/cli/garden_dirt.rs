@@ -268,7 +268,7 @@ esac
             let removed = repo.git(["log", "--format=%h", "--diff-filter=D", "main", "--", "T001.txt"]);
             assert_eq!(removed.answer(), "", "{deed} {args:?}");
             let (_, at) = said.split_once("what it left is kept in ").unwrap();
-            let saved = at.split(|c: char| c.is_whitespace() || c == ';').next().unwrap();
+            let saved = at.split(',').next().unwrap();
             repo.git(["show", &format!("{saved}:new.txt")]).succeeds().out("precious");
         }
     }

@@ -249,8 +249,7 @@ impl AttemptCheckout {
         let mut message = None;
         if !files.is_empty() {
             let kept = save_tree(repository, &self.unfinished.name, (saved, other_base))?;
-            message =
-                Some(format!("the files of the checkout were restored, and what it left is kept in {kept}"));
+            message = Some(format!("what it left is kept in {kept}, and the checkout was restored"));
             // The ignore rules of the other commit may not cover files that ours ignore. So they are restored first, and
             // what is new is listed again.
             let is_first = |change: &TreeChange| change.before.is_some() || change.is_called(".gitignore");
