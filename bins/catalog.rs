@@ -31,7 +31,11 @@ pub const VERBS: &[Verb] = &[
     Verb { name: "reset", topic: RUN, about: "Let a task start over" },
     Verb { name: "demo", topic: RUN, about: "Show a whole run in a temporary repository" },
     Verb { name: "worktree", topic: MANAGE, about: "Give each task its own worktree and branch" },
-    Verb { name: "workspace", topic: MANAGE, about: "Fetch and push the repositories, if a plan has several" },
+    Verb {
+        name: "workspace",
+        topic: MANAGE,
+        about: "Fetch and push the repositories, if a plan has several",
+    },
     Verb { name: "cleanup", topic: MANAGE, about: "Remove old worktrees, branches, sessions and logs" },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, running, ready or failed" },
     Verb { name: "logs", topic: LOOK, about: "Read what agents said and what tests printed" },

@@ -41,7 +41,7 @@ function __git_arborist_verbs
         reset\t'Let a task start over' \
         demo\t'Show a whole run in a temporary repository' \
         worktree\t'Give each task its own worktree and branch' \
-        workspace\t'Sync and push the repositories of a plan' \
+        workspace\t'Fetch and push the repositories, if a plan has several' \
         cleanup\t'Remove old worktrees, branches, sessions and logs' \
         state\t'Show which tasks are done, running, ready or failed' \
         logs\t'Read what agents said and what tests printed' \
@@ -51,7 +51,7 @@ function __git_arborist_verbs
         init\t'Write a configuration for this repository' \
         sandbox\t'Check what agents and tests can do on this machine' \
         hooks\t'Install git hooks that check task commits and pushes' \
-        tools\t'Offer a task\'s files and commands to agents (MCP)' \
+        tools\t'Let agents edit files and run your commands over MCP' \
         install-assets\t'Install manual pages and shell completions' \
         help\t'Open the manual page of a command'
     set -l names (string split -f 1 \t -- $known)
@@ -255,14 +255,14 @@ complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Queue a ta
 complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree to resolve a task\'s conflict, or land the resolution'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show the log of the queue'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch, the target [default: the branch of the run]'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l priority -x -d 'Priority from 0 (first) to 9 (last) [default: 2]'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l force -d 'Accept tasks that are not complete, if they have a branch'
-complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/. With \'merge resolve\', also land changes that you made to files that had no conflict'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l test-command -x -d 'Test landings with this command if no gates (checks before landing) are configured'
-complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l allow -x -d 'Let agents that resolve conflicts change this protected path. --allow fewer-tests accepts a landing whose gates run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l allow -x -d 'Let agents that resolve conflicts change this path, although the setting \'protect\' names it. --allow fewer-tests accepts a landing whose gates run fewer tests than before'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of gates, set-up commands and agents: auto, landlock, bwrap or off [default: auto]'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_without "merge" add list status run drop retry resolve log' -s q -l quiet -d 'Print only the result'
@@ -270,22 +270,22 @@ complete -c git-arborist -n '__git_arborist_without "merge" add list status run 
 
 # merge add
 complete -c git-arborist -n '__git_arborist_in merge add' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge add' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch [default: the branch of the run]'
+complete -c git-arborist -n '__git_arborist_in merge add' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch, the target [default: the branch of the run]'
 complete -c git-arborist -n '__git_arborist_in merge add' -l priority -x -d 'Priority from 0 (first) to 9 (last) [default: 2]'
 complete -c git-arborist -n '__git_arborist_in merge add' -l force -d 'Accept tasks that are not complete, if they have a branch'
-complete -c git-arborist -n '__git_arborist_in merge add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in merge add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge add' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge add' -s h -l help -d 'Show what it does and takes'
 
 # merge list
 complete -c git-arborist -n '__git_arborist_in merge list' -f
-complete -c git-arborist -n '__git_arborist_in merge list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in merge list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge list' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge list' -s h -l help -d 'Show what it does and takes'
 
 # merge status
 complete -c git-arborist -n '__git_arborist_in merge status' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge status' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in merge status' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge status' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Show what it does and takes'
 
@@ -293,11 +293,11 @@ complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Sh
 complete -c git-arborist -n '__git_arborist_in merge run' -f
 complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_arborist_branches)' -d 'Land tasks that were queued for this branch [default: the branch of the run]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Check for more tasks at this interval, until Ctrl-C'
-complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/. With \'merge resolve\', also land changes that you made to files that had no conflict'
 complete -c git-arborist -n '__git_arborist_in merge run' -l test-command -x -d 'Test landings with this command if no gates (checks before landing) are configured'
-complete -c git-arborist -n '__git_arborist_in merge run' -l allow -x -d 'Let agents that resolve conflicts change this protected path. --allow fewer-tests accepts a landing whose gates run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_in merge run' -l allow -x -d 'Let agents that resolve conflicts change this path, although the setting \'protect\' names it. --allow fewer-tests accepts a landing whose gates run fewer tests than before'
 complete -c git-arborist -n '__git_arborist_in merge run' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of gates, set-up commands and agents: auto, landlock, bwrap or off [default: auto]'
 complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Print only the result'
@@ -305,24 +305,24 @@ complete -c git-arborist -n '__git_arborist_in merge run' -s h -l help -d 'Show 
 
 # merge drop
 complete -c git-arborist -n '__git_arborist_in merge drop' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge drop' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in merge drop' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge drop' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge drop' -s h -l help -d 'Show what it does and takes'
 
 # merge retry
 complete -c git-arborist -n '__git_arborist_in merge retry' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in merge retry' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in merge retry' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge retry' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge retry' -s h -l help -d 'Show what it does and takes'
 
 # merge resolve
 complete -c git-arborist -n '__git_arborist_in merge resolve' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l into -x -a '(__git_arborist_branches)' -d 'The branch that the task is to land on [default: the branch of its run]'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve commands and settings that come from the plan or from .arborist/. With \'merge resolve\', also land changes that you made to files that had no conflict'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l test-command -x -d 'Test landings with this command if no gates (checks before landing) are configured'
-complete -c git-arborist -n '__git_arborist_in merge resolve' -l allow -x -d 'Let agents that resolve conflicts change this protected path. --allow fewer-tests accepts a landing whose gates run fewer tests than before'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l allow -x -d 'Let agents that resolve conflicts change this path, although the setting \'protect\' names it. --allow fewer-tests accepts a landing whose gates run fewer tests than before'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l sandbox -x -a 'auto landlock bwrap off' -d 'The sandbox of gates, set-up commands and agents: auto, landlock, bwrap or off [default: auto]'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'Which tasks land: keep-clean (all that pass), all-or-nothing, first (only the first that passes), or a number (at most that many)'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s q -l quiet -d 'Print only the result'
@@ -331,14 +331,14 @@ complete -c git-arborist -n '__git_arborist_in merge resolve' -s h -l help -d 'S
 # merge log
 complete -c git-arborist -n '__git_arborist_in merge log' -f
 complete -c git-arborist -n '__git_arborist_in merge log' -s n -l max-count -x -d 'Maximum number of entries'
-complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in merge log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge log' -s h -l help -d 'Show what it does and takes'
 
 # reset
 complete -c git-arborist -n '__git_arborist_in reset' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in reset' -l drop -d 'Also undo the changes of the tasks; they are saved under a ref first'
-complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in reset' -s h -l help -d 'Show what it does and takes'
 
 # demo
@@ -369,7 +369,7 @@ complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Ac
 complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not fetch from the remote of the run\'s branch'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Do not warn about uncommitted changes in the checkout'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve commands and settings that come from .arborist/'
-complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree add' -s h -l help -d 'Show what it does and takes'
 
 # worktree list
@@ -377,56 +377,56 @@ complete -c git-arborist -n '__git_arborist_in worktree list' -f
 complete -c git-arborist -n '__git_arborist_in worktree list' -s l -l long -d 'Also count uncommitted paths and measure sizes'
 complete -c git-arborist -n '__git_arborist_in worktree list' -s b -l branches -d 'Also list branches of tasks without a worktree'
 complete -c git-arborist -n '__git_arborist_in worktree list' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in worktree list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree list' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree list' -s h -l help -d 'Show what it does and takes'
 
 # worktree show
 complete -c git-arborist -n '__git_arborist_in worktree show' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree show' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in worktree show' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree show' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree show' -s h -l help -d 'Show what it does and takes'
 
 # worktree path
 complete -c git-arborist -n '__git_arborist_in worktree path' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree path' -s h -l help -d 'Show what it does and takes'
 
 # worktree run
 complete -c git-arborist -n '__git_arborist_in worktree run' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree run' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree run' -s h -l help -d 'Show what it does and takes'
 
 # worktree restore
 complete -c git-arborist -n '__git_arborist_in worktree restore' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree restore' -s h -l help -d 'Show what it does and takes'
 
 # worktree sync
 complete -c git-arborist -n '__git_arborist_in worktree sync' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -l offline -d 'Do not fetch from the remote of the run\'s branch'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -l now -d 'Sync even if the last sync was less than worktree.sync-cooldown seconds ago'
-complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree sync' -s h -l help -d 'Show what it does and takes'
 
 # worktree remove
 complete -c git-arborist -n '__git_arborist_in worktree remove' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree remove' -s f -l force -d 'Remove it even if it has uncommitted files; they are saved under a ref first'
-complete -c git-arborist -n '__git_arborist_in worktree remove' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree remove' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree remove' -s h -l help -d 'Show what it does and takes'
 
 # worktree recycle
 complete -c git-arborist -n '__git_arborist_in worktree recycle' -f -a '(__git_arborist_tasks)'
-complete -c git-arborist -n '__git_arborist_in worktree recycle' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree recycle' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree recycle' -s h -l help -d 'Show what it does and takes'
 
 # worktree prune
 complete -c git-arborist -n '__git_arborist_in worktree prune' -f
-complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree prune' -s h -l help -d 'Show what it does and takes'
 
 # worktree repair
 complete -c git-arborist -n '__git_arborist_in worktree repair' -f
-complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in worktree repair' -s h -l help -d 'Show what it does and takes'
 
 # workspace
@@ -492,7 +492,7 @@ complete -c git-arborist -n '__git_arborist_in cleanup restore' -s h -l help -d 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in state' -l tree -r -F -d 'Read the plan from this file [default: the frozen plan of the run]'
-complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in state' -l history -d 'Also show the commits of each task'
 complete -c git-arborist -n '__git_arborist_in state' -l ready -d 'Only tasks that can start now'
 complete -c git-arborist -n '__git_arborist_in state' -l json -d 'Print one JSON document'
@@ -505,7 +505,7 @@ complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what
 complete -c git-arborist -n '__git_arborist_in logs' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in logs' -l step -x -a 'implement test review' -d 'Show only this step'
 complete -c git-arborist -n '__git_arborist_in logs' -l attempt -x -d 'Show this attempt; the first is 1 [default: the newest]'
-complete -c git-arborist -n '__git_arborist_in logs' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that was started on this branch [default: the current branch]'
+complete -c git-arborist -n '__git_arborist_in logs' -l scope -x -a '(__git_arborist_branches)' -d 'Use the run that commits to this branch [default: the current branch]'
 complete -c git-arborist -n '__git_arborist_in logs' -s f -l follow -d 'Print new output until the task ends'
 complete -c git-arborist -n '__git_arborist_in logs' -s h -l help -d 'Show what it does and takes'
 

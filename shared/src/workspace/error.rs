@@ -76,7 +76,9 @@ impl WorkspaceError {
 fn nowhere_to_push(name: &RepoName, is_configured: bool) -> String {
     match is_configured {
         true => format!("'{name}' has no remote to push to (workspace.repos.{name}.remote)"),
-        false => format!("no workspace is configured for '{name}', and only its settings name a remote to push to"),
+        false => {
+            format!("no workspace is configured for '{name}', and only its settings name a remote to push to")
+        }
     }
 }
 

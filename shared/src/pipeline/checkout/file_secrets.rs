@@ -44,7 +44,8 @@ impl FileSecrets {
             if change.before.is_none() && !named.is_empty() {
                 let named: Vec<&str> = named.iter().map(String::as_str).collect();
                 let shown = Redactor::redact(&self.secrets, &change.shown());
-                let message = format!("the agent wrote {} into the name of a file: {shown}", named.join(" and "));
+                let message =
+                    format!("the agent wrote {} into the name of a file: {shown}", named.join(" and "));
                 found.push(SecretFile { change: change.clone(), message });
                 continue;
             }
