@@ -67,8 +67,8 @@ fn secrets_are_recognised_in_every_form_after_control_characters_are_removed() {
 fn a_secret_that_an_agent_writes_into_a_file_is_warned_about() {
     let repo = repo("echo \"token = $API_TOKEN\" > config.py; printf %s \"$API_TOKEN\" | base64 > encoded\n");
     let said = garden(&repo, &[], 0);
-    let said = said.err("warning: T001: it wrote the value of API_TOKEN into config.py");
-    said.err("it wrote the value of API_TOKEN into encoded").never(TOKEN);
+    let said = said.err("warning: T001: the agent wrote the value of API_TOKEN into config.py");
+    said.err("the agent wrote the value of API_TOKEN into encoded").never(TOKEN);
     assert_eq!(repo.git(["show", "HEAD:config.py"]).answer(), format!("token = {TOKEN}"));
 }
 
@@ -81,8 +81,8 @@ printf -- '-----BEGIN RSA PRIVATE KEY-----\\nAAAA\\n' > id_rsa
 echo 'postgres://user:password@localhost/db; .sk-a-very-long-name-of-a-css-class' > harmless\n"
     ));
     let said = garden(&repo, &[], 0);
-    let said = said.err("warning: T001: it wrote a token that begins with 'ghp_' into config.py");
-    said.err("it wrote a private key into id_rsa").never("harmless").never(token);
+    let said = said.err("warning: T001: the agent wrote a token that begins with 'ghp_' into config.py");
+    said.err("the agent wrote a private key into id_rsa").never("harmless").never(token);
 }
 
 #[test]
@@ -103,7 +103,7 @@ case \"$prompt\" in *API_TOKEN*) echo 'token = env(1)' > config.py ;;
     repo.git(["config", "arborist.redact.files", "refuse"]).succeeds();
     garden(&repo, &[], 0);
     let why = repo.git(["log", "--format=%B", "--grep=T001@implement-fail"]).answer();
-    assert!(why.contains("it wrote the value of API_TOKEN into config.py"), "{why}");
+    assert!(why.contains("the agent wrote the value of API_TOKEN into config.py"), "{why}");
     assert_eq!(repo.git(["show", "HEAD:config.py"]).answer(), "token = env(1)");
     assert_eq!(repo.git(["show", "HEAD:good.txt"]).answer(), "good");
     assert!(!repo.git(["log", "--all", "-p", "--format=%B"]).answer().contains(TOKEN));
