@@ -34,9 +34,9 @@ For each task, an agent changes files, the tests run, and a reviewer approves
 or rejects the changes. Each step is committed before the next one starts. If a
 step fails, the next attempt begins, with the reason in its prompt.
 --max-retries is the number of attempts. If the last one fails, the task has
-failed, and the run ends unless --keep-going is given. The subject of the
-commit that records this counts all attempts: 'after 5 retries' means five
-attempts.
+failed, and the run ends unless --keep-going is given. The failure is recorded
+in a commit; 'after 5 retries' in its subject means that there were five
+attempts, the first one included.
 
 Of your git hooks for commits, only pre-commit runs. If it refuses the changes
 of an agent, the attempt fails, and the changes stay on the branch as those of
@@ -106,14 +106,15 @@ WHAT AGENTS ARE TOLD
 
    A runner gets its prompt on standard input, unless its command contains
    {prompt} (the prompt as an argument) or {prompt-file} (the path of a file
-   with the prompt). A prompt of more than 100 KiB is always passed in a file.
+   with the prompt). {prompt} is replaced by a reference to such a file if the
+   prompt has more than 100 KiB.
    Agents need not use git.
 
    An agent that finds nothing to change ends its reply with the line 'NOTHING
-   TO DO: <reason>'. The tests and the reviewer then decide. Without this line,
-   an attempt that changes no file fails, unless an earlier attempt of the task
-   changed files and neither the tests nor the review rejected them. If the
-   pre-commit hook refused those files, the hook runs again.
+   TO DO: <reason>'. The tests and the reviewer then decide. An attempt without
+   this line that changes no file fails. There is one exception: if an earlier
+   attempt has left changes that no test and no reviewer has rejected, these go
+   through the pre-commit hook, the tests and the review.
 
    The last line of a review must be 'APPROVED' or 'REJECTED: <reasons>'. Any
    other last line, or no reply, counts as a rejection. If the reviewer's

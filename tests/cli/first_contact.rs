@@ -154,7 +154,7 @@ fn a_program_that_cannot_start_stops_the_run_before_an_attempt() {
         (
             "./nosuch.sh",
             format!(
-                "error: the runner 'robot' cannot start: there is no file '{top}/nosuch.sh'\nhint: correct runners.robot.command\n"
+                "error: the runner 'robot' cannot start: there is no file '{top}/nosuch.sh'\nhint: correct runners.robot.command in the configuration file, or arborist.runners.robot.command in git's configuration\n"
             ),
         ),
         (

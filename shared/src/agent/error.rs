@@ -219,7 +219,9 @@ impl Explain for AgentError {
             Self::CannotStart { why: NoStart::NoInterpreter(_), .. } => {
                 Some("correct the first line of the script".into())
             }
-            Self::CannotStart { runner, .. } => Some(format!("correct runners.{runner}.command")),
+            Self::CannotStart { runner, .. } => Some(format!(
+                "correct runners.{runner}.command in the configuration file, or arborist.runners.{runner}.command in git's configuration"
+            )),
             Self::NoneInstalled { installs, .. } => Some(match installs.as_slice() {
                 [] => "put one of them on PATH, or choose another runner".into(),
                 installs => format!("install one of them with: {}", installs.join("\nor with: ")),
