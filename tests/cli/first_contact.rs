@@ -111,6 +111,11 @@ fn a_mistyped_variable_is_an_error() {
     let own =
         [("ARBORIST_TASK", "T001"), ("ARBORIST_PORT", "3"), ("ARBORIST_TRUST", "1"), ("ARBORIST_RUNER", "")];
     arborist_with(&repo, &own, &run).succeeds();
+    // Protected files are not silently left out of the verification.
+    repo.arborist(["gardener"]).succeeds();
+    arborist_with(&repo, &[("ARBORIST_RUNER", "codex")], &["verify"])
+        .exits(1)
+        .err("did you mean 'ARBORIST_RUNNER'?");
     // Kubernetes sets such variables in every pod beside a service of the name 'arborist'.
     let foreign = [("ARBORIST_SERVICE_HOST", "10.0.0.1"), ("ARBORIST_PORT_80_TCP", "tcp://10.0.0.1:80")];
     arborist_with(&repo, &foreign, &run).succeeds();

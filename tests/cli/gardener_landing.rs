@@ -362,7 +362,7 @@ fn the_tests_of_a_phase_run_again_when_a_task_of_it_is_done_again() {
             assert_ne!(ended.code(), 0, "{place:?} {how}: {}", ended.report());
             repo.arborist(["state", "--exit-code"]).exits(1);
             repo.git(["rm", "-q", "broken"]).succeeds();
-            repo.commit("mended\n");
+            repo.commit("repaired\n");
             if place[0] == "--isolate" {
                 repo.arborist(["merge", "retry", "T002"]).succeeds();
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use arborist_testkit::{TestRepo, WORKER};
 use serde_json::Value;
 
-/// A repository that has pulled the run of a clone after a run of its own, and the clone.
+/// A repository and its clone. Each has started a run, and the repository has pulled the run of the clone.
 fn joined() -> (TestRepo, PathBuf) {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
     let clone = repo.root().join("clone");
@@ -52,4 +52,16 @@ fn both_runs_are_verified_and_the_merge_is_a_problem() {
     repo.arborist(["gardener", "--new-run", "--only", "T001"]).succeeds();
     repo.arborist(["verify"]).exits(1).out("both sides of a merge started a run");
     repo.arborist(["verify", "HEAD~5..HEAD"]).succeeds().out("verified 1 task");
+}
+
+#[test]
+fn tasks_that_another_clone_did_later_are_not_taken_for_forged() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    let clone = repo.root().join("clone");
+    repo.git(["clone", "-q", ".", clone.to_str().unwrap()]).succeeds();
+    repo.arborist_in(&clone, ["gardener"]).succeeds();
+    repo.git(["pull", "-q", "--ff-only", clone.to_str().unwrap(), "main"]).succeeds();
+    repo.arborist(["verify"]).succeeds().out("not checked (records)").out("T002");
+    repo.arborist(["verify", "--strict"]).exits(1);
 }

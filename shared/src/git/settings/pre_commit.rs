@@ -134,9 +134,9 @@ impl Drop for HookFiles<'_> {
     }
 }
 
-/// What a git directory contains beside refs. It is linked.
+/// Files of the common git directory to which a temporary one links. Refs are copied instead.
 const SHARED_FILES: [&str; 7] = ["config", "hooks", "info", "lfs", "modules", "objects", "shallow"];
-/// What the git directory of a worktree contains for itself.
+/// Files of a worktree's own git directory to which a temporary one links.
 const OWN_FILES: [&str; 1] = ["config.worktree"];
 
 /// A git directory with another `HEAD` than the checkout. Removed when dropped.
@@ -153,7 +153,7 @@ impl<'a> TemporaryHead<'a> {
         remove(repository, &folder);
         if let Some(branch) = repository.head.branch.as_ref().filter(|_| repository.has_files_backend) {
             let head = Self { repository, git_dir: folder.clone(), folder };
-            head.write_with_own_refs(branch, base)?;
+            head.write_with_copied_refs(branch, base)?;
             return Ok(head);
         }
         // There is no branch, or refs are in a reftable, which cannot be written without git: a worktree without files.
@@ -162,9 +162,9 @@ impl<'a> TemporaryHead<'a> {
         Ok(Self { repository, git_dir, folder })
     }
 
-    /// Makes a git directory with refs of its own, in which the branch that is checked out is at `base`: hooks may ask for
-    /// the name of the branch.
-    fn write_with_own_refs(&self, branch: &BranchName, base: Oid) -> Result<(), GitError> {
+    /// Makes a git directory in which the branch that is checked out points to `base`, because hooks may ask for the name of
+    /// the branch. Its refs are copies.
+    fn write_with_copied_refs(&self, branch: &BranchName, base: Oid) -> Result<(), GitError> {
         let refs = self.repository.list_refs(&["refs/heads/", "refs/tags/", "refs/remotes/"])?;
         let branch = branch.to_ref();
         let others = refs.iter().filter(|known| known.name != branch);

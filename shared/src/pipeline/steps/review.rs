@@ -205,7 +205,7 @@ impl TaskRun<'_, '_, '_> {
         let taken_back = reviewed_checkout.restore(self.recorder, &self.mark_of(attempt));
         let places = apart_watch.iter().chain(&other_watches);
         let mut found: Violations = places.flat_map(CheckoutWatch::end).collect();
-        // A reviewer may write there if nobody else could, because its worktree is discarded.
+        // The worktree is discarded, so changes matter only if another program could have made them.
         if let (Some((apart, before)), OtherWriters::Others) = (files, other_writers) {
             found.extend(describe_changed_during_review(
                 &apart.repository.look_again(&before, other_writers)?,

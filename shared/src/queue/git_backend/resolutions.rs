@@ -176,7 +176,7 @@ impl GitQueue<'_> {
         let reply = self.call(resolver, calls, scratch, &ticket.task, &prompt, REVIEW);
         let mut violations = watch.end();
         let company = concurrent_children.since_with_reach(1, reach);
-        // If nobody else could write there, its changes do no harm: the worktree is discarded.
+        // The worktree is discarded, so changes matter only if another program could have made them.
         if company == OtherWriters::Others {
             violations
                 .extend(describe_changed_during_review(&scratch.repository.look_again(&before, company)?));

@@ -18,7 +18,7 @@ pub(super) struct BesideWorktrees {
 }
 
 impl BesideWorktrees {
-    /// Records what is there now. The user is told about each path once.
+    /// Records what is there now, and reports each path to the user once.
     pub(super) fn find(repository: &Repository) -> Self {
         static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
         let known = repository.list_beside_worktrees();
