@@ -14,7 +14,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve_and_remember, foretell, open, tell_prompts},
+    gardening::{GardeningArgs, Reporter, approve_and_remember, foretell, open, print_prompts},
     ui::Ui,
 };
 
@@ -111,7 +111,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         opened.with_hints(GardenerError::no_task(&task, known))
     })?;
     if standing.is_unlanded() {
-        return Err(opened.with_hints(GardenerError::apart(&opened.repository, &run, &opened.branch, &task)));
+        return Err(
+            opened.with_hints(GardenerError::in_lane(&opened.repository, &run, &opened.branch, &task))
+        );
     }
     refuse_reverted(standing.planned.as_slice(), &progress)?;
     if standing.state.is_done() {
@@ -148,7 +150,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         if let Some(task) = standing.planned {
             foretell(ui, &opened.options, task)?;
             if args.common.is_verbose() {
-                tell_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
+                print_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
             }
         }
         return Ok(Exit::Done);

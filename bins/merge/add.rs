@@ -214,7 +214,7 @@ impl TicketMaker<'_> {
         }
         let ticket = self.ticket(task, source, priority);
         if !is_own && !self.args.force {
-            self.refuse_foreign(&ticket)?;
+            self.refuse_unrelated_target(&ticket)?;
         }
         Ok(Added::Queued(Box::new(ticket)))
     }
@@ -243,7 +243,7 @@ impl TicketMaker<'_> {
     }
 
     /// Refuses a target that does not have the commit from which the task started: the landing would bring the run along.
-    fn refuse_foreign(&self, ticket: &Ticket) -> Result<(), Failure> {
+    fn refuse_unrelated_target(&self, ticket: &Ticket) -> Result<(), Failure> {
         let Ticket { task, into, scope, .. } = ticket;
         let repository = &self.site.repository;
         let there = RunScope { branch: scope.clone(), tip: repository.find_branch(into)? };
@@ -363,7 +363,7 @@ impl TicketMaker<'_> {
 
     /// The hint for a task that has to run before it can land.
     fn run_first(&self, task: &TaskId, options: &str) -> String {
-        format!("run it first: {}", self.site.continuation(self.run).run_apart(task, options))
+        format!("run it first: {}", self.site.continuation(self.run).run_in_lane(task, options))
     }
 
     /// The error and the hint for a task that has not run because it waits for others, which have to run before.

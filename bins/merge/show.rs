@@ -190,7 +190,7 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
         }
         steps.iter().for_each(|step| ui.hint(step));
         if task.is_none() {
-            unqueued::tell(&site, ui);
+            unqueued::report(&site, ui);
         }
     }
     let is_stuck = |listed: &Listed| {

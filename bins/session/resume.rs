@@ -29,7 +29,7 @@ use super::{
     open::{OpenSessions, open},
     restore,
     resume_options::{ContinueArgs, ResumeOptions},
-    session_worktree::{Follow, go_on, is_own_branch, session_worktree},
+    session_worktree::{Follow, is_own_branch, run_in_session_worktree, session_worktree},
 };
 use crate::{approval, clock, entry::Outcome, gardening::release_branch, ui::Ui};
 
@@ -150,8 +150,12 @@ impl<'a> Resuming<'a> {
             // The run commits it as an accepted change.
             bring_file(&session_worktree.path, &changed.path, &changed.bytes)?;
         }
-        let asked = self.options.asked(opened, newest)?;
-        append(&session_writer, &RecordKind::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
+        let new_options = self.options.changed_options(opened, newest)?;
+        append(
+            &session_writer,
+            &RecordKind::Resume(Resumed { turn: args.turn, commit, asked: new_options }),
+            commit,
+        )?;
         if self.had_failed && args.turn.is_none() {
             self.options.switch("retry-failed");
         }
@@ -160,7 +164,7 @@ impl<'a> Resuming<'a> {
         }
         let path = session_worktree.path.display();
         ui.note(&format!("continuing session '{}' on '{branch}' in '{path}'", record.session));
-        go_on(session_worktree, branch, self.options)
+        run_in_session_worktree(session_worktree, branch, self.options)
     }
 
     /// The plan, if it has changed and the user wants the new one.

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::{
     document::ListDocument,
-    open::{WorktreeScopeArgs, open, tell_of_crowding},
+    open::{WorktreeScopeArgs, open, warn_of_many_worktrees},
     rows::{self, ExtraRows, WorktreeRow},
 };
 use crate::{
@@ -52,7 +52,7 @@ pub(super) fn run(args: &WorktreeListArgs, ui: &mut Ui) -> Outcome {
             lost.hints.iter().for_each(|hint| ui.hint(hint));
         }
     }
-    tell_of_crowding(&opened, ui);
+    warn_of_many_worktrees(&opened, ui);
     Ok(Exit::Done)
 }
 

@@ -73,7 +73,7 @@ pub(super) fn collect(opened: &OpenWorktrees, wanted: ExtraRows) -> Result<Vec<W
     rows.extend(branches.into_iter().map(WorktreeRow::of_branch));
     let mut runs = Runs { repository, known };
     for row in &mut rows {
-        runs.tell(row)?;
+        runs.add_history(row)?;
     }
     Ok(rows)
 }
@@ -184,9 +184,9 @@ impl Known {
         let mut distances = HashMap::new();
         let scope = RunScope { branch: run.clone(), tip: Some(tip) };
         let mut read = thread::scope(|threads| {
-            let asked = threads.spawn(|| repository.distances(&run.task_refs(), tip));
+            let in_background = threads.spawn(|| repository.distances(&run.task_refs(), tip));
             Run::scan_beside(repository, scope, CommitSource::Cached, || {
-                let found = asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                let found = in_background.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 distances.extend(found.iter().map(|(branch, far)| (branch.name.clone(), *far)));
                 let ahead = found.into_iter().filter(|(_, far)| far.ahead > 0);
                 Ok(ahead.map(|(branch, _)| branch).collect())
@@ -208,7 +208,7 @@ fn read_first(opened: &OpenWorktrees) -> HashMap<BranchName, Known> {
 }
 
 impl Runs<'_> {
-    fn tell(&mut self, row: &mut WorktreeRow) -> Result<(), Failure> {
+    fn add_history(&mut self, row: &mut WorktreeRow) -> Result<(), Failure> {
         let Some(branch) = row.branch.clone() else {
             return Ok(());
         };

@@ -256,7 +256,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn tell(seed: u64) {
+fn report(seed: u64) {
     let mut story = Story::new(seed);
     for _ in 0..24 {
         story.step();
@@ -268,22 +268,22 @@ fn tell(seed: u64) {
 
 #[test]
 fn nothing_is_lost_in_the_first_story() {
-    tell(0x9E37_79B9_7F4A_7C15);
+    report(0x9E37_79B9_7F4A_7C15);
 }
 
 #[test]
 fn nothing_is_lost_in_the_second_story() {
-    tell(0xD1B5_4A32_D192_ED03);
+    report(0xD1B5_4A32_D192_ED03);
 }
 
 #[test]
 fn nothing_is_lost_in_the_third_story() {
-    tell(0x94D0_49BB_1331_11EB);
+    report(0x94D0_49BB_1331_11EB);
 }
 
 #[test]
 fn nothing_is_lost_in_the_fourth_story() {
-    tell(0xBF58_476D_1CE4_E5B9);
+    report(0xBF58_476D_1CE4_E5B9);
 }
 
 /// `STORIES=100 cargo test --test cli cleanup_model -- --ignored` for as many as somebody has time for.
@@ -291,5 +291,5 @@ fn nothing_is_lost_in_the_fourth_story() {
 #[ignore = "takes as long as one lets it"]
 fn nothing_is_lost_in_many_stories() {
     let count: u64 = std::env::var("STORIES").ok().and_then(|count| count.parse().ok()).unwrap_or(20);
-    (1..=count).for_each(|seed| tell(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    (1..=count).for_each(|seed| report(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
 }

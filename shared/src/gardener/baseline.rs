@@ -224,14 +224,14 @@ impl Probe<'_> {
 
     fn judge(&self, ended: &SupervisedEnd) -> Baseline {
         let observed = Observed::of(ended);
-        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        let printed = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let command = Redactor::redact(self.secrets, self.command);
         if matches!(ended.ending, Ending::Exited(_)) {
-            if ran_no_tests(&said) || says_no_tests(&said) {
+            if ran_no_tests(&printed) || says_no_tests(&printed) {
                 return Baseline::NoTests(format!("'{command}' finds no tests"));
             }
             let absent = (observed.code == Some(PROGRAM_NOT_FOUND))
-                .then(|| find_absent(self.command, &said))
+                .then(|| find_absent(self.command, &printed))
                 .flatten();
             // The tasks can write a script of the project, but they cannot install a program.
             let is_program = absent.is_some_and(|program| !program.contains('/'));
@@ -251,7 +251,7 @@ impl Probe<'_> {
             .map_or(String::new(), |counts| format!(" ({} failed, {} passed)", counts.failed, counts.passed));
         // The ending says already that a command was not found.
         let has_words = counts.is_empty() && observed.code != Some(PROGRAM_NOT_FOUND);
-        let words = if has_words { sole_line(&said) } else { None };
+        let words = if has_words { sole_line(&printed) } else { None };
         let words = words.map(|line| format!(": {line}")).unwrap_or_default();
         let why = format!("'{command}' {}{counts}{words}", ended.ending);
         Baseline::Red { why, observed, outside: OutsideResult::Unasked }
@@ -271,9 +271,9 @@ impl Probe<'_> {
 }
 
 /// The output, if it is a single short line: it is the reason, as that of a shell that cannot parse the command.
-fn sole_line(said: &str) -> Option<&str> {
+fn sole_line(printed: &str) -> Option<&str> {
     const LONGEST: usize = 200;
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = printed.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.next().filter(|line| lines.next().is_none() && line.len() <= LONGEST)
 }
 
@@ -438,9 +438,9 @@ fn programs(command: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = &
 }
 
 /// The program of a command of which the shell says that it does not exist.
-fn find_absent<'c>(command: &'c str, said: &str) -> Option<&'c str> {
+fn find_absent<'c>(command: &'c str, printed: &str) -> Option<&'c str> {
     let mut names = programs(command).map(|(program, _)| program.trim_matches(['"', '\'', '(']));
-    names.find(|name| said.lines().any(|line| line.contains(&format!(": {name}: "))))
+    names.find(|name| printed.lines().any(|line| line.contains(&format!(": {name}: "))))
 }
 
 /// Whether a path leads to a file below the folder in which the command runs.

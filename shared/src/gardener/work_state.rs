@@ -255,7 +255,7 @@ pub(super) struct OtherWorkers {
     /// How often tasks have waited to land, although it was tried.
     pub(super) tries: BTreeMap<TaskId, u32>,
     /// Remarks that were reported.
-    pub(super) told: BTreeSet<String>,
+    pub(super) reported: BTreeSet<String>,
 }
 
 impl OtherWorkers {

@@ -220,12 +220,12 @@ impl TaskRun<'_, '_, '_> {
     /// The reason of the last failed attempt, in one line.
     fn last_reason(&self) -> Option<String> {
         let last = self.events.iter().rfind(|event| event.is_failure() && !event.is_interruption())?;
-        let said = explain_failure(last);
+        let failure_text = explain_failure(last);
         Some(match last.status().step() {
-            Step::Review if last.lacks_verdict() => said,
-            Step::Review => format!("the review rejected it: {said}"),
-            Step::Test => format!("the tests failed: {said}"),
-            _ => said,
+            Step::Review if last.lacks_verdict() => failure_text,
+            Step::Review => format!("the review rejected it: {failure_text}"),
+            Step::Test => format!("the tests failed: {failure_text}"),
+            _ => failure_text,
         })
     }
 
@@ -348,8 +348,8 @@ fn after(stage: Stage) -> Stage {
 
 /// Why a step failed according to its commit, in one line.
 pub(super) fn explain_failure(event: &Event) -> String {
-    let said = event.body().sections.into_iter().find(|section| !section.text.is_empty());
-    last_line(&said.map(|section| section.text).unwrap_or_default())
+    let failure_text = event.body().sections.into_iter().find(|section| !section.text.is_empty());
+    last_line(&failure_text.map(|section| section.text).unwrap_or_default())
 }
 
 pub(super) fn last_line(text: &str) -> String {

@@ -150,7 +150,7 @@ pub trait QueueBackend {
     /// Tries to resolve the conflict of a ticket.
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError>;
     /// Reports an event.
-    fn tell(&mut self, event: QueueEvent);
+    fn report(&mut self, event: QueueEvent);
     /// Whether the user asked to stop.
     fn is_cancelled(&self) -> bool;
     /// The current time in seconds since 1970.

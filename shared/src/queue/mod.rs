@@ -43,7 +43,7 @@ pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
 pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, accept_foreign, advice_to_unpark,
+    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, accept_others_commits, advice_to_unpark,
     get_back_after, land_after_stash,
 };
 pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};

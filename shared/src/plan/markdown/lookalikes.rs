@@ -49,10 +49,11 @@ pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &
     if alike.is_empty() {
         return;
     }
-    let told = outline.unread.iter().filter_map(|(_, id, _)| id.as_ref()).map(|id| id.to_ascii_lowercase());
+    let unread_ids =
+        outline.unread.iter().filter_map(|(_, id, _)| id.as_ref()).map(|id| id.to_ascii_lowercase());
     let written = tasks.clone().filter_map(|entry| entry.written.as_ref());
     let ids = tasks.clone().map(|entry| &entry.id).chain(written).map(TaskId::folded);
-    let mut known: HashSet<String> = told.chain(ids).collect();
+    let mut known: HashSet<String> = unread_ids.chain(ids).collect();
     let with_tasks: HashSet<usize> = tasks
         .flat_map(|entry| std::iter::successors(entry.section, |at| outline.sections[*at].parent))
         .collect();

@@ -12,9 +12,9 @@ use super::{
     outline::Outline,
     paths::changed_paths,
     section::{
-        HeadingSection, Purpose, begins_with, begins_with_story, counted_label, counted_part, is_step,
-        phase_label, priority, purpose, says_apart, slug, spoken_names, states_needs, stories_told,
-        story_numbers, title_words, without_brackets,
+        HeadingSection, Purpose, begins_with, begins_with_story, counted_label, counted_part,
+        is_declared_independent, is_step, phase_label, priority, purpose, slug, spoken_names, states_needs,
+        story_numbers, story_numbers_of_line, title_words, without_brackets,
     },
     settle::CanonicalEntry,
 };
@@ -161,7 +161,7 @@ impl TreeBuilder<'_, '_> {
             named.iter().filter(|(_, id)| !seen.insert(*id)).map(|(at, _)| *at).collect();
         let mut sections = named.into_iter().filter(|(at, _)| !continued.contains(at)).peekable();
         let numbers = self.numbers();
-        let apart = self.sections_told_apart(&section_ids);
+        let apart = self.independent_sections(&section_ids);
         for (at, entry) in self.tasks() {
             let is_before = |(section, _): &(usize, &TaskId)| self.outline.sections[*section].at < entry.at;
             while let Some(section) = sections.next_if(is_before) {
@@ -373,10 +373,10 @@ impl TreeBuilder<'_, '_> {
         let title = &self.outline.sections[at].title;
         let is_part = self.chain(self.outline.sections[at].parent).any(|up| section_ids[up].is_some());
         let mut stories = story_numbers(title);
-        let told = stories_told(&self.outline.sections[at].text);
-        let is_told = stories.is_empty() && !told.is_empty();
+        let numbers_in_text = story_numbers_of_line(&self.outline.sections[at].text);
+        let is_told = stories.is_empty() && !numbers_in_text.is_empty();
         if is_told {
-            stories = told;
+            stories = numbers_in_text;
         }
         // A part of a phase is no story beside it.
         let is_tagged = stories.is_empty();
@@ -454,7 +454,9 @@ impl TreeBuilder<'_, '_> {
             number: Some(at),
             is_tests: is_about_tests(section),
             is_implementation: is_about_implementation(section),
-            is_apart: apart.contains(&at) || says_apart(&section.title) || says_apart(&section.text),
+            is_apart: apart.contains(&at)
+                || is_declared_independent(&section.title)
+                || is_declared_independent(&section.text),
         }
     }
 

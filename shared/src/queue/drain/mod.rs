@@ -294,7 +294,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 "the gate '{}' is flaky: it failed, then passed, on the same commit",
                 failing.gate.name
             );
-            self.backend.tell(QueueEvent::Note { words });
+            self.backend.report(QueueEvent::Note { words });
         }
         Ok(again)
     }
@@ -353,7 +353,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     }
 
     fn put(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
-        self.backend.tell(QueueEvent::Settled {
+        self.backend.report(QueueEvent::Settled {
             ticket: Box::new(ticket.clone()),
             outcome: Box::new(outcome.clone()),
         });

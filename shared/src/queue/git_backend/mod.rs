@@ -268,7 +268,7 @@ impl QueueBackend for GitQueue<'_> {
         self.try_to_resolve(ticket)
     }
 
-    fn tell(&mut self, event: QueueEvent) {
+    fn report(&mut self, event: QueueEvent) {
         (self.on_event)(event);
     }
 

@@ -10,7 +10,7 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     queue::{
         EarlierLanding, LoggedOutcome, Parking, Position, QueueBackend, QueueError, QueueEvent, QueueView,
-        RecentTries, StoredTicket, Ticket, TicketState, accept_foreign,
+        RecentTries, StoredTicket, Ticket, TicketState, accept_others_commits,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
         ticket::REWRITTEN,
@@ -123,7 +123,7 @@ impl GitQueue<'_> {
     /// Reports commits of others on the target.
     pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
         let session = self.options.worktrees.session.as_ref();
-        for found in accept_foreign(self.repository, (self.into, self.scope), session)? {
+        for found in accept_others_commits(self.repository, (self.into, self.scope), session)? {
             (self.on_event)(QueueEvent::Foreign(found));
         }
         Ok(())

@@ -378,7 +378,7 @@ impl QueueBackend for World {
         Ok(Resolution::Resolved(Box::new(tried)))
     }
 
-    fn tell(&mut self, _: QueueEvent) {}
+    fn report(&mut self, _: QueueEvent) {}
 
     fn is_cancelled(&self) -> bool {
         self.is_stopped
