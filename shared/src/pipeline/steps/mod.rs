@@ -2,6 +2,7 @@
 
 pub(super) mod background;
 pub(super) mod command_counts;
+pub(super) mod count_readers;
 pub(super) mod counts;
 pub(super) mod excerpt;
 pub(super) mod failed_tests;

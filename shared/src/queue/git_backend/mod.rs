@@ -2,13 +2,16 @@
 
 mod fewer_tests;
 mod gating;
+mod guarded_refs;
 mod handover;
 mod land;
 mod other_repos;
 mod parked;
 mod read_and_repair;
+mod resolution_review;
 mod resolutions;
 mod resolving;
+mod withdrawing;
 
 pub use gating::GateResults;
 pub use handover::{Handover, OtherFiles, opened_for};

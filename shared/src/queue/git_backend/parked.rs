@@ -6,7 +6,7 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use super::{GitQueue, resolutions::Resolved};
+use super::{GitQueue, resolution_review::Resolved};
 use crate::{
     git::{Merge, RawCommit, note_landing},
     history::Event,
