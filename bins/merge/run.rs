@@ -272,7 +272,7 @@ fn drain(
 /// Says why tickets were withheld, and what to do.
 fn report_withheld(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) -> Result<(), Failure> {
     for (ticket, _) in &report.outcomes {
-        let TicketState::Withheld { why } = &ticket.standing else { continue };
+        let TicketState::Withheld { why } = &ticket.state else { continue };
         ui.warn(&plain_text(&format!("'{}' does not land: {why}", ticket.task)));
         let run = site.scan(CommitSource::Cached)?;
         show::find_advice(site, &run, ticket)?.iter().for_each(|advice| ui.hint(advice));
@@ -469,10 +469,10 @@ pub(super) fn conclude(
     }
     for (ticket, outcome) in &report.outcomes {
         if let Some(trouble) = ticket.trouble() {
-            ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.standing.as_str())));
+            ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.state.as_str())));
         }
         ticket.advice().iter().for_each(|advice| ui.hint(advice));
-        if matches!((&ticket.standing, outcome), (TicketState::Red { .. }, TicketOutcome::Waiting { .. })) {
+        if matches!((&ticket.state, outcome), (TicketState::Red { .. }, TicketOutcome::Waiting { .. })) {
             let retry = site.command(&format!("retry {}", ticket.task));
             ui.hint(&format!("{} failed a gate; after a fix, run: {retry}", ticket.task));
         }
@@ -522,8 +522,7 @@ fn withhold(
         let why = format!("it was queued for '{into}', which is not the branch of its run");
         ui.warn(&plain_text(&format!("'{task}' is not landed, because {why}")));
         show::ways_of_other_target(site, &stored.ticket)?.iter().for_each(|way| ui.hint(way));
-        let withheld =
-            Ticket { standing: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
+        let withheld = Ticket { state: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
         if withheld != stored.ticket {
             store.write(&[(Some(stored), withheld.clone())])?;
         }

@@ -178,7 +178,7 @@ fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> S
 const RED_EARLIER: &str = "red-earlier";
 
 fn kind(ticket: &Ticket, outcome: &TicketOutcome) -> &'static str {
-    match (outcome, &ticket.standing) {
+    match (outcome, &ticket.state) {
         (TicketOutcome::Waiting { .. }, TicketState::Red { .. }) => RED_EARLIER,
         (TicketOutcome::Conflict { escalated: true, .. }, _) if ticket.failed_resolution().is_some() => "red",
         _ => word(outcome),

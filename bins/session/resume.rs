@@ -70,8 +70,8 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     let newest = find(&opened, args, &known)?;
-    let standing = opened.standing(newest);
-    refuse(&opened.repository, (newest, standing), args.turn)?;
+    let state = opened.state_of(newest);
+    refuse(&opened.repository, (newest, state), args.turn)?;
     Resuming::prepare(&opened, args, newest, ui)?.enter(ui)
 }
 
@@ -191,7 +191,7 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
         return Ok(opened.session_list.require(id)?);
     }
     let (running, idle): (Vec<&StoredRecord>, Vec<&StoredRecord>) =
-        left(opened).into_iter().partition(|stored| opened.standing(stored) == SessionState::Running);
+        left(opened).into_iter().partition(|stored| opened.state_of(stored) == SessionState::Running);
     match idle.as_slice() {
         // A running session cannot be continued, and the caller says so.
         [] if !running.is_empty() => Ok(running[0]),
@@ -205,8 +205,8 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
             let lines: Vec<String> = several
                 .iter()
                 .map(|stored| {
-                    let (record, standing) = (&stored.record, opened.standing(stored).as_str());
-                    format!("  {}  {standing}  {}", record.session, record.context.branch)
+                    let (record, state) = (&stored.record, opened.state_of(stored).as_str());
+                    format!("  {}  {state}  {}", record.session, record.context.branch)
                 })
                 .collect();
             let words = format!("several sessions can be continued:\n{}", lines.join("\n"));
@@ -228,7 +228,7 @@ fn left(opened: &OpenSessions) -> Vec<&StoredRecord> {
     let is_left = |stored: &&StoredRecord| {
         let context = &stored.record.context;
         let is_run = context.driver == Driver::Run && context.forked_from.is_none();
-        is_run && opened.standing(stored) != SessionState::Complete
+        is_run && opened.state_of(stored) != SessionState::Complete
     };
     opened.session_list.sessions.iter().filter(is_left).collect()
 }
@@ -267,7 +267,7 @@ fn had_failed(opened: &OpenSessions, newest: &StoredRecord) -> Result<bool, Fail
 /// Refuses sessions that cannot be continued.
 fn refuse(
     repository: &Repository,
-    (newest, standing): (&StoredRecord, SessionState),
+    (newest, state): (&StoredRecord, SessionState),
     turn: Option<u32>,
 ) -> Result<(), Failure> {
     let session = &newest.record.session;
@@ -281,7 +281,7 @@ fn refuse(
     if newest.record.context.offline {
         return Err(replay_only_error(&newest.record));
     }
-    match standing {
+    match state {
         SessionState::Running => {
             let holder = FileLock::find_holder(&repository.run_lock(&newest.record.context.branch));
             Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))

@@ -96,9 +96,9 @@ fn show(
     checkpoint: Option<&StoredRecord>,
 ) {
     let record = &newest.record;
-    let standing = opened.standing(newest);
+    let state = opened.state_of(newest);
     let id = ui.paint(Tone::Strong, record.session.as_str());
-    ui.line(&format!("{id}  {}", ui.paint(tone_of(standing), standing.as_str())));
+    ui.line(&format!("{id}  {}", ui.paint(tone_of(state), state.as_str())));
     let mut field = |name: &str, value: String| {
         if !value.is_empty() {
             ui.line(&format!("  {name:<10} {}", visible(&value)));

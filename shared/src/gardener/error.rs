@@ -203,16 +203,16 @@ impl GardenerError {
     /// The error for a complete task that has not landed. Its ticket says why, and what helps.
     fn not_landed(repository: &Repository, scope: &BranchName, task: &TaskId, branch: BranchName) -> Self {
         let ticket = Store::new(repository).find(scope, task).ok().flatten().map(|stored| stored.ticket);
-        let ticket = ticket.filter(|ticket| ticket.standing != TicketState::Waiting);
-        let why = match (
-            ticket.as_ref().map(|ticket| &ticket.standing),
-            ticket.as_ref().and_then(Ticket::reason),
-        ) {
-            (Some(TicketState::Conflict { .. }), Some(reason)) => format!(" because of a conflict: {reason}"),
-            (_, Some(reason)) => format!(": {reason}"),
-            _ => String::new(),
-        };
-        let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.standing.command());
+        let ticket = ticket.filter(|ticket| ticket.state != TicketState::Waiting);
+        let why =
+            match (ticket.as_ref().map(|ticket| &ticket.state), ticket.as_ref().and_then(Ticket::reason)) {
+                (Some(TicketState::Conflict { .. }), Some(reason)) => {
+                    format!(" because of a conflict: {reason}")
+                }
+                (_, Some(reason)) => format!(": {reason}"),
+                _ => String::new(),
+            };
+        let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.state.command());
         Self::NotLanded { task: task.clone(), branch, why, command }
     }
 

@@ -216,7 +216,7 @@ impl FinishedTask {
     pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket]) -> Unlanded {
         let ticket = stuck.iter().find(|ticket| ticket.task == self.task);
         if let Some((ticket, why)) = ticket.and_then(|ticket| Some((ticket, ticket.trouble()?))) {
-            let command = ticket.standing.command();
+            let command = ticket.state.command();
             return Unlanded { task: self.task, why, needs_person: true, command };
         }
         let (why, command) = match (self.why, landing) {

@@ -197,12 +197,12 @@ impl<'a> Queue<'a> {
         let view = git_queue.repair_and_read()?;
         let ticket = view.tickets.into_iter().find(|ticket| ticket.task == *task);
         let ticket = ticket.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
-        let TicketState::Conflict { onto, .. } = ticket.standing else {
-            let state = match &ticket.standing {
+        let TicketState::Conflict { onto, .. } = ticket.state else {
+            let state = match &ticket.state {
                 TicketState::Red { .. } => "its gate failed".to_owned(),
                 state => format!("it is {}", state.word()),
             };
-            let command = ticket.standing.command();
+            let command = ticket.state.command();
             return Err(QueueError::NoConflict { task: task.clone(), state, command });
         };
         if let Some(target) = git_queue.find_conflict_elsewhere(&ticket, onto)? {

@@ -80,7 +80,7 @@ impl<'a> Continuation<'a> {
         match node.state {
             State::Forked | State::Reverted => Some(format!("git arborist reset {task}{scope}")),
             State::Complete if node.is_unlanded() => {
-                let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.standing.command());
+                let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.state.command());
                 Some(command.text(task, &scope))
             }
             State::Failed => Some(self.run_again(node)),

@@ -214,5 +214,5 @@ fn is_left(repository: &Repository, run: &Run, path: &str) -> bool {
         return false;
     };
     let progress = Progress::new(Some(&plan), run, Boxes::Count);
-    progress.counted().any(|standing| progress.is_left(standing.id))
+    progress.counted().any(|node| progress.is_left(node.id))
 }

@@ -417,7 +417,7 @@ impl SessionList {
     /// The state of a session in this list. A run's lock is that of its branch, so of several sessions on one branch
     /// only the last one can be at work.
     #[must_use]
-    pub fn standing(&self, repository: &Repository, stored: &StoredRecord) -> SessionState {
+    pub fn state_of(&self, repository: &Repository, stored: &StoredRecord) -> SessionState {
         let record = &stored.record;
         let is_last = || {
             let same =

@@ -19,8 +19,8 @@ use super::{
 use crate::name::TaskId;
 
 /// Notes these lines among the unread ones.
-pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &mut Outline<'_>) {
-    let is_task = |at: &usize| standing[*at].is_some();
+pub(super) fn note(lines: &[PlanLine<'_>], canonical: &CanonicalEntry, outline: &mut Outline<'_>) {
+    let is_task = |at: &usize| canonical[*at].is_some();
     let tasks = (0..outline.entries.len()).filter(is_task).map(|at| &outline.entries[at]);
     let shapes = id_shapes(tasks.clone());
     let covered = covered_lines(lines.len(), tasks.clone().map(|entry| entry.lines.clone()));
@@ -35,7 +35,7 @@ pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &
         outline.unread.extend(items.into_iter().map(|at| (lines[at].at, None, Why::Item)));
         outline.unread.sort_by_key(|(at, ..)| *at);
     }
-    let is_task = |at: &usize| standing[*at].is_some();
+    let is_task = |at: &usize| canonical[*at].is_some();
     let tasks = (0..outline.entries.len()).filter(is_task).map(|at| &outline.entries[at]);
     if shapes.is_empty() {
         return;

@@ -141,7 +141,7 @@ fn is_about_implementation(section: &HeadingSection) -> bool {
 pub(super) struct TreeBuilder<'t, 'a> {
     pub(super) file: (usize, &'t SpecFile<'a>),
     pub(super) outline: &'t Outline<'a>,
-    pub(super) standing: &'t CanonicalEntry,
+    pub(super) canonical: &'t CanonicalEntry,
 }
 
 impl TreeBuilder<'_, '_> {
@@ -182,13 +182,13 @@ impl TreeBuilder<'_, '_> {
 
     /// The entries that are tasks, in the order of the file.
     fn tasks(&self) -> impl Iterator<Item = (usize, &TaskEntry)> {
-        let stands = |at: &usize| self.standing[*at] == Some(*at);
+        let stands = |at: &usize| self.canonical[*at] == Some(*at);
         (0..self.outline.entries.len()).filter(stands).map(|at| (at, &self.outline.entries[at]))
     }
 
     fn entry_ids(&self) -> Vec<Option<TaskId>> {
         let id = |found: usize| self.outline.entries[found].id.clone();
-        self.standing.iter().map(|found| found.map(id)).collect()
+        self.canonical.iter().map(|found| found.map(id)).collect()
     }
 
     /// Which sections are nodes: phases that own a task, and plain sections where there is more than one.
@@ -320,14 +320,14 @@ impl TreeBuilder<'_, '_> {
         (own, section_ids): (usize, &[Option<TaskId>]),
         numbers: Option<&HashMap<&str, usize>>,
     ) -> Option<TaskId> {
-        if let Some(found) = parent.and_then(|parent| self.standing[parent]) {
+        if let Some(found) = parent.and_then(|parent| self.canonical[parent]) {
             return Some(self.outline.entries[found].id.clone());
         }
         if let Some(whole) = numbers.and_then(|numbers| self.whole_of(own, section, numbers)) {
             return Some(whole);
         }
         self.chain(section).find_map(|at| {
-            let task = self.outline.sections[at].task.and_then(|task| self.standing[task]);
+            let task = self.outline.sections[at].task.and_then(|task| self.canonical[task]);
             match task.filter(|task| *task != own) {
                 Some(task) => Some(self.outline.entries[task].id.clone()),
                 None => section_ids[at].clone(),

@@ -230,11 +230,11 @@ impl QueueBackend for GitQueue<'_> {
         self.land(base, steps)
     }
 
-    fn set_state(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
-        let ticket = Ticket { standing, ..ticket.clone() };
+    fn set_state(&mut self, ticket: &Ticket, state: TicketState) -> Result<(), QueueError> {
+        let ticket = Ticket { state, ..ticket.clone() };
         self.write(&ticket)?;
         let new = |outcome, commit| LogEntry::new(&ticket, outcome, commit, (self.options.clock)());
-        let entry = match &ticket.standing {
+        let entry = match &ticket.state {
             TicketState::Red { gate, commit, log, .. } => {
                 let words = format!("gate '{gate}' (log: {log})");
                 LogEntry { words, ..new(LoggedOutcome::Red, Some(*commit)) }
