@@ -77,6 +77,36 @@ fn a_stash_in_the_private_directory_is_kept() {
     assert!(saved.lines().any(has_file), "{saved}");
 }
 
+/// What the second task does, and a file that it leaves there.
+const SWITCHES: [(&str, &str); 4] = [
+    ("git checkout -q other; echo x > late.txt", "late.txt"),
+    ("git checkout -q other~1; echo x > late.txt", "late.txt"),
+    ("git reset -q --hard other; echo x > late.txt; git add -A; git commit -q -m mine", "late.txt"),
+    ("git switch -q other; echo x > late.txt; git add -A; git commit -q -m mine", "late.txt"),
+];
+
+#[test]
+fn a_switch_to_another_branch_fails_the_attempt_and_deletes_nothing() {
+    for ((switch, left), jobs) in pairs(&SWITCHES, &[&[][..], &["--jobs", "2"]]) {
+        let script = format!(
+            "case $ARBORIST_TASK in T001) echo x > T001.txt ;; *) {switch}; [ ! -e T001.txt ] ;; esac"
+        );
+        let Some(repo) = repo(&script) else { return };
+        repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
+        repo.git(["commit", "-aqm", "one after the other"]).succeeds();
+        repo.git(["branch", "other"]).succeeds();
+        let ended = run(&repo, jobs).exits(1);
+        ended.err("the agent switched to another branch or to an older commit");
+        assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x", "{switch} {jobs:?}");
+        assert_ne!(repo.git(["cat-file", "-e", &format!("main:{left}")]).code(), 0, "{switch} {jobs:?}");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{switch} {jobs:?}");
+        assert_eq!(repo.git(["symbolic-ref", "HEAD"]).answer(), "refs/heads/main");
+        let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/"]).answer();
+        let has_file = |name: &str| repo.git(["cat-file", "-e", &format!("{name}:{left}")]).code() == 0;
+        assert!(saved.lines().any(has_file), "{switch} {jobs:?}: {saved}");
+    }
+}
+
 /// Each of these is done in the private directory after a commit. None of it may have an effect outside.
 const HOSTILE: [&str; 9] = [
     // Programs that git would run.
