@@ -10,7 +10,7 @@ use arborist_core::{
     history::{CommitSource, Run, State},
     message::{nearest, plain_text},
     name::{BranchName, TaskId},
-    pipeline::{PipelineError, RunnerFlags, RunnerTable, find_permit_mistake},
+    pipeline::{PipelineError, RecordedLists, RunnerFlags, RunnerTable, find_permit_mistake},
     process::{Cancel, FileLock, shell_word},
     progress::{Boxes, Progress},
     queue::{
@@ -349,6 +349,11 @@ pub(super) fn options(
         return Err(Failure::new(Exit::No, format!("'--allow': {mistake}")));
     }
     options.protection = options.protection.with_allowed(&args.allow);
+    if let Some(start) = &run.start
+        && let Some(recorded) = RecordedLists::of_run(&site.repository, start)?.last()
+    {
+        options.protection = options.protection.with_recorded(recorded);
+    }
     options.worktrees.repo = Some(workspace.main().name.clone());
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     options.sections.clone_from(&workspace.sections);
