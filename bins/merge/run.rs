@@ -337,9 +337,11 @@ pub(super) fn options(
     }
     let workspace = Workspace::load(&site.repository, &settings, cancel)?;
     let sandbox = Sandbox::new(&settings);
-    sandbox.require_supported()?;
-    sandbox.require_closed(&workspace.paths(), &[&site.repository.git_dir, &site.repository.common_dir])?;
     let runners = RunnerTable::new(&RunnerFlags::default(), &settings);
+    let uses = runners.list_sandbox_uses();
+    sandbox.require_supported(&uses)?;
+    let git_dirs = [site.repository.git_dir.as_path(), &site.repository.common_dir];
+    sandbox.require_closed(&workspace.paths(), &git_dirs, &uses)?;
     let mut options = QueueOptions::new(&runners, secrets, cancel, clock::now)?;
     let asked = asked_before(site, &run)?;
     if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &asked)) {

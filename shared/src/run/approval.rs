@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use super::{
     CallSource, OpenRun, Planned, RunRequest,
+    opening::require_sandbox,
     request::{require_given, secrets},
 };
 use crate::{
@@ -124,6 +125,8 @@ impl OpenRun {
         // Without a task that is left, no agent is called.
         if self.request.source == CallSource::Agents && !self.has_no_task_left {
             let runners = &self.options.runners;
+            let uses = runners.list_sandbox_uses_of(&planned.plan)?;
+            require_sandbox(&uses, (&self.options, &self.workspace), &self.repository)?;
             require_programs(&runners.chains(&planned.plan)?)?;
             runners.require_commands(&planned.plan)?;
         }
