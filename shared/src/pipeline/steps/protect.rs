@@ -281,7 +281,9 @@ fn find_mistake(repository: &Repository, pathspecs: &[&str]) -> Option<String> {
 #[must_use]
 pub fn find_permit_mistake(pathspec: &str) -> Option<String> {
     if pathspec != FEWER_TESTS && is_mistyped(pathspec, FEWER_TESTS) {
-        return Some(format!("'{pathspec}' is probably a typing error; write {FEWER_TESTS}"));
+        return Some(format!(
+            "'{pathspec}' is probably a typing error; write {FEWER_TESTS}, or ./{pathspec} if a path is meant"
+        ));
     }
     let leaves_top = pathspec.starts_with('/') || pathspec.split(['/', ')']).any(|name| name == "..");
     if leaves_top {
