@@ -540,3 +540,20 @@ fn a_repository_without_commits_is_named_as_such() {
         .err("make a first commit")
         .never("fetch");
 }
+
+#[test]
+fn a_history_that_is_cut_off_is_an_error() {
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    repo.git(["commit", "-q", "--allow-empty", "-m", "by hand"]).succeeds();
+    let clone = repo.root().join("clone");
+    let source = format!("file://{}", repo.path("").display());
+    let place = clone.to_str().unwrap();
+    repo.git_in(repo.root(), ["clone", "-q", "--depth", "1", &source, place]).succeeds();
+    for args in [&["verify"][..], &["verify", "HEAD"], &["verify", "--strict"]] {
+        let said = repo.arborist_in(&clone, args).exits(128);
+        said.err("the history to verify ends at").err("git fetch --unshallow");
+    }
+    repo.git_in(&clone, ["fetch", "-q", "--unshallow"]).succeeds();
+    repo.arborist_in(&clone, ["verify", "HEAD"]).succeeds().out("verified 2 tasks");
+}

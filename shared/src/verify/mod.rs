@@ -65,6 +65,11 @@ pub fn verify(
         let of_branch: Vec<&Event> = events.iter().filter(|event| *event.branch() == branch).collect();
         verifier.check_branch(&branch, &of_branch)?;
     }
+    // Where a run is cut off, the error above says so. But the missing part can also contain whole runs.
+    let edge = repository.list_shallow_edge().into_iter().filter(|commit| verifier.within.contains(commit));
+    if let Some(edge) = edge.min() {
+        return Err(VerifyError::Shallow { edge });
+    }
     if signatures == Signatures::Required {
         verifier.check_signatures(&events)?;
     }
