@@ -10,6 +10,7 @@ use crate::{
     message::{misspelt, nearest},
     name::NameError,
     process::shell_word,
+    safe_files::EnclosureError,
 };
 
 /// A setting that cannot be used, and its location.
@@ -83,6 +84,16 @@ pub enum SettingsError {
         found: String,
         /// What it must be.
         expected: String,
+    },
+    /// A folder that must be in the repository, and is not.
+    #[error("{place}: '{key}' cannot be used: {source}")]
+    WrongFolder {
+        /// File and line, or where git says that it is.
+        place: String,
+        /// The key.
+        key: String,
+        /// Why.
+        source: EnclosureError,
     },
     /// A name in the key is not allowed.
     #[error("{place}: {source}")]
@@ -162,6 +173,14 @@ impl Explain for SettingsError {
                 let words = "write a setting as: runner = \"claude\"; text is in quotes, numbers are not";
                 return is_about_quotes.then(|| words.to_owned());
             }
+            Self::WrongFolder { key, .. } => {
+                let bare = key.strip_prefix("arborist.").unwrap_or(key);
+                let setting = SETTINGS.iter().find(|setting| setting.is(bare))?;
+                return Some(format!(
+                    "name a folder from the top of the repository, such as {}",
+                    setting.default
+                ));
+            }
             Self::WrongValue { key, .. } => {
                 let is_of_key = |setting: &&Setting| setting.is(key.strip_prefix("arborist.").unwrap_or(key));
                 let kind = SETTINGS.iter().find(is_of_key).map(|setting| setting.kind);
@@ -175,7 +194,14 @@ impl Explain for SettingsError {
         {
             return Some(format!("leave out 'arborist.', which only git's configuration needs: {bare}"));
         }
-        let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
+        let step = key.strip_prefix("steps.").and_then(|rest| rest.split('.').next());
+        let is_command_step = step.is_some_and(|step| COMMAND_STEPS.contains(&step));
+        // A step without an agent has only these.
+        let is_usable = |known: &str| {
+            !is_command_step || !known.starts_with("steps.*.") || known.starts_with("steps.*.sandbox.")
+        };
+        let usable = SETTINGS.iter().filter(|setting| is_usable(setting.key));
+        let keys: Vec<String> = usable.map(|setting| with_names_of(key, setting.key)).collect();
         // The value may be a table.
         let below: Vec<&str> = keys
             .iter()
@@ -207,6 +233,12 @@ impl Explain for SettingsError {
         };
         if let Some(meant) = SETTINGS.iter().find_map(|setting| inner(setting.key)) {
             return Some(format!("did you mean '{prefix}{meant}'?"));
+        }
+        if is_command_step {
+            let of_step = format!("steps.{}.", step.unwrap_or_default());
+            let known: Vec<&str> =
+                keys.iter().map(String::as_str).filter(|known| known.starts_with(&of_step)).collect();
+            return Some(format!("known keys: {}", known.join(", ")));
         }
         if let Self::UnknownKey { place, section: "arborist.", .. } = self
             && beside.is_empty()
@@ -242,6 +274,9 @@ impl SettingsError {
             Self::UnknownKey { place, key, .. } => Self::UnknownKey { place, section: "arborist.", key },
             Self::WrongValue { place, key, found, expected } => {
                 Self::WrongValue { place, key: format!("arborist.{key}"), found, expected }
+            }
+            Self::WrongFolder { place, key, source } => {
+                Self::WrongFolder { place, key: format!("arborist.{key}"), source }
             }
             Self::WrongGate { place, what, .. } => Self::WrongGate { place, what, in_git: true },
             other => other,
