@@ -149,46 +149,47 @@ impl Explain for SettingsError {
     }
 
     fn hint(&self) -> Option<String> {
-        let (key, prefix) = match self {
-            Self::UnknownKey { key, section, .. } => (key, *section),
-            Self::Git(error) => return error.hint(),
+        match self {
+            Self::UnknownKey { key, section, .. } => self.hint_about_key(key, section),
+            Self::Git(error) => error.hint(),
             Self::UnknownStep { step, .. } => {
                 let steps = || AGENT_STEPS.into_iter().chain(COMMAND_STEPS);
-                return Some(match nearest(step, steps()) {
+                Some(match nearest(step, steps()) {
                     Some(meant) => format!("did you mean '{meant}'?"),
                     None => format!("known steps: {}", steps().collect::<Vec<_>>().join(", ")),
-                });
+                })
             }
-            Self::NoAgentStep { .. } => {
-                return Some(format!("steps that call an agent: {}", AGENT_STEPS.join(", ")));
-            }
-            Self::UnknownVariable { meant, .. } => return Some(format!("did you mean '{meant}'?")),
-            Self::WrongGate { in_git, .. } => return Some(example_of_gate(*in_git)),
-            Self::GitOnly { key, .. } => return Some(format!("set it with: git config arborist.{key} true")),
+            Self::NoAgentStep { .. } => Some(format!("steps that call an agent: {}", AGENT_STEPS.join(", "))),
+            Self::UnknownVariable { meant, .. } => Some(format!("did you mean '{meant}'?")),
+            Self::WrongGate { in_git, .. } => Some(example_of_gate(*in_git)),
+            Self::GitOnly { key, .. } => Some(format!("set it with: git config arborist.{key} true")),
             Self::FalseBare { .. } => {
-                return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
+                Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into())
             }
             Self::Syntax { what, .. } => {
                 let is_about_quotes = what.contains(" quote") || what.ends_with("has no value");
                 let words = "write a setting as: runner = \"claude\"; text is in quotes, numbers are not";
-                return is_about_quotes.then(|| words.to_owned());
+                is_about_quotes.then(|| words.to_owned())
             }
             Self::WrongFolder { key, .. } => {
                 let bare = key.strip_prefix("arborist.").unwrap_or(key);
                 let setting = SETTINGS.iter().find(|setting| setting.is(bare))?;
-                return Some(format!(
-                    "name a folder from the top of the repository, such as {}",
-                    setting.default
-                ));
+                Some(format!("name a folder from the top of the repository, such as {}", setting.default))
             }
             Self::WrongValue { key, .. } => {
                 let is_of_key = |setting: &&Setting| setting.is(key.strip_prefix("arborist.").unwrap_or(key));
                 let kind = SETTINGS.iter().find(is_of_key).map(|setting| setting.kind);
                 let words = "an empty command checks nothing; name a command, or remove the key";
-                return (kind == Some(ValueKind::Command)).then(|| words.to_owned());
+                (kind == Some(ValueKind::Command)).then(|| words.to_owned())
             }
-            _ => return None,
-        };
+            _ => None,
+        }
+    }
+}
+
+impl SettingsError {
+    /// The key that is probably meant instead of this one, or the known ones.
+    fn hint_about_key(&self, key: &str, prefix: &str) -> Option<String> {
         if let Some(bare) = key.strip_prefix("arborist.").filter(|_| prefix.is_empty())
             && SETTINGS.iter().any(|setting| with_names_of(bare, setting.key) == bare)
         {
@@ -206,7 +207,7 @@ impl Explain for SettingsError {
         let below: Vec<&str> = keys
             .iter()
             .map(String::as_str)
-            .filter(|known| known.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.')))
+            .filter(|known| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
             .collect();
         if let Some(command) = below.iter().find(|known| known.ends_with(".command")) {
             return Some(format!("did you mean '{prefix}{command}'?"));
@@ -229,7 +230,7 @@ impl Explain for SettingsError {
         // `gates.lint.command` lacks the section that it belongs to.
         let inner = |known: &str| {
             let (section, rest) = known.split_once('.')?;
-            (with_names_of(key, rest) == *key).then(|| format!("{section}.{key}"))
+            (with_names_of(key, rest) == key).then(|| format!("{section}.{key}"))
         };
         if let Some(meant) = SETTINGS.iter().find_map(|setting| inner(setting.key)) {
             return Some(format!("did you mean '{prefix}{meant}'?"));

@@ -93,9 +93,9 @@ impl<'r> RepoAttempt<'_, 'r> {
     pub(in crate::pipeline) fn end(
         &mut self,
         turns: RepoTurns,
-        private_git: Option<PrivateGit>,
+        private_git: Option<&PrivateGit>,
     ) -> Result<(), PipelineError> {
-        let from = (self.base.tree, private_git.as_ref());
+        let from = (self.base.tree, private_git);
         self.work = end_attempt(self.recorder, &self.checkout, turns.violations, from)?;
         self.work.folded.splice(..0, turns.folded);
         if turns.index == IndexUpdate::Behind {

@@ -141,7 +141,8 @@ impl TaskRun<'_, '_, '_> {
         self.context.checkpoints.add_unreported(&called.expense, reported);
         self.events.extend(events);
         for (repo, turns) in repos.iter_mut().zip(repo_turns) {
-            repo.end(turns, private_git.take())?;
+            let private_git = private_git.take();
+            repo.end(turns, private_git.as_ref())?;
         }
         let called = self.cut_short(called);
         self.conclude(attempt, repos, called, whole_call)
