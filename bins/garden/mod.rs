@@ -147,6 +147,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     opened.inherit_options(&planned, &run)?;
     if args.common.is_dry_run() {
         opened.require_repositories(&planned)?;
+        opened.require_pathspecs(&planned)?;
         if let Some(task) = node.planned {
             foretell(ui, &opened.options, task)?;
             if args.common.is_verbose() {

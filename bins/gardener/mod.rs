@@ -312,6 +312,7 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
     }
     if args.common.is_dry_run() {
         opened.require_repositories(&planned)?;
+        opened.require_pathspecs(&planned)?;
         let mut stuck = Stuck::find(&planned.plan, &progress, &selection);
         for failed in wanted(&planned.plan, &selection).iter().filter(|task| stuck.has(&task.id)) {
             ui.line(&format!("{} failed earlier; to try it again, add --retry-failed", failed.id));

@@ -41,7 +41,7 @@ pub(crate) struct GardeningArgs {
     /// Number of attempts for each task: the first one and its retries [default: 5]
     #[arg(long, value_name = "NUMBER", value_parser = positive::<u32>)]
     max_retries: Option<u32>,
-    /// Test command for tasks without their own test commands
+    /// Test command for tasks without their own test commands; '' runs no tests
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
     /// Start although tests fail before the first task. A task then fails only if it breaks a test that passed before.

@@ -8,7 +8,7 @@ use arborist_core::{
     pipeline::{Budgets, NamedRunner, RunnerFlags},
     run::dollars,
 };
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 
 use crate::numbers::positive;
 
@@ -21,19 +21,19 @@ pub(super) struct RunnerArgs {
     #[arg(long, value_name = "NAME")]
     runner: Option<String>,
     /// The model that the agent uses
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     model: Option<String>,
     /// The agent program that implements [default: --runner]
     #[arg(long, value_name = "NAME")]
     implement_runner: Option<String>,
     /// The model that implements
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     implement_model: Option<String>,
     /// The agent program that reviews [default: --runner]
     #[arg(long, value_name = "NAME")]
     review_runner: Option<String>,
     /// The model that reviews
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     review_model: Option<String>,
     /// The agent program to call if the first one is not installed, cannot log in or has reached its limit. Can be
     /// repeated: the programs are tried in order

@@ -10,7 +10,7 @@ use arborist_core::{
     history::{CommitSource, Run, State},
     message::{nearest, plain_text},
     name::{BranchName, TaskId},
-    pipeline::{PipelineError, RunnerFlags, RunnerTable, find_permit_mistake},
+    pipeline::{PipelineError, RecordedLists, RunnerFlags, RunnerTable, find_permit_mistake},
     process::{Cancel, FileLock, shell_word},
     progress::{Boxes, Progress},
     queue::{
@@ -337,9 +337,11 @@ pub(super) fn options(
     }
     let workspace = Workspace::load(&site.repository, &settings, cancel)?;
     let sandbox = Sandbox::new(&settings);
-    sandbox.require_supported()?;
-    sandbox.require_closed(&workspace.paths(), &[&site.repository.git_dir, &site.repository.common_dir])?;
     let runners = RunnerTable::new(&RunnerFlags::default(), &settings);
+    let uses = runners.list_sandbox_uses();
+    sandbox.require_supported(&uses)?;
+    let git_dirs = [site.repository.git_dir.as_path(), &site.repository.common_dir];
+    sandbox.require_closed(&workspace.paths(), &git_dirs, &uses)?;
     let mut options = QueueOptions::new(&runners, secrets, cancel, clock::now)?;
     let recorded = find_recorded_options(site, &run)?;
     if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &recorded)) {
@@ -349,6 +351,11 @@ pub(super) fn options(
         return Err(Failure::new(Exit::No, format!("'--allow': {mistake}")));
     }
     options.protection = options.protection.with_allowed(&args.allow);
+    if let Some(start) = &run.start
+        && let Some(recorded) = RecordedLists::of_run(&site.repository, start)?.last()
+    {
+        options.protection = options.protection.with_recorded(recorded);
+    }
     options.worktrees.repo = Some(workspace.main().name.clone());
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     options.sections.clone_from(&workspace.sections);

@@ -14,7 +14,7 @@ use arborist_core::{
     sandbox::Sandbox,
     settings::Settings,
 };
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 
 use super::{Strictness, check, sources::PlanSources};
 use crate::{
@@ -33,7 +33,7 @@ pub(super) struct AiArgs {
     #[arg(long, value_name = "NAME", requires = "ai")]
     runner: Option<String>,
     /// The model that the agent uses
-    #[arg(long, value_name = "MODEL", requires = "ai")]
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new(), requires = "ai")]
     model: Option<String>,
     /// Approve the runner that .arborist/ defines
     #[arg(long, requires = "ai")]

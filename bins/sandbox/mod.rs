@@ -8,7 +8,7 @@ use arborist_core::{
     git::{Config, Repository},
     pipeline::{NamedRunner, RunnerFlags, RunnerTable, StepRunner},
     process::{ConfinementBackend, InnerSandbox},
-    sandbox::{CheckedRule, RuleOutcome, Sandbox, SandboxedChild},
+    sandbox::{CheckedRule, RuleOutcome, Sandbox, SandboxUse, SandboxedChild},
     settings::{SandboxMode, Settings},
 };
 use clap::{Args, Parser, Subcommand};
@@ -111,8 +111,10 @@ fn check(args: &CheckArgs, ui: &mut Ui) -> Outcome {
     if !args.json {
         describe_backends(ui, (mode, git), (&sandbox, &child));
     }
-    sandbox.require_supported()?;
-    sandbox.require_closed(&[], &git_dirs)?;
+    let mut uses = RunnerTable::new(&RunnerFlags::default(), &settings).list_sandbox_uses();
+    uses.extend(args.runner.clone().map(|runner| SandboxUse { step: "implement", runner: Some(runner) }));
+    sandbox.require_supported(&uses)?;
+    sandbox.require_closed(&[], &git_dirs, &uses)?;
     let rules = sandbox.check(&child).context("could not check the sandbox")?;
     let is_enforced = rules.iter().all(|rule| rule.outcome.is_as_configured());
     let exit = if is_enforced { Exit::Done } else { Exit::No };

@@ -113,7 +113,10 @@ impl Reader {
                 let home = self.home.display().to_string();
                 return (text.replace(&home, HOME), code.trim().parse().expect("an exit code"));
             }
-            text.push_str(&line);
+            // Tests run without a sandbox, but readers do not.
+            if !(line.starts_with("  note ") && line.contains(" the sandbox was off: ")) {
+                text.push_str(&line);
+            }
         }
     }
 

@@ -157,6 +157,27 @@ fn a_resolution_in_a_ticket_that_adds_unrelated_files_is_not_used() {
     assert!(saved.contains(&forged), "the forged resolution is kept: {saved}");
 }
 
+#[test]
+fn a_resolution_by_hand_in_a_ticket_of_an_earlier_version_is_known_as_such() {
+    let queue_repo = content();
+    queue_repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    // A gate that cannot be started leaves the resolved ticket in the queue.
+    let gate = "test -e \"$HOME/ready\" || exit 127; ! grep -q bad a.txt";
+    queue_repo.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    queue_repo.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(queue_repo.merge(&["resolve", "T2"]).answer());
+    fs::write(place.join("a.txt"), "by hand, but bad\n").unwrap();
+    queue_repo.merge(&["resolve", "T2"]).exits(2);
+    forge_ticket(&queue_repo, "T2", |ticket| {
+        assert!(!ticket["resolved"].is_null(), "{ticket}");
+        ticket.as_object_mut().unwrap().remove("has_persons_work").unwrap();
+    });
+    fs::write(queue_repo.home().join("ready"), "").unwrap();
+    // The command that reads the ticket did not make the resolution.
+    TestRepo::agent(&queue_repo, "echo APPROVED");
+    queue_repo.merge(&["run"]).exits(2).err("the gate 'check' failed on your resolution of T2");
+}
+
 /// A repository whose task T2 conflicts and waits for a person, and a resolution that nobody has seen. Where there is a
 /// reviewer, it answers so.
 fn forged_resolution(verdict: Option<&str>) -> (QueueRepo, String) {

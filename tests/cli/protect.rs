@@ -1,6 +1,6 @@
 //! Protected files: a task changes them only with permission.
 
-use arborist_testkit::{TestRepo, pairs};
+use arborist_testkit::{TestRepo, WORKER, pairs};
 
 use crate::{test_workspace::TestWorkspace, turn_scripts};
 
@@ -359,6 +359,31 @@ fn files_of_other_repositories_are_protected_too() {
             "{top}"
         );
     }
+}
+
+#[test]
+fn a_permission_that_the_run_refuses_is_refused_by_a_dry_run() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    for command in [&["gardener"][..], &["garden", "T001"]] {
+        for allowed in ["**", "newer-tests"] {
+            let said = repo.arborist([command, &["--allow", allowed]].concat()).exits(1).stderr();
+            let foretold = repo.arborist([command, &["--dry-run", "--allow", allowed]].concat()).exits(1);
+            assert_eq!(foretold.stderr(), said);
+        }
+    }
+}
+
+#[test]
+fn a_path_that_looks_like_a_mistyped_permission_can_be_allowed() {
+    let script = WORKER.replace("echo done", "echo changed > newer-tests/a");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", &script);
+    repo.write("newer-tests/a", "as it was\n");
+    repo.commit("Add tests\n");
+    repo.git(["config", "arborist.protect", "newer-tests"]).succeeds();
+    let said = repo.arborist(["gardener", "--allow", "newer-tests"]).exits(1);
+    said.err("write fewer-tests, or ./newer-tests if a path is meant");
+    repo.arborist(["gardener", "--allow", "./newer-tests"]).succeeds();
+    assert_eq!(repo.git(["show", "main:newer-tests/a"]).answer(), "changed");
 }
 
 #[test]

@@ -1,7 +1,15 @@
 //! A private git directory for agents that insist on committing (`sandbox.git = private`).
 
+use std::{
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
 use arborist_core::process::ConfinementBackend;
 use arborist_testkit::{Run, TestRepo, pairs};
+
+use crate::turn_scripts;
 
 /// Approves, or does something as the implementer. `$ROOT` is the folder around the checkout.
 fn agent(script: &str) -> String {
@@ -75,6 +83,74 @@ fn a_stash_in_the_private_git_directory_is_saved() {
     let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/"]).answer();
     let has_file = |name: &str| repo.git(["show", &format!("{name}:stashed.txt")]).stdout() == "stashed\n";
     assert!(saved.lines().any(has_file), "{saved}");
+}
+
+/// What the second task does, and a file that it leaves there.
+const SWITCHES: [(&str, &str); 4] = [
+    ("git checkout -q other; echo x > late.txt", "late.txt"),
+    ("git checkout -q other~1; echo x > late.txt", "late.txt"),
+    ("git reset -q --hard other; echo x > late.txt; git add -A; git commit -q -m mine", "late.txt"),
+    ("git switch -q other; echo x > late.txt; git add -A; git commit -q -m mine", "late.txt"),
+];
+
+#[test]
+fn a_switch_to_another_branch_fails_the_attempt_and_deletes_nothing() {
+    for ((switch, left), jobs) in pairs(&SWITCHES, &[&[][..], &["--jobs", "2"]]) {
+        let script = format!(
+            "case $ARBORIST_TASK in T001) echo x > T001.txt ;; *) {switch}; [ ! -e T001.txt ] ;; esac"
+        );
+        let Some(repo) = repo(&script) else { return };
+        repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
+        repo.git(["commit", "-aqm", "one after the other"]).succeeds();
+        repo.git(["branch", "other"]).succeeds();
+        let ended = run(&repo, jobs).exits(1);
+        ended.err("the agent switched to another branch or to an older commit");
+        assert_eq!(repo.git(["show", "main:T001.txt"]).answer(), "x", "{switch} {jobs:?}");
+        assert_ne!(repo.git(["cat-file", "-e", &format!("main:{left}")]).code(), 0, "{switch} {jobs:?}");
+        assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{switch} {jobs:?}");
+        assert_eq!(repo.git(["symbolic-ref", "HEAD"]).answer(), "refs/heads/main");
+        let saved = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved/"]).answer();
+        let has_file = |name: &str| repo.git(["cat-file", "-e", &format!("{name}:{left}")]).code() == 0;
+        assert!(saved.lines().any(has_file), "{switch} {jobs:?}: {saved}");
+    }
+}
+
+/// Switches to another branch in its first turn, and back when the test has seen that the turn is over.
+const VISITOR: &str = r#"
+if [ $ARBORIST_TASK = T001 ]; then echo x > T001.txt; opens; ends done; exit; fi
+opens; calls 1 'Look at the other branch'; git checkout -q other; [ ! -e T001.txt ] || exit 1
+printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}\n'
+tries=0; while [ ! -e "$ROOT/go" ] && [ $tries -lt 3000 ]; do sleep 0.02; tries=$((tries+1)); done
+git checkout -q main; [ -e T001.txt ] || exit 1
+echo x > T002.txt; ends done
+"#;
+
+#[test]
+fn no_turn_commits_the_files_of_another_branch() {
+    if !ConfinementBackend::Bwrap.works() {
+        println!("skipped: bwrap does not work here");
+        return;
+    }
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n", "");
+    turn_scripts::agent(&repo, "claude", VISITOR);
+    repo.git(["config", "arborist.sandbox.git", "private"]).succeeds();
+    repo.git(["branch", "other"]).succeeds();
+    let mut command = repo.command("git", &repo.path(""));
+    command.args(["arborist", "gardener", "--sandbox", "auto", "--max-retries", "1"]);
+    let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let has_turn = || {
+        let notes = repo.git(["log", "--format=%s", "--glob=refs/arborist/sessions", "--"]).stdout();
+        notes.lines().any(|subject| subject.contains("T002") && subject.contains(": turn "))
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !has_turn() && Instant::now() < deadline && run.try_wait().unwrap().is_none() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(has_turn());
+    std::fs::write(repo.root().join("go"), "").unwrap();
+    assert!(run.wait().unwrap().success());
+    assert_eq!(repo.git(["log", "--diff-filter=D", "--name-only", "--format=", "main"]).answer(), "");
+    assert_eq!(repo.git(["show", "main:T002.txt"]).answer(), "x");
 }
 
 /// Each of these is done in the private directory after a commit. None of it may have an effect outside.

@@ -96,8 +96,14 @@ fn a_granted_folder_that_contains_the_repository_does_not_open_its_git_directory
         let git_dir = repo.path(".git").canonicalize().unwrap();
         let rule = format!("write {} ", git_dir.display());
         let output = check.stdout();
-        let line = output.lines().find(|line| line.starts_with(&rule)).unwrap_or_else(|| panic!("{output}"));
-        assert!(line.ends_with("denied"), "{backend}: {line}");
+        let lines: Vec<&str> = output.lines().filter(|line| line.starts_with(&rule)).collect();
+        assert!(matches!(lines[..], [line] if line.ends_with("denied")), "{backend}: {output}");
+        // Landlock cannot close it for an agent that works in the checkout itself.
+        assert_eq!(
+            lines[0].contains(" from another worktree "),
+            backend == "landlock",
+            "{backend}: {output}"
+        );
     }
 }
 
@@ -128,6 +134,29 @@ fn explicit_landlock_is_refused_if_a_granted_folder_contains_the_repository() {
         Run::of(&mut command, b"").exits(128).err("which contains the git directory");
         repo.git(["config", "--unset-all", key]).succeeds();
     }
+}
+
+#[test]
+fn settings_of_a_runner_that_is_not_used_refuse_no_run() {
+    let repo = repo("echo x > \"$ARBORIST_TASK.txt\"");
+    let root = repo.root().display().to_string();
+    repo.git(["config", "arborist.steps.test.sandbox.write", &root]).succeeds();
+    for (key, value) in [("mode", "landlock"), ("git", "private"), ("network", "none")] {
+        repo.git(["config", &format!("arborist.runners.claude.sandbox.{key}"), value]).succeeds();
+    }
+    arborist(&repo, &["gardener"]).succeeds();
+}
+
+#[test]
+fn a_network_that_cannot_be_taken_from_a_runner_is_refused_with_its_keys() {
+    if !working_modes().contains(&"landlock") {
+        return;
+    }
+    let repo = repo("");
+    repo.git(["config", "arborist.sandbox.network", "none"]).succeeds();
+    repo.git(["config", "arborist.runners.robot.sandbox.mode", "landlock"]).succeeds();
+    let run = arborist(&repo, &["gardener", "--sandbox", "auto"]).exits(128);
+    run.err("or allow the network: runners.robot.sandbox.network = \"all\"");
 }
 
 #[test]

@@ -155,6 +155,20 @@ if [ "$driver" -gt 1 ] && head -c 1 /proc/$driver/environ | grep -q .; then exit
     }
 }
 
+const SANDBOX_WAS_OFF: &str =
+    "  note   the sandbox was off: agents could write to .git and to every file of your account\n";
+
+#[test]
+fn the_summary_says_that_the_sandbox_was_off() {
+    for args in [&["gardener"][..], &["gardener", "--jobs", "2"]] {
+        let repo = repo("");
+        repo.arborist([args, &["--sandbox", "off"]].concat()).succeeds().out(SANDBOX_WAS_OFF);
+        // No agent has worked.
+        let said = repo.arborist([args, &["--sandbox", "off"]].concat()).succeeds();
+        assert!(!said.stdout().contains("sandbox"), "{}", said.stdout());
+    }
+}
+
 #[test]
 fn the_summary_says_if_agents_could_write_to_the_git_directory_of_the_checkout() {
     for mode in working_modes() {
@@ -169,7 +183,7 @@ fn the_summary_says_if_agents_could_write_to_the_git_directory_of_the_checkout()
         // The mode of the agent's runner counts.
         let repo = self::repo("");
         repo.git(["config", "arborist.runners.robot.sandbox.mode", "off"]).succeeds();
-        repo.arborist(["gardener", "--sandbox", mode]).succeeds().out("agents could write to .git");
+        repo.arborist(["gardener", "--sandbox", mode]).succeeds().out(SANDBOX_WAS_OFF);
         let repo = self::repo("");
         let run = repo.arborist(["gardener", "--isolate", "--sandbox", mode]).succeeds();
         assert!(!run.stdout().contains("agents could write to .git"), "{}", run.stdout());

@@ -189,3 +189,41 @@ fn an_empty_command_in_a_setting_is_refused() {
     command.env("ARBORIST_TEST_COMMAND", " ").args(["arborist", "gardener"]);
     Run::of(&mut command, b"").exits(1).err("ARBORIST_TEST_COMMAND");
 }
+
+#[test]
+fn values_that_could_only_fail_are_refused() {
+    let seconds = "a number of seconds, 1 or more";
+    let amount = "an amount in US dollars above 0, such as 2.50";
+    let values = [
+        ("timeouts", "runner", "0", seconds),
+        ("timeouts", "silence", "0", seconds),
+        ("timeouts", "test", "0", seconds),
+        ("timeouts", "setup", "0", seconds),
+        ("timeouts", "network", "0", seconds),
+        ("merge.gates.check", "timeout", "0", seconds),
+        ("budget", "cost", "0", amount),
+        ("budget", "task-cost", "0.0", amount),
+        ("steps.review", "model", "\"\"", "the name of a model"),
+    ];
+    for (section, name, value, expected) in values {
+        let repo = repo();
+        repo.write(".arborist/config.toml", format!("[{section}]\n{name} = {value}\n"));
+        repo.arborist(["gardener", "--dry-run"])
+            .exits(1)
+            .err(&format!("'{section}.{name}' must be {expected}"));
+        repo.write(".arborist/config.toml", "");
+        let value = value.trim_matches('"');
+        repo.git(["config", &format!("arborist.{section}.{name}"), value]).succeeds();
+        repo.arborist(["gardener", "--dry-run"])
+            .exits(1)
+            .err(&format!("{section}.{name}' must be {expected}"));
+    }
+    let repo = repo();
+    repo.git(["config", "arborist.model", " "]).succeeds();
+    repo.arborist(["gardener", "--dry-run"]).exits(1).err("'arborist.model' must be the name of a model");
+    repo.git(["config", "--unset", "arborist.model"]).succeeds();
+    repo.arborist(["gardener", "--dry-run", "--model", ""]).exits(129).err("--model <MODEL>");
+    // Without waiting for a provider.
+    repo.git(["config", "arborist.timeouts.limit", "0"]).succeeds();
+    repo.arborist(["gardener", "--dry-run"]).succeeds();
+}

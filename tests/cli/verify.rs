@@ -251,6 +251,45 @@ fn a_protected_file_that_was_changed_with_permission_is_verified() {
     repo.arborist(["verify", "--strict"]).succeeds();
 }
 
+/// T002 changes the file that was protected when the run started.
+fn loosened() -> TestRepo {
+    let script = WORKER.replace("echo done", "[ $ARBORIST_TASK = T001 ] || echo changed > conf\necho done");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n", &script);
+    repo.write("conf", "as it was\n");
+    repo.commit("Add settings\n");
+    repo.git(["config", "arborist.protect", "conf"]).succeeds();
+    repo.arborist(["garden", "T001"]).succeeds();
+    repo.git(["config", "--unset", "arborist.protect"]).succeeds();
+    repo
+}
+
+#[test]
+fn a_run_keeps_files_protected_until_its_user_accepts_the_change() {
+    let repo = loosened();
+    let kept = repo.arborist(["garden", "T002", "--max-retries", "1"]).exits(1);
+    kept.err("still protected in this run, although the settings no longer list it: conf");
+    assert_eq!(repo.git(["show", "main:conf"]).answer(), "as it was");
+    let accepted = repo.arborist(["garden", "T002", "--retry-failed", "--accept-changes"]).succeeds();
+    assert!(!accepted.stderr().contains("still protected"), "{}", accepted.stderr());
+    assert_eq!(repo.git(["show", "main:conf"]).answer(), "changed");
+    repo.arborist(["verify", "HEAD"]).succeeds();
+    // It counts for what was done afterwards, and stays accepted.
+    repo.arborist(["gardener"]).succeeds();
+}
+
+#[test]
+fn an_accepted_list_does_not_count_for_earlier_tasks() {
+    let script = WORKER.replace("echo done", "[ $ARBORIST_TASK = T002 ] || echo changed > conf\necho done");
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n", &script);
+    repo.write("conf", "as it was\n");
+    repo.commit("Add settings\n");
+    repo.arborist(["garden", "T001"]).succeeds();
+    repo.git(["config", "arborist.protect", "conf"]).succeeds();
+    repo.arborist(["garden", "T002", "--accept-changes"]).succeeds();
+    repo.git(["config", "--unset", "arborist.protect"]).succeeds();
+    repo.arborist(["verify", "HEAD"]).succeeds();
+}
+
 #[test]
 fn a_landing_that_changes_more_than_its_merge_is_found() {
     landed(|_| {}).arborist(["verify"]).succeeds();
@@ -500,4 +539,21 @@ fn verify_in_a_repository_without_commits_says_so() {
         .err("'main' has no commits yet")
         .err("make a first commit")
         .never("fetch");
+}
+
+#[test]
+fn a_history_that_is_cut_off_is_an_error() {
+    let repo = repo();
+    repo.arborist(["gardener"]).succeeds();
+    repo.git(["commit", "-q", "--allow-empty", "-m", "by hand"]).succeeds();
+    let clone = repo.root().join("clone");
+    let source = format!("file://{}", repo.path("").display());
+    let place = clone.to_str().unwrap();
+    repo.git_in(repo.root(), ["clone", "-q", "--depth", "1", &source, place]).succeeds();
+    for args in [&["verify"][..], &["verify", "HEAD"], &["verify", "--strict"]] {
+        let said = repo.arborist_in(&clone, args).exits(128);
+        said.err("the history to verify ends at").err("git fetch --unshallow");
+    }
+    repo.git_in(&clone, ["fetch", "-q", "--unshallow"]).succeeds();
+    repo.arborist_in(&clone, ["verify", "HEAD"]).succeeds().out("verified 2 tasks");
 }

@@ -96,7 +96,11 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     }
     lines.extend(unpushed_line(account));
     lines.extend(lines_on_others(account));
-    lines.extend(account.git_was_writable.then(|| entry("sandbox", GIT_WAS_WRITABLE)));
+    if account.sandbox_was_off {
+        lines.push(entry("note", SANDBOX_WAS_OFF));
+    } else if account.git_was_writable {
+        lines.push(entry("sandbox", GIT_WAS_WRITABLE));
+    }
     lines.push(entry("run", &run_words(account)));
     if account.from != account.to {
         let range = format!("git log {}..{}", shortened(&account.from), shortened(&account.to));
@@ -110,6 +114,9 @@ fn entries(account: &RunAccount) -> Vec<SummaryEntry> {
     lines
 }
 
+/// What an agent could do without a sandbox.
+const SANDBOX_WAS_OFF: &str =
+    "the sandbox was off: agents could write to .git and to every file of your account";
 /// What an agent could do in the user's checkout.
 const GIT_WAS_WRITABLE: &str = "agents could write to .git in your checkout; to prevent that, use --isolate";
 

@@ -121,6 +121,8 @@ pub struct RunStart {
     pub accepted: Oid,
     /// The plan in that commit.
     pub plan: Option<PlanRef>,
+    /// All commits that changed the plan or the configuration, oldest first.
+    pub changes: Vec<Oid>,
     /// The session whose work it continues, if it is a replay.
     pub replays: Option<SessionId>,
     /// Whether a worker that shares the plan with others started it.
@@ -371,6 +373,7 @@ fn run_start(walk: &RunCommits, reverts: &Reverts) -> Result<Option<RunStart>, H
         session,
         accepted: accepted.commit,
         plan: accepted.trailers.plan(),
+        changes: counted.iter().map(|node| graph.entry(*node).id).collect(),
         replays: start.trailers.get(Key::Replays).and_then(|session| session.parse().ok()),
         is_by_worker: start.trailers.get(Key::Worker).is_some(),
         lacks_sandbox: start.trailers.get(Key::Sandbox) == Some("none"),

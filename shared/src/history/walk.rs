@@ -17,7 +17,6 @@ use crate::{
     git::{GitError, OperationInProgress, RawCommit, Repository},
     message,
     name::{BranchName, Oid},
-    safe_files,
 };
 
 /// The run that is meant: the branch that its commits name, and where to start reading.
@@ -143,7 +142,7 @@ impl Walker<'_> {
             && !is_one_line(&found.entries)
         {
             let mut revisions = vec![self.tip.to_string()];
-            if !self.find_shallow_edge().contains(&start.id) {
+            if !self.repository.list_shallow_edge().contains(&start.id) {
                 revisions.extend(start.parents().map(|id| format!("^{id}")));
             }
             found = self.read_all(&revisions)?;
@@ -255,7 +254,7 @@ impl Walker<'_> {
 
     /// The state of a run whose history is cut off by a shallow clone is unknown.
     fn refuse_shallow_edge(&self, entries: &[HistoryEntry]) -> Result<(), HistoryError> {
-        let edge = self.find_shallow_edge();
+        let edge = self.repository.list_shallow_edge();
         match entries.iter().find(|entry| edge.contains(&entry.id) && entry.run_start().is_none()) {
             Some(entry) => {
                 let is_part = |entry: &HistoryEntry| matches!(entry.note, CommitMeaning::Event(_));
@@ -263,15 +262,6 @@ impl Walker<'_> {
             }
             None => Ok(()),
         }
-    }
-
-    /// The commits whose parents are missing.
-    fn find_shallow_edge(&self) -> HashSet<Oid> {
-        if !self.repository.is_shallow {
-            return HashSet::new();
-        }
-        let listed = safe_files::read_text(&self.repository.common_dir.join("shallow")).unwrap_or_default();
-        listed.lines().filter_map(|line| line.parse().ok()).collect()
     }
 }
 

@@ -56,7 +56,7 @@ pub use steps::{
     observed::Observed,
     prompt::{PromptParts, PromptSubject},
     protect::{
-        CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection,
+        CHANGED_WITH_PERMISSION, FEWER_TESTS, ProtectedChange, ProtectedChanges, Protection, RecordedLists,
         find_permit_mistake,
     },
     review::{ReviewPlace, ReviewPlaces, UNUSED_ANSWER, describe_changed_during_review, judge_reply},

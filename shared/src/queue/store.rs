@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{QueueError, Ticket};
+use super::{QueueError, ResolvedBy, Ticket};
 use crate::{
     git::{Ownership, Ref, RefMove, Repository, add_notice},
     name::{BranchName, Oid, TaskId, saved_ref},
@@ -402,7 +402,9 @@ pub(super) fn read_tickets(notes: Vec<(Ref, String)>) -> Vec<StoredTicket> {
 /// under the name of another.
 fn read_ticket((found, body): (Ref, String)) -> Result<StoredTicket, QueueError> {
     let unreadable = |why: String| QueueError::Unreadable { name: found.name.clone(), why };
-    let ticket: Ticket = serde_json::from_str(&body).map_err(|error| unreadable(error.to_string()))?;
+    let mut ticket: Ticket = serde_json::from_str(&body).map_err(|error| unreadable(error.to_string()))?;
+    // Earlier versions did not record it.
+    ticket.has_persons_work |= ticket.resolver() == Some(&ResolvedBy::Person);
     if found.name != format!("{}{}", folder_of(&ticket.scope), ticket.task) {
         return Err(unreadable(format!("it is about '{}' of '{}'", ticket.task, ticket.scope)));
     }

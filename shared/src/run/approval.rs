@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use super::{
     CallSource, OpenRun, Planned, RunRequest,
+    opening::require_sandbox,
     request::{require_given, secrets},
 };
 use crate::{
@@ -102,6 +103,16 @@ impl RunRequest {
 }
 
 impl OpenRun {
+    /// Refuses pathspecs of protected files and of permissions that cannot be used.
+    pub fn require_pathspecs(&self, planned: &Planned) -> Result<(), Failure> {
+        match self.options.protection.find_mistake(&self.repository, planned.plan.leaves()) {
+            Some(mistake) => {
+                Err(Failure::new(Exit::No, mistake).hint("see 'git help glossary' about pathspecs"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Refuses a run that cannot work. Returns the commands that the user has to approve.
     pub fn require_runnable(
         &self,
@@ -112,9 +123,7 @@ impl OpenRun {
         if !self.has_no_task_left {
             self.repository.require_author()?;
         }
-        if let Some(mistake) = self.options.protection.find_mistake(&self.repository, planned.plan.leaves()) {
-            return Err(Failure::new(Exit::No, mistake).hint("see 'git help glossary' about pathspecs"));
-        }
+        self.require_pathspecs(planned)?;
         if let Some(path) = planned.file.as_ref().map(|file| &file.path) {
             path.parse::<InnerPath>().map_err(|error| {
                 Failure::new(Exit::No, format!("the plan {error}"))
@@ -124,6 +133,8 @@ impl OpenRun {
         // Without a task that is left, no agent is called.
         if self.request.source == CallSource::Agents && !self.has_no_task_left {
             let runners = &self.options.runners;
+            let uses = runners.list_sandbox_uses_of(&planned.plan)?;
+            require_sandbox(&uses, (&self.options, &self.workspace), &self.repository)?;
             require_programs(&runners.chains(&planned.plan)?)?;
             runners.require_commands(&planned.plan)?;
         }

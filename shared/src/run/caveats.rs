@@ -11,7 +11,7 @@ use crate::{
     history::{Run, State},
     message::{counted, visible},
     name::TaskId,
-    pipeline::{Budgets, FEWER_TESTS, find_changed_since_kill, is_blank},
+    pipeline::{Budgets, FEWER_TESTS, Protection, find_changed_since_kill, is_blank},
     plan::{Task, Unread, Why},
     process::{is_executable, list_unused_folders, shell_word},
     progress::{Boxes, Progress},
@@ -71,6 +71,13 @@ impl OpenRun {
         if !words.is_empty() {
             listener
                 .remark(&visible(&format!("using options from an earlier command of this session:{words}")));
+        }
+        let kept = self.options.protection.list_beyond(&Protection::new(&self.settings, &[])).join(", ");
+        if !kept.is_empty() {
+            let words =
+                format!("still protected in this run, although the settings no longer list it: {kept}");
+            listener.remark(&visible(&words));
+            listener.hint("to accept the changed settings, add --accept-changes");
         }
         let may_have_begun = self.has_no_run_commit && !self.has_session_branch && !self.request.new_run;
         if may_have_begun && self.repository.is_shallow {

@@ -99,6 +99,8 @@ impl OpenRun {
             None => summary.left.clone(),
         };
         let summary = &Summary { left, ..summary.clone() };
+        let implementers = self.list_implementers(planned);
+        let implementers = || implementers.iter().map(String::as_str);
         let facts = AccountFacts {
             opening: log.opening().ok_or(GardenerError::NoPlace)?,
             log,
@@ -115,7 +117,9 @@ impl OpenRun {
             others: self.branches_of_others(planned),
             unpushed: &pushes.unpushed,
             remaining: self.find_remaining(&run, &summary.failed, tip),
-            is_git_writable: self.works_in_checkout() && self.leaves_git_writable(planned),
+            is_git_writable: self.works_in_checkout()
+                && self.options.sandbox.leaves_git_writable(implementers()),
+            is_sandbox_off: self.options.sandbox.is_off_for(implementers()),
         };
         Ok(facts.account())
     }
@@ -125,14 +129,10 @@ impl OpenRun {
         self.session_worktree().is_none() && matches!(self.request.lanes.count(&self.settings), Ok(None))
     }
 
-    /// Whether an agent that implements a task of this plan can write to the git directory. Unknown runners are reported by
-    /// others.
-    fn leaves_git_writable(&self, planned: &Planned) -> bool {
+    /// The runners that may implement a task of this plan. Unknown ones are reported by others.
+    fn list_implementers(&self, planned: &Planned) -> BTreeSet<String> {
         let chains = planned.plan.leaves().filter_map(|task| self.options.runners.implementers(task).ok());
-        let names: BTreeSet<String> = chains
-            .flat_map(|chain| chain.iter().map(|runner| runner.name.clone()).collect::<Vec<_>>())
-            .collect();
-        self.options.sandbox.leaves_git_writable(names.iter().map(String::as_str))
+        chains.flat_map(|chain| chain.iter().map(|runner| runner.name.clone()).collect::<Vec<_>>()).collect()
     }
 
     /// Warns about files of the user that the merges named by the account would overwrite. A repository that cannot be

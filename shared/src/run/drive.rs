@@ -116,7 +116,8 @@ impl OpenRun {
             for words in self.list_added_powers(planned)? {
                 listener.remark(&words);
             }
-            start::write_change(recorder, planned.accepted_plan(), "accepted", tests)?;
+            let body = tests.followed_by(Protection::new(&self.settings, &[]).quoted_again());
+            start::write_change(recorder, planned.accepted_plan(), "accepted", body)?;
         } else if planned.is_first_use {
             // Before anything else: once an agent has run, the file may no longer be the user's.
             for path in start::write_change(recorder, planned.plan_in_force(), "first used", tests)? {

@@ -22,6 +22,7 @@ use crate::{
     name::{BranchName, Oid, SessionId},
     pipeline::{ConfigGuard, PreCommit, RunOptions},
     process::{Cancel, FileLock, is_executable},
+    sandbox::{SandboxError, SandboxUse},
     session::{SessionWriter, forget_unrecorded},
     settings::Settings,
     workspace::{SyncOutcome, Workspace},
@@ -107,8 +108,7 @@ impl OpenRun {
         let workspace = Workspace::load(&repository, &settings, &cancel)?;
         let mut place = RunPlace::choose(&repository, &request, (&settings, &workspace))?;
         let options = effective_options(&request, &settings, &workspace, &repository)?;
-        options.sandbox.require_supported()?;
-        options.sandbox.require_closed(&workspace.paths(), &[&repository.git_dir, &repository.common_dir])?;
+        require_sandbox(&options.runners.list_sandbox_uses(), (&options, &workspace), &repository)?;
         for (role, runner) in options.runners.list_uses() {
             options.sandbox.require_network_control(Some(role.as_str()), Some(&runner))?;
         }
@@ -252,6 +252,17 @@ pub(super) fn effective_options(
     options.sandbox =
         options.sandbox.closing(workspace.paths(), &[&repository.git_dir, &repository.common_dir]);
     Ok(options)
+}
+
+/// Refuses settings of the sandbox that cannot be enforced.
+pub(super) fn require_sandbox(
+    uses: &[SandboxUse],
+    (options, workspace): (&RunOptions, &Workspace),
+    repository: &Repository,
+) -> Result<(), SandboxError> {
+    options.sandbox.require_supported(uses)?;
+    let git_dirs = [repository.git_dir.as_path(), &repository.common_dir];
+    options.sandbox.require_closed(&workspace.paths(), &git_dirs, uses)
 }
 
 fn take_lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {

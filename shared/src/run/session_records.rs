@@ -17,7 +17,7 @@ use crate::{
     history::Run,
     message::Status,
     name::{Oid, SessionId, TaskId},
-    pipeline::{CheckpointWriter, Playback, repository_name},
+    pipeline::{CheckpointWriter, Playback, RecordedLists, repository_name},
     progress::{Boxes, Progress, Share},
     session::{
         Asked, DraftRecord, Driver, Fork, Record, RecordKind, RepositoryStart, ResumeContext, Resumed,
@@ -227,10 +227,28 @@ pub struct InheritedOptions {
 }
 
 impl OpenRun {
+    /// Protects what the run has protected so far, until its user accepts the change with `--accept-changes`: the settings
+    /// may have been changed without the knowledge of the run, and 'verify' expects what the run recorded.
+    fn inherit_protection(&mut self, run: &Run) -> Result<(), Failure> {
+        if self.request.new_run || self.request.accept_changes {
+            return Ok(());
+        }
+        let Some(start) = &run.start else { return Ok(()) };
+        if let Some(recorded) = RecordedLists::of_run(&self.repository, start)?.last() {
+            self.options.protection = self.options.protection.clone().with_recorded(recorded);
+        }
+        Ok(())
+    }
+
     /// Uses the recorded test command, budgets and approved `--allow` unless the user gives others. Otherwise a task that
     /// failed its tests would be complete as soon as the test command is omitted. What else is recorded counts only for
     /// `session resume`, see [`RunRequest`](super::RunRequest).
     pub fn inherit_options(&mut self, planned: &Planned, run: &Run) -> Result<(), Failure> {
+        self.inherit_recorded_options(planned, run)?;
+        self.inherit_protection(run)
+    }
+
+    fn inherit_recorded_options(&mut self, planned: &Planned, run: &Run) -> Result<(), Failure> {
         if self.request.new_run || self.request.source == CallSource::Records {
             return Ok(());
         }

@@ -38,6 +38,12 @@ impl Sandbox {
             })
     }
 
+    /// Whether one of these runners implements tasks without any limits, because the user has turned them off.
+    #[must_use]
+    pub fn is_off_for<'r>(&self, mut runners: impl Iterator<Item = &'r str>) -> bool {
+        runners.any(|runner| self.mode(Some("implement"), Some(runner)) == SandboxMode::Off)
+    }
+
     /// How a child is limited.
     #[must_use]
     pub fn mode_of(&self, child: &SandboxedChild<'_>) -> SandboxMode {

@@ -1,6 +1,7 @@
 //! Tries out what a child in the sandbox can do, with a harmless attempt for each rule.
 
 use std::{
+    collections::BTreeSet,
     fmt, fs, io,
     path::{Path, PathBuf},
 };
@@ -224,9 +225,13 @@ impl Sandbox {
             let intent = if is_granted { RuleIntent::Allow } else { RuleIntent::Deny };
             all.push(attempt("write the home directory", intent, "write", home));
         }
-        for git_dir in self.list_git_dirs(child) {
+        let git_dirs: BTreeSet<PathBuf> = self.list_git_dirs(child).into_iter().collect();
+        let backend = self.mode_of(child).backend();
+        // Landlock cannot close it for a child that works in the checkout itself.
+        let from = if backend == Some(ConfinementBackend::Landlock) { " from another worktree" } else { "" };
+        for git_dir in git_dirs {
             if granted.iter().any(|folder| git_dir.starts_with(folder)) {
-                let rule = format!("write {}", git_dir.display());
+                let rule = format!("write {}{from}", git_dir.display());
                 all.push(attempt(&rule, RuleIntent::Deny, "write", git_dir));
             }
         }

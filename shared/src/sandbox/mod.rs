@@ -55,6 +55,22 @@ pub struct Sandbox {
     worktree_folder: Option<PathBuf>,
 }
 
+/// A step that runs in the sandbox.
+#[derive(Debug, Clone)]
+pub struct SandboxUse {
+    /// The name of the step.
+    pub step: &'static str,
+    /// The runner that is called in it; `None` for commands.
+    pub runner: Option<String>,
+}
+
+impl SandboxUse {
+    /// The steps without a runner.
+    pub fn of_commands() -> impl Iterator<Item = Self> {
+        ["test", "gate", "setup", "hook"].into_iter().map(|step| Self { step, runner: None })
+    }
+}
+
 /// What runs in the sandbox.
 #[derive(Debug, Clone, Default)]
 pub struct SandboxedChild<'c> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Sandbox, find_git_dirs, in_home};
+use super::{Sandbox, SandboxUse, find_git_dirs, in_home};
 use crate::{
     failure::{Exit, Explain},
     process::ConfinementBackend,
@@ -97,8 +97,13 @@ impl Explain for SandboxError {
                     "name the folders in it that are needed, or set {mode_key} to auto or bwrap"
                 ));
             }
-            Self::NetworkByLandlock { mode_key, .. } | Self::NetworkWithoutSandbox { mode_key, .. } => {
-                return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));
+            Self::NetworkByLandlock { key, mode_key } | Self::NetworkWithoutSandbox { key, mode_key } => {
+                // The general key would allow it everywhere.
+                let group = if key == "sandbox.network" { mode_key } else { key };
+                let group = group.rsplit_once('.').map_or("sandbox", |(group, _)| group);
+                return Some(format!(
+                    "set {mode_key} to auto or bwrap, or allow the network: {group}.network = \"all\""
+                ));
             }
         };
         Some(format!("{needs}; see what works here with: git arborist sandbox check"))
@@ -106,9 +111,12 @@ impl Explain for SandboxError {
 }
 
 impl Sandbox {
-    /// Refuses a configuration that this system cannot enforce.
-    pub fn require_supported(&self) -> Result<(), SandboxError> {
-        for (step, runner, settings) in self.settings.all() {
+    /// Refuses a configuration that this system cannot enforce. The settings of runners that are not used do not count.
+    pub fn require_supported(&self, uses: &[SandboxUse]) -> Result<(), SandboxError> {
+        let is_used = |runner: Option<&str>| {
+            runner.is_none() || uses.iter().any(|sandbox_use| sandbox_use.runner.as_deref() == runner)
+        };
+        for (step, runner, settings) in self.settings.all().filter(|(_, runner, _)| is_used(*runner)) {
             if let Some(mode) = &settings.mode {
                 let key = mode.key.clone();
                 match self.mode(step, runner) {
@@ -135,7 +143,12 @@ impl Sandbox {
     }
 
     /// Refuses to make whole git directories writable: those of checkouts, and others. A folder in one can be allowed.
-    pub fn require_closed(&self, checkouts: &[PathBuf], git_dirs: &[&Path]) -> Result<(), SandboxError> {
+    pub fn require_closed(
+        &self,
+        checkouts: &[PathBuf],
+        git_dirs: &[&Path],
+        uses: &[SandboxUse],
+    ) -> Result<(), SandboxError> {
         let closed: Vec<PathBuf> = checkouts
             .iter()
             .flat_map(|checkout| find_git_dirs(checkout))
@@ -151,22 +164,27 @@ impl Sandbox {
                 return Err(SandboxError::GitDir { key: key.clone(), folder: folder.clone() });
             }
         }
-        self.require_closed_by_landlock(&closed)
+        self.require_closed_by_landlock(&closed, uses)
     }
 
     /// Refuses folders that contain one of these git directories, if Landlock was chosen for a program that may write there.
-    fn require_closed_by_landlock(&self, closed: &[PathBuf]) -> Result<(), SandboxError> {
-        for (step, runner, settings) in self.settings.all() {
-            let Some(write) = &settings.write else { continue };
+    fn require_closed_by_landlock(
+        &self,
+        closed: &[PathBuf],
+        uses: &[SandboxUse],
+    ) -> Result<(), SandboxError> {
+        for SandboxUse { step, runner } in uses {
+            let runner = runner.as_deref();
             let Some(mode_key) = self.find_landlock(step, runner) else { continue };
-            for folder in &write.value {
+            let lists = self.settings.of(Some(step), runner).filter_map(|settings| settings.write.as_ref());
+            for (write, folder) in lists.flat_map(|write| write.value.iter().map(move |it| (write, it))) {
                 let Some(path) = in_home(folder).map(|path| safe_files::resolved(&path)) else { continue };
                 if let Some(git_dir) = closed.iter().find(|git_dir| git_dir.starts_with(&path)) {
                     return Err(SandboxError::GitDirInside {
                         key: write.key.clone(),
                         folder: folder.clone(),
                         git_dir: git_dir.display().to_string(),
-                        mode_key,
+                        mode_key: mode_key.clone(),
                     });
                 }
             }
@@ -174,14 +192,12 @@ impl Sandbox {
         Ok(())
     }
 
-    /// The key that chooses Landlock for this step and this runner, or if they are not named, for any of them.
-    fn find_landlock(&self, step: Option<&str>, runner: Option<&str>) -> Option<String> {
-        let groups: Vec<_> = self.settings.all().map(|(step, runner, _)| (step, runner)).collect();
-        let steps = groups.iter().map(|(other, _)| step.or(*other));
-        let uses = steps.flat_map(|step| groups.iter().map(move |(_, other)| (step, runner.or(*other))));
-        let mut chosen = uses.filter(|(step, runner)| self.mode(*step, *runner) == SandboxMode::Landlock);
-        let (step, runner) = chosen.next()?;
-        let mut modes = self.settings.of(step, runner).filter_map(|settings| settings.mode.as_ref());
+    /// The key that chooses Landlock for this step and this runner.
+    fn find_landlock(&self, step: &str, runner: Option<&str>) -> Option<String> {
+        if self.mode(Some(step), runner) != SandboxMode::Landlock {
+            return None;
+        }
+        let mut modes = self.settings.of(Some(step), runner).filter_map(|settings| settings.mode.as_ref());
         Some(modes.next().map_or_else(|| "sandbox.mode".to_owned(), |mode| mode.key.clone()))
     }
 

@@ -10,6 +10,7 @@ use crate::{
     message::{misspelt, nearest},
     name::NameError,
     process::shell_word,
+    safe_files::EnclosureError,
 };
 
 /// A setting that cannot be used, and its location.
@@ -84,6 +85,16 @@ pub enum SettingsError {
         /// What it must be.
         expected: String,
     },
+    /// A folder that must be in the repository, and is not.
+    #[error("{place}: '{key}' cannot be used: {source}")]
+    WrongFolder {
+        /// File and line, or where git says that it is.
+        place: String,
+        /// The key.
+        key: String,
+        /// Why.
+        source: EnclosureError,
+    },
     /// A name in the key is not allowed.
     #[error("{place}: {source}")]
     WrongName {
@@ -138,49 +149,65 @@ impl Explain for SettingsError {
     }
 
     fn hint(&self) -> Option<String> {
-        let (key, prefix) = match self {
-            Self::UnknownKey { key, section, .. } => (key, *section),
-            Self::Git(error) => return error.hint(),
+        match self {
+            Self::UnknownKey { key, section, .. } => self.hint_about_key(key, section),
+            Self::Git(error) => error.hint(),
             Self::UnknownStep { step, .. } => {
                 let steps = || AGENT_STEPS.into_iter().chain(COMMAND_STEPS);
-                return Some(match nearest(step, steps()) {
+                Some(match nearest(step, steps()) {
                     Some(meant) => format!("did you mean '{meant}'?"),
                     None => format!("known steps: {}", steps().collect::<Vec<_>>().join(", ")),
-                });
+                })
             }
-            Self::NoAgentStep { .. } => {
-                return Some(format!("steps that call an agent: {}", AGENT_STEPS.join(", ")));
-            }
-            Self::UnknownVariable { meant, .. } => return Some(format!("did you mean '{meant}'?")),
-            Self::WrongGate { in_git, .. } => return Some(example_of_gate(*in_git)),
-            Self::GitOnly { key, .. } => return Some(format!("set it with: git config arborist.{key} true")),
+            Self::NoAgentStep { .. } => Some(format!("steps that call an agent: {}", AGENT_STEPS.join(", "))),
+            Self::UnknownVariable { meant, .. } => Some(format!("did you mean '{meant}'?")),
+            Self::WrongGate { in_git, .. } => Some(example_of_gate(*in_git)),
+            Self::GitOnly { key, .. } => Some(format!("set it with: git config arborist.{key} true")),
             Self::FalseBare { .. } => {
-                return Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into());
+                Some("remove it from 'git -c' and from the variables GIT_CONFIG_*".into())
             }
             Self::Syntax { what, .. } => {
                 let is_about_quotes = what.contains(" quote") || what.ends_with("has no value");
                 let words = "write a setting as: runner = \"claude\"; text is in quotes, numbers are not";
-                return is_about_quotes.then(|| words.to_owned());
+                is_about_quotes.then(|| words.to_owned())
+            }
+            Self::WrongFolder { key, .. } => {
+                let bare = key.strip_prefix("arborist.").unwrap_or(key);
+                let setting = SETTINGS.iter().find(|setting| setting.is(bare))?;
+                Some(format!("name a folder from the top of the repository, such as {}", setting.default))
             }
             Self::WrongValue { key, .. } => {
                 let is_of_key = |setting: &&Setting| setting.is(key.strip_prefix("arborist.").unwrap_or(key));
                 let kind = SETTINGS.iter().find(is_of_key).map(|setting| setting.kind);
                 let words = "an empty command checks nothing; name a command, or remove the key";
-                return (kind == Some(ValueKind::Command)).then(|| words.to_owned());
+                (kind == Some(ValueKind::Command)).then(|| words.to_owned())
             }
-            _ => return None,
-        };
+            _ => None,
+        }
+    }
+}
+
+impl SettingsError {
+    /// The key that is probably meant instead of this one, or the known ones.
+    fn hint_about_key(&self, key: &str, prefix: &str) -> Option<String> {
         if let Some(bare) = key.strip_prefix("arborist.").filter(|_| prefix.is_empty())
             && SETTINGS.iter().any(|setting| with_names_of(bare, setting.key) == bare)
         {
             return Some(format!("leave out 'arborist.', which only git's configuration needs: {bare}"));
         }
-        let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
+        let step = key.strip_prefix("steps.").and_then(|rest| rest.split('.').next());
+        let is_command_step = step.is_some_and(|step| COMMAND_STEPS.contains(&step));
+        // A step without an agent has only these.
+        let is_usable = |known: &str| {
+            !is_command_step || !known.starts_with("steps.*.") || known.starts_with("steps.*.sandbox.")
+        };
+        let usable = SETTINGS.iter().filter(|setting| is_usable(setting.key));
+        let keys: Vec<String> = usable.map(|setting| with_names_of(key, setting.key)).collect();
         // The value may be a table.
         let below: Vec<&str> = keys
             .iter()
             .map(String::as_str)
-            .filter(|known| known.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.')))
+            .filter(|known| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
             .collect();
         if let Some(command) = below.iter().find(|known| known.ends_with(".command")) {
             return Some(format!("did you mean '{prefix}{command}'?"));
@@ -203,10 +230,16 @@ impl Explain for SettingsError {
         // `gates.lint.command` lacks the section that it belongs to.
         let inner = |known: &str| {
             let (section, rest) = known.split_once('.')?;
-            (with_names_of(key, rest) == *key).then(|| format!("{section}.{key}"))
+            (with_names_of(key, rest) == key).then(|| format!("{section}.{key}"))
         };
         if let Some(meant) = SETTINGS.iter().find_map(|setting| inner(setting.key)) {
             return Some(format!("did you mean '{prefix}{meant}'?"));
+        }
+        if is_command_step {
+            let of_step = format!("steps.{}.", step.unwrap_or_default());
+            let known: Vec<&str> =
+                keys.iter().map(String::as_str).filter(|known| known.starts_with(&of_step)).collect();
+            return Some(format!("known keys: {}", known.join(", ")));
         }
         if let Self::UnknownKey { place, section: "arborist.", .. } = self
             && beside.is_empty()
@@ -242,6 +275,9 @@ impl SettingsError {
             Self::UnknownKey { place, key, .. } => Self::UnknownKey { place, section: "arborist.", key },
             Self::WrongValue { place, key, found, expected } => {
                 Self::WrongValue { place, key: format!("arborist.{key}"), found, expected }
+            }
+            Self::WrongFolder { place, key, source } => {
+                Self::WrongFolder { place, key: format!("arborist.{key}"), source }
             }
             Self::WrongGate { place, what, .. } => Self::WrongGate { place, what, in_git: true },
             other => other,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     DefaultValue, ValueKind,
-    setting::{INNER_PATH, PATH, SECONDS, settings},
+    setting::{INNER_PATH, MODEL_NAME, PATH, POSITIVE_SECONDS, SECONDS, settings},
     value::{Size, Sourced},
 };
 
@@ -39,7 +39,7 @@ settings! {
         key: "model",
         variable: Some("ARBORIST_MODEL"),
         kind: ValueKind::Text,
-        expected: "the name of a model, in quotes",
+        expected: MODEL_NAME,
         default: DefaultValue::InWords("the program's own choice"),
         about: "The model that the agent uses. It applies to the runner of the same file or command, not to another runner that an option or a step selects.",
     }
@@ -145,7 +145,7 @@ settings! {
         key: "steps.*.model",
         variable: None,
         kind: ValueKind::Text,
-        expected: "the name of a model, in quotes",
+        expected: MODEL_NAME,
         default: DefaultValue::InWords("the value of 'model'"),
         about: "The model for one step.",
     }
@@ -211,24 +211,24 @@ settings! {
     runner: Duration {
         key: "timeouts.runner",
         variable: Some("ARBORIST_TIMEOUT_RUNNER"),
-        kind: ValueKind::Count,
-        expected: SECONDS,
+        kind: ValueKind::Positive,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(600),
         about: "How long one call to an agent may take.",
     }
     silence: Duration {
         key: "timeouts.silence",
         variable: Some("ARBORIST_TIMEOUT_SILENCE"),
-        kind: ValueKind::Count,
-        expected: SECONDS,
+        kind: ValueKind::Positive,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(300),
         about: "How long an agent may print nothing before it is stopped.",
     }
     test: Duration {
         key: "timeouts.test",
         variable: Some("ARBORIST_TIMEOUT_TEST"),
-        kind: ValueKind::Count,
-        expected: SECONDS,
+        kind: ValueKind::Positive,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(300),
         about: "How long one test command may take.",
     }
@@ -243,24 +243,24 @@ settings! {
     setup: Duration {
         key: "timeouts.setup",
         variable: Some("ARBORIST_TIMEOUT_SETUP"),
-        kind: ValueKind::Count,
-        expected: SECONDS,
+        kind: ValueKind::Positive,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(600),
         about: "How long one command of worktree.setup may take.",
     }
     commit_message: Duration {
         key: "timeouts.commit-message",
         variable: Some("ARBORIST_TIMEOUTS_COMMIT_MESSAGE"),
-        kind: ValueKind::Count,
-        expected: SECONDS,
+        kind: ValueKind::Positive,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(30),
         about: "How long the runner of the step commit-message may take; after that the agent's own words are used.",
     }
     network: Duration {
         key: "timeouts.network",
         variable: Some("ARBORIST_TIMEOUT_NETWORK"),
-        kind: ValueKind::Count,
-        expected: SECONDS,
+        kind: ValueKind::Positive,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(60),
         about: "How long a remote may be silent before the connection is closed. A whole fetch or push may take thirty times as long.",
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     DefaultValue, ValueKind,
-    setting::{SECONDS, choices, settings},
+    setting::{POSITIVE_SECONDS, SECONDS, choices, settings},
     value::{Size, Sourced},
 };
 
@@ -121,8 +121,8 @@ settings! {
     timeout: Option<Sourced<u64>> {
         key: "merge.gates.*.timeout",
         variable: None,
-        kind: ValueKind::Count,
-        expected: SECONDS,
+        kind: ValueKind::Positive,
+        expected: POSITIVE_SECONDS,
         default: DefaultValue::Count(GATE_SECONDS),
         about: "How long a gate may take.",
     }

@@ -10,7 +10,7 @@ use super::{
     Origin, SETTINGS, SIGN, Setting, SettingsError, ValueKind,
     file::{SettingLine, flatten},
     general::{AGENT_STEPS, COMMAND_STEPS},
-    setting::INNER_PATH,
+    setting::{INNER_PATH, MODEL_NAME},
     value::{Assigned, Value, find_assigned},
     workspace::PREFIX,
 };
@@ -171,16 +171,15 @@ impl Sources {
         Source { place, origin }: Source,
     ) -> Result<(), SettingsError> {
         let value = match value {
-            Ok(Value::Text(path))
-                if setting.expected == Some(INNER_PATH)
-                    && path.trim_end_matches('/').parse::<InnerPath>().is_err() =>
-            {
-                return Err(SettingsError::WrongValue {
-                    place,
-                    key,
-                    found: format!("'{path}'"),
-                    expected: setting.expected(),
-                });
+            Ok(Value::Text(path)) if setting.expected == Some(INNER_PATH) => {
+                if let Err(source) = path.trim_end_matches('/').parse::<InnerPath>() {
+                    return Err(SettingsError::WrongFolder { place, key, source });
+                }
+                Value::Text(path)
+            }
+            Ok(Value::Text(name)) if setting.expected == Some(MODEL_NAME) && name.trim().is_empty() => {
+                let (found, expected) = (quoted(&name), setting.expected());
+                return Err(SettingsError::WrongValue { place, key, found, expected });
             }
             // A program is needed.
             Ok(Value::Words(words)) if words.is_empty() && setting.key == "runners.*.command" => {

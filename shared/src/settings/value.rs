@@ -152,15 +152,17 @@ impl Value {
             let is_something = words.is_empty() || words.iter().any(|word| !is_exclusion(word));
             return is_something && words.iter().all(|word| !word.trim().is_empty());
         }
+        if let (Self::Amount(amount), ValueKind::Amount) = (self, kind) {
+            return *amount > 0.0;
+        }
         if let (Self::Text(text), ValueKind::Command) = (self, kind) {
             return !text.trim().is_empty();
         }
         matches!(
             (self, kind),
             (Self::Text(_), ValueKind::Text)
-                | (Self::Count(_), ValueKind::Count | ValueKind::Amount)
-                | (Self::Count(1..), ValueKind::Positive | ValueKind::Size)
-                | (Self::Amount(_), ValueKind::Amount)
+                | (Self::Count(_), ValueKind::Count)
+                | (Self::Count(1..), ValueKind::Positive | ValueKind::Size | ValueKind::Amount)
                 | (Self::Switch(_), ValueKind::Switch)
                 | (Self::Words(_), ValueKind::Words)
         ) || matches!((self, kind), (Self::Text(text), ValueKind::Age) if text.parse::<Age>().is_ok())
@@ -172,7 +174,7 @@ impl Value {
             ValueKind::Text => Some(Self::Text(text.to_owned())),
             ValueKind::Command => Some(Self::Text(text.to_owned())).filter(|value| value.is_of(kind)),
             ValueKind::Count => text.trim().parse().ok().map(Self::Count),
-            ValueKind::Amount => amount(text).map(Self::Amount),
+            ValueKind::Amount => amount(text).map(Self::Amount).filter(|value| value.is_of(kind)),
             ValueKind::Switch => match text.trim().to_ascii_lowercase().as_str() {
                 "true" | "yes" | "on" | "1" => Some(Self::Switch(true)),
                 "false" | "no" | "off" | "0" | "" => Some(Self::Switch(false)),

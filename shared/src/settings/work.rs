@@ -44,7 +44,7 @@ settings! {
         key: "budget.cost",
         variable: Some("ARBORIST_MAX_COST"),
         kind: ValueKind::Amount,
-        expected: "an amount in US dollars, such as 2.50",
+        expected: "an amount in US dollars above 0, such as 2.50",
         default: DefaultValue::InWords("no limit"),
         about: "Maximum cost of a run in US dollars, as reported by the agents. The run then stops; continue it with a higher limit.",
     }
@@ -68,7 +68,7 @@ settings! {
         key: "budget.task-cost",
         variable: Some("ARBORIST_MAX_TASK_COST"),
         kind: ValueKind::Amount,
-        expected: "an amount in US dollars, such as 2.50",
+        expected: "an amount in US dollars above 0, such as 2.50",
         default: DefaultValue::InWords("no limit"),
         about: "Maximum cost of each task in US dollars.",
     }

@@ -14,13 +14,12 @@ pub use report::{
 
 use std::collections::{BTreeSet, HashSet};
 
-use self::landing::GateResultList;
+use self::{landing::GateResultList, steps::ProtectedSince};
 use crate::{
     git::{Config, GitError, Merge, RawCommit, Repository},
     history::{CommitSource, Event, HistoryError, Run, RunScope, State, TaskHistory},
     message::{self, MessageReading, Status, first_of, plain_text},
     name::{BranchName, Oid, SessionId, TaskId},
-    pipeline::Protection,
 };
 
 /// The commits to verify.
@@ -65,6 +64,11 @@ pub fn verify(
     for branch in branches_of(&events) {
         let of_branch: Vec<&Event> = events.iter().filter(|event| *event.branch() == branch).collect();
         verifier.check_branch(&branch, &of_branch)?;
+    }
+    // Where a run is cut off, the error above says so. But the missing part can also contain whole runs.
+    let edge = repository.list_shallow_edge().into_iter().filter(|commit| verifier.within.contains(commit));
+    if let Some(edge) = edge.min() {
+        return Err(VerifyError::Shallow { edge });
     }
     if signatures == Signatures::Required {
         verifier.check_signatures(&events)?;
@@ -199,9 +203,9 @@ impl Verifier<'_> {
             self.result.problem(VerifyCheck::Steps, event.task(), Some(event.commit), words);
         }
         let mut landings = Vec::new();
-        let protection = self.protection_of(run)?;
+        let protections = self.protections_of(run)?;
         for task in &run.tasks {
-            landings.extend(self.check_task(run, task, protection.as_ref())?);
+            landings.extend(self.check_task(run, task, &protections)?);
         }
         self.check_gates(&landings)?;
         self.check_records(run)?;
@@ -213,7 +217,7 @@ impl Verifier<'_> {
         &mut self,
         run: &Run,
         task: &TaskHistory,
-        protection: Option<&Protection>,
+        protections: &[ProtectedSince],
     ) -> Result<Option<Event>, VerifyError> {
         if let [a, b, ..] = task.forks[..]
             && task.forks.iter().any(|fork| self.within.contains(fork))
@@ -241,8 +245,8 @@ impl Verifier<'_> {
         }
         let landing = task.events.iter().rfind(|event| event.status() == Status::Merge);
         self.check_steps(task, landing)?;
-        if let Some(protection) = protection {
-            self.check_protected((run, protection), task)?;
+        if !protections.is_empty() {
+            self.check_protected((run, protections), task)?;
         }
         if let Some(landing) = landing {
             self.check_landing(&task.id, landing)?;

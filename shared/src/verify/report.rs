@@ -207,6 +207,12 @@ pub enum VerifyError {
     /// This machine's settings are wrong.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// A part of the history is missing, and nobody knows what is in it.
+    #[error("this is a shallow clone, and the history to verify ends at {}", edge.short())]
+    Shallow {
+        /// The last commit that is here.
+        edge: Oid,
+    },
 }
 
 impl Explain for VerifyError {
@@ -217,6 +223,7 @@ impl Explain for VerifyError {
             Self::Session(error) => error.exit(),
             Self::Queue(error) => error.exit(),
             Self::Settings(error) => error.exit(),
+            Self::Shallow { .. } => Exit::Fatal,
         }
     }
 
@@ -227,6 +234,7 @@ impl Explain for VerifyError {
             Self::Session(error) => error.hint(),
             Self::Queue(error) => error.hint(),
             Self::Settings(error) => error.hint(),
+            Self::Shallow { .. } => Some("fetch the rest: git fetch --unshallow".into()),
         }
     }
 }

@@ -5,9 +5,9 @@ use super::{Verifier, VerifyCheck, VerifyError, list_paths};
 use crate::{
     git::{Merge, RawCommit},
     history::{Event, Run, TaskHistory},
-    message::{self, Body, Key, MessageReading, Status},
+    message::{Key, Status},
     name::{Oid, TaskId},
-    pipeline::{CHANGED_WITH_PERMISSION, Protection},
+    pipeline::{CHANGED_WITH_PERMISSION, Protection, RecordedLists},
     settings::Settings,
 };
 
@@ -18,6 +18,12 @@ pub(super) struct FinalSteps<'a> {
     test: &'a Event,
     review: &'a Event,
     complete: &'a Event,
+}
+
+/// What a run protected from one of its commits on.
+pub(super) struct ProtectedSince {
+    commit: Oid,
+    protection: Protection,
 }
 
 impl<'a> FinalSteps<'a> {
@@ -122,11 +128,20 @@ impl Verifier<'_> {
 }
 
 impl Verifier<'_> {
-    /// What was protected when a run started: what the repository's configuration listed then, what the run recorded, and
-    /// what this machine lists.
-    pub(super) fn protection_of(&mut self, run: &Run) -> Result<Option<Protection>, VerifyError> {
-        let Some(start) = &run.start else { return Ok(None) };
-        let settings = match Settings::load_at(self.repository, self.config, start.commit) {
+    /// What was protected since a run started, and since each commit that accepted changes: what the repository's
+    /// configuration listed then, what the commit recorded, and what this machine lists.
+    pub(super) fn protections_of(&mut self, run: &Run) -> Result<Vec<ProtectedSince>, VerifyError> {
+        let Some(start) = &run.start else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for recorded in RecordedLists::of_run(self.repository, start)? {
+            let protection = self.protection_since(&recorded)?;
+            found.extend(protection.map(|protection| ProtectedSince { commit: recorded.commit, protection }));
+        }
+        Ok(found)
+    }
+
+    fn protection_since(&mut self, recorded: &RecordedLists) -> Result<Option<Protection>, VerifyError> {
+        let settings = match Settings::load_at(self.repository, self.config, recorded.commit) {
             Ok(settings) => settings,
             Err(error) => {
                 // If this machine's own settings are wrong, this is an error of the command.
@@ -136,10 +151,7 @@ impl Verifier<'_> {
                 own
             }
         };
-        let mut protection = Protection::new(&settings, &[]);
-        if let MessageReading::Sound(message) = message::read(self.load(start.commit)?.message()) {
-            protection = protection.with_recorded(&Body::parse(&message.body));
-        }
+        let protection = Protection::new(&settings, &[]).with_recorded(recorded);
         if let Some(mistake) = protection.find_mistake(self.repository, std::iter::empty()) {
             self.result.unchecked(VerifyCheck::Protected, None, mistake);
             return Ok(None);
@@ -151,7 +163,7 @@ impl Verifier<'_> {
     /// files that were changed with permission.
     pub(super) fn check_protected(
         &mut self,
-        (run, protection): (&Run, &Protection),
+        (run, protections): (&Run, &[ProtectedSince]),
         task: &TaskHistory,
     ) -> Result<(), VerifyError> {
         let Some(steps) = FinalSteps::find(task) else { return Ok(()) };
@@ -162,15 +174,42 @@ impl Verifier<'_> {
             return Ok(());
         };
         let trees = (base.tree, self.repository.tree_of(implemented)?);
-        let changes = protection.find_changes(self.repository, trees, &[])?;
         let allowed: Vec<String> = task.events.iter().flat_map(changed_with_permission).collect();
-        let mut refused: Vec<String> = changes.refused.iter().map(ToString::to_string).collect();
-        refused.retain(|change| !allowed.contains(change));
+        let mut refused = Vec::new();
+        for protection in self.in_force_at(implemented, protections)? {
+            let changes = protection.find_changes(self.repository, trees, &[])?;
+            refused = changes.refused.iter().map(ToString::to_string).collect();
+            refused.retain(|change| !allowed.contains(change));
+            if refused.is_empty() {
+                break;
+            }
+        }
         if !refused.is_empty() {
             let words = format!("protected files were changed without permission: {}", list_paths(&refused));
             self.result.problem(VerifyCheck::Protected, Some(&task.id), Some(implemented), words);
         }
         Ok(())
+    }
+}
+
+impl Verifier<'_> {
+    /// What was protected when a commit was made. The branch of a lane need not contain a change that was accepted while
+    /// the task was open, so it is not known whether such a change counted for the task.
+    fn in_force_at<'p>(
+        &self,
+        commit: Oid,
+        protections: &'p [ProtectedSince],
+    ) -> Result<Vec<&'p Protection>, VerifyError> {
+        let mut found = Vec::new();
+        for ProtectedSince { commit: since, protection } in protections {
+            if self.repository.is_ancestor(*since, commit)? {
+                found.clear();
+            } else if self.repository.is_ancestor(commit, *since)? {
+                continue;
+            }
+            found.push(protection);
+        }
+        Ok(found)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Fetches more of a shallow history when a merge needs it: in steps, until two commits have a common ancestor.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use crate::{
     failure::{Exit, Explain},
     git::{GitError, Network, RemoteError, Repository, shown_url},
     name::Oid,
+    safe_files,
 };
 
 /// How many more commits are fetched in each step; after the last one, the whole history.
@@ -86,6 +87,16 @@ impl fmt::Display for Deepened {
 }
 
 impl Repository {
+    /// The commits whose parents are missing.
+    #[must_use]
+    pub fn list_shallow_edge(&self) -> HashSet<Oid> {
+        if !self.is_shallow {
+            return HashSet::new();
+        }
+        let listed = safe_files::read_text(&self.common_dir.join("shallow")).unwrap_or_default();
+        listed.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
     /// Makes sure that a shallow history does not hide the common ancestor of two commits. The network is used only if
     /// none is known here. Returns what was fetched. Unrelated histories are left to the merge.
     pub fn join_histories(&self, a: Oid, b: Oid, network: &Network) -> Result<Option<Deepened>, DeepenError> {

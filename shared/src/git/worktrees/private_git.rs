@@ -214,6 +214,12 @@ impl PrivateGit {
         Ok(PrivateCommits { tip, others: others.into_iter().collect() })
     }
 
+    /// The commit that the agent has checked out, if the repository has it. Others are known after
+    /// [`Self::take_commits`].
+    pub fn find_checked_out(&self, repository: &Repository) -> Result<Option<Oid>, GitError> {
+        self.read_tip().map_or(Ok(None), |tip| repository.find_commit(&tip.to_string()))
+    }
+
     fn read_tip(&self) -> Option<Oid> {
         let head = self.read_text("HEAD", MAX_REF)?;
         match head.strip_prefix("ref: ") {

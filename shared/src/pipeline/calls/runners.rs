@@ -10,7 +10,7 @@ use crate::{
     pipeline::{MessageOrigin, PipelineError},
     plan::{Mark, Plan, Task},
     process::{Program, shell_word},
-    sandbox::SandboxedChild,
+    sandbox::{SandboxUse, SandboxedChild},
     settings::{RunnerSettings, Settings, Sourced, StepSettings, TurnMessages},
 };
 
@@ -229,6 +229,25 @@ impl RunnerTable {
             chain.iter().map(|step_runner| (role, step_runner.name.clone())).collect::<Vec<_>>()
         };
         chains.flat_map(names).collect()
+    }
+
+    /// What runs in the sandbox, whatever the plan says.
+    #[must_use]
+    pub fn list_sandbox_uses(&self) -> Vec<SandboxUse> {
+        let agents = self.list_uses().into_iter();
+        let agents = agents.map(|(role, name)| SandboxUse { step: role.as_str(), runner: Some(name) });
+        SandboxUse::of_commands().chain(agents).collect()
+    }
+
+    /// What runs in the sandbox because of the plan.
+    pub fn list_sandbox_uses_of(&self, plan: &Plan) -> Result<Vec<SandboxUse>, AgentError> {
+        let mut uses = Vec::new();
+        for task in plan.leaves().filter(|task| !matches!(task.mark, Mark::Done | Mark::Skipped)) {
+            let chain = self.implementers(task)?;
+            let step = RunnerRole::Implement.as_str();
+            uses.extend(chain.iter().map(|it| SandboxUse { step, runner: Some(it.name.clone()) }));
+        }
+        Ok(uses)
     }
 
     /// All chains of runners that a plan could need.

@@ -14,8 +14,8 @@ use std::{
 
 use crate::{
     git::{
-        ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, PrivateIndex, Repository, Stamp,
-        TreeChange, Unreadable, WorktreeSnapshot,
+        ExemptRef, ForgedObject, GitError, HeadOf, IndexFile, KnownIndex, PrivateGit, PrivateIndex,
+        Repository, Stamp, TreeChange, Unreadable, WorktreeSnapshot,
     },
     name::{Attempt, Oid, TaskId},
     pipeline::{
@@ -427,10 +427,17 @@ impl<'a> TurnSnapshots<'a> {
 /// the attempt ends: that git may be the user's own commit with an editor open, which would fail if the branch moved.
 pub fn changes_of_turn(
     recorder: &RunRecorder<'_>,
-    checkout: &AttemptCheckout,
+    (checkout, private_git): (&AttemptCheckout, Option<&PrivateGit>),
     after: Oid,
 ) -> Result<Option<AttemptWork>, GitError> {
     let repository = recorder.repository();
+    if let Some(private_git) = private_git {
+        // The agent's own commits are read when it has ended, so what they are based on is not known yet.
+        let checked_out = private_git.find_checked_out(repository)?;
+        if !checked_out.map_or(Ok(false), |commit| repository.is_ancestor(checkout.head, commit))? {
+            return Ok(None);
+        }
+    }
     if recorder.is_on_run_branch() && repository.is_index_held() {
         return Ok(None);
     }
@@ -464,7 +471,7 @@ pub fn end_attempt(
     recorder: &RunRecorder<'_>,
     checkout: &AttemptCheckout,
     mut violations: Violations,
-    base: Oid,
+    (base, private_git): (Oid, Option<&PrivateGit>),
 ) -> Result<AttemptWork, GitError> {
     let repository = recorder.repository();
     if recorder.is_on_run_branch() {
@@ -486,6 +493,17 @@ pub fn end_attempt(
     let words = |object: &ForgedObject| format!("it stored other content under the object id {}", object.id);
     violations.extend(forged.iter().map(words));
     let (mut folded, mut notes) = (Vec::new(), Vec::new());
+    let mut other_base = other_base;
+    if let Some(private_git) = private_git {
+        let private = (private_git, checkout.head);
+        let work = leftovers::keep_private(repository, private, &checkout.unfinished.name)?;
+        if work.other_base.is_some() {
+            violations.add("it switched to another branch or to an older commit".to_owned());
+        }
+        other_base = other_base.or(work.other_base);
+        folded.extend(work.folded);
+        notes.extend(work.notes);
+    }
     match saved {
         Some(name) if other_base.is_some() => {
             notes.push(format!("the agent moved its branch; it was restored, and the tip is kept as {name}"));

@@ -14,7 +14,7 @@ use crate::{
     git::{GitError, PrivateCommits, PrivateGit, Repository, TreeChange, Unreadable},
     message::visible,
     name::Oid,
-    pipeline::checkout::{attempt::AttemptWork, branch::save},
+    pipeline::checkout::branch::save,
     safe_files,
 };
 
@@ -191,24 +191,46 @@ fn new_folder(below: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// What an agent did in its private git directory.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct PrivateWork {
+    /// The commit that it left checked out, if that does not contain the one that the attempt began with.
+    pub(in crate::pipeline) other_base: Option<Oid>,
+    /// Its commits on top of the one that the attempt began with.
+    pub(in crate::pipeline) folded: Option<Folded>,
+    pub(in crate::pipeline) notes: Vec<String>,
+}
+
 /// Keeps the commits that an agent made in its private git directory under refs. What it changed is in the worktree, so
-/// commits that cannot be kept are only reported.
+/// commits that cannot be kept are only reported. `head` is the commit that the attempt began with.
 pub(in crate::pipeline) fn keep_private(
     repository: &Repository,
     (private, head): (&PrivateGit, Oid),
-    (attempt, work): (&str, &mut AttemptWork),
-) -> Result<(), GitError> {
-    let PrivateCommits { tip, others } = match private.take_commits(repository) {
+    attempt: &str,
+) -> Result<PrivateWork, GitError> {
+    let mut work = PrivateWork::default();
+    let taken = private.take_commits(repository);
+    let checked_out = private.find_checked_out(repository)?;
+    if let Some(commit) = checked_out
+        && !repository.is_ancestor(head, commit)?
+    {
+        work.other_base = checked_out;
+    }
+    let PrivateCommits { tip, mut others } = match taken {
         Ok(commits) => commits,
         Err(error) => {
-            work.notes
-                .push(format!("the commits that the agent made cannot be read, and are not kept: {error}"));
-            return Ok(());
+            let words = format!("the commits that the agent made cannot be read, and are not kept: {error}");
+            work.notes.push(words);
+            return Ok(work);
         }
     };
-    if let Some(tip) = tip {
-        let name = save(repository, attempt, tip)?;
-        work.folded.push(Folded::find(repository, (head, tip), name)?);
+    match tip {
+        Some(tip) if work.other_base.is_none() => {
+            let name = save(repository, attempt, tip)?;
+            work.folded = Some(Folded::find(repository, (head, tip), name)?);
+        }
+        Some(tip) if !repository.is_ancestor(tip, head)? => others.push(tip),
+        _ => {}
     }
     let names: Result<Vec<String>, GitError> =
         others.into_iter().map(|other| save(repository, attempt, other)).collect();
@@ -220,7 +242,7 @@ pub(in crate::pipeline) fn keep_private(
         );
         work.notes.push(words);
     }
-    Ok(())
+    Ok(work)
 }
 
 /// Commits of others that one of our commits folded in.

@@ -81,8 +81,11 @@ pub(in crate::pipeline) fn find_violations(repos: &[RepoAttempt<'_, '_>]) -> Vio
 
 impl<'r> RepoAttempt<'_, 'r> {
     /// This repository's part in the turns of the attempt.
-    pub(in crate::pipeline) fn turns(&mut self) -> TurnRepo<'_, 'r> {
-        TurnRepo::new(self.name, self.recorder, Some(&self.checkout))
+    pub(in crate::pipeline) fn turns<'a>(
+        &'a mut self,
+        private_git: Option<&'a PrivateGit>,
+    ) -> TurnRepo<'a, 'r> {
+        TurnRepo::new(self.name, self.recorder, Some((&self.checkout, private_git)))
     }
 
     /// Ends the attempt here: from now on [`Self::work`] says what the agent left. Its commits are taken over from its
@@ -90,17 +93,13 @@ impl<'r> RepoAttempt<'_, 'r> {
     pub(in crate::pipeline) fn end(
         &mut self,
         turns: RepoTurns,
-        private_git: Option<PrivateGit>,
+        private_git: Option<&PrivateGit>,
     ) -> Result<(), PipelineError> {
-        let AttemptCheckout { head, head_tree, unfinished, .. } = &self.checkout;
-        self.work = end_attempt(self.recorder, &self.checkout, turns.violations, self.base.tree)?;
+        let from = (self.base.tree, private_git);
+        self.work = end_attempt(self.recorder, &self.checkout, turns.violations, from)?;
         self.work.folded.splice(..0, turns.folded);
-        if let Some(private_git) = private_git {
-            let attempt = (unfinished.name.as_str(), &mut self.work);
-            leftovers::keep_private(self.recorder.repository(), (&private_git, *head), attempt)?;
-        }
         if turns.index == IndexUpdate::Behind {
-            self.recorder.catch_up(*head_tree)?;
+            self.recorder.catch_up(self.checkout.head_tree)?;
         }
         Ok(())
     }

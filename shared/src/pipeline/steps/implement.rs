@@ -3,6 +3,8 @@
 //! An agent whose every command failed may still claim success. So a step that changes nothing fails, unless the agent
 //! explicitly says that there is nothing to do; then the reviewer decides.
 
+use std::iter;
+
 use crate::{
     agent::{CallOutcome, limits::Chain},
     event::{EventKind, StepChanges},
@@ -77,8 +79,7 @@ impl TaskRun<'_, '_, '_> {
     pub(in crate::pipeline) fn implement(&mut self, attempt: Attempt) -> Result<StepOutcome, PipelineError> {
         let mut other_repos = std::mem::take(&mut self.context.other_repos);
         let others = other_repos.iter().map(OtherRepo::recorder);
-        let mut recorders: Vec<RunRecorder<'_>> =
-            std::iter::once(self.recorder.another()).chain(others).collect();
+        let mut recorders: Vec<RunRecorder<'_>> = iter::once(self.recorder.another()).chain(others).collect();
         let step = self.implement_in_repos(attempt, &other_repos, &mut recorders);
         self.recorder.continue_after(&recorders[0]);
         let tips: Vec<Tip> = recorders.iter().skip(1).map(|recorder| recorder.tip().clone()).collect();
@@ -128,7 +129,11 @@ impl TaskRun<'_, '_, '_> {
         // The call. Each turn is committed when it ends.
         let messenger = Messenger::of(self.context, &place.git_dir, &message_log);
         let of = TurnContext::of(self.context, task, (step, attempt)).asking(messenger);
-        let mut turns = TurnCommitter::new(repos.iter_mut().map(RepoAttempt::turns).collect(), of);
+        // The plan's repository, the first, is the one whose git directory the agent may have a copy of.
+        let private_gits = iter::once(private_git.as_ref()).chain(iter::repeat(None));
+        let turn_repos =
+            repos.iter_mut().zip(private_gits).map(|(repo, private)| repo.turns(private)).collect();
+        let mut turns = TurnCommitter::new(turn_repos, of);
         let mut called = self.context.call(agent_call, Some(&mut turns));
         let CommittedTurns { events, expense, reported, repos: repo_turns, whole_call } = turns.finish();
         // After the call: what it has changed in each repository.
@@ -136,8 +141,8 @@ impl TaskRun<'_, '_, '_> {
         self.context.checkpoints.add_unreported(&called.expense, reported);
         self.events.extend(events);
         for (repo, turns) in repos.iter_mut().zip(repo_turns) {
-            // The plan's repository, the first, is the one whose git directory the agent may have had a copy of.
-            repo.end(turns, private_git.take())?;
+            let private_git = private_git.take();
+            repo.end(turns, private_git.as_ref())?;
         }
         let called = self.cut_short(called);
         self.conclude(attempt, repos, called, whole_call)

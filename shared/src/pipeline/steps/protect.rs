@@ -10,7 +10,8 @@ use std::{
 use crate::{
     agent::Runner,
     git::{GitError, Repository, TreeChange},
-    message::{Body, is_mistyped},
+    history::RunStart,
+    message::{self, Body, MessageReading, is_mistyped},
     name::{Oid, RepoName},
     pipeline::{PipelineError, TaskRun, checkout::other_repo::TaskRepo},
     plan::Task,
@@ -24,7 +25,8 @@ pub const FEWER_TESTS: &str = "fewer-tests";
 /// The heading over protected files that a task changed with permission, in the commit of its implement step.
 pub const CHANGED_WITH_PERMISSION: &str = "Protected files that were changed with permission:";
 
-/// The heading over the lists of protected files, in the commit that starts a run. Each line is a list, in JSON.
+/// The heading over the lists of protected files, in the commit that starts a run, and in one that accepts changes. Each
+/// line is a list, in JSON.
 const PROTECTED_IN_RUN: &str = "Files that tasks may not change:";
 
 /// The word that stands for usual test files.
@@ -44,6 +46,14 @@ pub struct Protection {
     allowed: Vec<String>,
     /// The runners that review.
     reviewers: Vec<Runner>,
+}
+
+/// The protected files that a commit of a run lists. They count from this commit on.
+#[derive(Debug)]
+pub struct RecordedLists {
+    /// The start of the run, or a commit that accepted changes.
+    pub commit: Oid,
+    lists: Vec<Vec<String>>,
 }
 
 /// The changes of a task, with the names that they have through links of its base.
@@ -90,20 +100,39 @@ impl Protection {
     /// The lists as a section of the commit that starts a run. Those of the user's own configuration are in no other commit.
     #[must_use]
     pub fn quoted(&self) -> Body {
-        let lists: Vec<String> =
-            self.lists.iter().filter_map(|list| serde_json::to_string(list).ok()).collect();
-        if lists.is_empty() { Body::default() } else { Body::new(PROTECTED_IN_RUN, &lists.join("\n")) }
+        if self.lists.is_empty() { Body::default() } else { self.quoted_again() }
     }
 
-    /// Also protects what the commit that started a run lists.
+    /// The lists as a section of a commit that accepts changes. Without any, it says that nothing is protected any more.
     #[must_use]
-    pub fn with_recorded(mut self, body: &Body) -> Self {
-        let section = body.sections.iter().find(|section| section.heading == PROTECTED_IN_RUN);
-        let lines = section.into_iter().flat_map(|section| section.text.lines());
-        let recorded = lines.filter_map(|line| serde_json::from_str::<Vec<String>>(line).ok());
-        let new: Vec<Vec<String>> = recorded.filter(|list| !self.lists.contains(list)).collect();
+    pub fn quoted_again(&self) -> Body {
+        let none = [Vec::new()];
+        let lists = if self.lists.is_empty() { &none[..] } else { &self.lists };
+        let lists: Vec<String> = lists.iter().filter_map(|list| serde_json::to_string(list).ok()).collect();
+        Body::new(PROTECTED_IN_RUN, &lists.join("\n"))
+    }
+
+    /// Also protects what a commit of the run lists.
+    #[must_use]
+    pub fn with_recorded(mut self, recorded: &RecordedLists) -> Self {
+        let new = recorded.lists.iter().filter(|list| !list.is_empty() && !self.lists.contains(list));
+        let new: Vec<Vec<String>> = new.cloned().collect();
         self.lists.extend(new);
         self
+    }
+
+    /// The pathspecs that are not in the lists of `other`.
+    #[must_use]
+    pub fn list_beyond(&self, other: &Self) -> Vec<&str> {
+        let mut beyond: Vec<&str> = Vec::new();
+        for pathspec in
+            self.lists.iter().flatten().filter(|it| !other.lists.iter().flatten().any(|o| o == *it))
+        {
+            if !beyond.contains(&pathspec.as_str()) {
+                beyond.push(pathspec);
+            }
+        }
+        beyond
     }
 
     /// Also allows these values of `--allow`.
@@ -208,6 +237,30 @@ impl Protection {
     }
 }
 
+impl RecordedLists {
+    /// What the commits of a run list, oldest first. The first is the start of the run.
+    pub fn of_run(repository: &Repository, start: &RunStart) -> Result<Vec<Self>, GitError> {
+        let mut found = Vec::new();
+        for commit in std::iter::once(&start.commit).chain(&start.changes) {
+            let message = repository.load_commits(&[*commit])?.pop();
+            let reading = message.map(|loaded| message::read(loaded.message()));
+            let lists = match reading {
+                Some(MessageReading::Sound(message)) => Self::read(&Body::parse(&message.body)),
+                _ => None,
+            };
+            if lists.is_some() || *commit == start.commit {
+                found.push(Self { commit: *commit, lists: lists.unwrap_or_default() });
+            }
+        }
+        Ok(found)
+    }
+
+    fn read(body: &Body) -> Option<Vec<Vec<String>>> {
+        let section = body.sections.iter().find(|section| section.heading == PROTECTED_IN_RUN)?;
+        Some(section.text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+}
+
 /// Why a run cannot use these pathspecs. Attributes are refused: a task could change them.
 fn find_mistake(repository: &Repository, pathspecs: &[&str]) -> Option<String> {
     let depends_on_attributes = |pathspec: &&&str| {
@@ -228,7 +281,9 @@ fn find_mistake(repository: &Repository, pathspecs: &[&str]) -> Option<String> {
 #[must_use]
 pub fn find_permit_mistake(pathspec: &str) -> Option<String> {
     if pathspec != FEWER_TESTS && is_mistyped(pathspec, FEWER_TESTS) {
-        return Some(format!("'{pathspec}' is probably a typing error; write {FEWER_TESTS}"));
+        return Some(format!(
+            "'{pathspec}' is probably a typing error; write {FEWER_TESTS}, or ./{pathspec} if a path is meant"
+        ));
     }
     let leaves_top = pathspec.starts_with('/') || pathspec.split(['/', ')']).any(|name| name == "..");
     if leaves_top {

@@ -2,7 +2,7 @@
 
 use crate::{
     event::EventKind,
-    git::{GitError, Repository},
+    git::{GitError, PrivateGit, Repository},
     history::Event,
     message::Key,
     name::{Oid, RepoName},
@@ -27,8 +27,8 @@ pub(in crate::pipeline) struct TurnRepo<'k, 'r> {
     /// Its name in messages; `None` for the one with the plan.
     name: Option<&'k RepoName>,
     pub(super) recorder: &'k mut RunRecorder<'r>,
-    /// The checkout that the agent may write to; `None` for a reviewer.
-    checkout: Option<&'k AttemptCheckout>,
+    /// The checkout that the agent may write to, and the agent's private git directory; `None` for a reviewer.
+    checkout: Option<(&'k AttemptCheckout, Option<&'k PrivateGit>)>,
     snapshots: Option<TurnSnapshots<'r>>,
     pub(super) turns: RepoTurns,
 }
@@ -79,14 +79,14 @@ impl<'k, 'r> TurnRepo<'k, 'r> {
     pub(in crate::pipeline) fn new(
         name: Option<&'k RepoName>,
         recorder: &'k mut RunRecorder<'r>,
-        checkout: Option<&'k AttemptCheckout>,
+        checkout: Option<(&'k AttemptCheckout, Option<&'k PrivateGit>)>,
     ) -> Self {
         Self { name, recorder, checkout, snapshots: None, turns: RepoTurns::default() }
     }
 
     /// Returns the trees of the worktree at the last look and now, if they differ.
     pub(super) fn look(&mut self) -> Result<Trees, RecordError> {
-        let Some(checkout) = self.checkout else { return Ok(None) };
+        let Some((checkout, _)) = self.checkout else { return Ok(None) };
         self.turns.violations.extend(checkout.restore_while_running());
         let snapshots = match &mut self.snapshots {
             Some(snapshots) => snapshots,
@@ -98,7 +98,7 @@ impl<'k, 'r> TurnRepo<'k, 'r> {
     /// Returns what is to be committed here if the worktree had the tree `after` when the turn ended.
     pub(super) fn find_work(&self, after: Option<Oid>) -> Result<Option<AttemptWork>, RecordError> {
         match (self.checkout, after) {
-            (Some(checkout), Some(after)) => Ok(changes_of_turn(self.recorder, checkout, after)?),
+            (Some(place), Some(after)) => Ok(changes_of_turn(self.recorder, place, after)?),
             _ => Ok(None),
         }
     }
