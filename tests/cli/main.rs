@@ -198,6 +198,7 @@ mod turns;
 mod turns_records;
 mod turns_streams;
 mod turns_words;
+mod unmerged;
 mod users_checkout;
 mod users_links;
 mod users_refs;

@@ -5,7 +5,7 @@ use crate::{
     history::{Run, State, TaskHistory},
     name::{BranchName, SessionId, TaskId},
     process::shell_word,
-    queue::{LandingCommand, ParkingObstacle, advice_to_unpark, bring_back},
+    queue::{LandingCommand, ParkingObstacle, advice_to_commit_resolved, advice_to_unpark, bring_back},
 };
 
 pub(super) fn advice_on_lost_branch(LostBranch { branch, tip, .. }: &LostBranch) -> String {
@@ -109,6 +109,19 @@ pub(super) fn advice_to_commit(
     format!(
         "commit them, or stash them with: git{at} stash -u{all}{except}\nor start anyway with --allow-dirty, which leaves them uncommitted{own}"
     )
+}
+
+/// How to start a run in a checkout with unresolved conflicts.
+pub(super) fn advice_to_resolve(
+    files: &[String],
+    has_done: bool,
+    session: Option<&(SessionId, String)>,
+) -> String {
+    let place = session.map(|(_, place)| place);
+    let own =
+        if has_done || place.is_some() { "" } else { "\nor give the run its own branch: --session-branch" };
+    let at = place.map(|place| format!(" -C {}", shell_word(place))).unwrap_or_default();
+    format!("{}{own}", advice_to_commit_resolved(&at, files))
 }
 
 /// How to start a run beside an untracked repository.

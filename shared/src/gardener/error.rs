@@ -6,8 +6,8 @@ use super::{
     Drift, LostBranch,
     advice::{
         LEAVE_SANDBOX, advice_on_finished_tasks, advice_on_lost_branch, advice_on_other_plan,
-        advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land, advice_to_try_outside,
-        baseline_advice, continue_apart,
+        advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land, advice_to_resolve,
+        advice_to_try_outside, baseline_advice, continue_apart,
     },
     refusals::advice_on_task_branch,
 };
@@ -23,7 +23,7 @@ use crate::{
     plan::PlanError,
     process::LockError,
     progress::Progress,
-    queue::{LandingCommand, ParkingObstacle, QueueError, Store, Ticket, TicketState},
+    queue::{LandingCommand, ParkingObstacle, QueueError, Store, Ticket, TicketState, words_on_unmerged},
     record::RecordError,
     session::SessionError,
     settings::SettingsError,
@@ -93,6 +93,9 @@ pub enum GardenerError {
         /// The session and the folder of its worktree, if the files are there and not in the user's checkout.
         session: Option<(SessionId, String)>,
     },
+    /// The session and the folder of its worktree are given if the files are there and not in the user's checkout.
+    #[error("{}", words_on_unmerged(.files))]
+    Unmerged { files: Vec<String>, has_done: bool, session: Option<(SessionId, String)> },
     #[error(
         "'{0}' is an untracked repository in your checkout, which git-arborist cannot save before agents work there"
     )]
@@ -321,6 +324,7 @@ impl Explain for GardenerError {
             Self::LaneGone { .. }
             | Self::BegunBefore { .. }
             | Self::Dirty { .. }
+            | Self::Unmerged { .. }
             | Self::UntrackedRepository(_)
             | Self::Overlap(_)
             | Self::Contested(..)
@@ -373,6 +377,9 @@ impl Explain for GardenerError {
             Self::Bare => "clone it, and run this in the clone".into(),
             Self::Dirty { has_done, needed, session, .. } => {
                 advice_to_commit(*has_done, needed, session.as_ref())
+            }
+            Self::Unmerged { files, has_done, session } => {
+                advice_to_resolve(files, *has_done, session.as_ref())
             }
             Self::UntrackedRepository(path) => advice_to_ignore(path),
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),

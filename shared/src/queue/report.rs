@@ -1,6 +1,6 @@
 //! The report of a drain, and its events.
 
-use super::{Failing, ForeignCommits, Ticket};
+use super::{Failing, ForeignCommits, ParkingObstacle, Ticket};
 use crate::{
     git::MergeConflict,
     history::RevertedMerge,
@@ -73,8 +73,8 @@ pub struct Parking {
     pub why: String,
     /// The command that brings the checkout up to date.
     pub command: String,
-    /// Whether a merge or another operation has to be finished first.
-    pub is_in_operation: bool,
+    /// What is in the way in the checkout, if it was found.
+    pub obstacle: Option<ParkingObstacle>,
 }
 
 /// The report of a drain.
