@@ -3,6 +3,8 @@
 
 use arborist_testkit::{Run, TestRepo, WORKER};
 
+use crate::pasted_hints::{hinted, paste};
+
 fn planned(plan: &str) -> TestRepo {
     TestRepo::planned("tasks.md", plan, WORKER)
 }
@@ -271,12 +273,64 @@ fn a_task_without_a_worktree_and_without_a_plan_is_not_to_be_made() {
 }
 
 #[test]
-fn committed_work_elsewhere_need_not_be_committed_again() {
+fn work_on_the_branch_of_a_task_that_runs_in_the_checkout_can_be_seen() {
     let repo = one_task();
     repo.agent("case \"$prompt\" in\n \"Review\"*) echo REJECTED: no ;;\n *) echo x >> work.txt ;;\nesac");
     repo.arborist(["gardener", "--isolate", "--max-retries", "1"]).exits(1);
     let said = repo.arborist(["gardener", "--retry-failed", "--max-retries", "1"]).exits(1);
-    said.err("to land that work instead, stop this run, then run: git arborist merge --force T001");
+    let said =
+        said.err("is not used by this run").err("it stays on the branch 'arborist/task/main/T001'").stderr();
+    paste(&repo, &hinted(&said, "see it with: ")).succeeds().out("+++ b/work.txt");
+}
+
+#[test]
+fn a_branch_without_changed_files_has_no_work_that_is_not_used() {
+    let repo = one_task();
+    repo.agent("exit 3");
+    repo.arborist(["gardener", "--isolate", "--max-retries", "1"]).exits(1);
+    let again = ["gardener", "--retry-failed", "--max-retries", "1"];
+    repo.arborist(again).exits(1).never("is not used by this run");
+}
+
+#[test]
+fn a_task_that_was_reset_has_no_reason_of_an_earlier_attempt() {
+    let repo = one_task();
+    repo.agent("exit 3");
+    // Logs have the time of the system, so commits must have it, too.
+    let arborist = |args: &[&str]| {
+        let mut command = repo.command("git", &repo.path(""));
+        for variable in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "GIT_TEST_DATE_NOW"] {
+            command.env_remove(variable);
+        }
+        Run::of(command.arg("arborist").args(args), b"")
+    };
+    arborist(&["gardener", "--max-retries", "1"]).exits(1);
+    for reset in [&["reset", "T001"][..], &["reset", "--drop", "T001"]] {
+        arborist(reset).succeeds();
+        let said = arborist(&["state", "T001"]).succeeds();
+        said.out("state        ready").never("  why ").never("without a result");
+    }
+}
+
+#[test]
+fn the_demo_ignores_the_settings_of_the_user() {
+    let repo = TestRepo::init();
+    let file = repo.home().join(".config/git-arborist/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, "test-command = \"false\"\n").unwrap();
+    repo.git(["config", "--global", "arborist.max-retries", "1"]).succeeds();
+    repo.arborist(["demo", "--into", "garden"]).succeeds().out("5 completed");
+}
+
+#[test]
+fn a_demo_that_stops_says_which_command_failed() {
+    let repo = TestRepo::init();
+    let run = arborist_with(&repo, &[("ARBORIST_TEST_COMMAND", "false")], &["demo", "--into", "garden"]);
+    let failed =
+        "error: the demo stopped, because this command failed: git arborist gardener --runner demo --yes\n";
+    let said = run.exits(128).err(failed).never("it ended with").stderr();
+    paste(&repo, &hinted(&said, "remove its repository with: ")).succeeds();
+    assert!(!repo.path("garden").exists());
 }
 
 #[test]
