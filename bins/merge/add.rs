@@ -238,7 +238,7 @@ impl TicketMaker<'_> {
             None if !self.is_known(task) => return Ok(()),
             None => format!("'{task}' is not complete, and a run of '{branch}' is active"),
         };
-        let hint = "wait until the run ends: it lands the task as soon as it is complete";
+        let hint = format!("wait until the run ends, then see the task with: git arborist state {task}");
         Err(Failure::new(Exit::Locked, words).hint(hint))
     }
 

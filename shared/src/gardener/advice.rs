@@ -1,5 +1,6 @@
 //! What people can do if a run cannot start or continue: the hints of [`GardenerError`](super::GardenerError).
 
+use super::RedCause;
 use super::{LostBranch, TypedOptions};
 use crate::{
     history::{Run, State, TaskHistory},
@@ -52,7 +53,9 @@ pub fn continue_apart(run: &Run, task: &TaskId) -> String {
 }
 
 /// What to do if only the sandbox makes the tests fail.
-pub(super) const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the sandbox: git config arborist.steps.test.sandbox.mode off";
+const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the sandbox: git config arborist.steps.test.sandbox.mode off";
+/// The command that turns the sandbox off for the tests.
+const WITHOUT_SANDBOX: &str = "git config arborist.steps.test.sandbox.mode off";
 
 /// How to find out whether only the sandbox makes the tests fail, and what to do then.
 pub(super) fn advice_to_try_outside(command: &str) -> String {
@@ -62,22 +65,37 @@ pub(super) fn advice_to_try_outside(command: &str) -> String {
     )
 }
 
+/// What to do if the tests fail only in the sandbox, which refused this.
+pub(super) fn advice_on_denials(denials: &[String]) -> String {
+    if denials.is_empty() {
+        return format!("the output of the tests does not say what the sandbox refused\n{LEAVE_SANDBOX}");
+    }
+    let notes: String = denials.iter().map(|note| format!("{note}\n")).collect();
+    format!("{notes}or run the tests without the sandbox: {WITHOUT_SANDBOX}")
+}
+
 /// What to do if the tests fail before the first task.
-pub(super) fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> String {
+pub(super) fn baseline_advice(is_elsewhere: bool, names_tests: bool, cause: RedCause) -> String {
     let place = "\nif the tests pass in your checkout, the new worktree lacks a file or a package: see the settings worktree.copy and worktree.setup";
     let place = if is_elsewhere { place } else { "" };
-    if is_missing {
-        return format!(
-            "install the program, or correct the test command\nif a task creates this program, add --allow-red{place}"
-        );
-    }
-    let allow = match names_tests {
-        true => "\n--allow-red starts anyway; then a task fails only if it breaks a test that passed before",
-        false => {
-            "\n--allow-red would not help, because the output does not name the failed tests: every task would fail until the command succeeds"
+    let advice = match cause {
+        RedCause::NoProgram => {
+            "install the program, or correct the test command\nif a task creates this program, add --allow-red"
+        }
+        RedCause::NoFile => {
+            "create it, or correct the test command\nif a task creates this file, add --allow-red"
+        }
+        RedCause::TimeLimit => {
+            "make the tests faster, or allow more seconds: git config arborist.timeouts.test 3600"
+        }
+        RedCause::Tests if names_tests => {
+            "fix the tests or the command first\n--allow-red starts anyway; then a task fails only if it breaks a test that passed before"
+        }
+        RedCause::Tests => {
+            "fix the tests or the command first\n--allow-red would not help, because the output does not name the failed tests: every task would fail until the command succeeds"
         }
     };
-    format!("fix the tests or the command first{allow}{place}")
+    format!("{advice}{place}")
 }
 
 /// How to land a task that is complete.

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use super::{
     Drift, LostBranch,
+    RedCause,
     advice::{
-        LEAVE_SANDBOX, advice_on_finished_tasks, advice_on_lost_branch, advice_on_other_plan,
+        advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch, advice_on_other_plan,
         advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land, advice_to_resolve,
         advice_to_try_outside, baseline_advice, continue_apart,
     },
@@ -140,11 +141,11 @@ pub enum GardenerError {
         log: String,
         is_elsewhere: bool,
         names_tests: bool,
-        is_missing: bool,
+        cause: RedCause,
         untried: Option<String>,
     },
-    #[error("the tests fail before the first task: {why}; log: {log}")]
-    RedInSandbox { why: String, log: String },
+    #[error("the tests fail in the sandbox, but pass outside of it: {why} (log: {log})")]
+    RedInSandbox { why: String, denials: Vec<String>, log: String },
     #[error(
         "task '{task}' cannot start, because the changes of '{other}' make the tests fail: {why}; log: {log}"
     )]
@@ -427,11 +428,11 @@ impl Explain for GardenerError {
                 format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
             }
             Self::NoPlace | Self::Log { .. } | Self::NothingSelected { .. } => return None,
-            Self::RedBaseline { is_elsewhere, names_tests, is_missing, untried, .. } => {
+            Self::RedBaseline { is_elsewhere, names_tests, cause, untried, .. } => {
                 let outside = untried.as_deref().map(advice_to_try_outside).unwrap_or_default();
-                format!("{}{outside}", baseline_advice(*is_elsewhere, *names_tests, *is_missing))
+                format!("{}{outside}", baseline_advice(*is_elsewhere, *names_tests, *cause))
             }
-            Self::RedInSandbox { .. } => LEAVE_SANDBOX.into(),
+            Self::RedInSandbox { denials, .. } => advice_on_denials(denials),
             Self::RedLeftovers { other, .. } => {
                 format!("to remove its changes, run: git arborist reset --drop {other}")
             }

@@ -1,6 +1,6 @@
 //! The report of a drain, and its events.
 
-use super::{Failing, ForeignCommits, ParkingObstacle, Ticket};
+use super::{FanIn, Failing, ForeignCommits, ParkingObstacle, Ticket};
 use crate::{
     git::MergeConflict,
     history::RevertedMerge,
@@ -23,7 +23,10 @@ pub enum TicketOutcome {
     /// Its target already has all of its changes.
     NoChange,
     /// Others were chosen instead.
-    NotChosen,
+    NotChosen {
+        /// The policy.
+        policy: FanIn,
+    },
     /// It cannot be merged.
     Conflict {
         /// The conflicts.

@@ -58,13 +58,18 @@ const SHARED: [&str; 6] = ["", ".cache", ".config", ".local", ".local/share", ".
 /// What to say about the refusals that `output` mentions, in one line; `None` if there are none.
 #[must_use]
 pub fn describe_denials(output: &str, confinement: Option<&Confinement>) -> Option<String> {
-    let confinement = confinement?;
+    let notes = list_denials(output, confinement);
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// What to say about the refusals that `output` mentions, and how to allow each.
+#[must_use]
+pub fn list_denials(output: &str, confinement: Option<&Confinement>) -> Vec<String> {
+    let Some(confinement) = confinement else { return Vec::new() };
     let effective = Some(confinement).filter(|confinement| confinement.is_effective());
     let files = effective.into_iter().flat_map(|confinement| describe_files(output, confinement));
     let network = effective.and_then(|confinement| network::describe(output, confinement));
-    let notes: Vec<String> =
-        files.chain(network).chain(describe_limits(output, confinement.resources())).collect();
-    (!notes.is_empty()).then(|| notes.join("; "))
+    files.chain(network).chain(describe_limits(output, confinement.resources())).collect()
 }
 
 /// Whether a refusal concerns what is always closed, such as the git directory. A program that needs it must not be run
