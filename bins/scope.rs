@@ -56,6 +56,19 @@ pub(crate) fn added_later(repository: &Repository, run: &Run, task: &TaskId) -> 
     Some(Failure::new(Exit::No, words).hint(format!("add it to the run with: {next}")))
 }
 
+/// Whether a task belongs to the plan in this checkout, and the run to none: it was started with a task given as text.
+pub(crate) fn is_of_another_plan(
+    repository: &Repository,
+    settings: &Settings,
+    run: &Run,
+    task: &TaskId,
+) -> bool {
+    let is_unplanned = run.start.as_ref().is_some_and(|start| start.plan.is_none());
+    is_unplanned
+        && plan_here(repository, settings).is_some()
+        && not_in_plan(repository, settings, task).is_none()
+}
+
 /// The error for a task that the plan in this checkout does not have; `None` if it has it, or there is no plan.
 pub(crate) fn not_in_plan(repository: &Repository, settings: &Settings, task: &TaskId) -> Option<Failure> {
     let path = plan_here(repository, settings)?;

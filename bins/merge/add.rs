@@ -343,6 +343,13 @@ impl TicketMaker<'_> {
         if let Some(failure) = scope::added_later(&self.site.repository, self.run, task) {
             return failure;
         }
+        let settings = self.site.settings(self.run).ok();
+        if settings.is_some_and(|settings| {
+            scope::is_of_another_plan(&self.site.repository, &settings, self.run, task)
+        }) {
+            let words = format!("'{task}' has not run yet, so there is nothing to land");
+            return Failure::new(Exit::No, words).hint(format!("run it with: git arborist garden {task}"));
+        }
         let failure = Failure::new(Exit::No, format!("there is no task '{task}'"));
         let planned = self.plan.into_iter().flat_map(Plan::leaves).map(|leaf| leaf.id.as_str());
         let known = planned.chain(self.run.tasks.iter().map(|history| history.id.as_str()));

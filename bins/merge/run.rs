@@ -499,7 +499,10 @@ fn exit_of(report: &QueueReport) -> Exit {
         )
     };
     let is_settled = |outcome: &TicketOutcome| {
-        matches!(outcome, TicketOutcome::Landed { .. } | TicketOutcome::NoChange | TicketOutcome::NotChosen { .. })
+        matches!(
+            outcome,
+            TicketOutcome::Landed { .. } | TicketOutcome::NoChange | TicketOutcome::NotChosen { .. }
+        )
     };
     if report.parking.is_some() || report.outcomes.iter().any(|(_, outcome)| needs_person(outcome)) {
         Exit::Person

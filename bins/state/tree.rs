@@ -90,6 +90,9 @@ fn nothing(view: &StateView<'_>) -> String {
             Some(phase) => format!("nothing is ready: the next run starts with the tests of {phase}"),
             None => "nothing is ready".into(),
         },
+        (false, Shown::Nothing) if view.run.start.is_some() => {
+            format!("there is no plan here, and the run of '{}' has no tasks yet", view.run.scope.branch)
+        }
         (false, Shown::Nothing) => {
             format!("there is no plan here, and '{}' has no run yet", view.run.scope.branch)
         }

@@ -382,3 +382,30 @@ fn a_landing_that_was_amended_is_reported_as_such() {
     assert!(said.contains(&format!("no result of gate 'test' is about {head}")), "{said}");
     assert!(!said.contains("git fetch"), "{said}");
 }
+
+#[test]
+fn a_planned_task_beside_a_run_without_a_plan_has_not_run_yet() {
+    let repo = one_task();
+    repo.arborist(["garden", "-m", "another thing"]).succeeds();
+    for command in
+        [&["reset", "T001"][..], &["reset", "--drop", "T001"], &["merge", "T001"], &["logs", "T001"]]
+    {
+        let said = repo.arborist(command).exits(1).never("there is no task").never("has no task");
+        let run = hinted(&said.err("has not run yet").stderr(), "run it with: ");
+        assert_eq!(run, "git arborist garden T001");
+    }
+    repo.arborist(["reset", "T0001"]).exits(1).err("has no task or phase 'T0001'");
+}
+
+#[test]
+fn a_run_without_tasks_is_not_called_no_run() {
+    let repo = TestRepo::init();
+    repo.git(["branch", "other"]).succeeds();
+    repo.run_start("main", "11111111");
+    repo.git(["switch", "-q", "other"]).succeeds();
+    repo.run_start("main", "22222222");
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.git(["merge", "-q", "--no-edit", "other"]).succeeds();
+    let said = repo.arborist(["state"]).succeeds().never("has no run yet");
+    said.out("the run of 'main' has no tasks yet").err("both sides of a merge started a run");
+}

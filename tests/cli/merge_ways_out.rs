@@ -164,9 +164,12 @@ fn the_command_that_lands_by_force_is_the_whole_command() {
 fn a_session_is_complete_when_a_later_run_has_landed_its_last_task() {
     let repo = TestRepo::planned("tasks.md", ABREAST, WORKER);
     let said = repo.arborist(["gardener", "--jobs", "2", "--policy", "first"]).exits(1);
-    said.err("T002 did not land: the policy 'first' lands only the first task that passes").never("--policy landed");
+    said.err("T002 did not land: the policy 'first' lands only the first task that passes")
+        .never("--policy landed");
     let shown = repo.arborist(["merge", "status", "T002"]).succeeds();
-    shown.out("T002 was not chosen: by the policy of the run, other tasks landed instead").err("git arborist merge T002");
+    shown
+        .out("T002 was not chosen: by the policy of the run, other tasks landed instead")
+        .err("git arborist merge T002");
     repo.arborist(["gardener", "--jobs", "2"]).succeeds();
     repo.arborist(["session", "list"]).succeeds().out("complete").never("paused");
 }

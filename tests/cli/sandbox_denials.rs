@@ -229,7 +229,9 @@ fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_c
         let repo = repo("");
         prefer(&repo, backend);
         let args = ["gardener", "--sandbox", "auto", "--test-command", "echo x 2>/dev/null > ~/data/file"];
-        repo.arborist(args).exits(1).err("hint: the output of the tests does not say what the sandbox refused");
+        repo.arborist(args)
+            .exits(1)
+            .err("hint: the output of the tests does not say what the sandbox refused");
         assert_eq!(repo.calls(), 0);
     }
 }

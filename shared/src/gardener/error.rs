@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use super::{
-    Drift, LostBranch,
-    RedCause,
+    Drift, LostBranch, RedCause,
     advice::{
         advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch, advice_on_other_plan,
         advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land, advice_to_resolve,

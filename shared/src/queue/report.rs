@@ -1,6 +1,6 @@
 //! The report of a drain, and its events.
 
-use super::{FanIn, Failing, ForeignCommits, ParkingObstacle, Ticket};
+use super::{Failing, FanIn, ForeignCommits, ParkingObstacle, Ticket};
 use crate::{
     git::MergeConflict,
     history::RevertedMerge,

@@ -9,10 +9,7 @@ use super::{
 use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
-    gardener::{
-        Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, Probe,
-        has_passed,
-    },
+    gardener::{Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, Probe, has_passed},
     history::{Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,

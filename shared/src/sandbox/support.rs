@@ -98,7 +98,7 @@ impl Explain for SandboxError {
                 ));
             }
             Self::NetworkByLandlock { mode_key, .. } | Self::NetworkWithoutSandbox { mode_key, .. } => {
-                return Some(format!("set {mode_key} to auto or bwrap, or allow the network in this step"));
+                return Some(format!("set {mode_key} to auto or bwrap, or allow the network"));
             }
         };
         Some(format!("{needs}; see what works here with: git arborist sandbox check"))
@@ -201,7 +201,7 @@ impl Sandbox {
             Some(mode_key) if mode == SandboxMode::Off => {
                 Err(SandboxError::NetworkWithoutSandbox { key, mode_key })
             }
-            Some(mode_key) if mode_key != "sandbox.mode" && mode == SandboxMode::Landlock => {
+            Some(mode_key) if mode == SandboxMode::Landlock => {
                 Err(SandboxError::NetworkByLandlock { key, mode_key })
             }
             _ => Err(SandboxError::Network { key }),

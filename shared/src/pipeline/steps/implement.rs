@@ -213,13 +213,13 @@ impl TaskRun<'_, '_, '_> {
                     is_untouched,
                     is_conclusive: called.is_conclusive,
                 };
-                let violation = find_violations(repos).in_one_line();
+                let violation = find_violations(repos).of_agent();
                 refused(judge(reply, violation), refusal).fail_if_unchanged(unchanged)
             }
             Err(error) if is_untouched && !called.is_worth_counting() && !error.is_interruption() => {
                 return Ok(None);
             }
-            Err(error) => interrupted(error, find_violations(repos).in_one_line().as_deref()),
+            Err(error) => interrupted(error, find_violations(repos).of_agent().as_deref()),
         };
         // After the hooks, which may change files, too.
         let mut protected = ProtectedChanges::default();
