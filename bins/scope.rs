@@ -25,7 +25,7 @@ pub(crate) fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Re
 fn name_scope(error: HistoryError) -> Failure {
     let HistoryError::Detached { branch, .. } = &error else { return error.into() };
     let branch = branch.as_ref().map_or("<branch>", BranchName::as_str).to_owned();
-    Failure::from(error).hint(format!("or name that branch with: --scope {branch}"))
+    Failure::from(error).hint(format!("or name the branch of the run with: --scope {branch}"))
 }
 
 /// The error if there is neither the branch nor a run of it.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, find_lost_branches},
+    git::Merge,
     history::{CommitSource, HandMerge, Run, RunScope, State},
     message::{Status, nearest},
     name::{BranchName, Oid, TaskId},
@@ -281,7 +282,7 @@ impl TicketMaker<'_> {
         };
         let mut failure = Failure::new(Exit::No, why);
         failure.hints.extend(next);
-        if landed.is_some() {
+        if landed.is_some() || !self.has_changes(task) {
             return failure;
         }
         let or = if failure.hints.is_empty() { "" } else { "or " };
@@ -290,6 +291,18 @@ impl TicketMaker<'_> {
             "{or}{land} it although it is not complete, if the gates pass: {}",
             self.by_force()
         ))
+    }
+
+    /// Whether the branch of a task has changes that the target lacks. If that cannot be read, it may have some.
+    fn has_changes(&self, task: &TaskId) -> bool {
+        let repository = &self.site.repository;
+        let adds = |source: Oid, into: Oid| -> Option<bool> {
+            let merged = repository.merge(into, source).ok()?;
+            Some(merged != Merge::Clean(repository.tree_of(into).ok()?))
+        };
+        let find = |branch: &BranchName| repository.find_branch(branch).ok().flatten();
+        let source = find(&self.site.scope.branch.task_branch(task));
+        source.zip(find(&self.into)).and_then(|(source, into)| adds(source, into)).unwrap_or(true)
     }
 
     /// The same command with `--force`.
@@ -328,8 +341,7 @@ impl TicketMaker<'_> {
             if let Some(unknown) = unknown {
                 return unknown;
             }
-            let words =
-                format!("'{task}' has not run yet, because there is no run of '{}'", self.run.scope.branch);
+            let words = format!("'{task}' has not run yet, because '{}' has no run", self.run.scope.branch);
             let has_it = |other: &&BranchName| {
                 matches!(self.site.repository.find_branch(&other.task_branch(task)), Ok(Some(_)))
             };

@@ -161,7 +161,7 @@ fn a_program_that_cannot_start_stops_the_run_before_an_attempt() {
         (
             "./nosuch.sh",
             format!(
-                "error: the runner 'robot' cannot start: there is no file '{top}/nosuch.sh'\nhint: correct runners.robot.command in the configuration file, or arborist.runners.robot.command in git's configuration\n"
+                "error: the runner 'robot' cannot start: there is no file '{top}/nosuch.sh'\nhint: correct arborist.runners.robot.command in .git/config\n"
             ),
         ),
         (
@@ -206,7 +206,7 @@ fn a_run_is_not_guessed_during_a_rebase() {
     repo.git(["-c", "sequence.editor=sed -i.bak -e 1s/pick/edit/", "rebase", "-i", "HEAD~2"]).succeeds();
     let said = repo.arborist(["state"]).exits(128);
     said.err("HEAD is detached during a rebase")
-        .err("or name that branch with: --scope main")
+        .err("or name the branch of the run with: --scope main")
         .never("git switch");
     repo.arborist(["plan", "--tick"])
         .exits(128)

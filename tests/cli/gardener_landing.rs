@@ -138,7 +138,7 @@ fn what_lands_together_or_not_at_all_does_not_land_where_one_failed() {
         ["gardener", "--jobs", "2", "--policy", "all-or-nothing", "--max-retries", "1", "--keep-going"];
     let said = repo.arborist(flags).exits(1).out("1 failed (T002)").out("did not land");
     said.out("not landed T001: T002 failed, and the policy is all-or-nothing")
-        .out("next   git arborist merge T001\n");
+        .out("next       git arborist merge T001\n");
     assert_eq!(repo.git(["ls-files", "T*.txt"]).answer(), "");
     repo.write("../broken", "");
     repo.arborist(["gardener", "--jobs", "2", "--policy", "all-or-nothing", "--retry-failed"]).succeeds();

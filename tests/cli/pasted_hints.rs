@@ -307,7 +307,7 @@ fn a_command_without_a_run_says_how_one_is_started_on_its_branch() {
     let said = repo.arborist(["reset", "T001"].into_iter().chain(scope)).exits(1).stderr();
     assert_eq!(hinted(&said, "start a run with: "), "git switch other && git arborist gardener");
     let said = repo.arborist(["merge", "add", "T001"].into_iter().chain(scope)).exits(1).stderr();
-    assert_eq!(hinted(&said, "start a run with: "), "git switch other && git arborist gardener --jobs 2");
+    assert_eq!(hinted(&said, "start a run with: "), "git switch other && git arborist gardener --isolate");
     let said = repo.arborist(["logs", "T001"]).exits(1).stderr();
     paste(&repo, &hinted(&said, "start a run with: ")).succeeds().out("2 completed");
 }

@@ -113,7 +113,10 @@ impl OpenRun {
             self.repository.require_author()?;
         }
         if let Some(mistake) = self.options.protection.find_mistake(&self.repository, planned.plan.leaves()) {
-            return Err(Failure::new(Exit::No, mistake).hint("see 'git help glossary' about pathspecs"));
+            let names_nothing = mistake.contains("names no path");
+            let hint =
+                if names_nothing { "for example: tests/" } else { "see 'git help glossary' about pathspecs" };
+            return Err(Failure::new(Exit::No, mistake).hint(hint));
         }
         if let Some(path) = planned.file.as_ref().map(|file| &file.path) {
             path.parse::<InnerPath>().map_err(|error| {

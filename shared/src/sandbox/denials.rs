@@ -138,7 +138,7 @@ fn advise(denied: &[RefusedPath]) -> String {
         let folders: BTreeSet<&Path> = denied.iter().filter_map(|refused| refused.path.parent()).collect();
         let folders = join(folders.iter().map(|folder| folder.display().to_string()));
         return format!(
-            "do not allow {folders} as a whole, because your settings are there; let the program use another folder, and add that folder to sandbox.write"
+            "do not allow all of {folders}, where git and your agents have their settings; let the program use another folder, and add that folder to sandbox.write"
         );
     }
     let commands = folders.iter().map(|folder| {

@@ -24,7 +24,7 @@ use crate::{
             prompt::PromptParts,
             unchanged::{NOTHING_TO_DO, find_idle_reason},
         },
-        task::{StepOutcome, last_line},
+        task::{NO_REASON, StepOutcome, describe_refusal},
         turns::{
             committer::{CommittedTurns, TurnCommitter},
             messenger::Messenger,
@@ -407,9 +407,9 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
     let Some(said) = refusal else {
         return judgement;
     };
-    let said = if said.trim().is_empty() { "it gave no reason".to_owned() } else { said };
+    let said = if said.trim().is_empty() { NO_REASON.to_owned() } else { said };
     let body = Body::new(REFUSED_BY_HOOK, &said).followed_by(judgement.body);
-    let why = format!("the pre-commit hook refused the change: {}", last_line(&said));
+    let why = describe_refusal(&said);
     Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
 }
 
