@@ -425,7 +425,7 @@ fn files_that_git_cannot_add_do_not_stop_the_run_after_a_crash() {
 fn an_index_or_a_lock_that_an_agent_left_broken_is_named_after_it_is_repaired() {
     for (deed, words) in [
         ("echo junk > .git/index", ".git/index' was missing or damaged"),
-        ("rm .git/index", "T001 attempt 1: .git/index was changed while the program ran"),
+        ("rm .git/index", "T001 attempt 1: .git/index was changed while an agent or a command ran"),
         (": > .git/packed-refs.lock", ".git/packed-refs.lock'"),
     ] {
         let repo = repo(&format!("[ -e \"$ROOT/once\" ] || {{ : > \"$ROOT/once\"; {deed}; }}"));

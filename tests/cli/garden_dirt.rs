@@ -202,10 +202,10 @@ fn a_repository_of_the_users_own_in_the_checkout_stays_where_it_is() {
 fn an_agent_that_touches_the_repository_itself_is_caught_and_undone() {
     for (deed, sentence) in [
         ("git switch -qc elsewhere", "switched to another branch"),
-        ("git config core.editor evil", "config was changed while the program ran"),
+        ("git config core.editor evil", "config was changed while an agent or a command ran"),
         (
             "printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
-            "the hook pre-commit was added while the program ran",
+            "the hook pre-commit was added while an agent or a command ran",
         ),
         (
             "git init -q nested; git -C nested -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",

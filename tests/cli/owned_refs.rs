@@ -520,7 +520,7 @@ fn what_tests_and_gates_move_is_named_with_the_ref_that_keeps_it() {
 
     let gate = repo("gate", "git update-ref refs/heads/arborist/task/main/T002 \"$p\"");
     let said = gate.arborist(["gardener", "--isolate"]).succeeds();
-    said.err("the result of the gate 'check' does not count: refs/heads/arborist/task/main/T002 was created while the program ran")
+    said.err("the result of the gate 'check' does not count: refs/heads/arborist/task/main/T002 was created while an agent or a command ran")
         .err(&kept(&gate));
 }
 

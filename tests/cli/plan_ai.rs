@@ -196,8 +196,8 @@ fn what_the_agent_plants_in_the_git_directory_is_put_back_and_its_plan_is_not_us
     repo.arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])
         .exits(1)
         .err("the agent changed what it must not change: ")
-        .err("the hook post-checkout was added while the program ran")
-        .err("config was changed while the program ran");
+        .err("the hook post-checkout was added while an agent or a command ran")
+        .err("config was changed while an agent or a command ran");
     assert!(!repo.path(".git/hooks/post-checkout").exists() && !repo.path("task-tree.json").exists());
     assert_eq!(repo.git(["config", "core.fsmonitor"]).code(), 1);
 }

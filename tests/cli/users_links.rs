@@ -46,7 +46,7 @@ fn what_a_users_link_leads_to_is_watched_and_named() {
         let run = repo.arborist(["gardener", "--max-retries", "1"]);
         assert_ne!(run.code(), 0, "{change}: {}", run.report());
         let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-        assert!(body.contains("while the program ran"), "{change}: {body}");
+        assert!(body.contains("while an agent or a command ran"), "{change}: {body}");
         assert_eq!(fs::read_link(repo.path(path)).unwrap(), target, "{change}");
         assert!(!repo.root().join("ran").exists(), "{change}");
     }
