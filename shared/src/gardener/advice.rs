@@ -58,10 +58,17 @@ const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the 
 const WITHOUT_SANDBOX: &str = "git config arborist.steps.test.sandbox.mode off";
 
 /// How to find out whether only the sandbox makes the tests fail, and what to do then.
-pub(super) fn advice_to_try_outside(command: &str) -> String {
+fn advice_to_try_outside(command: &str) -> String {
     let command = shell_word(command);
     format!(
         "\nto see what they do without a sandbox, run them yourself: sh -c {command}\nif only the sandbox makes them fail, {LEAVE_SANDBOX}"
+    )
+}
+
+/// What to do if the test command changed what it may not change.
+pub(super) fn advice_on_meddling_tests(log: &str) -> String {
+    format!(
+        "the change was undone, and no agent was called; see the output of the test command with: cat {log}"
     )
 }
 
@@ -75,7 +82,12 @@ pub(super) fn advice_on_denials(denials: &[String]) -> String {
 }
 
 /// What to do if the tests fail before the first task.
-pub(super) fn baseline_advice(is_elsewhere: bool, names_tests: bool, cause: RedCause) -> String {
+pub(super) fn baseline_advice(
+    is_elsewhere: bool,
+    names_tests: bool,
+    cause: RedCause,
+    untried: Option<&str>,
+) -> String {
     let place = "\nif the tests pass in your checkout, the new worktree lacks a file or a package: see the settings worktree.copy and worktree.setup";
     let place = if is_elsewhere { place } else { "" };
     let advice = match cause {
@@ -95,7 +107,8 @@ pub(super) fn baseline_advice(is_elsewhere: bool, names_tests: bool, cause: RedC
             "fix the tests or the command first\n--allow-red would not help, because the output does not name the failed tests: every task would fail until the command succeeds"
         }
     };
-    format!("{advice}{place}")
+    let outside = untried.map(advice_to_try_outside).unwrap_or_default();
+    format!("{advice}{place}{outside}")
 }
 
 /// How to land a task that is complete.

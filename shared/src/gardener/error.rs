@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::{
     Drift, LostBranch, RedCause,
     advice::{
-        advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch, advice_on_other_plan,
-        advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land, advice_to_resolve,
-        advice_to_try_outside, baseline_advice, continue_apart,
+        advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch, advice_on_meddling_tests,
+        advice_on_other_plan, advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land,
+        advice_to_resolve, baseline_advice, continue_apart,
     },
     refusals::advice_on_task_branch,
 };
@@ -428,16 +428,13 @@ impl Explain for GardenerError {
             }
             Self::NoPlace | Self::Log { .. } | Self::NothingSelected { .. } => return None,
             Self::RedBaseline { is_elsewhere, names_tests, cause, untried, .. } => {
-                let outside = untried.as_deref().map(advice_to_try_outside).unwrap_or_default();
-                format!("{}{outside}", baseline_advice(*is_elsewhere, *names_tests, *cause))
+                baseline_advice(*is_elsewhere, *names_tests, *cause, untried.as_deref())
             }
             Self::RedInSandbox { denials, .. } => advice_on_denials(denials),
             Self::RedLeftovers { other, .. } => {
                 format!("to remove its changes, run: git arborist reset --drop {other}")
             }
-            Self::MeddlingTests { log, .. } => format!(
-                "the change was undone, and no agent was called; see the output of the test command with: cat {log}"
-            ),
+            Self::MeddlingTests { log, .. } => advice_on_meddling_tests(log),
             Self::RedWithoutTest(_) => {
                 "give one with --test-command, or set test-command in .arborist/config.toml".into()
             }

@@ -178,7 +178,7 @@ impl Explain for SettingsError {
                 let typed: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
                 let command = serde_json::Value::from(typed.join(" "));
                 let is_list = is_kind(key, ValueKind::Command) && !words.is_empty();
-                return is_list.then(|| format!("write the command as one text: {} = {command}", key));
+                return is_list.then(|| format!("write the command as one text: {key} = {command}"));
             }
             Self::WrongValue { key, .. } => {
                 let words = "an empty command checks nothing; name a command, or remove the key";
