@@ -12,12 +12,12 @@ use crate::ui::Ui;
 /// The consent given by `--yes`, or else by the environment.
 #[must_use]
 pub(crate) fn consent(yes: bool) -> Consent {
-    if yes { Consent::Given } else { unasked_consent() }
+    if yes { Consent::Given } else { default_consent() }
 }
 
 /// The consent that the environment gives for commands that are not approved yet.
 #[must_use]
-pub fn unasked_consent() -> Consent {
+pub fn default_consent() -> Consent {
     let is_trusted = std::env::var_os("ARBORIST_TRUST").is_some_and(|value| value == "1");
     if is_trusted { Consent::Trusted } else { Consent::None }
 }

@@ -99,8 +99,8 @@ fn parse<A: Parser>(args: Vec<OsString>, width: usize) -> Result<A, clap::Error>
 /// How wide help is: as wide as the terminal, but not too wide to read. Clap asks the terminal too, but ignores the answer of
 /// one that does not know its height.
 fn help_width(ui: &Ui) -> usize {
-    let told = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
-    ui.width().or_else(told).unwrap_or(WIDEST_HELP).min(WIDEST_HELP)
+    let from_environment = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    ui.width().or_else(from_environment).unwrap_or(WIDEST_HELP).min(WIDEST_HELP)
 }
 
 fn with_negative_numbers(command: Command) -> Command {

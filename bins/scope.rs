@@ -17,8 +17,8 @@ use arborist_core::{
 };
 
 /// The run of the branch that was asked for, or of the one that is checked out, for a command with `--scope`.
-pub(crate) fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Result<RunScope, Failure> {
-    RunScope::resolve(repository, asked).map_err(name_scope)
+pub(crate) fn resolve(repository: &Repository, requested: Option<&BranchName>) -> Result<RunScope, Failure> {
+    RunScope::resolve(repository, requested).map_err(name_scope)
 }
 
 /// The error of a command with `--scope`, which is the other way to select a run.
@@ -104,29 +104,30 @@ pub(crate) fn hint_without_run(
 ) -> String {
     let is_usual = option(repository, &run.scope.branch).is_empty();
     let workspace = Workspace::load(repository, settings, &Cancel::new()).ok();
-    let apart = workspace.and_then(|workspace| find_apart(&workspace, repository, settings).ok().flatten());
+    let apart = workspace
+        .and_then(|workspace| find_last_session_branch(&workspace, repository, settings).ok().flatten());
     match apart.filter(|_| is_usual && run.start.is_none()) {
-        Some(branch) => hint_apart(again, &branch),
+        Some(branch) => hint_session_branch(again, &branch),
         None => format!("start a run with: {}", Continuation::of(repository, run).continue_run(switches)),
     }
 }
 
 /// The hint that the last session with its own branch, which need not be the last session, is on `branch`.
-pub(crate) fn hint_apart(again: &str, branch: &BranchName) -> String {
+pub(crate) fn hint_session_branch(again: &str, branch: &BranchName) -> String {
     format!("the last session has its own branch; for that session, run: {again} --scope {branch}")
 }
 
 /// The branch of the last session with its own branch, for a hint. Other branches never affect the state of this one.
-pub(crate) fn find_apart(
+pub(crate) fn find_last_session_branch(
     workspace: &Workspace,
     repository: &Repository,
     settings: &Settings,
 ) -> Result<Option<BranchName>, Failure> {
-    Ok(find_last_apart(workspace, repository, settings)?.map(|scope| scope.branch))
+    Ok(find_last_session_run(workspace, repository, settings)?.map(|scope| scope.branch))
 }
 
 /// The run of that session.
-pub(crate) fn find_last_apart(
+pub(crate) fn find_last_session_run(
     workspace: &Workspace,
     repository: &Repository,
     settings: &Settings,
@@ -151,20 +152,20 @@ pub(crate) fn find_shown(
     workspace: &Workspace,
     repository: &Repository,
     settings: &Settings,
-    asked: Option<&BranchName>,
+    requested: Option<&BranchName>,
 ) -> Result<RunScope, Failure> {
-    let here = match RunScope::resolve(repository, asked) {
+    let here = match RunScope::resolve(repository, requested) {
         Err(error @ HistoryError::Detached { .. }) => {
             return Err(detached(workspace, repository, settings, error));
         }
         resolved => resolved?,
     };
-    if asked.is_some() {
+    if requested.is_some() {
         return Ok(here);
     }
     let is_apart = workspace.wants_session_branches(settings)
         && workspace.main().find_session_of(repository, &here.branch)?.is_none();
-    let last = if is_apart { find_last_apart(workspace, repository, settings)? } else { None };
+    let last = if is_apart { find_last_session_run(workspace, repository, settings)? } else { None };
     match last {
         Some(last) => {
             let run = Run::scan(repository, last.clone(), CommitSource::Cached)?;
@@ -221,7 +222,7 @@ fn detached(
     error: HistoryError,
 ) -> Failure {
     let failure = name_scope(error);
-    match find_apart(workspace, repository, settings) {
+    match find_last_session_branch(workspace, repository, settings) {
         Ok(Some(branch)) => failure.hint(format!("see the run of the last session: --scope {branch}")),
         _ => failure,
     }

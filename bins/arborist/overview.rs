@@ -42,7 +42,7 @@ pub(super) fn usage(ui: &mut Ui) {
 /// Runs `state`, so that the dispatcher itself need not know git. `None` outside of a repository.
 fn standing() -> Option<String> {
     let state = find_verb("state".as_ref())?;
-    let asked = Program::new(state).arg("--short").finish().ok()?;
-    let line = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
-    (asked.status.success() && !line.is_empty()).then_some(line)
+    let output = Program::new(state).arg("--short").finish().ok()?;
+    let line = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (output.status.success() && !line.is_empty()).then_some(line)
 }

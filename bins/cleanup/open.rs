@@ -13,7 +13,7 @@ use arborist_core::{
     worktree::{Pool, WorktreeError, WorktreeOptions},
 };
 
-use crate::{approval::unasked_consent, ui::Ui};
+use crate::{approval::default_consent, ui::Ui};
 
 /// A repository with its worktrees, of whatever run.
 pub(super) struct OpenCleanup {
@@ -44,7 +44,7 @@ pub(super) fn open_all(ui: &mut Ui) -> Result<OpenRepositories, Failure> {
     let mut opened = OpenRepositories { all: vec![(workspace.main().clone(), here)], exit: Exit::Done };
     for section in workspace.sections.iter().filter(|section| !section.is_main) {
         let unapproved: BTreeSet<String> = section.required_approval().into_iter().collect();
-        if unasked_consent() == Consent::None && !unseen(&common_dir, &unapproved).is_empty() {
+        if default_consent() == Consent::None && !unseen(&common_dir, &unapproved).is_empty() {
             ui.warn(&format!("'{}' is not cleaned up: it has not been approved", section.name));
             ui.hint("look at .arborist/config.toml, then approve it with: git arborist workspace sync --yes");
             continue;

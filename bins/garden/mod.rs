@@ -14,7 +14,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Reporter, approve_and_remember, foretell, open, tell_prompts},
+    gardening::{GardeningArgs, Reporter, approve_and_remember, foretell, open, print_prompts},
     ui::Ui,
 };
 
@@ -97,7 +97,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let Some(task) = args.task.clone().or_else(worded).or_else(next) else {
         let share = progress.share();
         if share.done != share.total
-            && let Some(failed) = progress.counted().find(|standing| standing.state == State::Failed)
+            && let Some(failed) = progress.counted().find(|node| node.state == State::Failed)
         {
             return Err(blocked(failed, &progress, &opened.request.typed_options()));
         }
@@ -106,27 +106,29 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     };
     opened.request.single.get_or_insert_with(|| SingleTask::Planned(task.clone()));
-    let standing = progress.find(&task).ok_or_else(|| {
-        let known = progress.leaves().map(|standing| standing.id.as_str());
+    let node = progress.find(&task).ok_or_else(|| {
+        let known = progress.leaves().map(|node| node.id.as_str());
         opened.with_hints(GardenerError::no_task(&task, known))
     })?;
-    if standing.is_unlanded() {
-        return Err(opened.with_hints(GardenerError::apart(&opened.repository, &run, &opened.branch, &task)));
+    if node.is_unlanded() {
+        return Err(
+            opened.with_hints(GardenerError::in_lane(&opened.repository, &run, &opened.branch, &task))
+        );
     }
-    refuse_reverted(standing.planned.as_slice(), &progress)?;
-    if standing.state.is_done() {
-        let words = format!("{task} is {}", standing.state.as_str());
+    refuse_reverted(node.planned.as_slice(), &progress)?;
+    if node.state.is_done() {
+        let words = format!("{task} is {}", node.state.as_str());
         Reporter::new(&args.common, ui).answer(&words);
         return Ok(Exit::Done);
     }
-    let is_retried = args.retry_failed && standing.state == State::Failed;
+    let is_retried = args.retry_failed && node.state == State::Failed;
     if !can_run(&task) && !is_retried {
-        if !standing.is_leaf() {
+        if !node.is_leaf() {
             let options = Box::default();
             return Err(opened.with_hints(GardenerError::IsPhase { task, options }));
         }
-        let mut waits: Vec<TaskId> = standing.waits_for.clone();
-        if waits.is_empty() && standing.state == State::Failed {
+        let mut waits: Vec<TaskId> = node.waits_for.clone();
+        if waits.is_empty() && node.state == State::Failed {
             let command = opened.request.typed_command();
             return Err(opened.with_hints(GardenerError::NoAttemptLeft {
                 task,
@@ -145,10 +147,10 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     opened.inherit_options(&planned, &run)?;
     if args.common.is_dry_run() {
         opened.require_repositories(&planned)?;
-        if let Some(task) = standing.planned {
+        if let Some(task) = node.planned {
             foretell(ui, &opened.options, task)?;
             if args.common.is_verbose() {
-                tell_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
+                print_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
             }
         }
         return Ok(Exit::Done);

@@ -21,8 +21,8 @@ use crate::{
     catalog,
     entry::Outcome,
     gardening::{
-        GardeningArgs, Reporter, approve_and_remember, foretell, foretell_phase, open, release_branch_here,
-        tell_prompts,
+        GardeningArgs, Reporter, approve_and_remember, foretell, foretell_phase, open, print_prompts,
+        release_branch_here,
     },
     ui::Ui,
 };
@@ -331,14 +331,14 @@ fn run_plan(args: &GardenerArgs, ui: &mut Ui) -> Outcome {
             match (is_unlanded, jobs) {
                 // In the checkout, the run would fail with this error.
                 (true, None) => {
-                    let error = GardenerError::apart(&opened.repository, &run, &opened.branch, &task.id);
+                    let error = GardenerError::in_lane(&opened.repository, &run, &opened.branch, &task.id);
                     return Err(opened.with_hints(error));
                 }
                 (true, Some(_)) => ui.line(&format!("{} is complete and would be landed", task.id)),
                 (false, _) => {
                     foretell(ui, &opened.options, task)?;
                     if args.common.is_verbose() {
-                        tell_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
+                        print_prompts(ui, &opened.preview_prompts(&planned, &run, task)?);
                     }
                 }
             }

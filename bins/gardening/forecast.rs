@@ -44,7 +44,7 @@ pub(crate) fn foretell_phase(ui: &mut Ui, phase: &Task) {
 }
 
 /// The prompts of a task, indented below their step.
-pub(crate) fn tell_prompts(ui: &mut Ui, prompts: &PromptPreview) {
+pub(crate) fn print_prompts(ui: &mut Ui, prompts: &PromptPreview) {
     for (step, prompt) in [("implement", &prompts.implement), ("review", &prompts.review)] {
         ui.line(&format!("    prompt of {step}:"));
         for line in plain_text(prompt).lines() {

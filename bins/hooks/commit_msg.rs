@@ -95,14 +95,14 @@ struct RecordedBytes {
 /// to be ours, there are several possibilities.
 fn readings(file: &[u8], settings: &Settings, editor: Option<&str>) -> Vec<RecordedBytes> {
     let Ok(text) = std::str::from_utf8(file) else {
-        return odd_readings(file, settings, editor);
+        return read_as_bytes(file, settings, editor);
     };
     let readings = text_readings(text, settings, editor).into_iter();
     readings.map(|lines| RecordedBytes { message: lines.text.clone().into_bytes(), lines }).collect()
 }
 
 /// Text that is not UTF-8 is cleaned up byte by byte: each byte becomes one character.
-fn odd_readings(file: &[u8], settings: &Settings, editor: Option<&str>) -> Vec<RecordedBytes> {
+fn read_as_bytes(file: &[u8], settings: &Settings, editor: Option<&str>) -> Vec<RecordedBytes> {
     let widen = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
     let narrow = |text: &str| text.chars().filter_map(|c| u8::try_from(c).ok()).collect();
     let comment = settings.comment.as_ref().map(|prefix| widen(prefix.as_bytes()));

@@ -38,8 +38,8 @@ pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) ->
 }
 
 /// A sentence about the faults that are not shown, if there are any. The reader stops at some number.
-pub(crate) fn more_than(told: usize, faults: &[Fault]) -> Option<String> {
-    let rest = faults.len().checked_sub(told).filter(|rest| *rest > 0)?;
+pub(crate) fn more_than(reported: usize, faults: &[Fault]) -> Option<String> {
+    let rest = faults.len().checked_sub(reported).filter(|rest| *rest > 0)?;
     Some(if faults.len() < Fault::MAX_REPORTED { format!("{rest} more") } else { "many more".into() })
 }
 

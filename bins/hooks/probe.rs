@@ -63,11 +63,11 @@ pub(super) fn fire(event: HookEvent, repository: &Repository) -> Result<Fired, F
         stdin: takes_input.then_some(scratch.0.as_path()),
         variable: (VARIABLE, &nonce),
     })?;
-    let said = [fired.stdout.as_slice(), &fired.stderr].map(String::from_utf8_lossy).concat();
+    let output = [fired.stdout.as_slice(), &fired.stderr].map(String::from_utf8_lossy).concat();
     Ok(match fired.status.success() {
         true => Fired::Nothing,
-        false if said.contains(&signature(&nonce)) => Fired::Ours,
-        false => Fired::Other(said),
+        false if output.contains(&signature(&nonce)) => Fired::Ours,
+        false => Fired::Other(output),
     })
 }
 

@@ -115,7 +115,7 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
     let (git, dir) = (&status.git, &status.hooks_dir);
     ui.line(&format!("git {git} reads hooks from '{}'{}", visible(dir), visible(&scope.unwrap_or_default())));
     for hook in &status.hooks {
-        let (tone, word) = standing(hook.state);
+        let (tone, word) = tone_and_word(hook.state);
         let place = hook.place.as_ref().map(|place| format!(": {}", visible(place))).unwrap_or_default();
         let manager = hook.manager.map(|manager| format!(" (this repository uses {})", manager.as_str()));
         let (name, word) = (hook.event.as_str(), ui.paint(tone, word));
@@ -126,7 +126,7 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
         }
     }
     for AgentStatus { agent, state, place, note } in &status.agents {
-        let (tone, word) = standing(*state);
+        let (tone, word) = tone_and_word(*state);
         let place = place.as_ref().map(|place| format!(": {}", visible(place))).unwrap_or_default();
         let how = match state {
             HookState::Missing => format!(": git arborist hooks install --agent {agent}"),
@@ -138,7 +138,7 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
     }
 }
 
-fn standing(state: HookState) -> (Tone, &'static str) {
+fn tone_and_word(state: HookState) -> (Tone, &'static str) {
     match state {
         HookState::Installed => (Tone::Good, "installed"),
         HookState::Missing => (Tone::Dim, "not installed"),

@@ -68,8 +68,8 @@ fn about_zsh(ui: &mut Ui, user: &Surroundings, dir: &Path) {
 }
 
 fn default_fpath() -> Vec<PathBuf> {
-    let asked = Program::new("zsh").args(["-fc", "print -rl -- $fpath"]).finish();
-    let printed = asked.map(|zsh| zsh.stdout).unwrap_or_default();
+    let output = Program::new("zsh").args(["-fc", "print -rl -- $fpath"]).finish();
+    let printed = output.map(|zsh| zsh.stdout).unwrap_or_default();
     String::from_utf8_lossy(&printed).lines().map(PathBuf::from).collect()
 }
 

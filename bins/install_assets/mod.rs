@@ -155,7 +155,7 @@ pub fn run(args: InstallAssetsArgs, ui: &mut Ui) -> Outcome {
         if !options.is_rehearsal {
             step.apply()?;
         }
-        tell(ui, &options, step);
+        report(ui, &options, step);
     }
     if options.task == Task::Install && !options.is_rehearsal && !options.is_quiet {
         advice::give(ui, &options.layout, &steps);
@@ -163,7 +163,7 @@ pub fn run(args: InstallAssetsArgs, ui: &mut Ui) -> Outcome {
     Ok(if refused.is_empty() { Exit::Done } else { Exit::No })
 }
 
-fn tell(ui: &mut Ui, options: &Options, step: &InstallStep) {
+fn report(ui: &mut Ui, options: &Options, step: &InstallStep) {
     let file = step.file.display();
     let line = match (step.change, options.is_rehearsal) {
         (FileChange::Refuse(why), _) => return ui.warn(&format!("kept '{file}': {why}")),

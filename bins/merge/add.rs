@@ -83,7 +83,7 @@ pub(super) fn sentence(added: &Added) -> String {
     match added {
         Added::Queued(ticket) => format!("{} is queued for {}", ticket.task, ticket.into),
         Added::Known(ticket) => {
-            let more = match &ticket.standing {
+            let more = match &ticket.state {
                 TicketState::Waiting => " and waiting",
                 TicketState::Red { .. } => "; it failed a gate",
                 TicketState::Parked { .. } => "; its landing is parked",
@@ -168,7 +168,7 @@ impl TicketMaker<'_> {
             && state == State::Complete
         {
             // A parked landing is not on the target yet, so the target lacks the commits of the branch.
-            if let Some(old) = old.filter(|old| matches!(old.standing, TicketState::Parked { .. }))
+            if let Some(old) = old.filter(|old| matches!(old.state, TicketState::Parked { .. }))
                 && old.into == self.into
                 && self.site.repository.find_branch(&old.branch())? == Some(old.source)
             {
@@ -190,7 +190,7 @@ impl TicketMaker<'_> {
         let branch = self.site.scope.branch.task_branch(task);
         let source = self.site.repository.find_branch(&branch)?.ok_or_else(|| {
             if let Some(old) = old {
-                let lost = Ticket { standing: TicketState::Lost, ..old.clone() };
+                let lost = Ticket { state: TicketState::Lost, ..old.clone() };
                 let why = lost.trouble().unwrap_or_default();
                 let failure = Failure::new(Exit::Person, format!("'{task}' is lost: {why}"));
                 return failure.hint(lost.advice().unwrap_or_default());
@@ -215,7 +215,7 @@ impl TicketMaker<'_> {
         }
         let ticket = self.ticket(task, source, priority);
         if !is_own && !self.args.force {
-            self.refuse_foreign(&ticket)?;
+            self.refuse_unrelated_target(&ticket)?;
         }
         Ok(Added::Queued(Box::new(ticket)))
     }
@@ -244,7 +244,7 @@ impl TicketMaker<'_> {
     }
 
     /// Refuses a target that does not have the commit from which the task started: the landing would bring the run along.
-    fn refuse_foreign(&self, ticket: &Ticket) -> Result<(), Failure> {
+    fn refuse_unrelated_target(&self, ticket: &Ticket) -> Result<(), Failure> {
         let Ticket { task, into, scope, .. } = ticket;
         let repository = &self.site.repository;
         let there = RunScope { branch: scope.clone(), tip: repository.find_branch(into)? };
@@ -382,14 +382,14 @@ impl TicketMaker<'_> {
 
     /// The hint for a task that has to run before it can land.
     fn run_first(&self, task: &TaskId, options: &str) -> String {
-        format!("run it first: {}", self.site.continuation(self.run).run_apart(task, options))
+        format!("run it first: {}", self.site.continuation(self.run).run_in_lane(task, options))
     }
 
     /// The error and the hint for a task that has not run because it waits for others, which have to run before.
     fn find_waiting(&self, task: &TaskId) -> Option<(String, String)> {
         let progress = Progress::new(Some(self.plan?), self.run, Boxes::Count);
-        let standing = progress.find(task).filter(|standing| !standing.waits_for.is_empty())?;
-        let error = GardenerError::not_ready(task, &standing.waits_for, &progress);
+        let state = progress.find(task).filter(|state| !state.waits_for.is_empty())?;
+        let error = GardenerError::not_ready(task, &state.waits_for, &progress);
         let has_failed = matches!(error, GardenerError::NotReady { has_failed: true, .. });
         let (what, retry) = match has_failed {
             true => ("try failed tasks again and run all others in order", " --retry-failed"),
@@ -459,8 +459,8 @@ impl TicketMaker<'_> {
         };
         let progress = Progress::new(Some(plan), self.run, Boxes::Count);
         let is_there = |task: &Task| {
-            let standing = progress.find(&task.id);
-            standing.is_none_or(|standing| standing.state == State::Skipped || standing.is_landed())
+            let state = progress.find(&task.id);
+            state.is_none_or(|state| state.state == State::Skipped || state.is_landed())
         };
         plan.readiness(is_there).leaves_waited_for(task)
     }

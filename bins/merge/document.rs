@@ -214,7 +214,7 @@ impl DrainDocument {
 impl TicketDocument {
     fn new(listed: &Listed) -> Self {
         let ticket = &listed.ticket;
-        let (commit, gate, conflicts) = details(&ticket.standing);
+        let (commit, gate, conflicts) = details(&ticket.state);
         Self {
             task: ticket.task.to_string(),
             name: ticket.name.clone(),
@@ -223,7 +223,7 @@ impl TicketDocument {
             priority: ticket.priority.0,
             added: rfc3339(ticket.added),
             waited: clock::now() - ticket.added,
-            state: ticket.standing.as_str().to_owned(),
+            state: ticket.state.as_str().to_owned(),
             reason: listed.reason.clone(),
             needs: ticket.needs.iter().map(ToString::to_string).collect(),
             commit,
@@ -235,8 +235,8 @@ impl TicketDocument {
     }
 }
 
-fn details(standing: &TicketState) -> (Option<String>, Option<GateDocument>, Vec<ConflictDocument>) {
-    match standing {
+fn details(state: &TicketState) -> (Option<String>, Option<GateDocument>, Vec<ConflictDocument>) {
+    match state {
         TicketState::Parked { commit } => (Some(commit.to_string()), None, Vec::new()),
         TicketState::Conflict { conflicts, .. } => {
             (None, None, conflicts.iter().map(ConflictDocument::new).collect())

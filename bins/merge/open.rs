@@ -87,8 +87,9 @@ impl OpenQueue {
                 let again = format!("git arborist merge add {task}");
                 // A session that has not done the task yet has to be continued first.
                 let workspace = Workspace::load(&self.repository, &settings, &Cancel::new()).ok();
-                let find =
-                    |workspace: Workspace| scope::find_apart(&workspace, &self.repository, &settings).ok();
+                let find = |workspace: Workspace| {
+                    scope::find_last_session_branch(&workspace, &self.repository, &settings).ok()
+                };
                 let apart = workspace.and_then(find).flatten();
                 let has_it = |branch: &BranchName| {
                     let tip = self.repository.find_branch(branch).ok().flatten();

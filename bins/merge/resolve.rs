@@ -21,7 +21,7 @@ use super::{
     ResolveArgs,
     document::RunDocument,
     open::OpenQueue,
-    run::{conclude, end_session_after, exit_after, lock_run, options, tell_notices},
+    run::{conclude, end_session_after, exit_after, lock_run, options, report_notices},
     show, words,
 };
 use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
@@ -61,14 +61,14 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
         taken => taken.ok(),
     };
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
-    let mut told = HashSet::new();
+    let mut listed = HashSet::new();
     let mut reporter = |event: QueueEvent| {
         let is_new = match &event {
-            QueueEvent::Settled { ticket, outcome } => told.insert(words::told_of(ticket, outcome)),
+            QueueEvent::Settled { ticket, outcome } => listed.insert(words::short_sentence(ticket, outcome)),
             _ => true,
         };
         if !landing.quiet {
-            words::tell(ui, &site, &event, is_new);
+            words::report(ui, &site, &event, is_new);
         }
     };
     // A run that is at work accepts only changes to conflicting files.
@@ -79,21 +79,21 @@ pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
         && !landing.scope.json
     {
         ui.line(&path.display().to_string());
-        tell_of_others(args, (&site, run_lock.is_some()), others, ui);
+        warn_of_other_files(args, (&site, run_lock.is_some()), others, ui);
         return Ok(Exit::No);
     }
     if handover != Handover::Taken || run_lock.is_none() {
         return say((task, &handover), &site, args, ui);
     }
     let report = queue.drain(&options, &mut reporter);
-    tell_notices(ui);
+    report_notices(ui);
     let mut report = report?;
     end_session_after(&site, &report)?;
     // Other tickets that were set aside say nothing about this one.
     report.outcomes.retain(|(ticket, _)| ticket.task == *task);
     if !landing.scope.json {
-        tell_of_folder(&site, ui);
-        tell_of_new_conflict(&site, &report, ui);
+        report_removed_folder(&site, ui);
+        report_new_conflict(&site, &report, ui);
         return conclude((&site, &cancel), &report, landing, ui);
     }
     let landed = Some(RunDocument::new(&site, &report));
@@ -135,7 +135,7 @@ fn say((task, handover): (&TaskId, &Handover), site: &OpenQueue, args: &ResolveA
     if args.landing.scope.json {
         print(ui, &document(task, handover))?;
     } else {
-        tell(task, handover, site, ui);
+        print_handover(task, handover, site, ui);
     }
     let is_open = matches!(handover, Handover::Unfinished(..) | Handover::OtherFiles(..));
     Ok(if is_open { Exit::No } else { Exit::Done })
@@ -161,7 +161,7 @@ fn document(task: &TaskId, handover: &Handover) -> ResolveDocument {
     }
 }
 
-fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
+fn print_handover(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
     match handover {
         Handover::Opened(path) => {
             ui.line(&path.display().to_string());
@@ -180,14 +180,19 @@ fn tell(task: &TaskId, handover: &Handover, site: &OpenQueue, ui: &mut Ui) {
         Handover::Taken => {
             ui.line(&format!("{task} is in the queue again"));
             ui.hint("a run is active: it lets a reviewer check the resolution, and then lands it");
-            tell_of_folder(site, ui);
+            report_removed_folder(site, ui);
         }
     }
 }
 
 /// Reports changed files that do not conflict. The person may have had to change them, or another program did: only
 /// they know.
-fn tell_of_others(args: &ResolveArgs, (site, may_land): (&OpenQueue, bool), others: &[String], ui: &mut Ui) {
+fn warn_of_other_files(
+    args: &ResolveArgs,
+    (site, may_land): (&OpenQueue, bool),
+    others: &[String],
+    ui: &mut Ui,
+) {
     let words = format!("these files were changed, but had no conflict: {}", others.join(", "));
     ui.warn(&plain_text(&words).replace('\n', " "));
     let into = args.into.as_ref().map(|into| format!(" --into {into}")).unwrap_or_default();
@@ -197,7 +202,7 @@ fn tell_of_others(args: &ResolveArgs, (site, may_land): (&OpenQueue, bool), othe
 }
 
 /// Reports that the resolution was taken, but conflicts with what was committed to the target meanwhile.
-fn tell_of_new_conflict(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) {
+fn report_new_conflict(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) {
     for (Ticket { task, into, resolved, .. }, outcome) in &report.outcomes {
         if matches!(outcome, TicketOutcome::Conflict { .. }) && resolved.is_some() {
             ui.warn(&format!(
@@ -210,7 +215,7 @@ fn tell_of_new_conflict(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) {
 }
 
 /// Reports that the worktree of the conflict was removed, if the user's shell is in it.
-fn tell_of_folder(site: &OpenQueue, ui: &mut Ui) {
+fn report_removed_folder(site: &OpenQueue, ui: &mut Ui) {
     if site.is_in_conflict {
         let main = visible(&site.repository.dir.to_string_lossy());
         ui.hint(&format!("this folder was removed; go back with: cd '{main}'"));

@@ -241,16 +241,16 @@ fn drain(
             let is_new = match &event {
                 QueueEvent::Settled { ticket, outcome } => {
                     settled.insert(ticket.task.clone());
-                    told.insert(words::told_of(ticket, outcome))
+                    told.insert(words::short_sentence(ticket, outcome))
                 }
                 _ => true,
             };
             if !args.quiet {
-                words::tell(ui, site, &event, is_new);
+                words::report(ui, site, &event, is_new);
             }
         };
         let report = queue.drain(&options, &mut reporter);
-        tell_notices(ui);
+        report_notices(ui);
         let report = report?;
         let is_old = |(ticket, outcome): &&(Ticket, TicketOutcome)| {
             matches!(outcome, TicketOutcome::Conflict { escalated: true, .. })
@@ -262,7 +262,7 @@ fn drain(
             let command = site.command(&format!("resolve {task}"));
             ui.hint(&format!("resolve the conflict of {task} with: {command}"));
         }
-        tell_withheld(site, &report, ui)?;
+        report_withheld(site, &report, ui)?;
         all.join(report);
     }
     end_session_after(site, &all)?;
@@ -270,9 +270,9 @@ fn drain(
 }
 
 /// Says why tickets were withheld, and what to do.
-fn tell_withheld(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) -> Result<(), Failure> {
+fn report_withheld(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) -> Result<(), Failure> {
     for (ticket, _) in &report.outcomes {
-        let TicketState::Withheld { why } = &ticket.standing else { continue };
+        let TicketState::Withheld { why } = &ticket.state else { continue };
         ui.warn(&plain_text(&format!("'{}' does not land: {why}", ticket.task)));
         let run = site.scan(CommitSource::Cached)?;
         show::find_advice(site, &run, ticket)?.iter().for_each(|advice| ui.hint(advice));
@@ -281,7 +281,7 @@ fn tell_withheld(site: &OpenQueue, report: &QueueReport, ui: &mut Ui) -> Result<
 }
 
 /// Reports refs of the user that were deleted or moved while gates and resolvers ran, and where they are saved.
-pub(super) fn tell_notices(ui: &mut Ui) {
+pub(super) fn report_notices(ui: &mut Ui) {
     take_notices().iter().for_each(|words| ui.warn(&plain_text(words)));
 }
 
@@ -341,8 +341,8 @@ pub(super) fn options(
     sandbox.require_closed(&workspace.paths(), &[&site.repository.git_dir, &site.repository.common_dir])?;
     let runners = RunnerTable::new(&RunnerFlags::default(), &settings);
     let mut options = QueueOptions::new(&runners, secrets, cancel, clock::now)?;
-    let asked = asked_before(site, &run)?;
-    if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &asked)) {
+    let recorded = find_recorded_options(site, &run)?;
+    if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &recorded)) {
         options = options.with_test_command(Some(command), Origin::User);
     }
     if let Some(mistake) = args.allow.iter().find_map(|path| find_permit_mistake(path)) {
@@ -362,8 +362,8 @@ pub(super) fn options(
     options.plan.phases.retain(|phase, _| named.contains(phase));
     let mut own: Vec<Gate> = options.plan.phases.values().flatten().cloned().collect();
     own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
-    tell_of_untested((site, &asked), (&options, &tickets), ui)?;
-    let mut commands = options.foreign_commands();
+    warn_of_untested((site, &recorded), (&options, &tickets), ui)?;
+    let mut commands = options.commands_to_approve();
     let foreign = own.iter().filter(|gate| gate.foreign);
     commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
     if !options.plan.task_repos.is_empty() {
@@ -371,7 +371,7 @@ pub(super) fn options(
     }
     if own.iter().chain(&options.gates).any(|gate| options.is_tool(gate)) {
         commands.extend(workspace.required_approvals());
-        commands.extend(workspace.foreign_tools());
+        commands.extend(workspace.tool_commands_to_approve());
     }
     approval::require(&site.repository, &commands, approval::consent(args.yes), ui)?;
     Ok(options)
@@ -387,23 +387,23 @@ fn phases_of(options: &QueueOptions, tickets: &[StoredTicket], run: &Run) -> Has
 }
 
 /// The recorded options of the run.
-fn asked_before(site: &OpenQueue, run: &Run) -> Result<Asked, Failure> {
+fn find_recorded_options(site: &OpenQueue, run: &Run) -> Result<Asked, Failure> {
     let session_reader = SessionReader::new(&site.repository);
     let newest = run.start.as_ref().map(|start| session_reader.newest(&start.session)).transpose()?.flatten();
     Ok(newest.map(|newest| session_reader.recorded_options_of(&newest)).transpose()?.unwrap_or_default())
 }
 
 /// The recorded test command, if the user gave it in this repository: any process can write the record of a session.
-fn given_before<'a>(site: &OpenQueue, asked: &'a Asked) -> Option<&'a String> {
+fn given_before<'a>(site: &OpenQueue, recorded: &'a Asked) -> Option<&'a String> {
     let is_given = |command: &&String| {
         require_given(&site.repository, Some(&test_approval(&site.repository, command))).is_ok()
     };
-    asked.options.get(TEST_COMMAND).filter(is_given)
+    recorded.options.get(TEST_COMMAND).filter(is_given)
 }
 
 /// Warns about landings without a gate.
-fn tell_of_untested(
-    (site, asked): (&OpenQueue, &Asked),
+fn warn_of_untested(
+    (site, recorded): (&OpenQueue, &Asked),
     (options, tickets): (&QueueOptions, &[StoredTicket]),
     ui: &mut Ui,
 ) -> Result<(), Failure> {
@@ -413,8 +413,8 @@ fn tell_of_untested(
     if !options.gates.is_empty() || tickets.iter().all(has_test) {
         return Ok(());
     }
-    let is_withheld = asked.withheld.iter().any(|withheld| withheld == TEST_COMMAND);
-    if is_withheld || asked.options.contains_key(TEST_COMMAND) {
+    let is_withheld = recorded.withheld.iter().any(|withheld| withheld == TEST_COMMAND);
+    if is_withheld || recorded.options.contains_key(TEST_COMMAND) {
         let words =
             "the test command of this run was given on the command line; to land its tasks, give it again";
         return Err(Failure::new(Exit::No, words).hint(format!(
@@ -436,7 +436,7 @@ fn conclude_run(
 ) -> Outcome {
     let exit = conclude((site, cancel), report, args, ui)?;
     if !args.scope.json && !report.is_stopped {
-        unqueued::tell(site, ui);
+        unqueued::report(site, ui);
     }
     Ok(exit)
 }
@@ -470,10 +470,10 @@ pub(super) fn conclude(
     }
     for (ticket, outcome) in &report.outcomes {
         if let Some(trouble) = ticket.trouble() {
-            ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.standing.as_str())));
+            ui.warn(&plain_text(&format!("'{}' is {}: {trouble}", ticket.task, ticket.state.as_str())));
         }
         ticket.advice().iter().for_each(|advice| ui.hint(advice));
-        if matches!((&ticket.standing, outcome), (TicketState::Red { .. }, TicketOutcome::Waiting { .. })) {
+        if matches!((&ticket.state, outcome), (TicketState::Red { .. }, TicketOutcome::Waiting { .. })) {
             let retry = site.command(&format!("retry {}", ticket.task));
             ui.hint(&format!("{} failed a gate; after a fix, run: {retry}", ticket.task));
         }
@@ -526,8 +526,7 @@ fn withhold(
         let why = format!("it was queued for '{into}', which is not the branch of its run");
         ui.warn(&plain_text(&format!("'{task}' is not landed, because {why}")));
         show::ways_of_other_target(site, &stored.ticket)?.iter().for_each(|way| ui.hint(way));
-        let withheld =
-            Ticket { standing: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
+        let withheld = Ticket { state: TicketState::Withheld { why: why.clone() }, ..stored.ticket.clone() };
         if withheld != stored.ticket {
             store.write(&[(Some(stored), withheld.clone())])?;
         }

@@ -59,7 +59,7 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
         *advice = find_advice(site, &run, ticket)?;
     }
     for Listed { ticket, reason, advice, .. } in &mut listed {
-        if matches!(ticket.standing, TicketState::Parked { .. }) {
+        if matches!(ticket.state, TicketState::Parked { .. }) {
             let obstacle = Target::new(&site.repository, &ticket.into).find_obstacle()?;
             *reason = Some(ticket.reason_parked(obstacle.as_ref()));
             *advice = Some(advice_to_unpark(&ticket.into, obstacle.as_ref(), &site.command("run")));
@@ -71,7 +71,7 @@ pub(super) fn load(site: &OpenQueue) -> Result<Vec<Listed>, Failure> {
 /// Whether a parked landing is on its branch now: the user has updated the checkout, and the next `run` will close the
 /// ticket.
 fn is_brought_up(site: &OpenQueue, ticket: &Ticket) -> Result<bool, Failure> {
-    let TicketState::Parked { commit } = ticket.standing else {
+    let TicketState::Parked { commit } = ticket.state else {
         return Ok(false);
     };
     let branch = site.repository.find_branch(&ticket.into)?;
@@ -85,7 +85,7 @@ fn landed(run: &Run) -> HashSet<TaskId> {
 /// Lists tickets.
 fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
     let tickets: Vec<Ticket> = stored.into_iter().map(|stored| stored.ticket).collect();
-    let is_open = |ticket: &Ticket| ticket.standing == TicketState::Waiting;
+    let is_open = |ticket: &Ticket| ticket.state == TicketState::Waiting;
     let line = arrange(&tickets, is_open, landed, clock::now());
     let mut listed: Vec<Listed> = Vec::new();
     let mut list = |ticket: &Ticket, reason| {
@@ -105,7 +105,7 @@ fn listed(stored: Vec<StoredTicket>, landed: &HashSet<TaskId>) -> Vec<Listed> {
 
 /// What to do about a ticket that another run completed.
 pub(super) fn find_advice(site: &OpenQueue, run: &Run, ticket: &Ticket) -> Result<Option<String>, Failure> {
-    if !matches!(ticket.standing, TicketState::Withheld { .. }) {
+    if !matches!(ticket.state, TicketState::Withheld { .. }) {
         return Ok(None);
     }
     Ok(OtherRun::find(&site.repository, ticket, run)?.map(|other| other.advice(ticket)))
@@ -143,7 +143,7 @@ fn cells(listed: &Listed) -> [String; 6] {
     let Listed { ticket, reason, .. } = listed;
     let cells = [
         ticket.task.to_string(),
-        ticket.standing.word().to_owned(),
+        ticket.state.word().to_owned(),
         ticket.source.short(),
         ticket.into.to_string(),
         clock::ago(ticket.added),
@@ -171,7 +171,7 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
         let run = site.scan(CommitSource::Cached)?;
         // The process that is landing takes whatever can land.
         let is_landing = |listed: &&Listed| {
-            let is_waiting = listed.ticket.standing == TicketState::Waiting && listed.ticket.held.is_none();
+            let is_waiting = listed.ticket.state == TicketState::Waiting && listed.ticket.held.is_none();
             is_waiting && claims.iter().any(|claim| claim.into == listed.ticket.into)
         };
         let stuck = wanted.iter().filter(|listed| !is_landing(listed));
@@ -190,13 +190,13 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
         }
         steps.iter().for_each(|step| ui.hint(step));
         if task.is_none() {
-            unqueued::tell(&site, ui);
+            unqueued::report(&site, ui);
         }
     }
     let is_stuck = |listed: &Listed| {
-        let is_withheld = matches!(listed.ticket.standing, TicketState::Withheld { .. });
+        let is_withheld = matches!(listed.ticket.state, TicketState::Withheld { .. });
         let is_elsewhere = is_withheld && listed.ticket.into != site.scope.branch;
-        matches!(listed.ticket.standing, TicketState::Red { .. }) || listed.advice.is_some() || is_elsewhere
+        matches!(listed.ticket.state, TicketState::Red { .. }) || listed.advice.is_some() || is_elsewhere
     };
     Ok(if wanted.iter().any(needs_person) {
         Exit::Person
@@ -209,10 +209,10 @@ pub(super) fn status(args: &QueueScopeArgs, task: Option<&TaskId>, ui: &mut Ui) 
 
 /// Whether a person is needed.
 fn needs_person(listed: &Listed) -> bool {
-    let is_held = listed.ticket.standing == TicketState::Waiting && listed.ticket.held.is_some();
+    let is_held = listed.ticket.state == TicketState::Waiting && listed.ticket.held.is_some();
     is_held
         || matches!(
-            listed.ticket.standing,
+            listed.ticket.state,
             TicketState::Conflict { escalated: true, .. }
                 | TicketState::Parked { .. }
                 | TicketState::Lost
@@ -234,11 +234,11 @@ pub(super) fn ways_of_other_target(site: &OpenQueue, ticket: &Ticket) -> Result<
 
 /// What a person can do about it.
 fn next_step(listed: &Listed, site: &OpenQueue, run: &Run) -> Option<String> {
-    let Ticket { task, into, standing, .. } = &listed.ticket;
-    if *into != site.scope.branch && matches!(standing, TicketState::Waiting | TicketState::Withheld { .. }) {
+    let Ticket { task, into, state, .. } = &listed.ticket;
+    if *into != site.scope.branch && matches!(state, TicketState::Waiting | TicketState::Withheld { .. }) {
         return ways_of_other_target(site, &listed.ticket).ok().map(|ways| ways.join("\n"));
     }
-    match standing {
+    match state {
         TicketState::Conflict { escalated: true, .. } => {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
@@ -273,12 +273,12 @@ fn show(listed: &[Listed], detail: Detail, ui: &mut Ui) {
     let fits = [Fit::Id(20), Fit::Whole, Fit::Hash, Fit::Front(12), Fit::Whole, Fit::Below];
     let headings = ["task", "state", "commit", "into", "queued", "why"];
     let below = |at: usize| if detail == Detail::All { details(&listed[at]) } else { Vec::new() };
-    let tone = |row: usize, column: usize| (column == 1).then(|| tone(&listed[row].ticket.standing));
+    let tone = |row: usize, column: usize| (column == 1).then(|| tone(&listed[row].ticket.state));
     Table::new(headings, fits).show_with(ui, &rows, tone, below);
 }
 
-fn tone(standing: &TicketState) -> Tone {
-    match standing {
+fn tone(state: &TicketState) -> Tone {
+    match state {
         TicketState::Waiting | TicketState::Parked { .. } => Tone::Busy,
         _ => Tone::Bad,
     }
@@ -287,7 +287,7 @@ fn tone(standing: &TicketState) -> Tone {
 fn details(listed: &Listed) -> Vec<String> {
     let one_line = |text: &str| plain_text(text).replace('\n', " ");
     let mut lines = Vec::new();
-    match &listed.ticket.standing {
+    match &listed.ticket.state {
         TicketState::Conflict { conflicts, .. } => {
             for conflict in conflicts {
                 lines.push(format!("  {}", one_line(&conflict.message)));
@@ -316,8 +316,7 @@ fn details(listed: &Listed) -> Vec<String> {
 fn show_outcome(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut Ui) -> Outcome {
     let entry = match site.store().find(&site.scope.branch, task)? {
         Some(StoredTicket {
-            ticket: ticket @ Ticket { standing: TicketState::Parked { commit }, .. },
-            ..
+            ticket: ticket @ Ticket { state: TicketState::Parked { commit }, .. }, ..
         }) => {
             let words = ticket.resolution().unwrap_or_default();
             Some(LogEntry {

@@ -20,7 +20,7 @@ pub(super) fn drop(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outc
     let store = site.store();
     let mut dropped = Vec::new();
     for stored in require(&site, tasks)? {
-        if let TicketState::Parked { .. } = stored.ticket.standing {
+        if let TicketState::Parked { .. } = stored.ticket.state {
             let task = &stored.ticket.task;
             return Err(Failure::new(
                 Exit::No,
@@ -52,14 +52,14 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
     let site = OpenQueue::open(args, ui)?;
     let stored = require(&site, tasks)?;
     let is_aside = |stored: &&StoredTicket| {
-        !matches!(stored.ticket.standing, TicketState::Waiting | TicketState::Parked { .. })
+        !matches!(stored.ticket.state, TicketState::Waiting | TicketState::Parked { .. })
     };
     let again: Vec<(Option<&StoredTicket>, Ticket)> = stored
         .iter()
         .filter(is_aside)
         .map(|stored| {
             let ticket = stored.ticket.clone();
-            (Some(stored), Ticket { standing: TicketState::Waiting, tries: Vec::new(), ..ticket })
+            (Some(stored), Ticket { state: TicketState::Waiting, tries: Vec::new(), ..ticket })
         })
         .collect();
     site.store().write(&again)?;
@@ -67,7 +67,7 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
         return document::print_queue(&site, ui);
     }
     for StoredTicket { ticket, .. } in &stored {
-        ui.line(&match ticket.standing {
+        ui.line(&match ticket.state {
             TicketState::Waiting => format!("{} is already queued", ticket.task),
             TicketState::Parked { .. } => {
                 format!("{} has landed, but the checkout of its target is not updated yet", ticket.task)
@@ -76,7 +76,7 @@ pub(super) fn retry(args: &QueueScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Out
         });
     }
     stored.iter().try_for_each(|stored| warn_of_uncommitted(&site, &stored.ticket, ui))?;
-    if stored.iter().any(|stored| !matches!(stored.ticket.standing, TicketState::Parked { .. })) {
+    if stored.iter().any(|stored| !matches!(stored.ticket.state, TicketState::Parked { .. })) {
         ui.hint(&format!("land what is queued with: {}", site.command("run")));
     }
     Ok(Exit::Done)

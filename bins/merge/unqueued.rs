@@ -18,7 +18,7 @@ use crate::ui::Ui;
 
 /// Reports how many there are, and the command that lands them. Does nothing if the history cannot be read, or while the
 /// run is at work: it queues its tasks itself.
-pub(super) fn tell(site: &OpenQueue, ui: &mut Ui) {
+pub(super) fn report(site: &OpenQueue, ui: &mut Ui) {
     if FileLock::find_holder(&site.repository.run_lock(&site.scope.branch)).is_some() {
         return;
     }

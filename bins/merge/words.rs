@@ -66,8 +66,8 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
             )
         }
         TicketOutcome::Conflict { conflicts, escalated } => {
-            let asked = if *escalated { PERSON_NEEDED } else { "" };
-            format!("{task} is in conflict: {}{asked}", describe_conflicts(conflicts))
+            let request = if *escalated { PERSON_NEEDED } else { "" };
+            format!("{task} is in conflict: {}{request}", describe_conflicts(conflicts))
         }
         TicketOutcome::Withdrawn => {
             format!(
@@ -111,12 +111,12 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
 }
 
 /// The sentence without what is only said in the end, so that the same outcome is recognized.
-pub(super) fn told_of(ticket: &Ticket, outcome: &TicketOutcome) -> String {
+pub(super) fn short_sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
     sentence(ticket, outcome).replace(PERSON_NEEDED, "")
 }
 
 /// Prints a line to standard error for each event. An outcome that is not new is not repeated.
-pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bool) {
+pub(super) fn report(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bool) {
     let line = match event {
         QueueEvent::Settled { ticket, outcome } => {
             let task = &ticket.task;
@@ -164,21 +164,21 @@ pub(super) fn tell(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: bo
 
 /// The conflicts, and the commands with which to continue by hand.
 fn what_to_do(task: &TaskId, conflicts: &[MergeConflict], site: &OpenQueue) -> String {
-    let said =
+    let full_text =
         conflicts.iter().map(|conflict| format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
     let commands = [
         format!("  inspect it:    {}", site.command(&format!("status {task}"))),
         format!("  resolve it:    {}", site.command(&format!("resolve {task}"))),
         format!("  or drop it:    {}", site.command(&format!("drop {task}"))),
     ];
-    said.chain(commands).collect::<Vec<_>>().join("\n")
+    full_text.chain(commands).collect::<Vec<_>>().join("\n")
 }
 
 /// A task that failed a gate in an earlier drain, and was not tried in this one.
 const RED_EARLIER: &str = "red-earlier";
 
 fn kind(ticket: &Ticket, outcome: &TicketOutcome) -> &'static str {
-    match (outcome, &ticket.standing) {
+    match (outcome, &ticket.state) {
         (TicketOutcome::Waiting { .. }, TicketState::Red { .. }) => RED_EARLIER,
         (TicketOutcome::Conflict { escalated: true, .. }, _) if ticket.failed_resolution().is_some() => "red",
         _ => word(outcome),

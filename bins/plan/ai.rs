@@ -114,7 +114,7 @@ fn ask(
             secrets: &secrets,
             cancel: &watch_signals(),
             orphan_lock: None,
-            on_event: &mut |kind| reporter.tell(RunEvent::of_run(kind)),
+            on_event: &mut |kind| reporter.report(RunEvent::of_run(kind)),
             observer: None,
             expense: Expense::default(),
             // A planner only reads.

@@ -35,7 +35,7 @@ pub(super) fn tick(ui: &mut Ui, sources: &PlanSources) -> Outcome {
         count += edits.len();
         edits.iter().for_each(|edit| ui.line(&format!("ticked {} ({}:{})", edit.task, edit.file, edit.line)));
     }
-    tell_boxless(ui, &plan, &done);
+    report_boxless(ui, &plan, &done);
     for task in &others {
         ui.warn(&format!(
             "'{task}' is complete in the run, but is another task there, so its box is not ticked"
@@ -108,7 +108,7 @@ fn is_same_task(sources: &PlanSources, plan: &Plan, frozen: Option<&(String, Pla
 }
 
 /// Tasks that are headings, rows or nodes of JSON have no box that could be ticked.
-fn tell_boxless(ui: &mut Ui, plan: &Plan, done: &HashSet<TaskId>) {
+fn report_boxless(ui: &mut Ui, plan: &Plan, done: &HashSet<TaskId>) {
     let has_no_box = |task: &&arborist_core::plan::Task| {
         task.source.as_ref().is_none_or(|source| source.mark_at.is_none())
     };

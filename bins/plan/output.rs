@@ -160,8 +160,8 @@ fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> 
         Failure::from(error).hint("the file would be overwritten; correct it or move it away")
     })?;
     let Changes { added, gone } = plan.take_over(&old);
-    let told = [("new", added), ("gone", gone)].into_iter().filter(|(_, ids)| !ids.is_empty());
-    Ok(told
+    let changed = [("new", added), ("gone", gone)].into_iter().filter(|(_, ids)| !ids.is_empty());
+    Ok(changed
         .map(|(word, ids)| {
             format!("{word}: {}", ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
         })

@@ -176,7 +176,7 @@ fn leave_queue(repository: &Repository, run: &BranchName, task: &TaskId) -> Resu
     let store = Store::new(repository);
     let queued = store.load(Some(run))?.into_iter().find(|stored| stored.ticket.task == *task);
     match queued {
-        Some(stored) if !matches!(stored.ticket.standing, TicketState::Parked { .. }) => {
+        Some(stored) if !matches!(stored.ticket.state, TicketState::Parked { .. }) => {
             let entry = LogEntry::new(&stored.ticket, LoggedOutcome::Dropped, None, clock::now());
             let into = stored.ticket.into.clone();
             store.log(&into, &[entry], &[stored], OutcomeWritten::New)?;

@@ -47,7 +47,7 @@ fn in_checkout(
     continue_args: &ContinueArgs,
 ) -> BTreeSet<String> {
     let mut commands = workspace.required_approvals();
-    commands.extend(workspace.foreign_tools());
+    commands.extend(workspace.tool_commands_to_approve());
     let repository = &opened.repository;
     let more = || -> Option<BTreeSet<String>> {
         let settings = Settings::load_for_run(repository, &opened.config).ok()?;
@@ -57,7 +57,7 @@ fn in_checkout(
         let request = resume_options.read().ok()?;
         let path = find_plan(repository, &request, &settings)?;
         let bytes = safe_files::read_beneath(repository.top(), &path).ok()?;
-        request.foreign_commands(&settings, workspace, &Plan::read(&path, &bytes).ok()?).ok()
+        request.commands_to_approve(&settings, workspace, &Plan::read(&path, &bytes).ok()?).ok()
     };
     commands.extend(more().unwrap_or_default());
     commands
@@ -78,7 +78,9 @@ pub(super) fn require(
     require_given(repository, resume_options.test.as_ref())?;
     let mut commands = resume_options.approvals.clone();
     match frozen(repository, plan)? {
-        Some(plan) => commands.extend(resume_options.read()?.foreign_commands(&settings, &workspace, &plan)?),
+        Some(plan) => {
+            commands.extend(resume_options.read()?.commands_to_approve(&settings, &workspace, &plan)?)
+        }
         None => commands.extend(workspace.required_approvals()),
     }
     let is_housed = match branch {
@@ -89,7 +91,7 @@ pub(super) fn require(
     };
     if !is_housed {
         let here = Settings::load(repository, &opened.config)?;
-        commands.extend(WorktreeOptions::new(&here, &Cancel::new()).foreign_commands());
+        commands.extend(WorktreeOptions::new(&here, &Cancel::new()).commands_to_approve());
     }
     Ok(approval::require(repository, &commands, resume_options.consent(), ui)?)
 }

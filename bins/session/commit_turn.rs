@@ -119,7 +119,7 @@ pub(super) fn commit_turn(
     _lock: &FileLock,
     repository: &Repository,
     session_writer: &SessionWriter,
-    told: &ReportedTurn,
+    reported: &ReportedTurn,
     (meant, amid): (&TurnScope, Amid),
 ) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
@@ -130,7 +130,7 @@ pub(super) fn commit_turn(
         if amid == Amid::Refused {
             return Err(refusal);
         }
-        let turn = Turn { not_committed: Some(refusal.message), ..turn_of(told, &[]) };
+        let turn = Turn { not_committed: Some(refusal.message), ..turn_of(reported, &[]) };
         session_writer.append(clock::now(), |number| {
             let turn = Turn { number, ..turn.clone() };
             Ok::<_, SessionError>(DraftRecord::at(head, RecordKind::Turn(turn)))
@@ -151,8 +151,8 @@ pub(super) fn commit_turn(
     let delivery = StagedCommit { tree, tip: head, changes: &changes, index };
     let pipeline = session_writer.newest().record.context.pipeline;
     let draft = |_| TurnDraft {
-        entry: (!changes.is_empty()).then(|| commit_of(told, &pipeline, &changes).entry()),
-        turn: Turn { not_committed: already_changed(&left_out), ..turn_of(told, &changes) },
+        entry: (!changes.is_empty()).then(|| commit_of(reported, &pipeline, &changes).entry()),
+        turn: Turn { not_committed: already_changed(&left_out), ..turn_of(reported, &changes) },
         transcript: None,
     };
     session_writer.deliver_turn(&mut recorder, delivery, clock::now(), draft)?;

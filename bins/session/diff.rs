@@ -12,7 +12,7 @@ use super::{
     document::{DiffDocument, OtherDiffDocument, TurnTreeDocument},
     open::{IdArgs, JsonArgs, OpenSessions, open},
     other_repos,
-    show::{start_in, tell_patch},
+    show::{print_patch, start_in},
 };
 use crate::{document, entry::Outcome, ui::Ui};
 
@@ -58,13 +58,13 @@ pub(super) fn run(args: &DiffArgs, ui: &mut Ui) -> Outcome {
     let here = start_in(&first)?.repositories.first().map(|first| first.name.as_str());
     let mut is_first = patch.is_empty();
     if !is_first {
-        tell_patch(ui, here.filter(|_| !others.is_empty()), if args.stat { stat } else { patch });
+        print_patch(ui, here.filter(|_| !others.is_empty()), if args.stat { stat } else { patch });
     }
     for (other, stat) in others {
         if !std::mem::take(&mut is_first) {
             ui.line("");
         }
-        tell_patch(ui, Some(&other.repository), if args.stat { stat } else { other.patch });
+        print_patch(ui, Some(&other.repository), if args.stat { stat } else { other.patch });
     }
     Ok(Exit::Done)
 }

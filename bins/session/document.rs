@@ -245,7 +245,7 @@ impl SessionDocument {
         let Record { session, time, totals, context, .. } = &stored.record;
         Self {
             id: session.to_string(),
-            state: opened.standing(stored),
+            state: opened.state_of(stored),
             plan: context.plan.clone(),
             branch: context.branch.to_string(),
             pipeline: context.pipeline.clone(),

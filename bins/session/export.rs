@@ -76,15 +76,15 @@ pub(super) fn run(args: &ExportArgs, ui: &mut Ui) -> Outcome {
         return document::print(ui, &ExportDocument { session, records });
     }
     let other_repos = OtherRepos::of(&opened);
-    let mut told = Telling { args, ui, noted: HashMap::new() };
+    let mut exporter = TurnExporter { args, ui, noted: HashMap::new() };
     let session = &newest.record.session;
     for turn in records.iter().filter_map(Record::turn) {
         if let Some(commit) = turn.commit {
-            told.tell((session, turn), (None, &opened.repository), commit)?;
+            exporter.export_turn((session, turn), (None, &opened.repository), commit)?;
         }
         for other in &turn.others {
-            if let Some(repository) = other_repos.find(other, told.ui)? {
-                told.tell((session, turn), (Some(&other.repository), repository), other.commit)?;
+            if let Some(repository) = other_repos.find(other, exporter.ui)? {
+                exporter.export_turn((session, turn), (Some(&other.repository), repository), other.commit)?;
             }
         }
     }
@@ -92,15 +92,15 @@ pub(super) fn run(args: &ExportArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// Writes commits in the format of another tool.
-struct Telling<'a> {
+struct TurnExporter<'a> {
     args: &'a ExportArgs,
     ui: &'a mut Ui,
     /// The commits that have a note already, by repository.
     noted: HashMap<PathBuf, HashSet<Oid>>,
 }
 
-impl Telling<'_> {
-    fn tell(
+impl TurnExporter<'_> {
+    fn export_turn(
         &mut self,
         (session, turn): (&SessionId, &Turn),
         (name, repository): (Option<&str>, &Repository),

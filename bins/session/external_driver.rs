@@ -113,11 +113,11 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
     if !args.json.json {
         ui.line(session.as_str());
     }
-    tell(&session_writer, &args.json, ui)
+    print_newest(&session_writer, &args.json, ui)
 }
 
 /// Prints the newest record, if requested.
-fn tell(session_writer: &SessionWriter, args: &JsonArgs, ui: &mut Ui) -> Outcome {
+fn print_newest(session_writer: &SessionWriter, args: &JsonArgs, ui: &mut Ui) -> Outcome {
     if !args.json {
         return Ok(Exit::Done);
     }
@@ -178,7 +178,7 @@ pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
         snapshot: snapshot.into_iter().collect(),
     });
     append(&session_writer, &kind, head)?;
-    tell(&session_writer, &args.json, ui)
+    print_newest(&session_writer, &args.json, ui)
 }
 
 pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
@@ -196,7 +196,7 @@ pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
     let kind = RecordKind::End(SessionEnd { result, words: args.message.clone() });
     append(&session_writer, &kind, head)?;
     SessionMark::new(&branch, session_writer.session()).take_away(&opened.repository)?;
-    tell(&session_writer, &args.json, ui)
+    print_newest(&session_writer, &args.json, ui)
 }
 
 /// Ends a paused or killed run, so that nothing waits for it. Its branch and its records stay.
@@ -230,7 +230,7 @@ fn give_up(opened: &OpenSessions, newest: &StoredRecord, args: &EndArgs, ui: &mu
             ),
         });
     }
-    tell(&session_writer, &args.json, ui)
+    print_newest(&session_writer, &args.json, ui)
 }
 
 /// Whether all tasks of the run of this branch are done and on the branch.

@@ -109,7 +109,7 @@ pub(super) fn follow(
 fn is_behind(opened: &OpenSessions, workspace: &Workspace, stored: &StoredRecord) -> Result<bool, Failure> {
     let (repository, context) = (&opened.repository, &stored.record.context);
     let is_own = workspace.main().is_session_branch(&context.branch, &stored.record.session);
-    let is_complete = context.driver == Driver::Run && opened.standing(stored) == SessionState::Complete;
+    let is_complete = context.driver == Driver::Run && opened.state_of(stored) == SessionState::Complete;
     let Some(here) = repository.find_branch(&context.branch)?.filter(|_| is_own && is_complete) else {
         return Ok(false);
     };

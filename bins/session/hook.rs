@@ -125,15 +125,15 @@ fn take_turn(
 ) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
     let is_stop = event.hook_event_name == "Stop";
-    let told = told(event, is_stop);
-    let has_words = is_stop && told.message.is_some();
+    let reported_turn = reported_turn(event, is_stop);
+    let has_words = is_stop && reported_turn.message.is_some();
     let before = SessionMark::new(&branch, session).find(repository)?;
     match before {
         Some(before) if has_words || before.tree != repository.snapshot()? => {}
         _ => return Ok(()),
     }
     let session_writer = session_writer(repository, session, (branch, head))?;
-    commit_turn(lock, repository, &session_writer, &told, (&TurnScope::Since, Amid::Recorded))
+    commit_turn(lock, repository, &session_writer, &reported_turn, (&TurnScope::Since, Amid::Recorded))
 }
 
 /// The writer of the session, which is started if it does not exist.
@@ -165,7 +165,7 @@ fn session_writer(
     Ok(SessionWriter::begin(repository, session.clone(), start, clock::now())?)
 }
 
-fn told(event: &Event, is_stop: bool) -> ReportedTurn {
+fn reported_turn(event: &Event, is_stop: bool) -> ReportedTurn {
     let (model, said) = read_end(Path::new(&event.transcript_path));
     let words = event.last_assistant_message.clone().filter(|_| is_stop).or(said);
     ReportedTurn {

@@ -37,15 +37,15 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
         let damaged = DamagedRecord::list().into_iter().map(Into::into).collect();
         return document::print(ui, &SessionListDocument { sessions, damaged });
     }
-    let standings: Vec<_> = sessions.iter().map(|stored| opened.standing(stored)).collect();
+    let states: Vec<_> = sessions.iter().map(|stored| opened.state_of(stored)).collect();
     let mut rows: Vec<[String; 8]> = sessions
         .iter()
-        .zip(&standings)
-        .map(|(stored, standing)| {
+        .zip(&states)
+        .map(|(stored, state)| {
             let Record { session, totals, context, time, .. } = &stored.record;
             [
                 session.to_string(),
-                standing.as_str().to_owned(),
+                state.as_str().to_owned(),
                 totals.turns.to_string(),
                 tokens_of(*totals),
                 cost_of(totals.cost),
@@ -61,7 +61,7 @@ pub(super) fn run(args: &SessionListArgs, ui: &mut Ui) -> Outcome {
         let (session, state) = (damaged.session.to_string(), "damaged".to_owned());
         [session, state, nothing(), nothing(), nothing(), nothing(), nothing(), nothing()]
     }));
-    let tone = |row: usize| standings.get(row).map_or(Tone::Bad, |standing| tone_of(*standing));
+    let tone = |row: usize| states.get(row).map_or(Tone::Bad, |state| tone_of(*state));
     Table::new(HEADINGS, FITS).show(ui, &rows, |row, column| (column == 1).then(|| tone(row)));
     damaged.iter().for_each(|damaged| ui.hint(&damaged.advice()));
     if rows.is_empty() {

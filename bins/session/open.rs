@@ -70,8 +70,8 @@ impl OpenSessions {
         Ok(self.session_list.require(&args.id)?)
     }
 
-    pub(super) fn standing(&self, stored: &StoredRecord) -> SessionState {
-        self.session_list.standing(&self.repository, stored)
+    pub(super) fn state_of(&self, stored: &StoredRecord) -> SessionState {
+        self.session_list.state_of(&self.repository, stored)
     }
 }
 

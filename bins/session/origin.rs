@@ -46,7 +46,7 @@ pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
     if args.json.json {
         document::print(ui, &document)?;
     } else {
-        tell(ui, document);
+        print_document(ui, document);
     }
     if origin.is_proven() {
         return Ok(Exit::Done);
@@ -60,7 +60,7 @@ pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::No)
 }
 
-fn tell(ui: &mut Ui, document: WhichDocument) {
+fn print_document(ui: &mut Ui, document: WhichDocument) {
     let word = |name: &str, value: Option<String>| value.map(|value| format!("{name} {}", visible(&value)));
     let words = [
         word("repository", document.repository),
@@ -81,7 +81,7 @@ fn origin_here(repository: &Repository, commit: Oid) -> Result<Option<CommitOrig
     if !origin.is_known {
         for main in list_plan_repositories(repository) {
             match SessionReader::new(&main).origin(repository, commit) {
-                Ok(Some(told)) if told.is_known => return Ok(Some(told)),
+                Ok(Some(known_origin)) if known_origin.is_known => return Ok(Some(known_origin)),
                 _ => {}
             }
         }

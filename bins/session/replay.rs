@@ -26,7 +26,7 @@ use super::{
     other_repos,
     resume::lock,
     resume_options::ContinueArgs,
-    session_worktree::{go_on, session_worktree},
+    session_worktree::{run_in_session_worktree, session_worktree},
     show::start_in,
 };
 use crate::{clock, entry::Outcome, ui::Ui};
@@ -70,8 +70,8 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     }
     let configured = moment::configured_in(&opened, newest, (args.turn, &moment))?;
     approvals::require(&opened, &resume_options, (configured, Some(&plan)), None, ui)?;
-    let Asked { options, withheld } = match resume_options.asked(&opened, newest)? {
-        Some(asked) => asked,
+    let Asked { options, withheld } = match resume_options.changed_options(&opened, newest)? {
+        Some(given) => given,
         None => opened.session_reader().recorded_options_of(newest)?,
     };
     let start = SessionStart { options, withheld, offline: args.offline, ..start.clone() };
@@ -94,7 +94,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         resume_options.without_agents();
         resume_options.switch("offline");
     }
-    go_on(&session_worktree, &branch, resume_options)
+    run_in_session_worktree(&session_worktree, &branch, resume_options)
 }
 
 /// Checks that everything to replay is here, before anything is started.

@@ -60,14 +60,14 @@ pub(super) fn turn(
     if let (true, false, Some(node)) = (tasks.is_empty(), changes.is_empty(), node) {
         tasks.push((node.clone(), node.to_string()));
     }
-    let standing = bring_back(
+    let restored = bring_back(
         &mut recorder,
         &tasks,
         (tree, &changes),
         &Past { tasks: moment::past_tasks(opened, newest, &moment)?, words },
     )?;
     bring_back_plan(opened, newest, (history, &moment), &mut recorder)?;
-    ui.note(&match standing.as_slice() {
+    ui.note(&match restored.as_slice() {
         [] => format!("turn {number} is the last one"),
         some => {
             format!(
@@ -156,7 +156,7 @@ pub(super) fn bring_back(
     let unfinished = Unfinished::find_all(recorder.repository(), recorder.branch())?;
     let mut ended: Vec<RefMove<'_>> = unfinished.iter().map(Unfinished::end_move).collect();
     let mut changes = changes;
-    let mut standing = Vec::new();
+    let mut restored = Vec::new();
     for (task, name) in tasks {
         let mut entry =
             TaskEvent::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
@@ -169,9 +169,9 @@ pub(super) fn bring_back(
             before.repeat(recorder)?;
         }
         let state = before.map(PastTask::state).unwrap_or_default().state;
-        standing.push(format!("{task} {}", state.as_str()));
+        restored.push(format!("{task} {}", state.as_str()));
     }
-    Ok(standing)
+    Ok(restored)
 }
 
 /// Refuses to overwrite or delete ignored files, which no commit has.

@@ -29,7 +29,7 @@ use super::{
     open::{OpenSessions, open},
     restore,
     resume_options::{ContinueArgs, ResumeOptions},
-    session_worktree::{Follow, go_on, is_own_branch, session_worktree},
+    session_worktree::{Follow, is_own_branch, run_in_session_worktree, session_worktree},
 };
 use crate::{approval, clock, entry::Outcome, gardening::release_branch, ui::Ui};
 
@@ -70,8 +70,8 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     let newest = find(&opened, args, &known)?;
-    let standing = opened.standing(newest);
-    refuse(&opened.repository, (newest, standing), args.turn)?;
+    let state = opened.state_of(newest);
+    refuse(&opened.repository, (newest, state), args.turn)?;
     Resuming::prepare(&opened, args, newest, ui)?.enter(ui)
 }
 
@@ -150,8 +150,12 @@ impl<'a> Resuming<'a> {
             // The run commits it as an accepted change.
             bring_file(&session_worktree.path, &changed.path, &changed.bytes)?;
         }
-        let asked = self.options.asked(opened, newest)?;
-        append(&session_writer, &RecordKind::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
+        let new_options = self.options.changed_options(opened, newest)?;
+        append(
+            &session_writer,
+            &RecordKind::Resume(Resumed { turn: args.turn, commit, asked: new_options }),
+            commit,
+        )?;
         if self.had_failed && args.turn.is_none() {
             self.options.switch("retry-failed");
         }
@@ -160,7 +164,7 @@ impl<'a> Resuming<'a> {
         }
         let path = session_worktree.path.display();
         ui.note(&format!("continuing session '{}' on '{branch}' in '{path}'", record.session));
-        go_on(session_worktree, branch, self.options)
+        run_in_session_worktree(session_worktree, branch, self.options)
     }
 
     /// The plan, if it has changed and the user wants the new one.
@@ -187,7 +191,7 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
         return Ok(opened.session_list.require(id)?);
     }
     let (running, idle): (Vec<&StoredRecord>, Vec<&StoredRecord>) =
-        left(opened).into_iter().partition(|stored| opened.standing(stored) == SessionState::Running);
+        left(opened).into_iter().partition(|stored| opened.state_of(stored) == SessionState::Running);
     match idle.as_slice() {
         // A running session cannot be continued, and the caller says so.
         [] if !running.is_empty() => Ok(running[0]),
@@ -201,8 +205,8 @@ fn find<'a>(opened: &'a OpenSessions, args: &ResumeArgs, known: &[Oid]) -> Resul
             let lines: Vec<String> = several
                 .iter()
                 .map(|stored| {
-                    let (record, standing) = (&stored.record, opened.standing(stored).as_str());
-                    format!("  {}  {standing}  {}", record.session, record.context.branch)
+                    let (record, state) = (&stored.record, opened.state_of(stored).as_str());
+                    format!("  {}  {state}  {}", record.session, record.context.branch)
                 })
                 .collect();
             let words = format!("several sessions can be continued:\n{}", lines.join("\n"));
@@ -224,7 +228,7 @@ fn left(opened: &OpenSessions) -> Vec<&StoredRecord> {
     let is_left = |stored: &&StoredRecord| {
         let context = &stored.record.context;
         let is_run = context.driver == Driver::Run && context.forked_from.is_none();
-        is_run && opened.standing(stored) != SessionState::Complete
+        is_run && opened.state_of(stored) != SessionState::Complete
     };
     opened.session_list.sessions.iter().filter(is_left).collect()
 }
@@ -263,7 +267,7 @@ fn had_failed(opened: &OpenSessions, newest: &StoredRecord) -> Result<bool, Fail
 /// Refuses sessions that cannot be continued.
 fn refuse(
     repository: &Repository,
-    (newest, standing): (&StoredRecord, SessionState),
+    (newest, state): (&StoredRecord, SessionState),
     turn: Option<u32>,
 ) -> Result<(), Failure> {
     let session = &newest.record.session;
@@ -277,7 +281,7 @@ fn refuse(
     if newest.record.context.offline {
         return Err(replay_only_error(&newest.record));
     }
-    match standing {
+    match state {
         SessionState::Running => {
             let holder = FileLock::find_holder(&repository.run_lock(&newest.record.context.branch));
             Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))

@@ -49,14 +49,14 @@ impl ContinueArgs {
         opened: &OpenSessions,
         newest: &StoredRecord,
     ) -> Result<ResumeOptions<'_>, Failure> {
-        let asked = opened.session_reader().recorded_options_of(newest)?;
+        let recorded = opened.session_reader().recorded_options_of(newest)?;
         let is_replaced =
             |name: &str| self.gives(name) || (self.gives("runner") && OF_RUNNER.contains(&name));
         let mut resume_options = self.alone();
-        if let Some(name) = asked.withheld.iter().find(|name| !is_replaced(name)) {
+        if let Some(name) = recorded.withheld.iter().find(|name| !is_replaced(name)) {
             return Err(withheld(name, newest));
         }
-        for (name, value) in asked.options.iter().filter(|(name, _)| !is_replaced(name)) {
+        for (name, value) in recorded.options.iter().filter(|(name, _)| !is_replaced(name)) {
             refuse_option(name, value)?;
             let option = |value: &str| OsString::from(format!("--{name}={value}"));
             match find_recorded(name) {
@@ -68,10 +68,10 @@ impl ContinueArgs {
                 _ => {}
             }
         }
-        let test = asked.options.get(TEST).filter(|_| !is_replaced(TEST));
+        let test = recorded.options.get(TEST).filter(|_| !is_replaced(TEST));
         resume_options.test = test.map(|command| test_approval(&opened.repository, command));
         resume_options.approvals =
-            option_approvals(asked.options.iter().filter(|(name, _)| !is_replaced(name)));
+            option_approvals(recorded.options.iter().filter(|(name, _)| !is_replaced(name)));
         // Parse them before anything is written.
         resume_options.read()?;
         Ok(resume_options)
@@ -152,7 +152,7 @@ impl ResumeOptions<'_> {
     }
 
     /// The options to record, if they differ from those before.
-    pub(super) fn asked(
+    pub(super) fn changed_options(
         &self,
         opened: &OpenSessions,
         newest: &StoredRecord,

@@ -31,7 +31,7 @@ pub(super) fn session_worktree(
 ) -> Result<SessionWorktree, Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
     let options = WorktreeOptions::new(&settings, &Cancel::new());
-    let commands = options.foreign_commands();
+    let commands = options.commands_to_approve();
     let pool = Pool::open(&opened.repository, branch, options)?;
     if let Some(session_worktree) = pool.find_session_worktree()? {
         return Ok(session_worktree);
@@ -51,7 +51,7 @@ pub(super) fn is_own_branch(opened: &OpenSessions, record: &Record) -> Result<bo
 
 /// Executes the run that continues. If the checkout has uncommitted changes that are not from a killed run, tasks work
 /// in their own worktrees.
-pub(super) fn go_on(
+pub(super) fn run_in_session_worktree(
     session_worktree: &SessionWorktree,
     branch: &BranchName,
     mut resume_options: ResumeOptions<'_>,

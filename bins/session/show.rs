@@ -96,9 +96,9 @@ fn show(
     checkpoint: Option<&StoredRecord>,
 ) {
     let record = &newest.record;
-    let standing = opened.standing(newest);
+    let state = opened.state_of(newest);
     let id = ui.paint(Tone::Strong, record.session.as_str());
-    ui.line(&format!("{id}  {}", ui.paint(tone_of(standing), standing.as_str())));
+    ui.line(&format!("{id}  {}", ui.paint(tone_of(state), state.as_str())));
     let mut field = |name: &str, value: String| {
         if !value.is_empty() {
             ui.line(&format!("  {name:<10} {}", visible(&value)));
@@ -179,18 +179,18 @@ fn show_turn(
     let first = opened.session_reader().start_of(newest)?;
     let here = start_in(&first)?.repositories.first().map(|first| first.name.as_str());
     let here = here.filter(|_| !turn.others.is_empty());
-    tell_turn(ui, &stored, turn, here);
+    print_turn(ui, &stored, turn, here);
     if let Some(transcript) = transcript {
         ui.line("");
         transcript.iter().for_each(|utterance| print_utterance(ui, utterance));
     }
     if let Some(patch) = patch {
         ui.line("");
-        tell_patch(ui, here, patch);
+        print_patch(ui, here, patch);
     }
     for OtherPatchDocument { repository, patch } in other_patches {
         ui.line("");
-        tell_patch(ui, Some(&repository), patch);
+        print_patch(ui, Some(&repository), patch);
     }
     Ok(Exit::Done)
 }
@@ -209,7 +209,7 @@ fn transcript_of(
 }
 
 /// A patch, with the name of its repository where there are several.
-pub(super) fn tell_patch(ui: &mut Ui, repository: Option<&str>, patch: String) {
+pub(super) fn print_patch(ui: &mut Ui, repository: Option<&str>, patch: String) {
     if let Some(name) = repository {
         ui.line(&ui.paint(Tone::Strong, &format!("in {}", visible(name))));
     }
@@ -218,7 +218,7 @@ pub(super) fn tell_patch(ui: &mut Ui, repository: Option<&str>, patch: String) {
 }
 
 /// `here` is the name of the plan's repository, if the turn changed others.
-fn tell_turn(ui: &mut Ui, stored: &StoredRecord, turn: &Turn, here: Option<&str>) {
+fn print_turn(ui: &mut Ui, stored: &StoredRecord, turn: &Turn, here: Option<&str>) {
     let title = format!("turn {} of {}", turn.number, stored.record.session);
     ui.line(&ui.paint(Tone::Strong, &title));
     let mut field = |name: &str, value: String| {

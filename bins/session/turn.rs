@@ -28,7 +28,7 @@ pub(super) struct TurnArgs {
     #[command(flatten)]
     session: SessionArg,
     #[command(flatten)]
-    told: ReportedTurn,
+    reported: ReportedTurn,
     /// The expected number of the turn; another number is refused
     #[arg(long, value_name = "NUMBER", value_parser = crate::numbers::whole::<u32>)]
     turn: Option<u32>,
@@ -85,16 +85,16 @@ pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
         }
     }
     let meant = paths.map_or(TurnScope::Since, TurnScope::Paths);
-    commit_turn(&lock, &opened.repository, &session_writer, &args.told, (&meant, Amid::Refused))?;
+    commit_turn(&lock, &opened.repository, &session_writer, &args.reported, (&meant, Amid::Refused))?;
     let turn = session_writer.newest();
-    if let (true, Some(told)) = (args.json.json, turn.record.turn()) {
+    if let (true, Some(reported)) = (args.json.json, turn.record.turn()) {
         let (session, record) = (session_writer.session().to_string(), turn.commit.to_string());
         return document::print(
             ui,
             &TurnDocument {
                 session,
                 record,
-                turn: told.clone(),
+                turn: reported.clone(),
                 patch: None,
                 other_patches: Vec::new(),
                 transcript: None,
@@ -106,13 +106,13 @@ pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn provider(told: &ReportedTurn) -> Option<String> {
-    let program = told.runner.as_deref().unwrap_or_default();
-    told.provider.clone().or_else(|| provider_of(program, Some(&told.model)))
+fn provider(reported: &ReportedTurn) -> Option<String> {
+    let program = reported.runner.as_deref().unwrap_or_default();
+    reported.provider.clone().or_else(|| provider_of(program, Some(&reported.model)))
 }
 
-fn words_of(told: &ReportedTurn, changes: &[TreeChange]) -> (String, String) {
-    let message = told.message.as_deref().unwrap_or_default();
+fn words_of(reported: &ReportedTurn, changes: &[TreeChange]) -> (String, String) {
+    let message = reported.message.as_deref().unwrap_or_default();
     let (subject, rest) = message.split_once('\n').unwrap_or((message, ""));
     let subject = match subject.trim() {
         "" if changes.is_empty() => String::new(),
@@ -122,14 +122,18 @@ fn words_of(told: &ReportedTurn, changes: &[TreeChange]) -> (String, String) {
     (subject, rest.trim().to_owned())
 }
 
-pub(super) fn commit_of<'a>(told: &'a ReportedTurn, pipeline: &'a str, changes: &[TreeChange]) -> Worded<'a> {
-    let (subject, rest) = words_of(told, changes);
-    Worded { told, pipeline, subject, rest, provider: provider(told) }
+pub(super) fn commit_of<'a>(
+    reported: &'a ReportedTurn,
+    pipeline: &'a str,
+    changes: &[TreeChange],
+) -> Worded<'a> {
+    let (subject, rest) = words_of(reported, changes);
+    Worded { reported, pipeline, subject, rest, provider: provider(reported) }
 }
 
 /// The texts of a commit, owned while the commit is made from them.
 pub(super) struct Worded<'a> {
-    told: &'a ReportedTurn,
+    reported: &'a ReportedTurn,
     pipeline: &'a str,
     subject: String,
     rest: String,
@@ -140,9 +144,9 @@ impl Worded<'_> {
     pub(super) fn entry(&self) -> arborist_core::record::TaskEvent<'static> {
         let body = if self.rest.is_empty() { Body::default() } else { Body::new("", &self.rest) };
         let commit = TurnCommit {
-            node: &self.told.node,
+            node: &self.reported.node,
             attempt: Attempt(0),
-            model: Some(&self.told.model),
+            model: Some(&self.reported.model),
             provider: self.provider.as_deref(),
             pipeline: self.pipeline,
             subject: &self.subject,
@@ -152,31 +156,33 @@ impl Worded<'_> {
     }
 }
 
-pub(super) fn turn_of(told: &ReportedTurn, changes: &[TreeChange]) -> Turn {
-    let tokens = (told.tokens_in.is_some() || told.tokens_out.is_some())
-        .then(|| TokenCount { read: told.tokens_in.unwrap_or(0), written: told.tokens_out.unwrap_or(0) });
-    let (subject, rest) = words_of(told, changes);
+pub(super) fn turn_of(reported: &ReportedTurn, changes: &[TreeChange]) -> Turn {
+    let tokens = (reported.tokens_in.is_some() || reported.tokens_out.is_some()).then(|| TokenCount {
+        read: reported.tokens_in.unwrap_or(0),
+        written: reported.tokens_out.unwrap_or(0),
+    });
+    let (subject, rest) = words_of(reported, changes);
     let message = format!("{subject}\n\n{rest}").trim().to_owned();
     let now = clock::now();
     Turn {
         number: 0,
-        node: told.node.clone(),
+        node: reported.node.clone(),
         step: "implement".into(),
         attempt: Attempt(0),
-        model: value_of(Some(&told.model)),
-        provider: value_of(provider(told).as_deref()),
-        runner: value_of(told.runner.as_deref()),
+        model: value_of(Some(&reported.model)),
+        provider: value_of(provider(reported).as_deref()),
+        runner: value_of(reported.runner.as_deref()),
         files: changes.iter().map(TreeChange::shown).collect(),
         tools: Vec::new(),
         tokens,
-        cost: told.cost,
+        cost: reported.cost,
         commit: None,
         others: Vec::new(),
         not_committed: None,
         interrupted: false,
         message: (!message.is_empty()).then_some(message),
         said: None,
-        agent_session: told.agent_session.clone(),
+        agent_session: reported.agent_session.clone(),
         started: now,
         ended: now,
     }

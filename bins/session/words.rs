@@ -9,8 +9,8 @@ use arborist_core::{
 pub(super) use crate::ui::table;
 use crate::ui::{Tone, shortened};
 
-pub(super) fn tone_of(standing: SessionState) -> Tone {
-    match standing {
+pub(super) fn tone_of(state: SessionState) -> Tone {
+    match state {
         SessionState::Complete => Tone::Good,
         SessionState::Failed | SessionState::Crashed => Tone::Bad,
         SessionState::Running | SessionState::Open | SessionState::Paused => Tone::Busy,

@@ -250,9 +250,9 @@ fn show_tests(ui: &mut Ui, event: &Event) {
         count(Key::TestSkipped, "skipped"),
         event.trailers.get(Key::TestRuntime).map(|seconds| format!("took {seconds} s")),
     ];
-    let told: Vec<String> = counts.into_iter().flatten().collect();
-    if !told.is_empty() {
-        ui.line(&format!("          {}", told.join(", ")));
+    let parts: Vec<String> = counts.into_iter().flatten().collect();
+    if !parts.is_empty() {
+        ui.line(&format!("          {}", parts.join(", ")));
     }
 }
 
@@ -335,18 +335,20 @@ pub(super) struct UnfinishedStep {
     pub(super) step: Step,
     pub(super) log: String,
     /// The last line of the log, if it is text.
-    said: Option<String>,
+    last_line: Option<String>,
 }
 
 impl UnfinishedStep {
     /// Why the task did not continue.
     pub(super) fn words(&self) -> String {
-        if let Some(said) = self.said.as_ref().filter(|said| said.starts_with(UNUSED_ANSWER)) {
-            return said.clone();
+        if let Some(last_line) =
+            self.last_line.as_ref().filter(|last_line| last_line.starts_with(UNUSED_ANSWER))
+        {
+            return last_line.clone();
         }
         let who = if self.step == Step::Review { "the reviewer" } else { "the agent" };
-        let said = self.said.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
-        format!("the last call of {who} ended without a result{said}")
+        let last_line = self.last_line.as_ref().map(|last_line| format!(": {last_line}")).unwrap_or_default();
+        format!("the last call of {who} ended without a result{last_line}")
     }
 }
 
@@ -378,7 +380,7 @@ impl TaskLogs {
         let unfinished =
             logs.last().filter(|log| is_unfinished(repository, run, (task, log), name(log).as_deref()));
         let unfinished = unfinished.and_then(|log| {
-            Some(UnfinishedStep { step: log.step, log: name(log)?, said: last_line(&log.path) })
+            Some(UnfinishedStep { step: log.step, log: name(log)?, last_line: last_line(&log.path) })
         });
         let is_known = run.find(task).is_some() || unfinished.is_some();
         Self { implement: implement.filter(|_| is_known).and_then(name), unfinished }

@@ -176,7 +176,7 @@ impl StateDocument {
             },
             unpushed: view.unpushed.iter().cloned().collect(),
             parked: view.parked.map(|parked| parked.to_string()),
-            tasks: view.asked().map(|node| TaskDocument::new(node, view)).collect(),
+            tasks: view.selected().map(|node| TaskDocument::new(node, view)).collect(),
         }
     }
 }

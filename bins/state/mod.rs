@@ -282,9 +282,9 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     if run.start.is_none()
         && !is_asked
         && kind == Kind::Text
-        && let Some(branch) = scope::find_apart(&workspace, &repository, &settings)?
+        && let Some(branch) = scope::find_last_session_branch(&workspace, &repository, &settings)?
     {
-        ui.hint(&scope::hint_apart("git arborist state", &branch));
+        ui.hint(&scope::hint_session_branch("git arborist state", &branch));
     }
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
 }
@@ -414,7 +414,7 @@ impl StateArgs {
 
 impl StateView<'_> {
     /// The selected tasks, in the order of the plan.
-    fn asked(&self) -> impl Iterator<Item = &NodeProgress<'_>> {
+    fn selected(&self) -> impl Iterator<Item = &NodeProgress<'_>> {
         let StateOptions { tasks, only_ready, .. } = &self.options;
         self.progress
             .nodes()
@@ -427,12 +427,12 @@ impl StateView<'_> {
     /// landing is not there yet.
     fn is_settled(&self) -> bool {
         let tasks = &self.options.tasks;
-        let mut asked =
+        let mut selected =
             self.progress.nodes().iter().filter(|s| tasks.is_empty() || tasks.contains(s.id)).peekable();
         let is_there = |node: &NodeProgress<'_>| {
             node.state == State::Skipped || (node.is_landed() && !self.is_parked(node))
         };
-        asked.peek().is_some() && asked.all(is_there)
+        selected.peek().is_some() && selected.all(is_there)
     }
 
     /// How much of the work is done. As in the summary of a run, parked landings do not count.
@@ -503,7 +503,7 @@ impl StateView<'_> {
             Kind::Json => return print(ui, &document::StateDocument::new(self)),
             Kind::Short => tree::show_line(ui, self),
             Kind::Ids => {
-                self.asked().for_each(|node| ui.line(&format!("{}\t{}", node.id, node.name)));
+                self.selected().for_each(|node| ui.line(&format!("{}\t{}", node.id, node.name)));
             }
             Kind::Text => match self.options.tasks.as_slice() {
                 [task] if !self.options.only_ready => detail::show(ui, self, task),

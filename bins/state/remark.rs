@@ -43,8 +43,8 @@ pub(super) fn remark(view: &StateView<'_>, node: &NodeProgress<'_>) -> (String, 
         (None, None) => {}
     }
     if node.is_unlanded() {
-        let ticket = view.find_ticket(node).filter(|ticket| ticket.standing != TicketState::Waiting);
-        let why = ticket.map(|ticket| format!(" ({})", ticket.standing.word())).unwrap_or_default();
+        let ticket = view.find_ticket(node).filter(|ticket| ticket.state != TicketState::Waiting);
+        let why = ticket.map(|ticket| format!(" ({})", ticket.state.word())).unwrap_or_default();
         parts.push(format!("not landed{why}"));
     }
     if node.is_landed() && view.is_parked(node) {

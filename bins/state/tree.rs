@@ -43,8 +43,8 @@ const BEFORE_WORDS: usize = 6 + 11 + 9 + 4 + 17;
 pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
     warn_of_ignored(ui, view);
     show_heading(ui, view);
-    let asked: Vec<&NodeProgress<'_>> = view.asked().collect();
-    if asked.is_empty() {
+    let selected: Vec<&NodeProgress<'_>> = view.selected().collect();
+    if selected.is_empty() {
         ui.line(&nothing(view));
         if matches!(view.plan, Shown::Nothing) && !view.options.only_ready {
             let places = usual_places(Some(&view.run.scope.branch)).join(", ");
@@ -56,13 +56,13 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
         return hint_at_other(ui, view);
     }
     let width = ui.width();
-    let lengths = asked.iter().filter(|s| s.is_leaf()).map(|s| (s.id.as_str().len(), 2 * s.depth));
+    let lengths = selected.iter().filter(|s| s.is_leaf()).map(|s| (s.id.as_str().len(), 2 * s.depth));
     let fits = |(id, indent): &(usize, usize)| width.is_none_or(|width| id + indent + BESIDE_ID <= width);
     let ids = lengths.filter(fits).map(|(id, _)| id).max().unwrap_or(0);
     let room = width.map_or(WIDEST_NAME, |width| width.saturating_sub(ids + REST).max(NARROWEST_NAME));
-    let names = asked.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(room);
+    let names = selected.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(room);
     let columns = Columns { ids, names, width };
-    for node in asked {
+    for node in selected {
         if node.is_leaf() {
             show_task(ui, view, node, &columns);
         } else {
@@ -394,11 +394,11 @@ pub(super) fn mark(ui: &Ui, view: &StateView<'_>, node: &NodeProgress<'_>) -> (&
 pub(super) fn show_event(ui: &mut Ui, event: &Event) {
     let tone = if event.is_failure() { Tone::Bad } else { Tone::Good };
     let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));
-    let told = words_of(event);
-    let told = ui.width().map_or_else(|| told.clone(), |width| rest_of(&told, width, BEFORE_WORDS));
-    let status = if told.is_empty() { 0 } else { 16 };
+    let words = words_of(event);
+    let words = ui.width().map_or_else(|| words.clone(), |width| rest_of(&words, width, BEFORE_WORDS));
+    let status = if words.is_empty() { 0 } else { 16 };
     let line = format!(
-        "      {} {:>8} {attempt:<3} {} {told}",
+        "      {} {:>8} {attempt:<3} {} {words}",
         ui.paint(Tone::Busy, &event.commit.short()),
         clock::ago(event.time),
         ui.paint(tone, &format!("{:<status$}", status_word(event))),

@@ -103,9 +103,9 @@ impl FromStr for BranchArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let told = |error: NameError| error.to_string();
+        let message = |error: NameError| error.to_string();
         let (name, branch) = text.split_once('=').ok_or("it must be NAME=BRANCH")?;
-        Ok(Self { name: name.parse().map_err(told)?, branch: branch.parse().map_err(told)? })
+        Ok(Self { name: name.parse().map_err(message)?, branch: branch.parse().map_err(message)? })
     }
 }
 
@@ -124,12 +124,12 @@ impl FromStr for CommandArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let told = |error: NameError| error.to_string();
+        let message = |error: NameError| error.to_string();
         let (names, command) = text.split_once('=').ok_or("it must be NAME:TOOL=COMMAND")?;
         let (repo, tool) = names.split_once(':').ok_or("it must be NAME:TOOL=COMMAND")?;
         Ok(Self {
-            repo: repo.parse().map_err(told)?,
-            tool: tool.parse().map_err(told)?,
+            repo: repo.parse().map_err(message)?,
+            tool: tool.parse().map_err(message)?,
             command: command.to_owned(),
         })
     }

@@ -98,7 +98,7 @@ impl<N: Send + 'static> Live<N> {
 
 impl<N> Live<N> {
     /// Sends an event.
-    pub(crate) fn tell(&self, event: N) {
+    pub(crate) fn send(&self, event: N) {
         if let Some(sender) = &self.sender {
             let _ = sender.send(event);
         }

@@ -323,8 +323,9 @@ fn width_of(stream: impl IsTerminal + AsFd) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
     }
-    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    told.or_else(|| rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col)))
+    let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    from_environment
+        .or_else(|| rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col)))
         .filter(|columns| *columns > 0)
 }
 

@@ -13,25 +13,25 @@ use arborist_core::{
 };
 
 /// The range that was asked for.
-pub(super) fn find(repository: &Repository, asked: Option<&str>) -> Result<VerifyRange, Failure> {
-    let Some(asked) = asked else { return default_range(repository) };
-    if asked.contains("...") {
-        let failure = Failure::new(Exit::Usage, format!("'{asked}' is not a range of one branch"));
+pub(super) fn find(repository: &Repository, argument: Option<&str>) -> Result<VerifyRange, Failure> {
+    let Some(argument) = argument else { return default_range(repository) };
+    if argument.contains("...") {
+        let failure = Failure::new(Exit::Usage, format!("'{argument}' is not a range of one branch"));
         return Err(failure.hint("write it with two dots, such as main..HEAD"));
     }
-    if let Some((from, to)) = asked.split_once("..") {
+    if let Some((from, to)) = argument.split_once("..") {
         let end = |name: &str| require_commit(repository, if name.is_empty() { "HEAD" } else { name });
         let (from, to) = (Some(end(from)?), end(to)?);
-        return Ok(VerifyRange { shown: asked.to_owned(), from, to, session: None });
+        return Ok(VerifyRange { shown: argument.to_owned(), from, to, session: None });
     }
-    if let Some(range) = find_session(repository, asked)? {
+    if let Some(range) = find_session(repository, argument)? {
         return Ok(range);
     }
-    if let Some(to) = repository.find_commit(asked)? {
-        return Ok(VerifyRange { shown: asked.to_owned(), from: None, to, session: None });
+    if let Some(to) = repository.find_commit(argument)? {
+        return Ok(VerifyRange { shown: argument.to_owned(), from: None, to, session: None });
     }
-    find_in_history(repository, asked)?.ok_or_else(|| {
-        Failure::new(Exit::No, format!("'{asked}' is not a range, a session or a revision"))
+    find_in_history(repository, argument)?.ok_or_else(|| {
+        Failure::new(Exit::No, format!("'{argument}' is not a range, a session or a revision"))
             .hint("name a range such as main..HEAD, a commit, or a session that 'git arborist session list' shows; a single task cannot be verified")
     })
 }
@@ -54,9 +54,9 @@ fn default_range(repository: &Repository) -> Result<VerifyRange, Failure> {
 }
 
 /// The range of a session, by its records.
-fn find_session(repository: &Repository, asked: &str) -> Result<Option<VerifyRange>, Failure> {
+fn find_session(repository: &Repository, argument: &str) -> Result<Option<VerifyRange>, Failure> {
     let reader = SessionReader::new(repository);
-    match reader.list()?.require(asked) {
+    match reader.list()?.require(argument) {
         Ok(newest) => range_of_record(repository, &reader, newest).map(Some),
         Err(SessionError::Unknown(_)) => Ok(None),
         Err(error) => Err(error.into()),
@@ -79,8 +79,8 @@ fn range_of_record(
 }
 
 /// The range of a session whose records are not in this clone: from the start of its run in the history of HEAD.
-fn find_in_history(repository: &Repository, asked: &str) -> Result<Option<VerifyRange>, Failure> {
-    let (Some(head), Ok(session)) = (repository.head.commit, asked.parse::<SessionId>()) else {
+fn find_in_history(repository: &Repository, argument: &str) -> Result<Option<VerifyRange>, Failure> {
+    let (Some(head), Ok(session)) = (repository.head.commit, argument.parse::<SessionId>()) else {
         return Ok(None);
     };
     for commit in repository.stream_commits(&[head.to_string()])? {

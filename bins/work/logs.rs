@@ -36,7 +36,7 @@ pub(super) fn logs(args: &LogsArgs, ui: &mut Ui) -> Outcome {
         jobs => jobs.to_vec(),
     };
     // A folder outside of the repository needs approval if a file of the repository names it.
-    let mut foreign = engine.foreign_commands().clone();
+    let mut foreign = engine.commands_to_approve().clone();
     foreign.extend(settings.tracked_lines_of(&["log-dir"]));
     approval::require(&repository, &foreign, approval::consent(args.yes), ui)?;
     let folder = WorkerLogFolder::prepare(&repository, &settings, &engine)?;

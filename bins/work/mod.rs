@@ -372,7 +372,7 @@ fn try_work(
 fn due<'a>(args: &WorkArgs, planned: &'a Planned, run: &Run) -> Result<Vec<&'a Task>, Failure> {
     let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
     let mut due = wanted(&planned.plan, &Selection::default());
-    due.retain(|task| match progress.find(&task.id).map(|standing| standing.state) {
+    due.retain(|task| match progress.find(&task.id).map(|node| node.state) {
         Some(State::Failed) => args.retry_failed,
         _ => progress.is_left(&task.id),
     });

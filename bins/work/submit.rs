@@ -29,53 +29,53 @@ pub(super) struct SubmitRequest<'a> {
 }
 
 /// Starts workers on other machines.
-pub(super) fn submit(asked: &SubmitRequest<'_>, ui: &mut Ui) -> Outcome {
+pub(super) fn submit(request: &SubmitRequest<'_>, ui: &mut Ui) -> Outcome {
     let cancel = watch_signals();
     let (repository, config, settings) = entry::open_with_settings(ui)?;
-    let engine = Engine::find(&settings, asked.on)?;
-    let shared = SharedWork::find(&repository, &settings, asked.remote, clock::now)?;
-    let planned = shared.plan_submission(&asked.run, &config, (asked.workers, suite()?))?;
+    let engine = Engine::find(&settings, request.on)?;
+    let shared = SharedWork::find(&repository, &settings, request.remote, clock::now)?;
+    let planned = shared.plan_submission(&request.run, &config, (request.workers, suite()?))?;
     let (mut submission, manifest) = engine.prepare(repository.top(), planned.order)?;
     let mut commands = planned.commands.clone();
-    commands.extend(engine.foreign_commands().iter().cloned());
+    commands.extend(engine.commands_to_approve().iter().cloned());
     commands.extend(manifest);
-    approval::require(&repository, &commands, asked.run.consent, ui)?;
+    approval::require(&repository, &commands, request.run.consent, ui)?;
     submission.approve(&planned.commands);
     submission.require_passable()?;
-    if asked.is_dry_run {
+    if request.is_dry_run {
         for (command, input) in submission.commands()? {
             ui.line(&command);
             ui.line(&input);
         }
         return Ok(Exit::Done);
     }
-    if asked.retries_failed {
+    if request.retries_failed {
         super::retry_failed(&shared, ui)?;
     }
     let submitted = submission.submit(&cancel)?;
-    tell(asked, &engine, &submitted, ui);
+    report(request, &engine, &submitted, ui);
     Ok(Exit::Done)
 }
 
 /// Says what was submitted, and how to watch and end it.
-fn tell(asked: &SubmitRequest<'_>, engine: &Engine, submitted: &SubmittedWorkers, ui: &mut Ui) {
+fn report(request: &SubmitRequest<'_>, engine: &Engine, submitted: &SubmittedWorkers, ui: &mut Ui) {
     let SubmittedWorkers { workers, jobs } = submitted;
     let noun = if *workers == 1 { "worker" } else { "workers" };
     let words = if jobs.is_empty() { String::new() } else { format!(": {}", jobs.join(" ")) };
     ui.line(&format!("submitted {workers} {noun} to {}{words}", engine.name()));
-    let (to, of) = match asked.remote {
+    let (to, of) = match request.remote {
         DEFAULT_REMOTE => (String::new(), String::new()),
         other => (format!(" {other}"), format!(" --remote {other}")),
     };
     ui.line(&format!("  watch   git arborist state --remote{to}"));
     if engine.has_logs() {
         let words = if jobs.is_empty() { of.clone() } else { format!(" {}", jobs.join(" ")) };
-        ui.line(&format!("  logs    git arborist work logs --on {}{words}", asked.on));
+        ui.line(&format!("  logs    git arborist work logs --on {}{words}", request.on));
     }
     ui.line(&format!("  drain   git arborist work drain{of}"));
     ui.line(&format!("  stop    git arborist work stop{of}"));
     if !jobs.is_empty() {
-        ui.line(&format!("  cancel  git arborist work cancel --on {} {}", asked.on, jobs.join(" ")));
+        ui.line(&format!("  cancel  git arborist work cancel --on {} {}", request.on, jobs.join(" ")));
     }
 }
 
@@ -83,7 +83,7 @@ fn tell(asked: &SubmitRequest<'_>, engine: &Engine, submitted: &SubmittedWorkers
 pub(super) fn cancel(on: &str, jobs: &[String], yes: bool, ui: &mut Ui) -> Outcome {
     let (repository, _, settings) = entry::open_with_settings(ui)?;
     let engine = Engine::find(&settings, on)?;
-    approval::require(&repository, engine.foreign_commands(), approval::consent(yes), ui)?;
+    approval::require(&repository, engine.commands_to_approve(), approval::consent(yes), ui)?;
     for job in jobs {
         engine.cancel(job, &Cancel::new())?;
         ui.line(&format!("cancelled {job}"));

@@ -16,13 +16,13 @@ pub struct StatusDocument {
     /// The session of the run that is checked out, or else the newest one; null if there is none.
     session: Option<String>,
     /// The repositories; the first has the plan.
-    repositories: Vec<StandingDocument>,
+    repositories: Vec<RepoStatusDocument>,
 }
 
 /// The state of one repository.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct StandingDocument {
+struct RepoStatusDocument {
     /// Its name.
     name: String,
     /// Where it is.
@@ -60,12 +60,12 @@ struct StandingDocument {
 
 impl StatusDocument {
     pub(super) fn new(session: Option<&SessionId>, statuses: &[(RepoStatus<'_>, Option<String>)]) -> Self {
-        let repositories = statuses.iter().map(StandingDocument::new).collect();
+        let repositories = statuses.iter().map(RepoStatusDocument::new).collect();
         Self { session: session.map(ToString::to_string), repositories }
     }
 }
 
-impl StandingDocument {
+impl RepoStatusDocument {
     fn new((status, error): &(RepoStatus<'_>, Option<String>)) -> Self {
         let (section, present) = (status.section, status.present.as_ref());
         let distance = present.and_then(|present| present.distance);

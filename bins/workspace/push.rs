@@ -21,27 +21,27 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
         sections.iter().copied().filter(|section| section.remote.is_some()).collect();
     if let ([], [section, ..]) = (with_remote.as_slice(), sections.as_slice()) {
         let repository = opened.workspace.open(section)?.ok_or_else(|| WorkspaceError::absent(section))?;
-        return Err(Workspace::nowhere_to_push(&repository, section)?.into());
+        return Err(Workspace::no_push_remote(&repository, section)?.into());
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let answers = map_parallel(&with_remote, |section| push_section(&opened, section));
     for (section, answer) in with_remote.into_iter().zip(answers) {
-        let document = tell(section, answer, ui);
+        let document = report(section, answer, ui);
         if !args.json {
             show(&document, ui);
         }
-        told.push(document);
+        reported.push(document);
     }
-    let is_whole = told.iter().all(PushedDocument::is_whole);
+    let is_whole = reported.iter().all(PushedDocument::is_whole);
     if args.json {
-        document::print(ui, &PushDocument { repositories: told })?;
+        document::print(ui, &PushDocument { repositories: reported })?;
     }
     opened.require_unstopped()?;
     Ok(if is_whole { Exit::Done } else { Exit::No })
 }
 
 /// Reports one push. A failure does not prevent the others.
-fn tell(
+fn report(
     section: &RepoSection,
     answer: Result<(PushResult, UnpushedCheckout), WorkspaceError>,
     ui: &mut Ui,

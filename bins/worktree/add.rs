@@ -14,7 +14,7 @@ use arborist_core::{
 };
 use clap::Args;
 
-use super::open::{OpenWorktrees, WorktreeScopeArgs, open_until, tell_of_crowding};
+use super::open::{OpenWorktrees, WorktreeScopeArgs, open_until, warn_of_many_worktrees};
 use crate::{approval, entry::Outcome, gardening::watch_signals, scope, ui::Ui};
 
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(super) fn run(args: &WorktreeAddArgs, ui: &mut Ui) -> Outcome {
     refuse_unknown(args, &opened)?;
     approval::require(
         &opened.repository,
-        &opened.options.foreign_commands(),
+        &opened.options.commands_to_approve(),
         approval::consent(args.yes),
         ui,
     )?;
@@ -64,8 +64,8 @@ pub(super) fn run(args: &WorktreeAddArgs, ui: &mut Ui) -> Outcome {
     if let Ok(Some(words)) = changed_paths {
         ui.warn(&words);
     }
-    tell(&lease, &opened, ui)?;
-    tell_of_crowding(&opened, ui);
+    print_lease(&lease, &opened, ui)?;
+    warn_of_many_worktrees(&opened, ui);
     ui.line(&lease.path.display().to_string());
     drop(lease);
     Ok(Exit::Done)
@@ -124,7 +124,7 @@ fn base(args: &WorktreeAddArgs, opened: &OpenWorktrees, ui: &mut Ui) -> Result<O
             return Ok(tip);
         }
         let base = opened.pool.find_base(tip)?;
-        tell_base(&base, opened, ui);
+        report_base(&base, opened, ui);
         return Ok(base.commit);
     };
     let base = opened.repository.find_commit(revision)?.ok_or_else(|| {
@@ -141,7 +141,7 @@ fn base(args: &WorktreeAddArgs, opened: &OpenWorktrees, ui: &mut Ui) -> Result<O
 }
 
 /// Reports where a task starts, if that is not simply the run's branch.
-pub(super) fn tell_base(base: &BranchBase, opened: &OpenWorktrees, ui: &mut Ui) {
+pub(super) fn report_base(base: &BranchBase, opened: &OpenWorktrees, ui: &mut Ui) {
     let (run, at) = (&opened.scope.branch, base.commit.short());
     match &base.reason {
         BaseReason::Local | BaseReason::Current => {}
@@ -173,7 +173,7 @@ fn find_dirt(args: &WorktreeAddArgs, opened: &OpenWorktrees) -> Option<String> {
     ))
 }
 
-fn tell(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(), Failure> {
+fn print_lease(lease: &Lease, opened: &OpenWorktrees, ui: &mut Ui) -> Result<(), Failure> {
     let branch = &lease.branch;
     let at = lease.repository.head.commit.map(|commit| commit.short()).unwrap_or_default();
     let words = match lease.start {

@@ -77,18 +77,18 @@ impl ListDocument {
 
 impl RowDocument {
     pub(super) fn new(row: &WorktreeRow) -> Self {
-        let standing = row.standing.as_ref();
+        let status = row.status.as_ref();
         Self {
             task: row.task.as_ref().map(ToString::to_string),
             run: row.run.as_ref().map(ToString::to_string),
             kind: row.kind(),
             branch: row.branch.as_ref().map(ToString::to_string),
-            path: standing.map(|standing| standing.path.display().to_string()),
+            path: status.map(|status| status.path.display().to_string()),
             state: row.state,
             head: row.head.map(|head| head.to_string()),
             ahead: row.distance.map(|distance| distance.ahead),
             behind: row.distance.map(|distance| distance.behind),
-            active: standing.and_then(|standing| standing.active).map(rfc3339),
+            active: status.and_then(|status| status.active).map(rfc3339),
             holder: row.holder().map(holder),
             dirty: row.long.map(|long| long.dirty),
             size: row.long.map(|long| long.size),

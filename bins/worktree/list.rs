@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::{
     document::ListDocument,
-    open::{WorktreeScopeArgs, open, tell_of_crowding},
+    open::{WorktreeScopeArgs, open, warn_of_many_worktrees},
     rows::{self, ExtraRows, WorktreeRow},
 };
 use crate::{
@@ -52,7 +52,7 @@ pub(super) fn run(args: &WorktreeListArgs, ui: &mut Ui) -> Outcome {
             lost.hints.iter().for_each(|hint| ui.hint(hint));
         }
     }
-    tell_of_crowding(&opened, ui);
+    warn_of_many_worktrees(&opened, ui);
     Ok(Exit::Done)
 }
 
@@ -68,9 +68,9 @@ const HEADINGS: [&str; COLUMNS] = ["task", "state", "ahead", "active", "content"
 
 fn cells(row: &WorktreeRow) -> [String; COLUMNS] {
     let text = |path: Option<String>| path.unwrap_or_default();
-    let standing = row.standing.as_ref();
+    let status = row.status.as_ref();
     let title = if row.task.is_some() { row.title() } else { format!("({})", row.title()) };
-    let active = standing.and_then(|standing| standing.active);
+    let active = status.and_then(|status| status.active);
     let cells: [String; COLUMNS] = [
         title,
         row.word().to_owned(),
@@ -79,7 +79,7 @@ fn cells(row: &WorktreeRow) -> [String; COLUMNS] {
         text(row.long.map(|long| format!("{} dirty, {}", long.dirty, megabytes(long.size)))),
         text(row.holder().map(ToString::to_string)),
         text(row.branch.as_ref().map(ToString::to_string)),
-        text(standing.map(|standing| seen_from_here(&standing.path).display().to_string())),
+        text(status.map(|status| seen_from_here(&status.path).display().to_string())),
     ];
     cells.map(|cell| visible(&cell))
 }

@@ -23,7 +23,7 @@ pub(super) struct WorktreeScopeArgs {
 }
 
 /// Warns about too many worktrees, or too little disk space.
-pub(super) fn tell_of_crowding(opened: &OpenWorktrees, ui: &mut Ui) {
+pub(super) fn warn_of_many_worktrees(opened: &OpenWorktrees, ui: &mut Ui) {
     for (path, why) in opened.pool.find_failed_deletions() {
         ui.warn(&format!("the trash '{}' could not be deleted: {why}", path.display()));
     }

@@ -45,7 +45,7 @@ pub(super) fn run(args: &RemoveArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     let unsaved = if args.force { UncommittedPolicy::Saved } else { UncommittedPolicy::Refused };
     for task in &args.tasks {
-        let (standing, notes) = opened.pool.remove(task, unsaved)?;
+        let (removed, notes) = opened.pool.remove(task, unsaved)?;
         for note in &notes {
             ui.note(&note.to_string());
             if let WorktreeNote::Saved { under, .. } | WorktreeNote::SavedCommits { under, .. } = note {
@@ -54,8 +54,8 @@ pub(super) fn run(args: &RemoveArgs, ui: &mut Ui) -> Outcome {
                 ui.hint(&format!("to get this back, run: {command}"));
             }
         }
-        let kept = standing.branch.map(|branch| format!("; '{branch}' is kept")).unwrap_or_default();
-        ui.line(&format!("removed {}{kept}", shown(&standing.path)));
+        let kept = removed.branch.map(|branch| format!("; '{branch}' is kept")).unwrap_or_default();
+        ui.line(&format!("removed {}{kept}", shown(&removed.path)));
     }
     Ok(Exit::Done)
 }
@@ -63,8 +63,8 @@ pub(super) fn run(args: &RemoveArgs, ui: &mut Ui) -> Outcome {
 pub(super) fn run_recycle(args: &RecycleArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     for task in &args.tasks {
-        let standing = opened.pool.recycle(task)?;
-        ui.line(&format!("{} is free", shown(&standing.path)));
+        let removed = opened.pool.recycle(task)?;
+        ui.line(&format!("{} is free", shown(&removed.path)));
     }
     Ok(Exit::Done)
 }

@@ -25,7 +25,7 @@ pub(super) struct WorktreeRow {
     pub(super) run: Option<BranchName>,
     pub(super) branch: Option<BranchName>,
     /// `None` for a branch without a worktree.
-    pub(super) standing: Option<WorktreeStatusRow>,
+    pub(super) status: Option<WorktreeStatusRow>,
     pub(super) head: Option<Oid>,
     /// The task's state according to history, or `free`, `session`, `missing`, `broken`; `lost` if its
     /// branch was deleted.
@@ -73,21 +73,21 @@ pub(super) fn collect(opened: &OpenWorktrees, wanted: ExtraRows) -> Result<Vec<W
     rows.extend(branches.into_iter().map(WorktreeRow::of_branch));
     let mut runs = Runs { repository, known };
     for row in &mut rows {
-        runs.tell(row)?;
+        runs.add_history(row)?;
     }
     Ok(rows)
 }
 
 impl WorktreeRow {
-    fn of_worktree(standing: WorktreeStatusRow) -> Self {
-        let state = match &standing {
-            standing if standing.is_missing => "missing",
-            standing if standing.is_broken => "broken",
-            standing if standing.is_free() => "free",
-            standing if standing.kind == WorktreeKind::Session => "session",
+    fn of_worktree(status: WorktreeStatusRow) -> Self {
+        let state = match &status {
+            status if status.is_missing => "missing",
+            status if status.is_broken => "broken",
+            status if status.is_free() => "free",
+            status if status.kind == WorktreeKind::Session => "session",
             _ => "pending",
         };
-        let (task, branch, head) = (standing.task.clone(), standing.branch.clone(), standing.head);
+        let (task, branch, head) = (status.task.clone(), status.branch.clone(), status.head);
         Self {
             task,
             run: None,
@@ -97,7 +97,7 @@ impl WorktreeRow {
             is_paused: false,
             distance: None,
             long: None,
-            standing: Some(standing),
+            status: Some(status),
         }
     }
 
@@ -113,15 +113,15 @@ impl WorktreeRow {
             is_paused: false,
             distance: None,
             long: None,
-            standing: None,
+            status: None,
         }
     }
 
     /// The task, or a substitute.
     pub(super) fn title(&self) -> String {
-        match (&self.task, &self.standing) {
+        match (&self.task, &self.status) {
             (Some(task), _) => task.to_string(),
-            (None, Some(standing)) => standing.name(),
+            (None, Some(status)) => status.name(),
             (None, None) => String::new(),
         }
     }
@@ -132,7 +132,7 @@ impl WorktreeRow {
     }
 
     pub(super) fn kind(&self) -> &'static str {
-        match self.standing.as_ref().map(|standing| standing.kind) {
+        match self.status.as_ref().map(|status| status.kind) {
             Some(WorktreeKind::Lane) => "lane",
             Some(WorktreeKind::Named) => "task",
             Some(WorktreeKind::Session) => "session",
@@ -142,7 +142,7 @@ impl WorktreeRow {
     }
 
     pub(super) fn holder(&self) -> Option<&Holder> {
-        self.standing.as_ref()?.holder.as_ref()
+        self.status.as_ref()?.holder.as_ref()
     }
 
     /// The error for work whose branch was deleted: where its commits still are.
@@ -155,12 +155,12 @@ impl WorktreeRow {
 
     /// Reads every file. A missing worktree has none.
     pub(super) fn lengthen(&mut self, pool: &Pool) -> Result<(), Failure> {
-        let is_readable = |standing: &&WorktreeStatusRow| !standing.is_missing && !standing.is_broken;
-        let Some(standing) = self.standing.as_ref().filter(is_readable) else {
+        let is_readable = |status: &&WorktreeStatusRow| !status.is_missing && !status.is_broken;
+        let Some(status) = self.status.as_ref().filter(is_readable) else {
             return Ok(());
         };
-        let dirty = pool.view(standing)?.changed_paths()?.len();
-        self.long = Some(Long { dirty, size: size_of(&standing.path) });
+        let dirty = pool.view(status)?.changed_paths()?.len();
+        self.long = Some(Long { dirty, size: size_of(&status.path) });
         Ok(())
     }
 }
@@ -184,9 +184,9 @@ impl Known {
         let mut distances = HashMap::new();
         let scope = RunScope { branch: run.clone(), tip: Some(tip) };
         let mut read = thread::scope(|threads| {
-            let asked = threads.spawn(|| repository.distances(&run.task_refs(), tip));
+            let in_background = threads.spawn(|| repository.distances(&run.task_refs(), tip));
             Run::scan_beside(repository, scope, CommitSource::Cached, || {
-                let found = asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                let found = in_background.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
                 distances.extend(found.iter().map(|(branch, far)| (branch.name.clone(), *far)));
                 let ahead = found.into_iter().filter(|(_, far)| far.ahead > 0);
                 Ok(ahead.map(|(branch, _)| branch).collect())
@@ -208,7 +208,7 @@ fn read_first(opened: &OpenWorktrees) -> HashMap<BranchName, Known> {
 }
 
 impl Runs<'_> {
-    fn tell(&mut self, row: &mut WorktreeRow) -> Result<(), Failure> {
+    fn add_history(&mut self, row: &mut WorktreeRow) -> Result<(), Failure> {
         let Some(branch) = row.branch.clone() else {
             return Ok(());
         };

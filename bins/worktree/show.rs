@@ -47,7 +47,7 @@ pub(super) fn run(args: &WorktreeShowArgs, ui: &mut Ui) -> Outcome {
     let absent = || absent(&opened, &args.task);
     let found = opened.pool.find(&args.task)?.ok_or_else(absent)?;
     let rows = rows::collect(&opened, ExtraRows::Worktrees)?;
-    let is_it = |row: &WorktreeRow| row.standing.as_ref().is_some_and(|standing| standing.path == found.path);
+    let is_it = |row: &WorktreeRow| row.status.as_ref().is_some_and(|status| status.path == found.path);
     let mut row = rows.into_iter().find(is_it).ok_or_else(absent)?;
     row.lengthen(&opened.pool)?;
     if args.json {
@@ -108,14 +108,14 @@ fn show(ui: &mut Ui, row: &WorktreeRow) {
             ui.line(&format!("  {name:<9} {}", visible(&value)));
         }
     };
-    let standing = row.standing.as_ref();
-    field("path", standing.map(|standing| standing.path.display().to_string()));
+    let status = row.status.as_ref();
+    field("path", status.map(|status| status.path.display().to_string()));
     field("branch", row.branch.as_ref().map(ToString::to_string));
     field("commit", row.head.map(|head| head.short()));
     let run = row.run.as_ref().map(ToString::to_string).unwrap_or_default();
     field("distance", row.distance.map(|far| format!("{} ahead of {run}, {} behind", far.ahead, far.behind)));
     field("changes", row.long.map(|long| uncommitted(long.dirty)));
     field("size", row.long.map(|long| megabytes(long.size)));
-    field("active", standing.and_then(|standing| standing.active).map(clock::ago));
+    field("active", status.and_then(|status| status.active).map(clock::ago));
     field("holder", row.holder().map(ToString::to_string));
 }

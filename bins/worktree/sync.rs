@@ -42,7 +42,7 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
             ui.hint("to sync without the remote, use --offline");
             return Ok(Exit::Done);
         }
-        add::tell_base(&base, &opened, ui);
+        add::report_base(&base, &opened, ui);
         from = base.commit;
     }
     let mut exit = Exit::Done;

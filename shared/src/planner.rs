@@ -54,7 +54,7 @@ impl Planner<'_> {
                 Ok(plan) => return Ok(plan),
                 Err(found) => problems = found,
             }
-            let words = format!("answer {call} is not a valid plan: {}", said(&problems));
+            let words = format!("answer {call} is not a valid plan: {}", list_problems(&problems));
             (self.caller.on_event)(EventKind::note(words));
             prompt = task.clone() + &correction(object, &problems);
         }
@@ -76,7 +76,7 @@ impl Planner<'_> {
             CallOutcome::Success { text, .. } => Ok(text),
             CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. } => {
                 let runner = runner.name.clone();
-                Err(PlannerError::Failed { runner, said: plain_text(message.trim()), log })
+                Err(PlannerError::Failed { runner, list_problems: plain_text(message.trim()), log })
             }
         }
     }
@@ -112,7 +112,7 @@ fn problem(what: &str, fix: &str) -> Problem {
 }
 
 /// The first problem, and how many more there are.
-fn said(problems: &[Problem]) -> String {
+fn list_problems(problems: &[Problem]) -> String {
     let first = problems.first().map(ToString::to_string).unwrap_or_default();
     match problems.len() {
         0 | 1 => first,
@@ -217,12 +217,12 @@ pub enum PlannerError {
         runner: String,
     },
     /// The agent failed.
-    #[error("'{runner}' did not make a plan: {said}")]
+    #[error("'{runner}' did not make a plan: {list_problems}")]
     Failed {
         /// Its name.
         runner: String,
         /// The reason, in its words.
-        said: String,
+        list_problems: String,
         /// The file of its output.
         log: PathBuf,
     },

@@ -256,7 +256,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn tell(seed: u64) {
+fn run_scenario(seed: u64) {
     let mut story = Story::new(seed);
     for _ in 0..24 {
         story.step();
@@ -268,22 +268,22 @@ fn tell(seed: u64) {
 
 #[test]
 fn cleanup_loses_nothing_in_the_first_random_scenario() {
-    tell(0x9E37_79B9_7F4A_7C15);
+    run_scenario(0x9E37_79B9_7F4A_7C15);
 }
 
 #[test]
 fn cleanup_loses_nothing_in_the_second_random_scenario() {
-    tell(0xD1B5_4A32_D192_ED03);
+    run_scenario(0xD1B5_4A32_D192_ED03);
 }
 
 #[test]
 fn cleanup_loses_nothing_in_the_third_random_scenario() {
-    tell(0x94D0_49BB_1331_11EB);
+    run_scenario(0x94D0_49BB_1331_11EB);
 }
 
 #[test]
 fn cleanup_loses_nothing_in_the_fourth_random_scenario() {
-    tell(0xBF58_476D_1CE4_E5B9);
+    run_scenario(0xBF58_476D_1CE4_E5B9);
 }
 
 /// `STORIES=100 cargo test --test cli cleanup_model -- --ignored` for as many as somebody has time for.
@@ -291,5 +291,5 @@ fn cleanup_loses_nothing_in_the_fourth_random_scenario() {
 #[ignore = "takes as long as one lets it"]
 fn cleanup_loses_nothing_in_many_random_scenarios() {
     let count: u64 = std::env::var("STORIES").ok().and_then(|count| count.parse().ok()).unwrap_or(20);
-    (1..=count).for_each(|seed| tell(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    (1..=count).for_each(|seed| run_scenario(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
 }

@@ -43,10 +43,10 @@ const ODD: [(&[u8], &[u8]); 7] = [
     (b"ARBORIST_PROCESS", b"\xff"),
 ];
 
-fn run(repo: &TestRepo, args: &[&str], is_odd: bool) -> Run {
+fn run(repo: &TestRepo, args: &[&str], is_irregular: bool) -> Run {
     let mut command = repo.command("git", &repo.path(""));
     command.arg("arborist").args(args);
-    for (name, value) in ODD.iter().filter(|_| is_odd) {
+    for (name, value) in ODD.iter().filter(|_| is_irregular) {
         command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
     }
     Run::of(&mut command, b"")

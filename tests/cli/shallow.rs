@@ -8,7 +8,7 @@ use std::{
 use arborist_testkit::{TaskCommit, TestRepo};
 
 /// So many commits more.
-fn go_on(repo: &TestRepo, count: usize) {
+fn run_in_session_worktree(repo: &TestRepo, count: usize) {
     for n in 0..count {
         repo.git(["commit", "-q", "--allow-empty", "-m", &format!("{n}")]).succeeds();
     }
@@ -18,12 +18,12 @@ fn go_on(repo: &TestRepo, count: usize) {
 /// began after that.
 fn remote(before: usize, behind: usize) -> TestRepo {
     let repo = TestRepo::init();
-    go_on(&repo, before);
+    run_in_session_worktree(&repo, before);
     repo.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
     repo.write("t1.txt", "t1\n");
     repo.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
     repo.git(["checkout", "-q", "main"]).succeeds();
-    go_on(&repo, behind);
+    run_in_session_worktree(&repo, behind);
     repo.run_start("main", "s1");
     repo
 }
@@ -94,7 +94,7 @@ fn long_run(behind: usize) -> TestRepo {
     repo.write("t1.txt", "t1\n");
     repo.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
     repo.git(["checkout", "-q", "main"]).succeeds();
-    go_on(&repo, behind);
+    run_in_session_worktree(&repo, behind);
     repo
 }
 

@@ -140,7 +140,7 @@ impl<'u> Reporter<'u> {
 }
 
 impl RunListener for Reporter<'_> {
-    fn tell(&mut self, event: RunEvent) {
+    fn report(&mut self, event: RunEvent) {
         // Several remotes may cause the same hint.
         if let EventKind::Note { words, once: true, .. } = &event.kind
             && !self.hinted.insert(words.clone())
@@ -165,7 +165,7 @@ impl RunListener for Reporter<'_> {
                 self.live = self.ui.watch(LiveView::new(opening, self.ui.err_brush()));
             }
             EventKind::RunEnds => self.live = None,
-            _ => self.live.iter().for_each(|live| live.tell(event.clone())),
+            _ => self.live.iter().for_each(|live| live.send(event.clone())),
         }
     }
 }

@@ -152,9 +152,9 @@ fn headline(account: &RunAccount) -> String {
         ("did not land", unlanded),
         ("left", ids_of(&left)),
     ];
-    let told = kinds.iter().filter(|(_, ids)| !ids.is_empty());
+    let listed_kinds = kinds.iter().filter(|(_, ids)| !ids.is_empty());
     let parts: Vec<String> =
-        told.map(|(word, ids)| format!("{} {word} ({})", ids.len(), list(ids))).collect();
+        listed_kinds.map(|(word, ids)| format!("{} {word} ({})", ids.len(), list(ids))).collect();
     match (parts.is_empty(), &account.stopped) {
         (true, None) if account.parked.is_some() => "nothing to run, but a landing is parked".to_owned(),
         (true, None) if account.not_selected > 0 => {

@@ -55,9 +55,9 @@ struct LostCommits {
 impl Lost {
     pub(super) fn scan(push: &Push<'_>) -> Result<Self, GitError> {
         let ours = LostCommits::scan(push, Keepers::All, (RefUpdate::is_ours, is_sound))?;
-        let others = LostCommits::scan(push, Keepers::Branches, (RefUpdate::is_foreign, is_sound))?;
+        let others = LostCommits::scan(push, Keepers::Branches, (RefUpdate::is_users_ref, is_sound))?;
         let of_session = |commit: &RawCommit| is_record(commit.message());
-        let others_records = LostCommits::scan(push, Keepers::All, (RefUpdate::is_foreign, of_session))?;
+        let others_records = LostCommits::scan(push, Keepers::All, (RefUpdate::is_users_ref, of_session))?;
         Ok(Self { ours, others, others_records })
     }
 

@@ -92,7 +92,7 @@ impl RefUpdate {
 
     /// Whether it is a ref of the user: a branch, a tag or any other, because each may be the last one that keeps
     /// recorded state.
-    pub(super) fn is_foreign(&self) -> bool {
+    pub(super) fn is_users_ref(&self) -> bool {
         self.is_guarded() && !self.is_ours()
     }
 

@@ -75,8 +75,8 @@ fn lines(bytes: Vec<u8>, note: Option<String>) -> Excerpt {
     match String::from_utf8(bytes) {
         Ok(text) => Excerpt::Lines { text, note },
         Err(error) => {
-            let told = "some bytes are not UTF-8 and are shown as U+FFFD";
-            let note = note.map_or_else(|| told.to_owned(), |note| format!("{note}; {told}"));
+            let invalid_utf8 = "some bytes are not UTF-8 and are shown as U+FFFD";
+            let note = note.map_or_else(|| invalid_utf8.to_owned(), |note| format!("{note}; {invalid_utf8}"));
             Excerpt::Lines { text: String::from_utf8_lossy(error.as_bytes()).into_owned(), note: Some(note) }
         }
     }

@@ -37,13 +37,13 @@ impl EventFormat {
 
     /// Whether programs with this format report the number of tokens.
     #[must_use]
-    pub fn tells_tokens(self) -> bool {
+    pub fn reports_tokens(self) -> bool {
         self != Self::Text
     }
 
     /// Whether programs with this format report their cost.
     #[must_use]
-    pub fn tells_cost(self) -> bool {
+    pub fn reports_cost(self) -> bool {
         matches!(self, Self::Claude | Self::Opencode)
     }
 }

@@ -254,13 +254,13 @@ impl Runner {
             Placeholder::ToolsFile => tools_file.as_deref(),
             Placeholder::ToolsToml => toml.as_deref(),
         });
-        let told =
+        let described =
             template.uses(Placeholder::Prompt) || (template.uses(Placeholder::PromptFile) && file.is_some());
         Invocation {
             program: template.program().to_owned(),
             args,
-            env: self.env.clone().into_iter().chain(self.told_of(request.tools)).collect(),
-            stdin: (!told).then(|| request.prompt.as_bytes().to_vec()),
+            env: self.env.clone().into_iter().chain(self.server_variable(request.tools)).collect(),
+            stdin: (!described).then(|| request.prompt.as_bytes().to_vec()),
         }
     }
 
@@ -269,7 +269,7 @@ impl Runner {
         self.known.and_then(|preset| preset.tools)
     }
 
-    fn told_of(&self, server: Option<&ToolServer>) -> Option<(String, String)> {
+    fn server_variable(&self, server: Option<&ToolServer>) -> Option<(String, String)> {
         let (name, form) = self.tools_variable()?;
         Some((name.to_owned(), server?.written(form)?))
     }

@@ -234,9 +234,9 @@ impl Tally {
     }
 
     fn gave_up(self, kind: FailureKind, message: String, wait: RetryWait) -> CallOutcome {
-        let told = self.waiting.map_or(RetryWait::Unknown, |(_, wait)| wait);
+        let stated = self.waiting.map_or(RetryWait::Unknown, |(_, wait)| wait);
         match kind.as_limit() {
-            Some(kind) => self.limited(kind, wait.or(told), message),
+            Some(kind) => self.limited(kind, wait.or(stated), message),
             None => self.failed(kind, message),
         }
     }
@@ -260,9 +260,9 @@ impl Tally {
         match (self.format, end) {
             (EventFormat::Gemini, ProcessEnd::Code(GEMINI_AUTH)) => Some(FailureKind::Auth),
             (EventFormat::Gemini, ProcessEnd::Code(code)) => {
-                let told =
+                let stated =
                     GEMINI_STATUSES.iter().find(|status| **status % 256 == u64::from(code.unsigned_abs()));
-                told.map(|status| FailureKind::of_status(*status))
+                stated.map(|status| FailureKind::of_status(*status))
             }
             _ => None,
         }

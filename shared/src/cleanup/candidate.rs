@@ -59,7 +59,7 @@ impl fmt::Display for InUse {
             Self::Session(_, SessionState::Paused) => {
                 f.write_str("its session is paused, so it can be continued")
             }
-            Self::Session(_, standing) => write!(f, "its session is {}", standing.as_str()),
+            Self::Session(_, state) => write!(f, "its session is {}", state.as_str()),
             Self::Run(run) => write!(f, "a run of '{run}' is active"),
             Self::LeftRunning(run) => write!(f, "processes of a run of '{run}' are still alive"),
             Self::Lock(holder) => write!(f, "in use: {holder}"),

@@ -79,7 +79,7 @@ impl KnownSession {
         let known = |stored: &StoredRecord| {
             let (context, session) = (&stored.record.context, &stored.record.session);
             Self {
-                state: sessions.standing(repository, stored),
+                state: sessions.state_of(repository, stored),
                 branch: context.branch.clone(),
                 has_own_branch: context.driver == Driver::Run
                     && section.is_session_branch(&context.branch, session),
@@ -137,7 +137,7 @@ impl SessionHomes {
         let of_home = |home: &'_ SessionHome| -> Vec<KnownSession> {
             let known = |stored: &StoredRecord| {
                 Some(KnownSession {
-                    state: home.sessions.standing(&home.repository, stored),
+                    state: home.sessions.state_of(&home.repository, stored),
                     branch: home.branch_of(stored)?,
                     has_own_branch: true,
                     home: Some(home.main.name.to_string()),

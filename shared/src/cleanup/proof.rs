@@ -50,10 +50,10 @@ pub(super) fn prove(
     }
     let mut proved = HashMap::new();
     for (name, tip) in targets {
-        let asked = open
+        let open_branches = open
             .iter()
             .filter(|one| !proved.contains_key(&one.at) && one.targets.iter().any(|target| target.1 == tip));
-        let works = works_on(repository, loose, asked.collect(), tip)?;
+        let works = works_on(repository, loose, open_branches.collect(), tip)?;
         let found = LandedCheck { repository, loose, target: tip }.judge(works)?;
         proved.extend(found.into_iter().map(|(at, how)| (at, (name.clone(), how))));
     }
@@ -72,17 +72,17 @@ struct Work {
 fn works_on(
     repository: &Repository,
     loose: &LooseCommits,
-    asked: Vec<&Open>,
+    open_branches: Vec<&Open>,
     target: Oid,
 ) -> Result<Vec<Work>, GitError> {
     let mut roots: HashMap<Oid, Vec<Oid>> = HashMap::new();
-    for open in &asked {
+    for open in &open_branches {
         roots.insert(open.tip, roots_of(loose, open.tip));
     }
     let all: Vec<Oid> = roots.values().flatten().copied().collect();
     let elsewhere = repository.loose_commits(&all, &[target])?;
     let mut bases = Vec::new();
-    for open in asked {
+    for open in open_branches {
         let base = match roots.get(&open.tip).map(Vec::as_slice) {
             Some([root]) if !elsewhere.contains_key(root) => Some(*root),
             Some([]) | None => None,
@@ -140,9 +140,11 @@ impl LandedCheck<'_> {
     fn find_squashed(&self, known: &Known, works: Vec<Work>) -> Result<(Vec<usize>, Vec<Work>), GitError> {
         let alike: HashMap<Oid, Vec<Oid>> =
             works.iter().map(|work| (work.tip, known.alike(&work.changes))).collect();
-        let asked = works.iter().filter(|work| alike.get(&work.tip).is_some_and(|found| !found.is_empty()));
-        let asked: Vec<(Oid, Option<Oid>)> = asked.map(|work| (work.tip, Some(work.base))).collect();
-        let own = self.repository.patches_of(&asked)?;
+        let open_branches =
+            works.iter().filter(|work| alike.get(&work.tip).is_some_and(|found| !found.is_empty()));
+        let open_branches: Vec<(Oid, Option<Oid>)> =
+            open_branches.map(|work| (work.tip, Some(work.base))).collect();
+        let own = self.repository.patches_of(&open_branches)?;
         let theirs = self.patches(alike.values().flatten())?;
         let is_squashed = |work: &Work| {
             let patch = own.get(&work.tip);

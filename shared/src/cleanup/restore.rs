@@ -232,12 +232,12 @@ fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
 /// Finds the units that a name means: by the whole name or its end, in the form of the ref or of the branch; or else a
 /// single part of one.
 fn named(all: &[SavedWork], name: &str) -> Vec<SavedWork> {
-    let asked = unescaped(name);
+    let wanted = unescaped(name);
     let ways: [&dyn Fn(&SavedWork) -> bool; 4] = [
         &|saved| saved.unit() == name,
         &|saved| is_end(name, saved.unit()),
-        &|saved| is_end(&asked, &unescaped(saved.unit())),
-        &|saved| is_end(&asked, &unescaped(&saved.name)),
+        &|saved| is_end(&wanted, &unescaped(saved.unit())),
+        &|saved| is_end(&wanted, &unescaped(&saved.name)),
     ];
     let mut found = ways.iter().map(|is_meant| all.iter().filter(|saved| is_meant(saved)).cloned().collect());
     found.find(|found: &Vec<SavedWork>| !found.is_empty()).unwrap_or_default()

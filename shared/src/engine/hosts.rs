@@ -77,8 +77,8 @@ impl Submission<'_> {
             "uname -sm; command -v git >/dev/null && echo git; PATH={copy}:$PATH; \
              command -v git-arborist-work >/dev/null && git-arborist --version; true"
         );
-        let said = self.run_at(place, &probe, b"", cancel)?;
-        let mut lines = said.lines().map(str::trim);
+        let output = self.run_at(place, &probe, b"", cancel)?;
+        let mut lines = output.lines().map(str::trim);
         let platform = lines.next().unwrap_or_default().to_owned();
         let rest: Vec<&str> = lines.collect();
         if !rest.contains(&"git") {
@@ -102,10 +102,10 @@ impl Submission<'_> {
             run_command((&self.engine.name, "submit"), &text, (b"", COPYING), cancel)
                 .map_err(|error| at_place(place, error))?;
         }
-        let said = self.run_at(place, &format!("{path} git-arborist --version"), b"", cancel);
-        match said {
-            Ok(said) if said.trim() == VERSION => Ok(path),
-            Ok(said) => Err(unusable(format!("the copy of {VERSION} says: {said}"))),
+        let output = self.run_at(place, &format!("{path} git-arborist --version"), b"", cancel);
+        match output {
+            Ok(output) if output.trim() == VERSION => Ok(path),
+            Ok(output) => Err(unusable(format!("the copy of {VERSION} says: {output}"))),
             Err(error) => Err(unusable(format!("the copy of {VERSION} does not run there: {error}"))),
         }
     }
@@ -134,15 +134,15 @@ impl Submission<'_> {
         cancel: &Cancel,
     ) -> Result<Vec<String>, EngineError> {
         let (text, script) = self.start_command(place, count, path)?;
-        let said =
+        let output =
             run_command((&self.engine.name, "submit"), &text, (script.as_bytes(), COMMAND_TIMEOUT), cancel);
-        let said = said.map_err(|error| match error {
+        let output = output.map_err(|error| match error {
             EngineError::Failed { why, .. } => {
                 EngineError::NotStarted { place: place.to_owned(), why, started: Vec::new() }
             }
             other => other,
         })?;
-        Ok(said.lines().map(|process| format!("{place}/{}", process.trim())).collect())
+        Ok(output.lines().map(|process| format!("{place}/{}", process.trim())).collect())
     }
 }
 

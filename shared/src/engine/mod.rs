@@ -147,7 +147,7 @@ impl Engine {
 
     /// The commands and settings that come from files of the repository, one line each: the user has to approve them.
     #[must_use]
-    pub fn foreign_commands(&self) -> &BTreeSet<String> {
+    pub fn commands_to_approve(&self) -> &BTreeSet<String> {
         &self.foreign
     }
 

@@ -44,7 +44,7 @@ pub(super) fn advice_on_parked(
 
 /// The command that continues a task on its own branch: together with the others that have one, if there are any.
 #[must_use]
-pub fn continue_apart(run: &Run, task: &TaskId) -> String {
+pub fn continue_in_lane(run: &Run, task: &TaskId) -> String {
     let is_begun = |history: &&TaskHistory| !history.is_landed && history.state() != State::Complete;
     match run.tasks.iter().filter(is_begun).count() {
         0 | 1 => format!("git arborist gardener --isolate --only {task}"),

@@ -125,7 +125,7 @@ impl Probe<'_> {
         let confinement = self.sandbox.confine(&child);
         let (ended, trespass) = self.run_once(confinement.as_ref(), orphan_lock)?;
         let denials = list_denials(&ended.words(), confinement.as_ref());
-        let said = |denials: &[String]| denials.iter().map(|note| format!("; {note}")).collect::<String>();
+        let printed = |denials: &[String]| denials.iter().map(|note| format!("; {note}")).collect::<String>();
         let (why, cause, observed) = match (trespass, self.judge(&ended)) {
             (Some(trespass), _) => return Ok(Baseline::Trespass(trespass)),
             (None, Baseline::Red { why, cause, observed, .. }) => (why, cause, observed),
@@ -133,11 +133,11 @@ impl Probe<'_> {
         };
         let is_limited = confinement.as_ref().is_some_and(Confinement::is_effective);
         if !(self.may_leave_sandbox && is_limited) {
-            let why = format!("{why}{}", said(&denials));
+            let why = format!("{why}{}", printed(&denials));
             return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked });
         }
         if let Some(reason) = self.find_reason_to_stay(&child, (&ended, confinement.as_ref()))? {
-            let denials = said(&denials);
+            let denials = printed(&denials);
             let why =
                 format!("{why} in the sandbox, and was not tried outside of it, because {reason}{denials}");
             return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Untried });
@@ -241,14 +241,14 @@ impl Probe<'_> {
 
     fn judge(&self, ended: &SupervisedEnd) -> Baseline {
         let observed = Observed::of(ended);
-        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        let printed = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let command = self.shown_command();
         if matches!(ended.ending, Ending::Exited(_)) {
-            if ran_no_tests(&said) || says_no_tests(&said) {
+            if ran_no_tests(&printed) || says_no_tests(&printed) {
                 return Baseline::NoTests(format!("'{command}' finds no tests"));
             }
             let absent = (observed.code == Some(PROGRAM_NOT_FOUND))
-                .then(|| find_absent(self.command, &said))
+                .then(|| find_absent(self.command, &printed))
                 .flatten();
             // The tasks can write a script of the project, but they cannot install a program.
             let is_program = absent.is_some_and(|program| !program.contains('/'));
@@ -268,10 +268,10 @@ impl Probe<'_> {
             .map_or(String::new(), |counts| format!(" ({} failed, {} passed)", counts.failed, counts.passed));
         // The ending says already that a command was not found.
         let has_words = counts.is_empty() && observed.code != Some(PROGRAM_NOT_FOUND);
-        let words = if has_words { sole_line(&said) } else { None };
+        let words = if has_words { sole_line(&printed) } else { None };
         let words = words.map(|line| format!(": {line}")).unwrap_or_default();
         let is_missing = observed.code == Some(PROGRAM_NOT_FOUND);
-        let script = find_absent(self.command, &said)
+        let script = find_absent(self.command, &printed)
             .filter(|path| is_missing && path.contains('/') && !self.dir.join(path).exists());
         let (why, cause) = match (&ended.ending, script) {
             (_, Some(script)) => (format!("there is no file '{script}'"), RedCause::NoFile),
@@ -300,9 +300,9 @@ impl Probe<'_> {
 }
 
 /// The output, if it is a single short line: it is the reason, as that of a shell that cannot parse the command.
-fn sole_line(said: &str) -> Option<&str> {
+fn sole_line(printed: &str) -> Option<&str> {
     const LONGEST: usize = 200;
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = printed.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.next().filter(|line| lines.next().is_none() && line.len() <= LONGEST)
 }
 
@@ -467,9 +467,9 @@ fn programs(command: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = &
 }
 
 /// The program of a command of which the shell says that it does not exist.
-fn find_absent<'c>(command: &'c str, said: &str) -> Option<&'c str> {
+fn find_absent<'c>(command: &'c str, printed: &str) -> Option<&'c str> {
     let mut names = programs(command).map(|(program, _)| program.trim_matches(['"', '\'', '(']));
-    names.find(|name| said.lines().any(|line| line.contains(&format!(": {name}: "))))
+    names.find(|name| printed.lines().any(|line| line.contains(&format!(": {name}: "))))
 }
 
 /// Whether a path leads to a file below the folder in which the command runs.

@@ -7,7 +7,7 @@ use super::{
     advice::{
         advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch, advice_on_meddling_tests,
         advice_on_other_plan, advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land,
-        advice_to_resolve, baseline_advice, continue_apart,
+        advice_to_resolve, baseline_advice, continue_in_lane,
     },
     refusals::advice_on_task_branch,
 };
@@ -156,7 +156,7 @@ pub enum GardenerError {
     #[error("task '{0}' is marked [red], but there is no test command that could fail")]
     RedWithoutTest(TaskId),
     #[error("task '{task}' was started on its own branch, '{branch}'")]
-    BegunApart { task: TaskId, branch: BranchName, command: String, options: Box<TypedOptions> },
+    StartedInLane { task: TaskId, branch: BranchName, command: String, options: Box<TypedOptions> },
     /// The reason begins with a colon, and is empty if the task is not queued or waits for its turn.
     #[error("task '{task}' is complete on its own branch, '{branch}', and has not landed{why}")]
     NotLanded { task: TaskId, branch: BranchName, why: String, command: LandingCommand },
@@ -194,28 +194,28 @@ impl GardenerError {
 
     /// The error for a task whose newest state is on its own branch, and which the checkout therefore cannot continue.
     #[must_use]
-    pub fn apart(repository: &Repository, run: &Run, scope: &BranchName, task: &TaskId) -> Self {
+    pub fn in_lane(repository: &Repository, run: &Run, scope: &BranchName, task: &TaskId) -> Self {
         let is_complete = run.state_of(task) == State::Complete;
-        let (command, branch) = (continue_apart(run, task), scope.task_branch(task));
+        let (command, branch) = (continue_in_lane(run, task), scope.task_branch(task));
         if is_complete {
             return Self::not_landed(repository, scope, task, branch);
         }
-        Self::BegunApart { task: task.clone(), branch, command, options: Box::default() }
+        Self::StartedInLane { task: task.clone(), branch, command, options: Box::default() }
     }
 
     /// The error for a complete task that has not landed. Its ticket says why, and what helps.
     fn not_landed(repository: &Repository, scope: &BranchName, task: &TaskId, branch: BranchName) -> Self {
         let ticket = Store::new(repository).find(scope, task).ok().flatten().map(|stored| stored.ticket);
-        let ticket = ticket.filter(|ticket| ticket.standing != TicketState::Waiting);
-        let why = match (
-            ticket.as_ref().map(|ticket| &ticket.standing),
-            ticket.as_ref().and_then(Ticket::reason),
-        ) {
-            (Some(TicketState::Conflict { .. }), Some(reason)) => format!(" because of a conflict: {reason}"),
-            (_, Some(reason)) => format!(": {reason}"),
-            _ => String::new(),
-        };
-        let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.standing.command());
+        let ticket = ticket.filter(|ticket| ticket.state != TicketState::Waiting);
+        let why =
+            match (ticket.as_ref().map(|ticket| &ticket.state), ticket.as_ref().and_then(Ticket::reason)) {
+                (Some(TicketState::Conflict { .. }), Some(reason)) => {
+                    format!(" because of a conflict: {reason}")
+                }
+                (_, Some(reason)) => format!(": {reason}"),
+                _ => String::new(),
+            };
+        let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.state.command());
         Self::NotLanded { task: task.clone(), branch, why, command }
     }
 
@@ -244,7 +244,7 @@ impl GardenerError {
         | Self::NotReady { options, .. }
         | Self::NoAttemptLeft { options, .. }
         | Self::IsPhase { options, .. }
-        | Self::BegunApart { options, .. }
+        | Self::StartedInLane { options, .. }
         | Self::Parked { options, .. } = &mut self
         {
             **options = typed;
@@ -335,7 +335,7 @@ impl Explain for GardenerError {
             | Self::Forked { .. }
             | Self::Reverted { .. }
             | Self::Lost(_)
-            | Self::BegunApart { .. }
+            | Self::StartedInLane { .. }
             | Self::NotLanded { .. }
             | Self::Parked { .. }
             | Self::Merged { .. }
@@ -438,7 +438,7 @@ impl Explain for GardenerError {
             Self::RedWithoutTest(_) => {
                 "give one with --test-command, or set test-command in .arborist/config.toml".into()
             }
-            Self::BegunApart { command, options, .. } => {
+            Self::StartedInLane { command, options, .. } => {
                 format!("to continue it there, run: {command}{}", options.common)
             }
             Self::NotLanded { task, branch, command, .. } => advice_to_land((task, branch), *command),

@@ -15,7 +15,7 @@ use crate::{
         Gardener, GardenerError, Workplace,
         lanes::{LaneStart, delete_landed, release_lane},
         other_workers::is_unreached,
-        outcome::{Unlanded, explain, foreign_event, translate},
+        outcome::{Unlanded, explain, others_commits_event, translate},
         work_state::{DrainReport, FinishedTask, Stop, ThreadReport, WorkState},
         worker::RunResources,
     },
@@ -27,7 +27,7 @@ use crate::{
     progress::{Boxes, Progress},
     queue::{
         self, FanIn, Landing, LandingCommand, LoggedOutcome, OtherBranches, Queue, QueueError, Store,
-        StoredTicket, Target, Ticket, TicketOutcome, accept_foreign,
+        StoredTicket, Target, Ticket, TicketOutcome, accept_others_commits,
     },
     record::RecordError,
     settings::OnConflict,
@@ -45,11 +45,12 @@ impl<'a> Gardener<'a> {
 
     /// Reports commits of others on the run's branch, on which the next task builds. Tasks in lanes leave the branch to
     /// the user, so it may have moved at any time.
-    pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
+    pub(super) fn report_others_commits(&mut self) -> Result<(), GardenerError> {
         let identity = &self.resources.context.identity;
-        let found = accept_foreign(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
+        let found =
+            accept_others_commits(self.repository, (&identity.run, &identity.run), Some(&identity.session))?;
         for found in found {
-            (self.on_event)(RunEvent { task: None, kind: foreign_event(found) });
+            (self.on_event)(RunEvent { task: None, kind: others_commits_event(found) });
         }
         Ok(())
     }
@@ -57,7 +58,7 @@ impl<'a> Gardener<'a> {
     /// Checks the run's branch a last time: no later check would see what the last child process did there.
     pub(super) fn look_at_target(&mut self, state: &mut WorkState<'_, 'a, '_>) {
         if self.resources.lanes.is_some()
-            && let Err(error) = self.tell_of_foreign()
+            && let Err(error) = self.report_others_commits()
         {
             state.halt(Stop::Error(error));
         }
@@ -132,7 +133,7 @@ impl<'a> Gardener<'a> {
     ) where
         'a: 'scope,
     {
-        if state.lander.is_some() || self.resources.context.cancel.is_cancelled() || self.lands_when_asked() {
+        if state.lander.is_some() || self.resources.context.cancel.is_cancelled() || self.lands_on_request() {
             return;
         }
         let is_new = state.finished.iter().any(|finished| !finished.is_queued);
@@ -325,7 +326,7 @@ fn drain(
 
 impl<'a> Gardener<'a> {
     /// Whether finished tasks land only when the user asks (`merge.auto` is off).
-    pub(super) fn lands_when_asked(&self) -> bool {
+    pub(super) fn lands_on_request(&self) -> bool {
         self.resources.lanes.is_some_and(|lanes| lanes.queue.landing == Landing::WhenAsked)
     }
 
@@ -344,7 +345,7 @@ impl<'a> Gardener<'a> {
     /// If tasks land only when the user asks, queues what is finished. The ticket keeps the work alive, so lanes are
     /// freed.
     pub(super) fn leave_queued(&self, state: &mut WorkState<'_, 'a, '_>) -> Result<(), GardenerError> {
-        if !self.lands_when_asked() {
+        if !self.lands_on_request() {
             return Ok(());
         }
         state.has_leftover_tickets = false;

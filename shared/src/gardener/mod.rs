@@ -34,7 +34,7 @@ pub mod start;
 mod work_state;
 mod worker;
 
-pub use advice::continue_apart;
+pub use advice::continue_in_lane;
 pub use baseline::{Baseline, BaselineGuard, OutsideResult, Probe, RedCause, has_passed};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub use error::{GardenerError, TypedOptions};
@@ -43,7 +43,7 @@ pub use lanes::{Lanes, LeftMarks, Proofs, VisitedLanes, Workplace};
 pub use other_lanes::OtherLanes;
 pub use outcome::{Summary, Unlanded};
 pub use phase::find_due_phase;
-pub use refusals::{LostBranch, find_begun_apart, find_lost_branches, refuse_reverted, refuse_waiting};
+pub use refusals::{LostBranch, find_lost_branches, find_started_in_lane, refuse_reverted, refuse_waiting};
 pub use remains::Remains;
 pub use review_worktrees::{CleanPool, ReviewWorktrees};
 pub use saved_branches::{save_own_branch, saved_branch_ref};
@@ -148,7 +148,7 @@ impl<'a> Gardener<'a> {
                     }
                     self.look_at_others_soon(&mut state);
                 }
-                self.tell_notices();
+                self.report_notices();
                 match next_report(&reports, &mut state) {
                     None => {}
                     Some(ThreadReport::News(event)) => {
@@ -157,7 +157,7 @@ impl<'a> Gardener<'a> {
                     }
                     Some(ThreadReport::Ended(ended)) => {
                         last = Some(ended.task.clone());
-                        self.tell_left_out(&ended.task);
+                        self.report_left_out(&ended.task);
                         self.apply_ended_job(&mut state, *ended);
                     }
                     Some(ThreadReport::Drained(drained)) => self.apply_landings(&mut state, *drained),
@@ -181,7 +181,7 @@ impl<'a> Gardener<'a> {
     }
 
     /// Reports files of the checkout that worktrees did not get.
-    fn tell_left_out(&mut self, task: &TaskId) {
+    fn report_left_out(&mut self, task: &TaskId) {
         for note in take_left_out() {
             let words = format!("  warning: {note}");
             (self.on_event)(RunEvent::of(task, EventKind::note(words)));
@@ -190,7 +190,7 @@ impl<'a> Gardener<'a> {
 
     /// Reports refs of the user that were deleted or moved, and other changes for which no task is blamed: it may have
     /// been the user.
-    fn tell_notices(&mut self) {
+    fn report_notices(&mut self) {
         for words in take_notices() {
             (self.on_event)(RunEvent { task: None, kind: EventKind::RefMoved { words } });
         }
@@ -200,7 +200,7 @@ impl<'a> Gardener<'a> {
     fn compare_user_refs(&mut self) {
         self.repository.compare_user_refs();
         self.other_repos.iter().for_each(|other_repo| other_repo.repository.compare_user_refs());
-        self.tell_notices();
+        self.report_notices();
     }
 
     /// Checks the files that stay in worktrees of gates, because the next process trusts them. `task` is the last one
@@ -317,7 +317,7 @@ impl<'a> Gardener<'a> {
         spending_receiver: Receiver<Spent>,
     ) -> Result<Job<'a>, GardenerError> {
         if self.resources.lanes.is_some() {
-            self.tell_of_foreign()?;
+            self.report_others_commits()?;
         }
         let work = match task.is_leaf() {
             true => self.prepare_task(state, task, spending_receiver)?,

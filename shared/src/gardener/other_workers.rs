@@ -119,7 +119,7 @@ impl<'a> Gardener<'a> {
     }
 
     fn note_once(&mut self, state: &mut WorkState<'_, 'a, '_>, words: String) {
-        if state.other_workers.told.insert(words.clone()) {
+        if state.other_workers.reported.insert(words.clone()) {
             (self.on_event)(RunEvent::of_run(EventKind::note(words)));
         }
     }

@@ -67,13 +67,13 @@ pub(super) fn translate(event: queue::QueueEvent) -> Vec<RunEvent> {
             let words = format!("an agent is resolving the conflict of {task} (attempt {attempt})");
             vec![RunEvent::of(&task, EventKind::note(words))]
         }
-        queue::QueueEvent::Foreign(found) => vec![RunEvent { task: None, kind: foreign_event(found) }],
+        queue::QueueEvent::Foreign(found) => vec![RunEvent { task: None, kind: others_commits_event(found) }],
         queue::QueueEvent::Note { words } => vec![RunEvent { task: None, kind: EventKind::note(words) }],
     }
 }
 
 /// The event for commits of others.
-pub(super) fn foreign_event(found: queue::ForeignCommits) -> EventKind {
+pub(super) fn others_commits_event(found: queue::ForeignCommits) -> EventKind {
     let commit = |(commit, subject): (Oid, String)| ForeignCommit {
         commit: commit.to_string(),
         subject: one_line(&subject),

@@ -21,10 +21,10 @@ impl Gardener<'_> {
     /// Refuses tasks that were started or completed on their own branch: their work is not in the checkout, and has to
     /// continue in a lane.
     pub(super) fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        match find_begun_apart(self.repository, &self.run, wanted)? {
+        match find_started_in_lane(self.repository, &self.run, wanted)? {
             Some(task) => {
                 let scope = &self.resources.context.identity.run;
-                Err(GardenerError::apart(self.repository, &self.run, scope, &task.id))
+                Err(GardenerError::in_lane(self.repository, &self.run, scope, &task.id))
             }
             None => Ok(()),
         }
@@ -63,12 +63,12 @@ impl Gardener<'_> {
 }
 
 /// The first of these tasks that was started on its own branch. Its work has to continue in a lane.
-pub fn find_begun_apart<'a>(
+pub fn find_started_in_lane<'a>(
     repository: &Repository,
     run: &Run,
     wanted: &[&'a Task],
 ) -> Result<Option<&'a Task>, GardenerError> {
-    let marked = find_marked_apart(repository, run)?;
+    let marked = find_marked_in_lane(repository, run)?;
     let is_apart = |task: &&&Task| {
         let history = run.find(&task.id);
         history.is_some_and(|history| !history.is_landed && history.state() != State::Failed)
@@ -78,7 +78,7 @@ pub fn find_begun_apart<'a>(
 }
 
 /// Tasks that a killed run had started on their own branches before it committed anything.
-fn find_marked_apart(repository: &Repository, run: &Run) -> Result<Vec<TaskId>, GardenerError> {
+fn find_marked_in_lane(repository: &Repository, run: &Run) -> Result<Vec<TaskId>, GardenerError> {
     let (branch, mut found) = (&run.scope.branch, Vec::new());
     for mark in repository.list_refs(&[Unfinished::REFS])? {
         let Some(task) = Unfinished::task_of(&mark.name, branch) else { continue };

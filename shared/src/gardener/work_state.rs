@@ -217,7 +217,7 @@ impl FinishedTask {
     pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket], withheld: Option<&str>) -> Unlanded {
         let ticket = stuck.iter().find(|ticket| ticket.task == self.task);
         if let Some((ticket, why)) = ticket.and_then(|ticket| Some((ticket, ticket.trouble()?))) {
-            let command = ticket.standing.command();
+            let command = ticket.state.command();
             return Unlanded { task: self.task, why, needs_person: true, command };
         }
         let is_aside = || ("it is set aside in the queue".to_owned(), LandingCommand::Status);
@@ -259,7 +259,7 @@ pub(super) struct OtherWorkers {
     /// How often tasks have waited to land, although it was tried.
     pub(super) tries: BTreeMap<TaskId, u32>,
     /// Remarks that were reported.
-    pub(super) told: BTreeSet<String>,
+    pub(super) reported: BTreeSet<String>,
 }
 
 impl OtherWorkers {

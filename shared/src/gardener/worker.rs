@@ -443,9 +443,9 @@ fn record_left(
         context.emit(&task.id, EventKind::note(recovered.words()));
         // Work that no record mentions would not land if the next attempt has nothing left to change.
         if recovered.has_files()
-            && let Some(told) = context.checkpoints.step(recorder, &recovered.event)
+            && let Some(checkpoint) = context.checkpoints.step(recorder, &recovered.event)
         {
-            context.emit(&task.id, told);
+            context.emit(&task.id, checkpoint);
         }
         events.push(recovered.event);
     }

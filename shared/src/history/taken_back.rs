@@ -19,7 +19,7 @@ pub(super) struct LineCommit {
     /// The tasks whose commits came to the branch with it.
     pub(super) tasks: HashSet<TaskId>,
     /// Whether a person made it.
-    pub(super) is_foreign: bool,
+    pub(super) is_users_ref: bool,
 }
 
 /// A file of the merged change.

@@ -32,13 +32,13 @@ pub struct RunScope {
 impl RunScope {
     /// The run of the branch `asked` for, or of the branch that is checked out. A branch that no longer exists is
     /// searched from `HEAD`; a task's own branch stands for its run.
-    pub fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Result<Self, HistoryError> {
+    pub fn resolve(repository: &Repository, requested: Option<&BranchName>) -> Result<Self, HistoryError> {
         let head = &repository.head;
         let on_task = match &head.branch {
-            Some(branch) if asked.is_none() => run_of(repository, branch)?,
+            Some(branch) if requested.is_none() => run_of(repository, branch)?,
             _ => None,
         };
-        let Some(branch) = asked.or(on_task.as_ref()) else {
+        let Some(branch) = requested.or(on_task.as_ref()) else {
             let Some(branch) = head.branch.clone() else {
                 return Err(detached(repository)?);
             };

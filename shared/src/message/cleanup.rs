@@ -82,9 +82,9 @@ impl CommentPrefix {
         let lines: Vec<&str> = file.split_inclusive('\n').collect();
         let runs = self.runs_below(file);
         lines.iter().enumerate().filter(|(_, line)| self.is_cut(line)).any(|(at, _)| {
-            let said = runs.get(at + 1).map_or(0, |run| run.length);
-            let next = lines.get(at + 1 + said);
-            said >= 2 && next.is_none_or(|line| DIFFS.iter().any(|opening| line.starts_with(opening)))
+            let stated = runs.get(at + 1).map_or(0, |run| run.length);
+            let next = lines.get(at + 1 + stated);
+            stated >= 2 && next.is_none_or(|line| DIFFS.iter().any(|opening| line.starts_with(opening)))
         })
     }
 

@@ -220,12 +220,12 @@ impl TaskRun<'_, '_, '_> {
     /// The reason of the last failed attempt, in one line.
     fn last_reason(&self) -> Option<String> {
         let last = self.events.iter().rfind(|event| event.is_failure() && !event.is_interruption())?;
-        let said = explain_failure(last);
+        let failure_text = explain_failure(last);
         Some(match last.status().step() {
-            Step::Review if last.lacks_verdict() => said,
-            Step::Review => format!("the review rejected it: {said}"),
-            Step::Test => format!("the tests failed: {said}"),
-            _ => said,
+            Step::Review if last.lacks_verdict() => failure_text,
+            Step::Review => format!("the review rejected it: {failure_text}"),
+            Step::Test => format!("the tests failed: {failure_text}"),
+            _ => failure_text,
         })
     }
 
@@ -348,16 +348,16 @@ fn after(stage: Stage) -> Stage {
 
 /// Why a step failed according to its commit, in one line.
 pub(super) fn explain_failure(event: &Event) -> String {
-    let said = event.body().sections.into_iter().find(|section| !section.text.is_empty());
-    match said {
+    let failure_text = event.body().sections.into_iter().find(|section| !section.text.is_empty());
+    match failure_text {
         Some(section) if section.heading == REFUSED_BY_HOOK => describe_refusal(&section.text),
-        said => last_line(&said.map(|section| section.text).unwrap_or_default()),
+        failure_text => last_line(&failure_text.map(|section| section.text).unwrap_or_default()),
     }
 }
 
 /// Why the pre-commit hook refused a change, in one line.
-pub(super) fn describe_refusal(said: &str) -> String {
-    match last_line(said).as_str() {
+pub(super) fn describe_refusal(failure_text: &str) -> String {
+    match last_line(failure_text).as_str() {
         NO_REASON => "the pre-commit hook refused the change and gave no reason".to_owned(),
         line => format!("the pre-commit hook refused the change: {line}"),
     }

@@ -190,10 +190,10 @@ fn check_needs(
 }
 
 /// What to do about an id that is not there. Only the first few are worth the search for what was meant.
-pub(super) fn unknown_fix(id: &str, index: &HashMap<TaskId, usize>, told: usize) -> String {
+pub(super) fn unknown_fix(id: &str, index: &HashMap<TaskId, usize>, reported: usize) -> String {
     const WORTH_IT: usize = 20;
     let mut known: Vec<&str> =
-        index.keys().map(TaskId::as_str).take(if told < WORTH_IT { 5000 } else { 0 }).collect();
+        index.keys().map(TaskId::as_str).take(if reported < WORTH_IT { 5000 } else { 0 }).collect();
     known.sort_unstable();
     // `T009` is not a misspelt `T001`, but `T1` may be one.
     let is_other_number = |known: &str| letters(known) == letters(id) && number(known) != number(id);

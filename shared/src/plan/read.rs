@@ -19,7 +19,7 @@ impl Plan {
         match documents {
             [(label, bytes)] if is_json(label, bytes) => json::read(SpecFile::new(label, bytes)?),
             _ => match documents.iter().find(|document| read(document)) {
-                Some((label, bytes)) => Err(stands_alone(label, bytes)),
+                Some((label, bytes)) => Err(combined_json_error(label, bytes)),
                 None => read_markdown(documents),
             },
         }
@@ -33,7 +33,7 @@ fn is_json(label: &str, bytes: &[u8]) -> bool {
     has_ending(".json") || !has_ending(".md") && bytes.trim_ascii_start().starts_with(b"{")
 }
 
-fn stands_alone(label: &str, bytes: &[u8]) -> PlanError {
+fn combined_json_error(label: &str, bytes: &[u8]) -> PlanError {
     let place = SpecFile::new(label, &bytes[..0]);
     let what = "a JSON plan cannot be combined with other files";
     match place {

@@ -36,10 +36,10 @@ pub fn may_be_in_step() -> bool {
 #[must_use]
 pub fn find_outer_driver(git_dir: &Path) -> Option<Holder> {
     let us = std::process::id();
-    let mut told: BTreeSet<u32> = RunMark::drivers_in_environment().chain(table::ancestors(us)).collect();
-    told.remove(&us);
+    let mut drivers: BTreeSet<u32> = RunMark::drivers_in_environment().chain(table::ancestors(us)).collect();
+    drivers.remove(&us);
     let mark = git_dir.metadata().ok()?;
-    if let Some(pid) = told.iter().find(|pid| table::shares_lock(**pid, &mark)) {
+    if let Some(pid) = drivers.iter().find(|pid| table::shares_lock(**pid, &mark)) {
         return Some(Holder { pid: *pid, ..Holder::default() });
     }
     let locks = git_dir.join(LOCKS);
@@ -57,7 +57,7 @@ pub fn find_outer_driver(git_dir: &Path) -> Option<Holder> {
         let (holder, identity) = (read_holder(&file), file.metadata().ok()?);
         // This command may hold a run lock itself by now.
         let is_inherited = || holder.pid != us && table::shares_lock(us, &identity);
-        (told.contains(&holder.pid) || is_inherited()).then_some(holder)
+        (drivers.contains(&holder.pid) || is_inherited()).then_some(holder)
     })
 }
 

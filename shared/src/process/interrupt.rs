@@ -64,9 +64,11 @@ pub fn watch(on_second_signal: impl FnOnce(i32) + Send + 'static) -> io::Result<
     let signals = Signals::new(wanted)?;
     WATCHED.store(true, Ordering::SeqCst);
     let cancel = Cancel::new();
-    let told = cancel.clone();
+    let cancel_flag = cancel.clone();
     let _ = SIGNAL_CANCEL.set(cancel.clone());
-    thread::Builder::new().name("signals".into()).spawn(move || listen(signals, &told, on_second_signal))?;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || listen(signals, &cancel_flag, on_second_signal))?;
     Ok(cancel)
 }
 
@@ -101,11 +103,11 @@ pub(super) fn wait_if_ending() {
     }
 }
 
-fn listen(mut signals: Signals, told: &Cancel, on_second_signal: impl FnOnce(i32)) {
+fn listen(mut signals: Signals, cancel_flag: &Cancel, on_second_signal: impl FnOnce(i32)) {
     let mut first = None;
     for signal in signals.forever() {
         match first {
-            None => told.cancel_by(signal),
+            None => cancel_flag.cancel_by(signal),
             Some(at) if Instant::now().duration_since(at) < REPEAT_WINDOW => continue,
             Some(_) => {
                 spawn::kill_groups();

@@ -223,7 +223,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) fn clear(processes: &mut impl Terminable, grace: Duration) -> Vec<u32> {
     let begun = Instant::now();
     let kill_at = begun + grace;
-    let mut asked = BTreeSet::new();
+    let mut signalled = BTreeSet::new();
     let mut killed = BTreeSet::new();
     loop {
         let living = processes.living();
@@ -238,7 +238,7 @@ pub(super) fn clear(processes: &mut impl Terminable, grace: Duration) -> Vec<u32
                 continue;
             }
         } else {
-            let fresh: Vec<u32> = living.into_iter().filter(|pid| asked.insert(*pid)).collect();
+            let fresh: Vec<u32> = living.into_iter().filter(|pid| signalled.insert(*pid)).collect();
             processes.terminate(&fresh);
         }
         // Most processes end within milliseconds. The end of others goes unnoticed for a quarter of their time at most.

@@ -476,7 +476,7 @@ mod tests {
     fn a_program_that_does_not_answer_times_out() {
         let mut running = Program::new("sh").args(["-c", "read word; sleep 600"]).converse().unwrap();
         running.patience = Some(Duration::from_millis(10));
-        running.tell(b"word\n").unwrap();
+        running.send_request(b"word\n").unwrap();
         let error = running.output().unwrap().read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(running.finish().unwrap_err().source.kind(), io::ErrorKind::TimedOut);

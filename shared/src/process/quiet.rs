@@ -164,7 +164,7 @@ impl Quiet {
 
     /// Whether no child has run since.
     #[must_use]
-    pub fn lasts(self) -> bool {
+    pub fn is_unchanged(self) -> bool {
         Self::now() == Some(self)
     }
 }
@@ -192,7 +192,7 @@ impl PlaceQuiet {
 
     /// Whether no child has run there since.
     #[must_use]
-    pub fn lasts(&self) -> bool {
+    pub fn is_unchanged(&self) -> bool {
         let writers = writers();
         let mut last = writers.last_in.iter();
         // A running child has begun since, because none was running before.
@@ -289,15 +289,15 @@ mod tests {
         let before = Quiet::now();
         let writer = Writer::begin(&[]);
         assert_eq!(Quiet::now(), None);
-        assert!(before.is_none_or(|before| !before.lasts()));
+        assert!(before.is_none_or(|before| !before.is_unchanged()));
         drop(writer);
-        assert!(before.is_none_or(|before| !before.lasts()));
+        assert!(before.is_none_or(|before| !before.is_unchanged()));
         let after = Quiet::now();
         Supervised::new(Program::new("true")).run(|_| ());
-        assert!(after.is_none_or(|after| !after.lasts()));
+        assert!(after.is_none_or(|after| !after.is_unchanged()));
         let after = Quiet::now();
         Program::new("true").finish().unwrap();
-        assert!(after.is_none_or(|after| !after.lasts()));
+        assert!(after.is_none_or(|after| !after.is_unchanged()));
     }
 
     #[test]
@@ -317,9 +317,14 @@ mod tests {
             let during = PlaceQuiet::now(place);
             drop(writer);
             let number = writers().last_anywhere;
-            let (is_over, lasts) = (PlaceQuiet::now(place), before.lasts());
+            let (is_over, is_unchanged) = (PlaceQuiet::now(place), before.is_unchanged());
             if number <= before.begun && is_over.is_some() {
-                assert_eq!((during.is_none(), !lasts), (is_disturbed, is_disturbed), "{}", place.display());
+                assert_eq!(
+                    (during.is_none(), !is_unchanged),
+                    (is_disturbed, is_disturbed),
+                    "{}",
+                    place.display()
+                );
             }
         }
     }
@@ -337,7 +342,7 @@ mod tests {
                 assert_eq!(PlaceQuiet::now(folder.path()), None);
                 writers().at_work.remove(&number);
             }
-            assert!(before.is_none_or(|before| !before.lasts()));
+            assert!(before.is_none_or(|before| !before.is_unchanged()));
         }
     }
 }

@@ -152,7 +152,7 @@ impl RunningProgram {
     }
 
     /// Sends a request, if it was started for a conversation.
-    pub fn tell(&mut self, words: &[u8]) -> io::Result<()> {
+    pub fn send_request(&mut self, words: &[u8]) -> io::Result<()> {
         self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(words)
     }
 

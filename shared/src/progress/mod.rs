@@ -265,10 +265,10 @@ fn leaf<'a>(
     boxes: Boxes,
     depth: usize,
 ) -> NodeProgress<'a> {
-    let told = history
+    let recorded = history
         .map(|history| &history.state)
         .filter(|state| state.commit.is_some() || state.state == State::Forked);
-    let state = match (told, task.mark, boxes) {
+    let state = match (recorded, task.mark, boxes) {
         (_, Mark::Skipped, Boxes::Count) => State::Skipped,
         (Some(TaskState { state, .. }), _, _) => *state,
         (None, Mark::Done, Boxes::Count) => State::Complete,

@@ -71,7 +71,7 @@ impl Ticket {
     /// Why it has not landed, if it does not only wait for its turn.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
-        match &self.standing {
+        match &self.state {
             TicketState::Waiting => self.held.clone(),
             TicketState::Parked { .. } => Some(self.reason_parked(None)),
             TicketState::Conflict { conflicts, .. } => Some(describe_conflicts(conflicts)),
@@ -130,7 +130,7 @@ impl Ticket {
     /// Why it waits, as a clause. `outcome` is what the queue reports that it waits for.
     #[must_use]
     pub fn reason_to_wait(&self, outcome: &str) -> String {
-        let is_queued = self.standing == TicketState::Waiting;
+        let is_queued = self.state == TicketState::Waiting;
         self.reason().filter(|_| !is_queued).unwrap_or_else(|| format!("it waits for {outcome}"))
     }
 

@@ -140,7 +140,7 @@ pub trait QueueBackend {
     /// Moves the target from `base` to the last of `steps`, and closes their tickets.
     fn publish(&mut self, base: Oid, steps: &[LandingStep]) -> Result<Published, QueueError>;
     /// Stores the state of a ticket.
-    fn set_state(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError>;
+    fn set_state(&mut self, ticket: &Ticket, state: TicketState) -> Result<(), QueueError>;
     /// Removes a ticket that does not land from the queue.
     fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError>;
     /// Keeps a person's resolution that has failed a gate, so that the person can correct it. Says where it is.
@@ -150,7 +150,7 @@ pub trait QueueBackend {
     /// Tries to resolve the conflict of a ticket.
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError>;
     /// Reports an event.
-    fn tell(&mut self, event: QueueEvent);
+    fn report(&mut self, event: QueueEvent);
     /// Whether the user asked to stop.
     fn is_cancelled(&self) -> bool;
     /// The current time in seconds since 1970.

@@ -75,8 +75,8 @@ impl Gate {
     /// Whether both are the same command in the same repository.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let asked = |gate: &Self| (gate.name.clone(), gate.command.clone(), gate.repo.clone(), gate.own);
-        asked(self) == asked(other)
+        let identity = |gate: &Self| (gate.name.clone(), gate.command.clone(), gate.repo.clone(), gate.own);
+        identity(self) == identity(other)
     }
 
     /// The key under which results are remembered, together with the tree.
@@ -84,8 +84,8 @@ impl Gate {
     pub fn key(&self) -> String {
         // A gate can read its name from its environment, so the same command may behave differently under another name.
         // And a gate that passes only because some tests may fail does not pass for a landing in which they may not.
-        let asked = (&self.repo, &self.name, self.is_test, &self.command, &self.known_red);
-        digest(format!("{asked:?}").as_bytes())[..16].to_owned()
+        let identity = (&self.repo, &self.name, self.is_test, &self.command, &self.known_red);
+        digest(format!("{identity:?}").as_bytes())[..16].to_owned()
     }
 }
 

@@ -43,8 +43,8 @@ pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
 pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, accept_foreign, advice_to_commit_resolved,
-    advice_to_unpark, get_back_after, land_after_stash, words_on_unmerged,
+    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, accept_others_commits,
+    advice_to_commit_resolved, advice_to_unpark, get_back_after, land_after_stash, words_on_unmerged,
 };
 pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 
@@ -197,12 +197,12 @@ impl<'a> Queue<'a> {
         let view = git_queue.repair_and_read()?;
         let ticket = view.tickets.into_iter().find(|ticket| ticket.task == *task);
         let ticket = ticket.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
-        let TicketState::Conflict { onto, .. } = ticket.standing else {
-            let state = match &ticket.standing {
+        let TicketState::Conflict { onto, .. } = ticket.state else {
+            let state = match &ticket.state {
                 TicketState::Red { .. } => "its gate failed".to_owned(),
                 state => format!("it is {}", state.word()),
             };
-            let command = ticket.standing.command();
+            let command = ticket.state.command();
             return Err(QueueError::NoConflict { task: task.clone(), state, command });
         };
         if let Some(target) = git_queue.find_conflict_elsewhere(&ticket, onto)? {

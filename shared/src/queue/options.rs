@@ -357,11 +357,11 @@ impl QueueOptions {
     /// The commands and settings that come from files of the repository, for
     /// [`consent::require`](crate::consent::require).
     #[must_use]
-    pub fn foreign_commands(&self) -> BTreeSet<String> {
+    pub fn commands_to_approve(&self) -> BTreeSet<String> {
         let foreign = self.gates.iter().filter(|gate| gate.foreign);
         let mut commands: BTreeSet<String> = foreign.map(|gate| format!("gate: {}", gate.command)).collect();
         if self.is_gated() || self.resolver.is_some() {
-            commands.extend(self.worktrees.foreign_commands());
+            commands.extend(self.worktrees.commands_to_approve());
         }
         commands.extend(self.resolver.iter().flat_map(|resolver| resolver.foreign.clone()));
         commands.extend(self.tracked_lines.iter().cloned());

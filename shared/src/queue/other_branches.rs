@@ -133,7 +133,7 @@ impl Ticket {
         repository: &Repository,
         (run, elsewhere): (&Run, Option<&OtherBranches>),
     ) -> Result<(), QueueError> {
-        if matches!(self.standing, TicketState::Parked { .. }) {
+        if matches!(self.state, TicketState::Parked { .. }) {
             return Ok(());
         }
         let tip = repository.find_branch(&self.branch())?;
@@ -143,15 +143,15 @@ impl Ticket {
         };
         match trouble {
             Some(trouble) => {
-                self.standing = trouble;
+                self.state = trouble;
                 return Ok(());
             }
-            None if self.trouble().is_some() => self.standing = TicketState::Waiting,
+            None if self.trouble().is_some() => self.state = TicketState::Waiting,
             None => {}
         }
         match self.find_withheld(repository, run, tip)? {
-            Some(why) => self.standing = TicketState::Withheld { why },
-            None if self.may_be_free() => self.standing = TicketState::Waiting,
+            Some(why) => self.state = TicketState::Withheld { why },
+            None if self.may_be_free() => self.state = TicketState::Waiting,
             None => {}
         }
         Ok(())

@@ -240,7 +240,7 @@ impl<'a> Store<'a> {
     fn write_commit(&self, old: Option<&StoredTicket>, ticket: &Ticket) -> Result<Oid, QueueError> {
         let parents: Vec<Oid> =
             old.map(|old| old.commit).into_iter().chain([ticket.source]).chain(ticket.resolved).collect();
-        let subject = format!("queue: {} is {}", ticket.task, ticket.standing.as_str());
+        let subject = format!("queue: {} is {}", ticket.task, ticket.state.as_str());
         let signing = self.repository.record_signing()?;
         Ok(self.repository.write_json_commit(&subject, &[ticket], &parents, signing)?)
     }

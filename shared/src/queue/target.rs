@@ -189,10 +189,10 @@ impl<'a> Target<'a> {
             match self.repository.fast_forward(&place, self.into, (from, to))? {
                 FastForward::Done => return Ok(MoveResult::Done),
                 _ if self.require()?.branch != from => return Ok(MoveResult::Elsewhere),
-                FastForward::Refused(said) => {
+                FastForward::Refused(refusal) => {
                     // git's words name only one file, and in its own terms.
                     let obstacle = Self::find_obstacle_at(&place, from, to).ok().flatten();
-                    let why = obstacle.as_ref().map_or(said, ToString::to_string);
+                    let why = obstacle.as_ref().map_or(refusal, ToString::to_string);
                     return Ok(MoveResult::Refused(self.parking(&why, Some(&place), obstacle)));
                 }
                 FastForward::Overtaken => {}
@@ -280,8 +280,8 @@ impl<'a> Target<'a> {
 
     /// Describes why a landing is parked. Git's own hints are removed; our command replaces them.
     fn parking(&self, why: &str, place: Option<&Path>, obstacle: Option<ParkingObstacle>) -> Parking {
-        let said: Vec<&str> = why.lines().filter(|line| !line.starts_with("hint:")).collect();
-        let why = said.join("\n").trim().to_owned();
+        let refusal: Vec<&str> = why.lines().filter(|line| !line.starts_with("hint:")).collect();
+        let why = refusal.join("\n").trim().to_owned();
         let at = match place {
             Some(place) if place != self.repository.top() => format!(" -C '{}'", place.display()),
             _ => String::new(),
@@ -350,12 +350,12 @@ pub struct ForeignCommits {
 /// Takes note of what others committed to a target since this process last looked or moved it: the target belongs to the
 /// user too, and their commits are built upon. A target that lost commits is an error, which a person has to handle.
 /// Commits that claim to be this run's are removed, because no gate of this run has tested them.
-pub fn accept_foreign(
+pub fn accept_others_commits(
     repository: &Repository,
     (into, scope): (&BranchName, &BranchName),
     session: Option<&SessionId>,
 ) -> Result<Vec<ForeignCommits>, QueueError> {
-    let mut told = Vec::new();
+    let mut described = Vec::new();
     for (from, to) in repository.take_moves_by_others(&into.to_ref(), scope)? {
         if !repository.is_ancestor(from, to)? {
             return Err(QueueError::Rewound { into: into.clone(), from, to });
@@ -371,9 +371,9 @@ pub fn accept_foreign(
             let done = done.map(|done| format!(": {done}")).unwrap_or_default();
             return Err(QueueError::Forged { into: into.clone(), commit: forged.id, done });
         }
-        told.extend(words_on(into, &commits));
+        described.extend(words_on(into, &commits));
     }
-    Ok(told)
+    Ok(described)
 }
 
 /// The new commits of a target, except those on the run's task branches or parked for it: they are the run's own work,

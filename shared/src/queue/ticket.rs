@@ -52,7 +52,8 @@ pub struct Ticket {
     #[serde(default)]
     pub forced: bool,
     /// Its state.
-    pub standing: TicketState,
+    #[serde(rename = "standing")]
+    pub state: TicketState,
     /// Why a gate could not judge it when it was last tried. It waits, and is tried again.
     #[serde(default)]
     pub held: Option<String>,
@@ -91,7 +92,7 @@ impl Ticket {
             needs: Vec::new(),
             phases: Vec::new(),
             forced: false,
-            standing: TicketState::Waiting,
+            state: TicketState::Waiting,
             held: None,
             tries: Vec::new(),
             resolved: None,
@@ -167,7 +168,7 @@ impl Ticket {
     /// Why only a person can help, if that is so.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        match &self.standing {
+        match &self.state {
             TicketState::Lost => Some(format!(
                 "its branch '{}' is gone; the queue still has its commits, up to {}",
                 self.branch(),
@@ -184,7 +185,7 @@ impl Ticket {
     /// The commands with which a person can help.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
-        match &self.standing {
+        match &self.state {
             TicketState::Lost => Some(bring_back(&self.branch(), self.source)),
             TicketState::LostElsewhere { branch, tip, place, .. } => {
                 let place = shell_word(&place.to_string_lossy());
@@ -479,7 +480,7 @@ impl Ticket {
         let is_known = |why: &str| {
             [REWRITTEN, GONE, FOREIGN, EARLIER, INCOMPLETE].iter().any(|known| why.starts_with(known))
         };
-        matches!(&self.standing, TicketState::Withheld { why } if is_known(why))
+        matches!(&self.state, TicketState::Withheld { why } if is_known(why))
     }
 
     /// Why it must not land, as far as its branch, its task and its run tell. `tip` is the commit of its branch.

@@ -35,12 +35,12 @@ impl ForeignCommands<'_> {
         if lanes.is_some() {
             // Only the commands are needed, so the clock is never read.
             let queue = QueueOptions::new(&self.options.runners, secrets()?, &Cancel::new(), || 0)?;
-            commands.extend(queue.worktrees.foreign_commands());
-            commands.extend(queue.foreign_commands());
+            commands.extend(queue.worktrees.commands_to_approve());
+            commands.extend(queue.commands_to_approve());
             gates = queue.gates;
         }
         commands.extend(self.workspace.required_approvals());
-        commands.extend(self.foreign_tools()?);
+        commands.extend(self.tool_commands_to_approve()?);
         commands.extend(self.named_tools(&gates));
         Ok(commands)
     }
@@ -70,11 +70,11 @@ impl ForeignCommands<'_> {
     }
 
     /// The tool commands, if agents are given tools.
-    fn foreign_tools(&self) -> Result<BTreeSet<String>, AgentError> {
+    fn tool_commands_to_approve(&self) -> Result<BTreeSet<String>, AgentError> {
         let chains = self.options.runners.chains(self.plan)?;
         let is_given_tools = self.workspace.sections.len() > 1
             || chains.iter().flat_map(Chain::iter).any(|step_runner| step_runner.tools == Some(true));
-        Ok(if is_given_tools { self.workspace.foreign_tools() } else { BTreeSet::new() })
+        Ok(if is_given_tools { self.workspace.tool_commands_to_approve() } else { BTreeSet::new() })
     }
 
     /// The tool commands, if tests or gates name any.
@@ -84,13 +84,13 @@ impl ForeignCommands<'_> {
         let mut tests = tests.chain(gates.iter().map(|gate| &gate.command));
         let sections = &self.workspace.sections;
         let is_tool = |test: &String| sections.iter().any(|section| section.find_tool(test).is_some());
-        if tests.any(is_tool) { self.workspace.foreign_tools() } else { BTreeSet::new() }
+        if tests.any(is_tool) { self.workspace.tool_commands_to_approve() } else { BTreeSet::new() }
     }
 }
 
 impl RunRequest {
     /// The commands of such a run that come from files of the repository.
-    pub fn foreign_commands(
+    pub fn commands_to_approve(
         &self,
         settings: &Settings,
         workspace: &Workspace,
@@ -134,7 +134,7 @@ impl OpenRun {
         let foreign = ForeignCommands { settings, options, workspace, plan: &planned.plan };
         let mut commands = foreign.list(lanes)?;
         if self.pending_move.is_some() || self.options.tests_clean {
-            commands.extend(self.worktree_options().foreign_commands());
+            commands.extend(self.worktree_options().commands_to_approve());
         }
         require_given(&self.repository, self.inherited.test.as_ref())?;
         Ok(commands)

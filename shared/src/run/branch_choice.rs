@@ -183,10 +183,10 @@ impl OpenRun {
         let session_worktree =
             Pool::open(&user, &self.branch, self.worktree_options())?.session_worktree(&session)?;
         if session_worktree.is_new {
-            listener.tell_worktree(self.workspace.main(), &session_worktree.path, &self.branch);
+            listener.report_worktree(self.workspace.main(), &session_worktree.path, &self.branch);
         }
         session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));
-        tell_of_uncommitted(&uncommitted, planned, listener);
+        warn_of_uncommitted_files(&uncommitted, planned, listener);
         self.repository = session_worktree.repository;
         Ok(self)
     }
@@ -208,7 +208,7 @@ impl OpenRun {
         let (name, base) = (self.branch.to_ref(), self.head);
         let made = RefMove { name: &name, new: Some(base), old: None };
         SessionWriter::begin_with(&self.repository, (session.clone(), start), (self.clock)(), &[made])?;
-        listener.tell_branch(self.workspace.main(), &self.branch, base);
+        listener.report_branch(self.workspace.main(), &self.branch, base);
         Ok(())
     }
 }
@@ -225,7 +225,7 @@ impl OpenRun {
             Some(seen) if !is_own || !repository.is_ancestor(seen, self.head)? => seen,
             _ => self.head,
         };
-        listener.tell_sync(main, outcome, Some(base));
+        listener.report_sync(main, outcome, Some(base));
         if is_own && !repository.is_ancestor(self.head, base)? {
             listener.warn(&format!(
                 "the run starts at {1}, without your commits, because your branch and the remote of '{0}' have diverged",
@@ -240,7 +240,7 @@ impl OpenRun {
 
 /// Warns about uncommitted changes, which the run will not see. The plan and the configuration are copied to the
 /// worktree.
-pub(super) fn tell_of_uncommitted(
+pub(super) fn warn_of_uncommitted_files(
     uncommitted: &[UncommittedPath],
     planned: &Planned,
     listener: &mut dyn RunListener,

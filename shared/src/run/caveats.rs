@@ -6,7 +6,7 @@ use super::{OpenRun, Planned, RunListener, planned::usual_plan};
 use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
-    gardener::{EarlierFailures, Lanes, Selection, find_begun_apart, saved_branch_ref, wanted},
+    gardener::{EarlierFailures, Lanes, Selection, find_started_in_lane, saved_branch_ref, wanted},
     git::{GitError, Merge, Worktree},
     history::{Run, State},
     message::{counted, visible},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Warns about folders on `PATH` that agents can change.
-fn tell_of_unused_folders(listener: &mut dyn RunListener) {
+fn warn_of_unused_folders(listener: &mut dyn RunListener) {
     let folders: Vec<String> =
         list_unused_folders().iter().map(|folder| format!("'{}'", folder.display())).collect();
     if !folders.is_empty() {
@@ -62,7 +62,7 @@ impl OpenRun {
     }
 
     /// Warnings for every run.
-    pub(super) fn tell_caveats(
+    pub(super) fn warn_of_caveats(
         &self,
         planned: &Planned,
         listener: &mut dyn RunListener,
@@ -79,9 +79,9 @@ impl OpenRun {
             );
             listener.hint("if a run was started before, stop this one and fetch it: git fetch --unshallow");
         }
-        tell_of_unused_folders(listener);
-        self.tell_of_crowding(listener);
-        self.tell_of_useless_permissions(listener)?;
+        warn_of_unused_folders(listener);
+        self.warn_of_many_worktrees(listener);
+        self.warn_of_useless_permissions(listener)?;
         if self.request.tree.is_none()
             && self.settings.general.tree.is_none()
             && let (Some(path), Some(usual)) = (planned.path(), usual_plan(&self.repository))
@@ -95,12 +95,12 @@ impl OpenRun {
                 shell_word(&usual)
             ));
         }
-        self.tell_of_missing_tools(planned, listener)?;
-        self.tell_of_unmeasured(planned, listener)
+        self.warn_of_missing_tools(planned, listener)?;
+        self.warn_of_unmeasured(planned, listener)
     }
 
     /// Warns if there are too many worktrees or too little disk space.
-    fn tell_of_crowding(&self, listener: &mut dyn RunListener) {
+    fn warn_of_many_worktrees(&self, listener: &mut dyn RunListener) {
         let Ok(pool) = Pool::open(&self.repository, &self.branch, self.worktree_options()) else { return };
         let words = pool.find_warnings();
         words.iter().for_each(|words| listener.warn(words));
@@ -110,7 +110,7 @@ impl OpenRun {
     }
 
     /// Warns about work in worktrees of tasks that are about to be done in the checkout: the run does not use it.
-    pub(super) fn tell_of_unused_worktrees(
+    pub(super) fn warn_of_unused_worktrees(
         &self,
         planned: &Planned,
         selection: &Selection,
@@ -129,7 +129,7 @@ impl OpenRun {
             return Ok(());
         }
         let run = self.scan_recorded()?;
-        if find_begun_apart(&self.repository, &run, &wanted)?.is_some() {
+        if find_started_in_lane(&self.repository, &run, &wanted)?.is_some() {
             // The run refuses to start in the checkout.
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl OpenRun {
 
     /// Warns about values of `--allow` that match no file: they are probably mistyped. In a workspace, they may be for another
     /// repository.
-    fn tell_of_useless_permissions(&self, listener: &mut dyn RunListener) -> Result<(), GitError> {
+    fn warn_of_useless_permissions(&self, listener: &mut dyn RunListener) -> Result<(), GitError> {
         if self.workspace.sections.len() > 1 {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl OpenRun {
     }
 
     /// Warns about runners that should be given tools but do not support them.
-    fn tell_of_missing_tools(
+    fn warn_of_missing_tools(
         &self,
         planned: &Planned,
         listener: &mut dyn RunListener,
@@ -212,7 +212,7 @@ impl OpenRun {
     }
 
     /// Warns once in each run if nothing limits where agents can write.
-    pub(super) fn tell_of_missing_sandbox(&self, run: &Run, listener: &mut dyn RunListener) {
+    pub(super) fn warn_of_missing_sandbox(&self, run: &Run, listener: &mut dyn RunListener) {
         if self.options.sandbox.is_missing() && self.is_new_run(run) {
             listener
                 .warn("this system has no sandbox: agents and tests can change any file that you can change");
@@ -221,7 +221,7 @@ impl OpenRun {
     }
 
     /// Says once in each run that a commit-msg hook of the user is not run.
-    pub(super) fn tell_of_skipped_hook(&self, run: &Run, listener: &mut dyn RunListener) {
+    pub(super) fn warn_of_skipped_hook(&self, run: &Run, listener: &mut dyn RunListener) {
         if self.has_message_hook && self.is_new_run(run) {
             listener
                 .remark("your commit-msg hook is not run, because the messages of a run have a fixed form");
@@ -229,7 +229,7 @@ impl OpenRun {
     }
 
     /// Warns once in each run about tasks without a test command, and about landings without a gate.
-    pub(super) fn tell_of_missing_tests(
+    pub(super) fn warn_of_missing_tests(
         &self,
         planned: &Planned,
         selection: &Selection,
@@ -266,7 +266,7 @@ impl OpenRun {
 
     /// Warns about what is doubtful in the plan, and about lines that its author may take for tasks and that are not
     /// read as such.
-    pub(super) fn tell_of_unread_lines(&self, planned: &Planned, listener: &mut dyn RunListener) {
+    pub(super) fn warn_of_unread_lines(&self, planned: &Planned, listener: &mut dyn RunListener) {
         if let [first, more @ ..] = planned.plan.warnings.as_slice() {
             listener.warn(&first.to_string());
             if !more.is_empty() {
@@ -302,14 +302,14 @@ impl OpenRun {
     }
 
     /// Warns about limits on values that a runner does not report.
-    fn tell_of_unmeasured(&self, planned: &Planned, listener: &mut dyn RunListener) -> Result<(), Failure> {
+    fn warn_of_unmeasured(&self, planned: &Planned, listener: &mut dyn RunListener) -> Result<(), Failure> {
         let Budgets { run, task } = &self.options.budgets;
         let (has_cost, has_tokens) = (run.cost.or(task.cost).is_some(), run.tokens.or(task.tokens).is_some());
         let mut silent: Vec<String> = Vec::new();
         for step_runner in self.options.runners.chains(&planned.plan)?.iter().flat_map(Chain::iter) {
             let RunnerKind::Program(runner) = &step_runner.runner else { continue };
-            let is_told =
-                (!has_cost || runner.events.tells_cost()) && (!has_tokens || runner.events.tells_tokens());
+            let is_told = (!has_cost || runner.events.reports_cost())
+                && (!has_tokens || runner.events.reports_tokens());
             if !is_told && !silent.contains(&step_runner.name) {
                 silent.push(step_runner.name.clone());
             }

@@ -47,7 +47,7 @@ impl OpenRun {
         monitor: RunMonitor<'_>,
     ) -> Result<EndedRun, Failure> {
         let RunMonitor { listener, log, mut pushes } = monitor;
-        listener.tell(RunEvent::of_run(EventKind::RunEnds));
+        listener.report(RunEvent::of_run(EventKind::RunEnds));
         if let Err(failure) = self.close_session(planned, &ended) {
             listener.warn_of_failure(&format!("the session could not be recorded: {}", failure.message));
         }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     consent,
-    gardener::continue_apart,
+    gardener::continue_in_lane,
     git::Repository,
     history::{Run, State},
     name::{BranchName, SessionId, TaskId},
@@ -80,7 +80,7 @@ impl<'a> Continuation<'a> {
         match node.state {
             State::Forked | State::Reverted => Some(format!("git arborist reset {task}{scope}")),
             State::Complete if node.is_unlanded() => {
-                let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.standing.command());
+                let command = ticket.map_or(LandingCommand::Land, |ticket| ticket.state.command());
                 Some(command.text(task, &scope))
             }
             State::Failed => Some(self.run_again(node)),
@@ -104,7 +104,7 @@ impl<'a> Continuation<'a> {
         let is_unlanded = node.history.is_some_and(|history| !history.is_landed);
         let command = match is_unlanded {
             _ if is_of_words(node) => garden_words(node.name),
-            true => continue_apart(self.run, task),
+            true => continue_in_lane(self.run, task),
             false => format!("git arborist garden {task}"),
         };
         let switch = self.switch();
@@ -169,7 +169,7 @@ impl<'a> Continuation<'a> {
 
     /// The command that runs one task in its own worktree, with the options of the run and with these switches.
     #[must_use]
-    pub fn run_apart(&self, task: &TaskId, switches: &str) -> String {
+    pub fn run_in_lane(&self, task: &TaskId, switches: &str) -> String {
         if let Some(command) = self.share(switches) {
             return command;
         }

@@ -41,12 +41,12 @@ impl OpenRun {
     ) -> Result<EndedRun, Failure> {
         let mut monitor = RunMonitor::new(listener);
         if lanes.is_none() {
-            self.tell_of_unused_worktrees(planned, selection, monitor.listener())?;
+            self.warn_of_unused_worktrees(planned, selection, monitor.listener())?;
         }
         let ended =
             self.begin(planned, selection, lanes, &mut monitor).map(|mut gardener| gardener.run(selection));
         for words in self.saved_checkouts().iter().filter_map(SavedCheckout::compare) {
-            monitor.tell(RunEvent::of_run(EventKind::RefMoved { words }));
+            monitor.report(RunEvent::of_run(EventKind::RefMoved { words }));
         }
         self.close(planned, selection, ended?, monitor)
     }
@@ -81,12 +81,12 @@ impl OpenRun {
             self.check_baseline(planned, &run, &recorder, lanes, &mut orphan_lock, monitor.listener())?;
         self.record_plan(planned, &run, &mut recorder, tests, monitor)?;
         self.publish_start(recorder.head())?;
-        self.tell_of_missing_sandbox(&run, monitor.listener());
-        self.tell_of_skipped_hook(&run, monitor.listener());
-        self.tell_of_missing_tests(planned, selection, &run, lanes, monitor.listener());
+        self.warn_of_missing_sandbox(&run, monitor.listener());
+        self.warn_of_skipped_hook(&run, monitor.listener());
+        self.warn_of_missing_tests(planned, selection, &run, lanes, monitor.listener());
         let other_repos =
             self.enter_other_repos(&recorder.identity().session, planned, monitor.listener())?;
-        self.tell_caveats(planned, monitor.listener())?;
+        self.warn_of_caveats(planned, monitor.listener())?;
         self.build_gardener(planned, &recorder, lanes, orphan_lock, other_repos, monitor)
     }
 
@@ -111,7 +111,7 @@ impl OpenRun {
             for path in start::write_start(recorder, planned.file.as_ref(), worker, sandbox, body)? {
                 listener.remark(&format!("your changes to {path} were committed when the run started"));
             }
-            self.tell_of_unread_lines(planned, listener);
+            self.warn_of_unread_lines(planned, listener);
         } else if self.request.accept_changes {
             for words in self.list_added_powers(planned)? {
                 listener.remark(&words);
@@ -180,7 +180,7 @@ impl OpenRun {
             }),
             other_repos,
             red_before,
-            on_event: Box::new(move |event| monitor.tell(event)),
+            on_event: Box::new(move |event| monitor.report(event)),
         })
     }
 
@@ -204,7 +204,7 @@ impl OpenRun {
     /// The state of the run at its start, for the first event.
     fn run_opening(&self, session: &SessionId, planned: &Planned, run: &Run) -> Result<RunOpening, Failure> {
         let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
-        let asked = self.request.recorded()?;
+        let recorded_options = self.request.recorded()?;
         Ok(RunOpening {
             branch: self.branch.clone(),
             session: session.clone(),
@@ -216,8 +216,8 @@ impl OpenRun {
             spent: RunTotals::of_run(run),
             has_lanes: false,
             offline: self.request.source == CallSource::Records,
-            options: recorded_words(&asked) + &self.request.options_not_recorded(),
-            again: options_with_secrets(&asked) + &self.request.typed_selection(),
+            options: recorded_words(&recorded_options) + &self.request.options_not_recorded(),
+            again: options_with_secrets(&recorded_options) + &self.request.typed_selection(),
         })
     }
 

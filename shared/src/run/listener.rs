@@ -13,22 +13,22 @@ use crate::{
 /// Receives the events of a run.
 pub trait RunListener {
     /// Called for each event.
-    fn tell(&mut self, event: RunEvent);
+    fn report(&mut self, event: RunEvent);
 }
 
 impl dyn RunListener + '_ {
-    fn tell_of_run(&mut self, kind: EventKind) {
-        self.tell(RunEvent::of_run(kind));
+    fn report_for_run(&mut self, kind: EventKind) {
+        self.report(RunEvent::of_run(kind));
     }
 
     fn say(&mut self, level: NoteLevel, words: &str) {
         let words = words.to_owned();
-        self.tell_of_run(EventKind::Note { level, words, once: false, is_failure: false });
+        self.report_for_run(EventKind::Note { level, words, once: false, is_failure: false });
     }
 
     /// Reports something that failed although the run continues.
     pub(super) fn warn_of_failure(&mut self, words: &str) {
-        self.tell_of_run(EventKind::failure(words));
+        self.report_for_run(EventKind::failure(words));
     }
 
     /// Reports a warning about something that has not failed. `--quiet` leaves it out.
@@ -45,7 +45,7 @@ impl dyn RunListener + '_ {
     pub(super) fn hint_once(&mut self, hint: Option<&'static str>) {
         if let Some(words) = hint {
             let (level, words) = (NoteLevel::Hint, words.to_owned());
-            self.tell_of_run(EventKind::Note { level, words, once: true, is_failure: true });
+            self.report_for_run(EventKind::Note { level, words, once: true, is_failure: true });
         }
     }
 
@@ -55,7 +55,7 @@ impl dyn RunListener + '_ {
     }
 
     /// Reports that a repository of the workspace was cloned or fetched, or could not be reached.
-    pub(super) fn tell_sync(&mut self, section: &RepoSection, outcome: &SyncOutcome, base: Option<Oid>) {
+    pub(super) fn report_sync(&mut self, section: &RepoSection, outcome: &SyncOutcome, base: Option<Oid>) {
         let repo = section.name.clone();
         match outcome {
             SyncOutcome::Local => {}
@@ -67,23 +67,23 @@ impl dyn RunListener + '_ {
                 self.hint_once(trouble.hint());
             }
             SyncOutcome::Cloned { remote } => {
-                self.tell_of_run(EventKind::Cloned { repo, remote: shown_url(remote) });
+                self.report_for_run(EventKind::Cloned { repo, remote: shown_url(remote) });
             }
             SyncOutcome::Fetched { remote } => {
-                self.tell_of_run(EventKind::Fetched { repo, remote: shown_url(remote) });
+                self.report_for_run(EventKind::Fetched { repo, remote: shown_url(remote) });
             }
         }
     }
 
     /// Reports that the session's branch was created in a repository.
-    pub(super) fn tell_branch(&mut self, section: &RepoSection, branch: &BranchName, base: Oid) {
+    pub(super) fn report_branch(&mut self, section: &RepoSection, branch: &BranchName, base: Oid) {
         let (repo, branch) = (section.name.clone(), branch.clone());
-        self.tell_of_run(EventKind::BranchCreated { repo, branch, base });
+        self.report_for_run(EventKind::BranchCreated { repo, branch, base });
     }
 
     /// Reports that the session's worktree was created in a repository.
-    pub(super) fn tell_worktree(&mut self, section: &RepoSection, path: &Path, branch: &BranchName) {
+    pub(super) fn report_worktree(&mut self, section: &RepoSection, path: &Path, branch: &BranchName) {
         let (repo, path, branch) = (Some(section.name.clone()), path.to_owned(), branch.clone());
-        self.tell_of_run(EventKind::WorktreeCreated { repo, path, branch, recycled: false });
+        self.report_for_run(EventKind::WorktreeCreated { repo, path, branch, recycled: false });
     }
 }

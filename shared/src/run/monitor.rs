@@ -26,7 +26,7 @@ impl<'l> RunMonitor<'l> {
     /// Reports that the run is open.
     pub(super) fn begin(&mut self, opening: RunOpening, now: i64) {
         let begins = EventKind::RunBegins(Box::new(opening.clone()));
-        self.listener.tell(RunEvent::of_run(begins));
+        self.listener.report(RunEvent::of_run(begins));
         self.log.begin(opening, now);
     }
 
@@ -36,10 +36,10 @@ impl<'l> RunMonitor<'l> {
     }
 
     /// Forwards an event.
-    pub(super) fn tell(&mut self, event: RunEvent) {
+    pub(super) fn report(&mut self, event: RunEvent) {
         self.log.hear(&event);
         self.pushes.hear(&event);
-        self.listener.tell(event);
-        self.pushes.tell(self.listener);
+        self.listener.report(event);
+        self.pushes.report(self.listener);
     }
 }

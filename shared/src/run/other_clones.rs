@@ -83,7 +83,7 @@ impl OpenRun {
         }
         // A parked landing is ahead of the branch until the user makes room for it.
         let position = Target::new(repository, &self.branch).require().map_err(GardenerError::from)?;
-        if position.parked.is_some() { Ok(()) } else { Err(gone_on(session)) }
+        if position.parked.is_some() { Ok(()) } else { Err(continued_elsewhere(session)) }
     }
 
     /// Refuses to continue if the session's records at the remote are newer.
@@ -98,7 +98,7 @@ impl OpenRun {
             return Ok(());
         }
         if repository.is_ancestor(here, there)? {
-            return Err(gone_on(session));
+            return Err(continued_elsewhere(session));
         }
         let words = format!("session '{session}' continued on another machine, and here too");
         Err(Failure::new(Exit::Person, words).hint("start another session with --new-run"))
@@ -157,7 +157,7 @@ impl OpenRun {
     }
 }
 
-fn gone_on(session: &SessionId) -> Failure {
+fn continued_elsewhere(session: &SessionId) -> Failure {
     Failure::new(Exit::Person, format!("session '{session}' continued on another machine")).hint(format!(
         "continue it with: git arborist session resume {session}\nor start another session with --new-run"
     ))
@@ -214,5 +214,5 @@ fn is_left(repository: &Repository, run: &Run, path: &str) -> bool {
         return false;
     };
     let progress = Progress::new(Some(&plan), run, Boxes::Count);
-    progress.counted().any(|standing| progress.is_left(standing.id))
+    progress.counted().any(|node| progress.is_left(node.id))
 }

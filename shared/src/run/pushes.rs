@@ -36,9 +36,9 @@ impl RunPushes {
     }
 
     /// Reports the pushes that have ended since the last call.
-    pub(super) fn tell(&mut self, listener: &mut dyn RunListener) {
+    pub(super) fn report(&mut self, listener: &mut dyn RunListener) {
         let reports = self.pusher.as_ref().map(Pusher::take_reports).unwrap_or_default();
-        reports.iter().for_each(|report| self.tell_push(report, listener));
+        reports.iter().for_each(|report| self.report_push(report, listener));
     }
 
     /// Makes the last pushes and waits for them. Returns whether the user interrupted that.
@@ -46,40 +46,40 @@ impl RunPushes {
         let Some(pusher) = self.pusher.take() else { return false };
         let was_stopped = cancel.is_cancelled();
         let reports = pusher.close(end, (cancel, GRACE));
-        reports.iter().for_each(|report| self.tell_push(report, listener));
+        reports.iter().for_each(|report| self.report_push(report, listener));
         !was_stopped && cancel.is_cancelled() && !self.unpushed.is_empty()
     }
 
-    fn tell_push(&mut self, report: &PushReport, listener: &mut dyn RunListener) {
+    fn report_push(&mut self, report: &PushReport, listener: &mut dyn RunListener) {
         match &report.result {
-            Ok(result) => self.tell_result(report, result, listener),
+            Ok(result) => self.report_result(report, result, listener),
             Err(why) => {
-                self.tell_failure(report, why.clone(), listener);
+                self.report_failure(report, why.clone(), listener);
                 listener.hint_once(report.hint);
             }
         }
     }
 
-    fn tell_result(&mut self, report: &PushReport, result: &PushResult, listener: &mut dyn RunListener) {
+    fn report_result(&mut self, report: &PushReport, result: &PushResult, listener: &mut dyn RunListener) {
         let (repo, remote) = (report.repo.clone(), shown_url(&result.remote));
         self.unpushed.remove(repo.as_str());
         let refs: Vec<String> = result.pushed.iter().map(|push| push.name.clone()).collect();
         if !refs.is_empty() {
-            listener.tell(RunEvent::of_run(EventKind::Pushed { repo, remote, refs }));
+            listener.report(RunEvent::of_run(EventKind::Pushed { repo, remote, refs }));
         }
         for row in &result.refused {
             let why = row.refused.clone().unwrap_or_default();
             let words = format!("{} was refused: {}", visible(&row.name), row.reason());
             if !report.known.contains(&(row.name.clone(), why)) {
-                self.tell_failure(report, words, listener);
+                self.report_failure(report, words, listener);
             }
             self.unpushed.insert(report.repo.to_string());
         }
     }
 
-    fn tell_failure(&mut self, report: &PushReport, why: String, listener: &mut dyn RunListener) {
+    fn report_failure(&mut self, report: &PushReport, why: String, listener: &mut dyn RunListener) {
         let repo = report.repo.clone();
         self.unpushed.insert(repo.to_string());
-        listener.tell(RunEvent::of_run(EventKind::PushFailed { repo, why }));
+        listener.report(RunEvent::of_run(EventKind::PushFailed { repo, why }));
     }
 }

@@ -92,7 +92,7 @@ impl OpenRun {
                 FetchScope::Branch => {}
             }
             let base = self.workspace.base(&repository, section)?;
-            listener.tell_sync(section, &outcome, base);
+            listener.report_sync(section, &outcome, base);
             others.push(FetchedRepo { section: section.clone(), repository, branch, base });
         }
         self.others = others;
@@ -130,7 +130,7 @@ impl OpenRun {
                 let base = base.ok_or(WorkspaceError::Empty { name, path })?;
                 let made = RefMove { name: &branch.to_ref(), new: Some(base), old: None };
                 repository.move_refs(&[made], "arborist: session")?;
-                listener.tell_branch(section, branch, base);
+                listener.report_branch(section, branch, base);
             }
             other_repos.push(self.enter_other_repo(
                 section,
@@ -162,7 +162,7 @@ impl OpenRun {
         let session_worktree: SessionWorktree =
             Pool::open(repository, &branch, options)?.session_worktree(session)?;
         if session_worktree.is_new {
-            listener.tell_worktree(section, &session_worktree.path, &branch);
+            listener.report_worktree(section, &session_worktree.path, &branch);
         }
         session_worktree.notes.iter().for_each(|note| listener.remark(&note.to_string()));
         let place = session_worktree.repository;

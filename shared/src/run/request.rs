@@ -246,15 +246,15 @@ impl RunRequest {
     /// The options for workers on other machines. An option that holds a secret cannot be passed: arguments can be seen
     /// by everyone there.
     pub fn worker_options(&self) -> Result<Vec<String>, Failure> {
-        let asked = self.recorded()?;
-        if let Some(name) = asked.withheld.first() {
+        let recorded_options = self.recorded()?;
+        if let Some(name) = recorded_options.withheld.first() {
             let words =
                 format!("--{name} contains a secret, which would be visible on the machines of workers");
             return Err(Failure::new(Exit::Usage, words)
                 .hint("let the command read the secret from the environment or a file of the worker"));
         }
         let mut options = Vec::new();
-        for (name, value) in &asked.options {
+        for (name, value) in &recorded_options.options {
             match find_recorded(name) {
                 Some(OptionKind::Switch) => options.push(format!("--{name}")),
                 Some(OptionKind::List) => {
@@ -332,9 +332,9 @@ impl RunRequest {
         if self.consent == Consent::Trusted {
             return Ok(());
         }
-        let asked = self.recorded()?;
-        let mut approvals = option_approvals(asked.options.iter());
-        let test = asked.options.get(TEST).filter(|_| !is_test_inherited);
+        let recorded_options = self.recorded()?;
+        let mut approvals = option_approvals(recorded_options.options.iter());
+        let test = recorded_options.options.get(TEST).filter(|_| !is_test_inherited);
         approvals.extend(test.map(|command| test_approval(repository, command)));
         let _ = consent::require(&repository.common_dir, &approvals, Consent::Given);
         Ok(())
@@ -386,19 +386,19 @@ pub(super) fn secrets() -> Result<Secrets, Failure> {
 }
 
 /// Options for a shell command line, each preceded by a space.
-pub(super) fn recorded_words(asked: &Asked) -> String {
+pub(super) fn recorded_words(recorded_options: &Asked) -> String {
     let option = |(name, value): (&String, &String)| match find_recorded(name) {
         Some(OptionKind::Switch) => format!(" --{name}"),
         Some(OptionKind::List) => value.split(',').map(|one| typed_option(name, one)).collect(),
         Some(OptionKind::Lines) => value.lines().map(|one| typed_option(name, one)).collect(),
         _ => typed_option(name, value),
     };
-    asked.options.iter().map(option).collect::<String>() + &options_with_secrets(asked)
+    recorded_options.options.iter().map(option).collect::<String>() + &options_with_secrets(recorded_options)
 }
 
 /// The options that hold a secret, with a placeholder that the user has to fill in.
-pub(super) fn options_with_secrets(asked: &Asked) -> String {
-    asked.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
+pub(super) fn options_with_secrets(recorded_options: &Asked) -> String {
+    recorded_options.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
 }
 
 /// The command that runs a task given as text.

@@ -146,7 +146,7 @@ impl OpenRun {
     ) {
         if let RecordKind::Start(_) = session_writer.newest().record.kind {
             let followed = checkpoints.follow(&self.repository, &self.branch, Status::RunStart);
-            followed.into_iter().for_each(|kind| monitor.tell(RunEvent::of_run(kind)));
+            followed.into_iter().for_each(|kind| monitor.report(RunEvent::of_run(kind)));
         }
     }
 

@@ -215,12 +215,15 @@ impl OpenRun {
         // The plan of a workspace is never shared.
         let mut found: Vec<SharedWork> = remotes.iter().filter_map(|remote| find(remote).ok()).collect();
         found.dedup_by(|a, b| a.options.claims_at() == b.options.claims_at());
-        let asked: Vec<_> = thread::scope(|scope| {
+        let replies: Vec<_> = thread::scope(|scope| {
             let ask = |shared| scope.spawn(move || SharedWork::list_in_work(shared, plan, &self.cancel));
-            let asked: Vec<_> = found.iter().map(ask).collect();
-            asked.into_iter().map(|asked| asked.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+            let replies: Vec<_> = found.iter().map(ask).collect();
+            replies
+                .into_iter()
+                .map(|replies| replies.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
         });
-        for (shared, tasks) in found.iter().zip(asked) {
+        for (shared, tasks) in found.iter().zip(replies) {
             match tasks {
                 Ok(tasks) if tasks.is_empty() => {}
                 Ok(tasks) => return Err(self.shared_with(shared, &tasks)),

@@ -41,7 +41,7 @@ impl SharedWork {
         let settings = Settings::load_at(repository, config, target)?;
         let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
         let plan = self.plan_at(request, &settings, target)?;
-        let commands = request.foreign_commands(&settings, &workspace, &plan)?;
+        let commands = request.commands_to_approve(&settings, &workspace, &plan)?;
         let order = WorkerOrder {
             url: self.worker_url(self.remote_name(), config)?,
             coordination: self.coordination().map(|remote| self.worker_url(remote, config)).transpose()?,

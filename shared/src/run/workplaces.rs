@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    CallSource, OpenRun, Planned, RunListener, branch_choice::tell_of_uncommitted, monitor::RunMonitor,
+    CallSource, OpenRun, Planned, RunListener, branch_choice::warn_of_uncommitted_files, monitor::RunMonitor,
     request::secrets,
 };
 use crate::{
@@ -307,7 +307,7 @@ impl OpenRun {
             ));
             listener.hint("finish or cancel it, as 'git status' says");
         } else if !is_clean {
-            tell_of_uncommitted(&self.repository.changed_paths()?, planned, listener);
+            warn_of_uncommitted_files(&self.repository.changed_paths()?, planned, listener);
         }
         Ok(())
     }

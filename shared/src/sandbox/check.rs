@@ -165,8 +165,8 @@ impl Sandbox {
         for attempt in &attempts {
             program = program.arg(attempt.what).arg(&attempt.argument);
         }
-        let said = run(program)?;
-        let answers: Vec<bool> = said.lines().map(|line| line == "yes").collect();
+        let output = run(program)?;
+        let answers: Vec<bool> = output.lines().map(|line| line == "yes").collect();
         if answers.len() != attempts.len() {
             return Err(io::Error::other("the check was not completed"));
         }
@@ -185,8 +185,8 @@ impl Sandbox {
         let outcome = match resources.processes {
             None => RuleOutcome::Unlimited,
             Some(most) => {
-                let said = run(shell(PROCESSES, &place, confinement))?;
-                let is_limited = said.trim() != "unlimited" && !rustix::process::getuid().is_root();
+                let output = run(shell(PROCESSES, &place, confinement))?;
+                let is_limited = output.trim() != "unlimited" && !rustix::process::getuid().is_root();
                 let unit = if most == 1 { "process" } else { "processes" };
                 let limited = RuleOutcome::Limited { most, unit };
                 if is_limited { limited } else { RuleOutcome::NotEnforced }

@@ -34,7 +34,7 @@ impl Sandbox {
         let key = find_denied(&self.settings, child).map(|denied| denied.key.clone());
         let mut hidden = self.list_denied(child);
         if key.is_none() {
-            hidden.extend(self.list_foreign(child));
+            hidden.extend(self.list_unrelated(child));
             // Landlock would have to grant all files beside them, and those that are replaced later could not be read.
             if backend.can_take_away() {
                 hidden.extend(self.list_neighbours(child));
@@ -61,7 +61,7 @@ impl Sandbox {
 
     /// Git directories of repositories that a child has nothing to do with, and the folders with worktrees of all tasks. Its
     /// own worktrees in them stay visible.
-    fn list_foreign(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
+    fn list_unrelated(&self, child: &SandboxedChild<'_>) -> Vec<PathBuf> {
         let own = self.list_own(child);
         let git_dirs = self.repositories.iter().flat_map(|checkout| find_git_dirs(checkout));
         let git_dirs = git_dirs.filter(|path| path.is_dir() && !leads_to(path, &own));

@@ -33,31 +33,31 @@ impl ReadableStream {
     /// Adds output, and returns what can be told from it.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Utterance> {
         let events = self.reader.feed(bytes);
-        self.tell_all(events)
+        self.add_all(events)
     }
 
     /// The output has ended.
     pub fn finish(&mut self) -> Vec<Utterance> {
         let events = self.reader.finish();
-        let mut told = self.tell_all(events);
-        self.end_fragments(&mut told);
-        told
+        let mut utterances = self.add_all(events);
+        self.end_fragments(&mut utterances);
+        utterances
     }
 
-    fn tell_all(&mut self, events: Vec<AgentEvent>) -> Vec<Utterance> {
-        let mut told = Vec::new();
+    fn add_all(&mut self, events: Vec<AgentEvent>) -> Vec<Utterance> {
+        let mut utterances = Vec::new();
         for event in events {
-            self.tell(event, &mut told);
+            self.add(event, &mut utterances);
         }
-        told
+        utterances
     }
 
-    fn tell(&mut self, event: AgentEvent, told: &mut Vec<Utterance>) {
+    fn add(&mut self, event: AgentEvent, utterances: &mut Vec<Utterance>) {
         if let (AgentEvent::Text(text), true) = (&event, self.is_fragmented) {
             self.fragments.push_str(text);
             return;
         }
-        self.end_fragments(told);
+        self.end_fragments(utterances);
         let (speaker, text) = match event {
             AgentEvent::Text(text) => {
                 self.last_text.clone_from(&text);
@@ -81,13 +81,13 @@ impl ReadableStream {
             | AgentEvent::Finished { .. }
             | AgentEvent::SecondEnd => return,
         };
-        told.push(Utterance { speaker, text: plain_text(&text) });
+        utterances.push(Utterance { speaker, text: plain_text(&text) });
     }
 
-    fn end_fragments(&mut self, told: &mut Vec<Utterance>) {
+    fn end_fragments(&mut self, utterances: &mut Vec<Utterance>) {
         if !self.fragments.is_empty() {
             self.last_text = std::mem::take(&mut self.fragments);
-            told.push(Utterance { speaker: Speaker::Agent, text: plain_text(&self.last_text) });
+            utterances.push(Utterance { speaker: Speaker::Agent, text: plain_text(&self.last_text) });
         }
     }
 }
@@ -98,14 +98,14 @@ impl Transcript {
     pub fn readable(&self) -> Vec<Utterance> {
         let format = self.events.parse().or_else(|_| self.runner.parse()).unwrap_or(EventFormat::Text);
         let mut stream = ReadableStream::new(format);
-        let mut told = Vec::new();
+        let mut utterances = Vec::new();
         for line in &self.lines {
             match line.speaker {
-                Speaker::Stream => told.extend(stream.feed(format!("{}\n", line.text).as_bytes())),
-                _ => told.push(line.clone()),
+                Speaker::Stream => utterances.extend(stream.feed(format!("{}\n", line.text).as_bytes())),
+                _ => utterances.push(line.clone()),
             }
         }
-        told.extend(stream.finish());
-        told
+        utterances.extend(stream.finish());
+        utterances
     }
 }

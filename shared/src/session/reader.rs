@@ -288,9 +288,9 @@ impl RecordWalk<'_> {
     /// The number and the task of the turn that a record is about, from its subject.
     pub(super) fn turn_in_subject(&self, commit: &RawCommit) -> Option<(u32, TaskId)> {
         let subject = commit.message().split(|byte| *byte == b'\n').next()?;
-        let said = std::str::from_utf8(subject).ok()?.strip_prefix("session ")?;
-        let said = said.strip_prefix(self.session.as_str())?.strip_prefix(": turn ")?;
-        let (number, node) = said.split_once(" of ")?;
+        let rest = std::str::from_utf8(subject).ok()?.strip_prefix("session ")?;
+        let rest = rest.strip_prefix(self.session.as_str())?.strip_prefix(": turn ")?;
+        let (number, node) = rest.split_once(" of ")?;
         Some((number.parse().ok()?, node.parse().ok()?))
     }
 
@@ -417,7 +417,7 @@ impl SessionList {
     /// The state of a session in this list. A run's lock is that of its branch, so of several sessions on one branch
     /// only the last one can be at work.
     #[must_use]
-    pub fn standing(&self, repository: &Repository, stored: &StoredRecord) -> SessionState {
+    pub fn state_of(&self, repository: &Repository, stored: &StoredRecord) -> SessionState {
         let record = &stored.record;
         let is_last = || {
             let same =

@@ -96,7 +96,7 @@ impl SessionReader<'_> {
             let drafts = drafts.entry(task.id).or_default();
             end_all(drafts, task.events);
         }
-        let said = self.list_transcripts(session)?;
+        let transcripts = self.list_transcripts(session)?;
         let (mut calls, mut work_before) = (HashMap::new(), HashMap::new());
         let mut missing = Vec::new();
         for (task, drafts) in drafts {
@@ -104,7 +104,7 @@ impl SessionReader<'_> {
             work_before.extend(last.map(|last| (task.clone(), last)));
             let later = drafts.into_iter().filter_map(|draft| draft.after(&fork));
             let mut find = |turn: Turn| {
-                let transcript = said.get(&turn.number).copied();
+                let transcript = transcripts.get(&turn.number).copied();
                 missing.extend(transcript.is_none().then_some(turn.number));
                 Some(RecordedTurn { turn, transcript: transcript? })
             };

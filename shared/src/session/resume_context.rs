@@ -140,11 +140,11 @@ fn words_of(transcript: &Transcript) -> String {
             }
         }
     }
-    let tell = |what: &str, text: &str| match text.trim() {
+    let report = |what: &str, text: &str| match text.trim() {
         "" => String::new(),
         text => format!("\n  {what}: {}", cut(text, LONGEST_WORDS).replace('\n', " ")),
     };
-    tell("said", &words) + &tell("used", &tools.join("; "))
+    report("said", &words) + &report("used", &tools.join("; "))
 }
 
 fn line_of(turn: &Turn) -> String {

@@ -93,7 +93,7 @@ impl SessionReader<'_> {
             let commit = commit?;
             let number = std::str::from_utf8(commit.message())
                 .ok()
-                .and_then(|said| said.strip_prefix(&begin)?.split_once(' ')?.0.parse().ok());
+                .and_then(|rest| rest.strip_prefix(&begin)?.split_once(' ')?.0.parse().ok());
             // Newest first: of two with the same number, the older one belongs to a turn whose record was lost in a
             // kill.
             if let Some(number) = number {

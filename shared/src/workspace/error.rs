@@ -46,7 +46,7 @@ pub enum WorkspaceError {
     NoRemote { name: RepoName, remote: String, path: PathBuf },
     #[error("the repository '{name}' at '{}' has no commits yet", path.display())]
     Empty { name: RepoName, path: PathBuf },
-    #[error("{}", nowhere_to_push(.name, *.is_configured))]
+    #[error("{}", no_push_remote(.name, *.is_configured))]
     NowhereToPush {
         name: RepoName,
         /// Whether it has settings below `workspace.repos`.
@@ -73,7 +73,7 @@ impl WorkspaceError {
     }
 }
 
-fn nowhere_to_push(name: &RepoName, is_configured: bool) -> String {
+fn no_push_remote(name: &RepoName, is_configured: bool) -> String {
     match is_configured {
         true => format!("'{name}' has no remote to push to (workspace.repos.{name}.remote)"),
         false => {

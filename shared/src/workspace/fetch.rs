@@ -119,8 +119,8 @@ impl Workspace {
         requests: &[RepoRequest<'_>],
         replies: &[FetchReply],
     ) -> Vec<Result<(Repository, SyncOutcome), WorkspaceError>> {
-        let asked: Vec<_> = requests.iter().zip(replies).collect();
-        map_parallel(&asked, |(request, reply)| self.place(request, reply))
+        let answered: Vec<_> = requests.iter().zip(replies).collect();
+        map_parallel(&answered, |(request, reply)| self.place(request, reply))
     }
 
     /// Fetches or clones one repository.

@@ -181,7 +181,7 @@ impl Workspace {
         wanted: &PushSet,
     ) -> Result<PushResult, WorkspaceError> {
         let remote = self.remote_of(repository, section)?;
-        let Some(remote) = remote else { return Err(Self::nowhere_to_push(repository, section)?) };
+        let Some(remote) = remote else { return Err(Self::no_push_remote(repository, section)?) };
         let (missing, _) = self.unpushed(repository, section, wanted)?;
         if missing.is_empty() {
             return Ok(PushResult { remote, ..PushResult::default() });
@@ -197,7 +197,7 @@ impl Workspace {
     }
 
     /// The error for a repository that has no remote in its settings. It names a remote that git knows.
-    pub fn nowhere_to_push(
+    pub fn no_push_remote(
         repository: &Repository,
         section: &RepoSection,
     ) -> Result<WorkspaceError, WorkspaceError> {

@@ -52,7 +52,7 @@ impl RepoSection {
 impl Workspace {
     /// The tool commands that come from files of repositories, as lines for the user to approve.
     #[must_use]
-    pub fn foreign_tools(&self) -> BTreeSet<String> {
+    pub fn tool_commands_to_approve(&self) -> BTreeSet<String> {
         self.sections
             .iter()
             .flat_map(|section| section.tools.values())

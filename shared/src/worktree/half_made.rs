@@ -78,7 +78,7 @@ impl Pool {
             removed.map_err(WorktreeError::file("remove", git_dir))?;
         }
         let link = path.join(".git");
-        if safe_files::read(&link).is_ok_and(|text| self.leads_nowhere(&text)) {
+        if safe_files::read(&link).is_ok_and(|text| self.names_missing_git_dir(&text)) {
             let _ = safe_files::remove(&link);
         }
         let _ = safe_files::remove_folder(path);
@@ -86,7 +86,7 @@ impl Pool {
     }
 
     /// Whether a `.git` file names a missing git directory below this repository's `worktrees`.
-    fn leads_nowhere(&self, link: &[u8]) -> bool {
+    fn names_missing_git_dir(&self, link: &[u8]) -> bool {
         let Some(home) = link.strip_prefix(b"gitdir: ") else { return link.trim_ascii().is_empty() };
         let home = Path::new(OsStr::from_bytes(home.trim_ascii_end()));
         let is_here = home.parent() == Some(&self.repository.common_dir.join("worktrees"));

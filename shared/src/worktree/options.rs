@@ -117,9 +117,9 @@ impl WorktreeOptions {
 
     /// The commands and settings that come from files of the repository, for [`consent::require`](crate::consent::require).
     #[must_use]
-    pub fn foreign_commands(&self) -> BTreeSet<String> {
-        let is_foreign = self.setup_origin == Origin::Repository;
-        let setup = self.setup.iter().filter(|_| is_foreign).map(|command| format!("setup: {command}"));
+    pub fn commands_to_approve(&self) -> BTreeSet<String> {
+        let is_users_ref = self.setup_origin == Origin::Repository;
+        let setup = self.setup.iter().filter(|_| is_users_ref).map(|command| format!("setup: {command}"));
         setup.chain(self.tracked_lines.iter().cloned()).collect()
     }
 }

@@ -78,8 +78,8 @@ impl World {
             Event::Gate { is_broken } => self.is_broken = *is_broken,
             Event::Retry => {
                 for ticket in self.tickets.values_mut() {
-                    if !matches!(ticket.standing, TicketState::Parked { .. }) {
-                        ticket.standing = TicketState::Waiting;
+                    if !matches!(ticket.state, TicketState::Parked { .. }) {
+                        ticket.state = TicketState::Waiting;
                         ticket.tries.clear();
                     }
                 }
@@ -130,7 +130,7 @@ proptest! {
             let is_blameless = !nature.is_bad && nature.bad_with.is_none() && nature.clashes_with.is_none();
             let is_met = world.natures.iter().any(|other| other.bad_with == Some(number(id)));
             let is_good = is_blameless && !is_met && has_all;
-            prop_assert!(!is_good || ticket.standing != TicketState::Waiting, "{} waits for nothing", id);
+            prop_assert!(!is_good || ticket.state != TicketState::Waiting, "{} waits for nothing", id);
         }
     }
 }

@@ -140,14 +140,14 @@ fn refs_that_are_no_valid_records_are_reported_and_skipped() {
     assert!(is_named(&copy) && is_named("refs/arborist/sessions/noise"), "{skipped:?}");
     assert!(matches!(session_list.require("x"), Err(SessionError::Unknown(_))));
     assert_eq!(
-        session_list.standing(&repository, session_list.require("abc").unwrap()),
+        session_list.state_of(&repository, session_list.require("abc").unwrap()),
         SessionState::Crashed
     );
     let end = || RecordKind::End(SessionEnd { result: SessionVerdict::Complete, words: String::new() });
     writer.append(9, |_| Ok::<_, SessionError>(DraftRecord::of(end()))).unwrap();
     let session_list = archive.list().unwrap();
     assert_eq!(
-        session_list.standing(&repository, session_list.require("abc1").unwrap()),
+        session_list.state_of(&repository, session_list.require("abc1").unwrap()),
         SessionState::Complete
     );
 }

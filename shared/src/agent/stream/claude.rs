@@ -190,10 +190,10 @@ impl Claude {
         let limited = self.refused.map(|_| FailureKind::Limit);
         let kind = failure_kind(event, "api_error_status").or(self.error).or(limited);
         let listed = event["errors"][0].as_str().map(str::to_owned);
-        let told = ["result", "error", "subtype"].iter().find_map(|field| text(event, field));
+        let error_text = ["result", "error", "subtype"].iter().find_map(|field| text(event, field));
         out.push(AgentEvent::Failed {
             kind: kind.unwrap_or(FailureKind::Other),
-            message: listed.or(told).unwrap_or_default(),
+            message: listed.or(error_text).unwrap_or_default(),
             wait: self.refused.unwrap_or(RetryWait::Unknown),
         });
     }

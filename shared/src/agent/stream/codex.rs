@@ -142,7 +142,7 @@ fn kind_of(message: &str) -> FailureKind {
         return FailureKind::Limit;
     }
     let openings = ["unexpected status ", "exceeded retry limit, last status: "];
-    let told = openings.iter().find_map(|opening| message.strip_prefix(opening));
-    let digits = told.and_then(|rest| rest.get(..3));
+    let limit_text = openings.iter().find_map(|opening| message.strip_prefix(opening));
+    let digits = limit_text.and_then(|rest| rest.get(..3));
     digits.and_then(|status| status.parse().ok()).map_or(FailureKind::Other, FailureKind::of_status)
 }

@@ -33,8 +33,8 @@ impl Dialect for Gemini {
                 let answer =
                     if word(event, "status") == "success" { ToolResult::Done } else { ToolResult::Refused };
                 let is_failure = answer == ToolResult::Refused;
-                let said = if is_failure { &event["error"]["message"] } else { &event["output"] };
-                out.extend(tool_answer(said, is_failure));
+                let report = if is_failure { &event["error"]["message"] } else { &event["output"] };
+                out.extend(tool_answer(report, is_failure));
                 self.turns.answer(word(event, "tool_id"), answer, out);
             }
             "result" => self.result(event, out),
@@ -117,6 +117,7 @@ fn kind_of(fields: &Value) -> Option<FailureKind> {
 /// `"retryDelay": "34s"` in the details of an error.
 fn retry_delay(error: &Value) -> RetryWait {
     let mut details = error["details"].as_array().into_iter().flatten();
-    let told = details.find_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok());
-    told.map_or(RetryWait::Unknown, RetryWait::for_seconds)
+    let delay =
+        details.find_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok());
+    delay.map_or(RetryWait::Unknown, RetryWait::for_seconds)
 }

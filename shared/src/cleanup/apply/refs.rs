@@ -212,9 +212,9 @@ impl Execution<'_> {
         );
         let mut loose: HashSet<(bool, Oid)> = HashSet::new();
         for what in [CandidateKind::SessionBranch, CandidateKind::Branch] {
-            let asked = held.iter().filter(|(known, _)| is_session(*known) == is_session(what));
-            let asked: Vec<Oid> = asked.map(|(_, tip)| *tip).collect();
-            let found = self.sweep.repository.loose_commits(&asked, &now.kept_for(what))?;
+            let same_kind = held.iter().filter(|(known, _)| is_session(*known) == is_session(what));
+            let same_kind: Vec<Oid> = same_kind.map(|(_, tip)| *tip).collect();
+            let found = self.sweep.repository.loose_commits(&same_kind, &now.kept_for(what))?;
             loose.extend(found.into_keys().map(|commit| (is_session(what), commit)));
         }
         let (items, outcomes) = (self.items, &mut self.outcomes);

@@ -28,8 +28,8 @@ impl Sweep<'_> {
             if answers.contains_key(remote) {
                 continue;
             }
-            let asked = (remote.as_str(), ["refs/heads/*"].as_slice());
-            let answer = match self.repository.list_remote_refs(asked, &self.options.network) {
+            let request = (remote.as_str(), ["refs/heads/*"].as_slice());
+            let answer = match self.repository.list_remote_refs(request, &self.options.network) {
                 Ok(branches) => Ok(branches),
                 Err(RemoteError::Unreached { why, .. }) => Err(why),
                 Err(RemoteError::Git(error)) => return Err(error.into()),

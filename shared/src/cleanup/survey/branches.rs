@@ -206,7 +206,7 @@ impl CleanupFacts<'_> {
             let upstream = upstream.strip_prefix("refs/remotes/").unwrap_or(upstream);
             candidate.in_use.push(InUse::Unpushed(upstream.to_owned()));
         }
-        self.tell_worker(&mut candidate, &branch, &named.task);
+        self.add_worker_facts(&mut candidate, &branch, &named.task);
         Some(candidate)
     }
 
@@ -236,9 +236,9 @@ impl CleanupFacts<'_> {
         if !ours.contains(&found.name) {
             candidate.in_use.push(InUse::Foreign(UNPROVED.into()));
         }
-        self.tell_queue(&mut candidate, run, task);
-        self.tell_sessions(&mut candidate);
-        self.tell_run(&mut candidate);
+        self.add_queue_facts(&mut candidate, run, task);
+        self.keep_for_sessions(&mut candidate);
+        self.add_run_facts(&mut candidate);
         if found.commit.is_none() {
             candidate.unknown.push("what it points at".into());
         }
@@ -246,15 +246,15 @@ impl CleanupFacts<'_> {
     }
 
     /// Adds whether the task is queued, or its target claimed.
-    pub(super) fn tell_queue(&self, candidate: &mut Candidate, run: &str, task: &TaskId) {
+    pub(super) fn add_queue_facts(&self, candidate: &mut Candidate, run: &str, task: &TaskId) {
         if self.refs.find(&format!("{TICKETS}{run}/{task}")).is_some() {
             candidate.in_use.push(InUse::Queued);
         }
-        self.tell_claim(candidate, run);
+        self.add_claim_facts(candidate, run);
     }
 
     /// Adds whether a process that may be alive has claimed the target of a run.
-    pub(super) fn tell_claim(&self, candidate: &mut Candidate, run: &str) {
+    pub(super) fn add_claim_facts(&self, candidate: &mut Candidate, run: &str) {
         match self.claims.get(run) {
             Some(Claimant::Alive(_)) => candidate.in_use.push(InUse::Claim),
             Some(Claimant::Unreadable) => candidate.unknown.push(format!("who has claimed '{run}'")),
@@ -262,7 +262,7 @@ impl CleanupFacts<'_> {
         }
     }
 
-    pub(super) fn tell_worker(&self, candidate: &mut Candidate, branch: &BranchName, task: &TaskId) {
+    pub(super) fn add_worker_facts(&self, candidate: &mut Candidate, branch: &BranchName, task: &TaskId) {
         let Some(pool) = &self.sweep.pool else { return };
         match pool.find_worker(branch, task) {
             Ok(None) => {}

@@ -81,12 +81,12 @@ pub(super) fn collect(sweep: &Sweep<'_>) -> Result<Vec<Candidate>, CleanupError>
     }
     found.sort_by_key(|candidate| candidate.what);
     found.retain(|candidate| sweep.wants(&candidate.owners));
-    facts.stand(&mut found);
-    facts.tell_damage(&mut found);
-    facts.tell_commits(&mut found);
-    facts.tell_reverted(&mut found);
-    facts.tell_failed(&mut found);
-    facts.tell_unmerged(&mut found);
+    facts.link_worktrees(&mut found);
+    facts.add_damaged_refs(&mut found);
+    facts.add_copies(&mut found);
+    facts.add_reverted(&mut found);
+    facts.add_failed(&mut found);
+    facts.add_unmerged(&mut found);
     facts.look_into(&mut found);
     Ok(found)
 }
@@ -123,7 +123,7 @@ impl<'a> CleanupFacts<'a> {
     }
 
     /// Adds whether the run of a candidate is at work or landing something.
-    fn tell_run(&self, candidate: &mut Candidate) {
+    fn add_run_facts(&self, candidate: &mut Candidate) {
         let Some(run) = candidate.run.clone() else {
             return;
         };
@@ -157,7 +157,7 @@ impl<'a> CleanupFacts<'a> {
     }
 
     /// Connects branches with the candidate worktrees that have them checked out.
-    fn stand(&self, found: &mut [Candidate]) {
+    fn link_worktrees(&self, found: &mut [Candidate]) {
         let mut places: HashMap<BranchName, usize> = HashMap::new();
         for (at, candidate) in found.iter().enumerate() {
             if let CandidatePlace::Worktree { branch: Some(branch), .. } = &candidate.place {
@@ -184,7 +184,7 @@ impl<'a> CleanupFacts<'a> {
     }
 
     /// Adds which refs cannot be read.
-    fn tell_damage(&self, found: &mut [Candidate]) {
+    fn add_damaged_refs(&self, found: &mut [Candidate]) {
         for candidate in found {
             let facts = candidate.as_ref().and_then(|(name, _)| self.refs.find(name));
             if facts.is_some_and(|facts| facts.is_damaged) {
@@ -194,7 +194,7 @@ impl<'a> CleanupFacts<'a> {
     }
 
     /// Adds where else the commits of all candidates are: in this repository, and separately at each remote.
-    fn tell_commits(&self, found: &mut [Candidate]) {
+    fn add_copies(&self, found: &mut [Candidate]) {
         for what in [CandidateKind::SessionBranch, CandidateKind::Branch] {
             let kept = self.refs.kept_for(what);
             let is_session = |candidate: &Candidate| {
@@ -204,7 +204,7 @@ impl<'a> CleanupFacts<'a> {
                 remote_of(candidate).is_none()
                     && is_session(candidate) == (what == CandidateKind::SessionBranch)
             };
-            self.tell_commits_of(found.iter_mut().filter(suits).collect(), &kept, self.refs.copies());
+            self.add_copies_of(found.iter_mut().filter(suits).collect(), &kept, self.refs.copies());
         }
         let mut remotes: Vec<String> = found.iter().filter_map(remote_of).collect();
         remotes.sort();
@@ -212,13 +212,13 @@ impl<'a> CleanupFacts<'a> {
         for remote in remotes {
             let kept: Vec<Oid> = self.refs.kept_at(&remote).iter().filter_map(|found| found.commit).collect();
             let part = found.iter_mut().filter(|candidate| remote_of(candidate).as_ref() == Some(&remote));
-            self.tell_commits_of(part.collect(), &kept, &[]);
+            self.add_copies_of(part.collect(), &kept, &[]);
         }
     }
 
     /// Adds which branches were merged into the branch of their run and reverted there. History is read once for each
     /// run, and only if one of its branches could go because it was merged.
-    fn tell_reverted(&self, found: &mut [Candidate]) {
+    fn add_reverted(&self, found: &mut [Candidate]) {
         let mut runs: HashMap<String, Option<Run>> = HashMap::new();
         let is_merged = |candidate: &&mut Candidate| {
             matches!(candidate.what, CandidateKind::Branch | CandidateKind::RemoteBranch)
@@ -240,7 +240,7 @@ impl<'a> CleanupFacts<'a> {
 
     /// Adds which branches have the only record that their task has failed in a run that may continue. Without it, the run
     /// would do the task again. `--force` removes them only if the task is named.
-    fn tell_failed(&self, found: &mut [Candidate]) {
+    fn add_failed(&self, found: &mut [Candidate]) {
         if self.sweep.options.rules.unsaved == UnsavedPolicy::Kept || !self.sweep.options.names.is_empty() {
             return;
         }
@@ -262,7 +262,7 @@ impl<'a> CleanupFacts<'a> {
     }
 
     /// Adds which logs are about tasks that are not merged: they tell why. `--force` removes them too.
-    fn tell_unmerged(&self, found: &mut [Candidate]) {
+    fn add_unmerged(&self, found: &mut [Candidate]) {
         let options = &self.sweep.options;
         let is_log = |candidate: &Candidate| candidate.what == CandidateKind::Log;
         let is_asked = options.rules.unsaved == UnsavedPolicy::Saved || !options.names.is_empty();
@@ -317,7 +317,7 @@ impl<'a> CleanupFacts<'a> {
 
     /// Finds out where the commits of these candidates are. If that fails, because an object is missing or damaged, they are
     /// halved until those that need it are alone.
-    fn tell_commits_of(&self, mut found: Vec<&mut Candidate>, kept: &[Oid], copies: &[Oid]) {
+    fn add_copies_of(&self, mut found: Vec<&mut Candidate>, kept: &[Oid], copies: &[Oid]) {
         found.retain(|candidate| tip_of(candidate).is_some());
         let Err(error) = self.find_commits_of(&mut found, kept, copies) else { return };
         match &mut found[..] {
@@ -332,8 +332,8 @@ impl<'a> CleanupFacts<'a> {
             }
             _ => {
                 let rest = found.split_off(found.len() / 2);
-                self.tell_commits_of(found, kept, copies);
-                self.tell_commits_of(rest, kept, copies);
+                self.add_copies_of(found, kept, copies);
+                self.add_copies_of(rest, kept, copies);
             }
         }
     }

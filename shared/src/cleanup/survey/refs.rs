@@ -206,7 +206,7 @@ impl CleanupFacts<'_> {
         let landing = |found: &RefFacts| {
             let mut candidate = self.small(CandidateKind::Landing, LANDINGS, found);
             candidate.run = Some(candidate.name.clone());
-            self.tell_run(&mut candidate);
+            self.add_run_facts(&mut candidate);
             candidate
         };
         self.refs.below(LANDINGS).map(landing).collect()
@@ -216,7 +216,7 @@ impl CleanupFacts<'_> {
         let claim = |found: &RefFacts| {
             let mut candidate = self.small(CandidateKind::Claim, CLAIMS, found);
             let target = candidate.name.clone();
-            self.tell_claim(&mut candidate, &target);
+            self.add_claim_facts(&mut candidate, &target);
             candidate
         };
         self.refs.below(CLAIMS).map(claim).collect()
@@ -229,7 +229,7 @@ impl CleanupFacts<'_> {
             let run = candidate.owners.first().cloned().unwrap_or_default();
             let session = session_of(&candidate.owners).map(str::to_owned);
             match session {
-                Some(session) => self.tell_session(&mut candidate, &session),
+                Some(session) => self.keep_for_session(&mut candidate, &session),
                 None if self.refs.has_run(&unescaped(&run)) => {
                     let branch: Option<BranchName> = unescaped(&run).parse().ok();
                     let of_task = branch.and_then(|branch| branch.run_of_task_branch());
@@ -240,7 +240,7 @@ impl CleanupFacts<'_> {
             }
             candidate.name = words_on(&candidate.owners).unwrap_or(candidate.name);
             candidate.run = Some(run);
-            self.tell_run(&mut candidate);
+            self.add_run_facts(&mut candidate);
             candidate
         };
         self.refs.below(Unfinished::REFS).map(mark).collect()

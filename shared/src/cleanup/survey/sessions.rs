@@ -45,14 +45,14 @@ impl CleanupFacts<'_> {
         candidate.home = session.home.clone();
         let written = reflog_time(&self.sweep.repository.common_dir, &name);
         candidate.time = Some(session.stored.record.time).max(found.time).max(written);
-        self.tell_state(&mut candidate, session.id());
+        self.add_session_state(&mut candidate, session.id());
         let going_on = self.going_on.iter().find(|(_, going_on)| going_on.branches.contains(&branch));
         candidate.in_use.extend(going_on.map(|(_, going_on)| InUse::OperationInProgress(going_on.what)));
         if self.unpushed.contains(&name) {
             let upstream = found.upstream.clone().unwrap_or_default();
             candidate.in_use.push(InUse::Unpushed(upstream.trim_start_matches("refs/remotes/").to_owned()));
         }
-        self.tell_run(&mut candidate);
+        self.add_run_facts(&mut candidate);
         Some(candidate)
     }
 
@@ -90,8 +90,8 @@ impl CleanupFacts<'_> {
                 Ok(false) => candidate.in_use.push(InUse::Foreign(UNPROVED.into())),
                 Err(error) => candidate.unknown.push(format!("who made it: {error}")),
             }
-            self.tell_state(&mut candidate, session.id());
-            self.tell_run(&mut candidate);
+            self.add_session_state(&mut candidate, session.id());
+            self.add_run_facts(&mut candidate);
             Some(candidate)
         };
         let mut named = HashSet::new();
@@ -105,7 +105,7 @@ impl CleanupFacts<'_> {
         let place = CandidatePlace::Ref { name: found.name.clone(), tip: found.target };
         let mut candidate = Candidate::new(CandidateKind::Record, place, format!("{session} ({kind})"));
         candidate.time = found.time;
-        self.tell_session(&mut candidate, &session);
+        self.keep_for_session(&mut candidate, &session);
         let is_branched = |session: SessionId| {
             self.refs.branch_of_session(&session).is_some() || self.branched_elsewhere.contains(&session)
         };
@@ -117,7 +117,7 @@ impl CleanupFacts<'_> {
     }
 
     /// Adds whether a session is not over; then everything that belongs to it stays.
-    fn tell_state(&self, candidate: &mut Candidate, session: &SessionId) {
+    fn add_session_state(&self, candidate: &mut Candidate, session: &SessionId) {
         let open = self.open_sessions().find(|open| open.id() == session);
         candidate.in_use.extend(open.map(|open| InUse::Session(open.id().clone(), open.state)));
     }
@@ -128,9 +128,9 @@ impl CleanupFacts<'_> {
 
     /// Keeps a candidate that names a session which is not over. A session without records has ended; one whose records cannot
     /// be read may continue.
-    pub(super) fn tell_session(&self, candidate: &mut Candidate, session: &str) {
+    pub(super) fn keep_for_session(&self, candidate: &mut Candidate, session: &str) {
         match self.sessions.iter().find(|known| known.id().as_str() == session) {
-            Some(known) => self.tell_state(candidate, known.id()),
+            Some(known) => self.add_session_state(candidate, known.id()),
             None if self.refs.find(&format!("{SESSIONS}{session}")).is_some() => {
                 candidate.unknown.push("whether its session is over".into());
             }
@@ -139,7 +139,7 @@ impl CleanupFacts<'_> {
     }
 
     /// Keeps a candidate that belongs to the run of a session which is not over.
-    pub(super) fn tell_sessions(&self, candidate: &mut Candidate) {
+    pub(super) fn keep_for_sessions(&self, candidate: &mut Candidate) {
         let Some(run) = candidate.run.clone() else { return };
         let of_run = self.open_sessions().filter(|open| open.branch.component() == run);
         candidate.in_use.extend(of_run.map(|open| InUse::Session(open.id().clone(), open.state)));

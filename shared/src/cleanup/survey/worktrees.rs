@@ -51,7 +51,7 @@ impl CleanupFacts<'_> {
         candidate.time = place.active;
         candidate.owners = vec![place.name()];
         candidate.owners.extend(place.name().strip_prefix("session-").map(str::to_owned));
-        self.tell_processes(&mut candidate, &place.path);
+        self.add_processes(&mut candidate, &place.path);
         if what == CandidateKind::Trash {
             candidate.time = Some(0);
             if let TrashState::Failed(why) = self.trash_state(place) {
@@ -59,10 +59,10 @@ impl CleanupFacts<'_> {
             }
             return candidate;
         }
-        self.tell_ownership(&mut candidate, place);
-        self.tell_occupant(&mut candidate, place);
+        self.add_ownership(&mut candidate, place);
+        self.add_occupant(&mut candidate, place);
         if let Some(branch) = place.branch() {
-            self.tell_task(&mut candidate, branch);
+            self.add_task(&mut candidate, branch);
         }
         let going_on = self.going_on.iter().find(|(path, _)| *path == place.path);
         candidate.in_use.extend(going_on.map(|(_, going_on)| InUse::OperationInProgress(going_on.what)));
@@ -74,7 +74,7 @@ impl CleanupFacts<'_> {
         candidate
     }
 
-    fn tell_ownership(&self, candidate: &mut Candidate, place: &WorktreeRemains) {
+    fn add_ownership(&self, candidate: &mut Candidate, place: &WorktreeRemains) {
         let lock = place.worktree.as_ref().and_then(|worktree| worktree.lock.clone());
         match (place.kind, lock) {
             (RemainsKind::Foreign, Some(reason)) => candidate.in_use.push(InUse::Locked(reason)),
@@ -91,7 +91,7 @@ impl CleanupFacts<'_> {
     }
 
     /// Adds processes that are in it. Ours comes first, because the shell that started us is there too.
-    fn tell_processes(&self, candidate: &mut Candidate, path: &Path) {
+    fn add_processes(&self, candidate: &mut Candidate, path: &Path) {
         if self.here.as_ref().is_some_and(|here| here.starts_with(path)) {
             candidate.in_use.push(InUse::Here);
         }
@@ -101,7 +101,7 @@ impl CleanupFacts<'_> {
         }
     }
 
-    fn tell_occupant(&self, candidate: &mut Candidate, place: &WorktreeRemains) {
+    fn add_occupant(&self, candidate: &mut Candidate, place: &WorktreeRemains) {
         let Some(pool) = &self.sweep.pool else { return };
         match pool.find_occupant(&place.path) {
             Ok(None) => {}
@@ -110,7 +110,7 @@ impl CleanupFacts<'_> {
         }
     }
 
-    fn tell_task(&self, candidate: &mut Candidate, branch: &BranchName) {
+    fn add_task(&self, candidate: &mut Candidate, branch: &BranchName) {
         candidate.owners.push(branch.to_string());
         let last = branch.as_str().rsplit('/').next().unwrap_or_default();
         candidate.owners.push(last.to_owned());
@@ -122,17 +122,17 @@ impl CleanupFacts<'_> {
             }
             let session = self.sessions.iter().find(|session| session.branch == *branch);
             candidate.home = session.and_then(|session| session.home.clone());
-            self.tell_sessions(candidate);
-            return self.tell_run(candidate);
+            self.keep_for_sessions(candidate);
+            return self.add_run_facts(candidate);
         };
         candidate.owners.push(format!("{run}/{last}"));
         if let Ok(task) = last.parse() {
-            self.tell_queue(candidate, &run, &task);
-            self.tell_worker(candidate, branch, &task);
+            self.add_queue_facts(candidate, &run, &task);
+            self.add_worker_facts(candidate, branch, &task);
         }
         candidate.run = Some(run);
-        self.tell_sessions(candidate);
-        self.tell_run(candidate);
+        self.keep_for_sessions(candidate);
+        self.add_run_facts(candidate);
     }
 
     /// Examines the worktrees that nothing else keeps, several in parallel.

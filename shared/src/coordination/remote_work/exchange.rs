@@ -28,7 +28,7 @@ impl RemoteWork {
         let mut known = self.known();
         self.refresh(&mut known)?;
         self.forget_landed(&mut known)?;
-        let said = self.ask_engine(&mut known);
+        let answer = self.ask_engine(&mut known);
         let mut outlook = Outlook { target: known.view.target, ..Outlook::default() };
         for (task, found) in &known.view.tasks {
             let source = found.claim.as_ref().and_then(|claim| claim.source);
@@ -43,7 +43,7 @@ impl RemoteWork {
             }
         }
         outlook.remarks.clone_from(&known.view.remarks);
-        outlook.remarks.extend(said);
+        outlook.remarks.extend(answer);
         let lander = known.view.lander.as_ref().filter(|_| known.lander.is_none());
         outlook.is_landing = lander.is_some_and(|found| self.is_taken(&known, found));
         let is_new = |commit: &Oid| !known.obeyed.contains(commit);
@@ -213,7 +213,7 @@ impl RemoteWork {
                 let pushes = [moved.clone(), claims].concat();
                 self.push(&mut known, &pushes, Renewal::Early)
             }
-            Some(_) => self.land_apart(&mut known, &moved, &claims),
+            Some(_) => self.land_at_two_remotes(&mut known, &moved, &claims),
         };
         let is_done = match &refused {
             Ok(refused) => refused.is_empty(),
@@ -315,7 +315,7 @@ impl RemoteWork {
     /// Lands where claims are at another remote than the target, so that no single push can move both. The target is moved
     /// first: then a finished task whose claim is left has landed, and every worker can see that. A worker that has lost
     /// its claim to land does no harm, because the target moves only from where this worker has tested it.
-    fn land_apart(
+    fn land_at_two_remotes(
         &self,
         known: &mut Known,
         moved: &[LeasedPush],

@@ -43,7 +43,7 @@ impl Repository {
                 continue;
             };
             let Ok(target) = folder.canonicalize() else { continue };
-            if let Some(git_dir) = self.find_foreign_git_dir(top, before, &target)
+            if let Some(git_dir) = self.find_new_git_dir(top, before, &target)
                 && could_run(&git_dir)
             {
                 let repository = git_dir.parent().filter(|_| git_dir.ends_with(".git")).unwrap_or(&git_dir);
@@ -54,7 +54,7 @@ impl Repository {
     }
 
     /// The git directory that git finds from a folder upwards, unless it was in this checkout before.
-    fn find_foreign_git_dir(&self, top: &Path, before: &FoldersBefore, folder: &Path) -> Option<PathBuf> {
+    fn find_new_git_dir(&self, top: &Path, before: &FoldersBefore, folder: &Path) -> Option<PathBuf> {
         let real_top = safe_files::resolved(top);
         for folder in folder.ancestors() {
             let git_dir = folder.join(".git");

@@ -151,7 +151,7 @@ impl Scan {
     /// The scan with the files updated that this process has written since. `None` if these are more than a few, if it
     /// is too old, or if another process may have written there.
     fn updated(self: &Arc<Self>, top: &Path, max_age: Duration) -> Option<Arc<Self>> {
-        if !self.quiet.as_ref()?.lasts() || self.taken.elapsed() > max_age {
+        if !self.quiet.as_ref()?.is_unchanged() || self.taken.elapsed() > max_age {
             return None;
         }
         let written = self.journal.paths();

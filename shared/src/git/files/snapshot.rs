@@ -439,7 +439,7 @@ impl PrivateIndex<'_> {
     }
 
     pub(in crate::git) fn git(&self, name: &str) -> GitCommand {
-        self.apart(self.repository.change(name)).env("GIT_INDEX_FILE", &self.file.path)
+        self.with_private_index(self.repository.change(name)).env("GIT_INDEX_FILE", &self.file.path)
     }
 
     pub(in crate::git) fn write_tree(&self) -> Result<Oid, GitError> {

@@ -176,12 +176,12 @@ impl Repository {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let users = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
         let users = users.or_else(|| home.as_ref().map(|home| home.join(".config")));
-        let asked = match self.lacks_frozen_settings(&["core.excludesfile"]) {
+        let reply = match self.lacks_frozen_settings(&["core.excludesfile"]) {
             true => None,
             false => self.git("config").args(["--type=path", "-z", "--get", "core.excludesFile"]).answer()?,
         };
         let named =
-            asked.map(|path| PathBuf::from(OsStr::from_bytes(path.strip_suffix(&[0]).unwrap_or(&path))));
+            reply.map(|path| PathBuf::from(OsStr::from_bytes(path.strip_suffix(&[0]).unwrap_or(&path))));
         let ours = [self.common_dir.join("config"), self.common_dir.join("info/exclude")].into_iter();
         let ours = ours.chain([self.git_dir.join("config.worktree")]);
         let users = users.iter().flat_map(|users| ["git/config", "git/ignore"].map(|file| users.join(file)));

@@ -51,10 +51,10 @@ impl HiddenReader {
     }
 
     fn list(self) -> Result<Vec<HiddenFile>, GitError> {
-        let Some(asked) = self.0 else {
+        let Some(known) = self.0 else {
             return Ok(Vec::new());
         };
-        let printed = checked("ls-files", asked.finish()?)?;
+        let printed = checked("ls-files", known.finish()?)?;
         let hidden = printed.split(|byte| *byte == 0).filter_map(|record| match record {
             [tag, b' ', path @ ..] if *tag == b'S' || tag.is_ascii_lowercase() => {
                 Some(HiddenFile { path: path.to_vec(), is_skipped: tag.eq_ignore_ascii_case(&b'S') })

@@ -298,15 +298,15 @@ fn text_lines(text: &str) -> String {
 /// The text in a line of a patch: all of it if at least half is text, otherwise its runs of text that are longer or that a
 /// shell could run, with a mark for each gap.
 fn text_in(line: &str) -> Option<String> {
-    let odd = line.chars().filter(is_odd).count();
+    let odd = line.chars().filter(is_irregular).count();
     if odd == 0 {
         return (line.len() > 1).then(|| line.to_owned());
     }
     let sign = line.chars().next().filter(|sign| "+- ".contains(*sign))?;
     if odd * 2 < line.chars().count() {
-        return Some(line.replace(|c| is_odd(&c), "\u{fffd}"));
+        return Some(line.replace(|c| is_irregular(&c), "\u{fffd}"));
     }
-    let mut parts = line[1..].split(|c| is_odd(&c)).map(str::trim);
+    let mut parts = line[1..].split(|c| is_irregular(&c)).map(str::trim);
     let first = parts.next().unwrap_or_default();
     let others = parts.filter(|part| part.chars().count() >= SHORTEST_TEXT || begins_command(part));
     let parts: Vec<&str> = Some(first).filter(|first| !first.is_empty()).into_iter().chain(others).collect();
@@ -322,10 +322,10 @@ fn begins_command(part: &str) -> bool {
 
 /// Whether it contains a zero byte and more than a tenth is not text: a single such byte in a script hides nothing.
 fn is_binary(file: &[u8], text: &str) -> bool {
-    file.contains(&0) && text.chars().filter(is_odd).count() * 10 > text.chars().count()
+    file.contains(&0) && text.chars().filter(is_irregular).count() * 10 > text.chars().count()
 }
 
-fn is_odd(c: &char) -> bool {
+fn is_irregular(c: &char) -> bool {
     *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace())
 }
 

@@ -63,9 +63,9 @@ impl Repository {
         let Some(held) = all.get(&self.common_dir) else { return };
         // Under the table of owned refs; git runs while this is held.
         let names: Vec<u8> = needed.flat_map(|id| format!("{id}\n").into_bytes()).collect();
-        let asked = self.git("cat-file").arg("--batch-check").finish_with(&names);
+        let reply = self.git("cat-file").arg("--batch-check").finish_with(&names);
         let is_missing = |line: &[u8]| line.ends_with(b" missing");
-        if !asked.is_ok_and(|asked| asked.stdout.split(|byte| *byte == b'\n').any(is_missing)) {
+        if !reply.is_ok_and(|reply| reply.stdout.split(|byte| *byte == b'\n').any(is_missing)) {
             return;
         }
         let objects = self.common_dir.join("objects");

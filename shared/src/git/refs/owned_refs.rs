@@ -494,7 +494,7 @@ impl RefTable {
                 found.insert(listed.name, at);
             }
         } else if stamp.is_some() {
-            if !self.knows_packed(stamp, &found) {
+            if !self.has_current_packed(stamp, &found) {
                 let names = self.names.iter().chain(&self.shadows);
                 let patterns = names.map(String::as_str).chain(folders);
                 let listed = repository.list_refs(&patterns.collect::<Vec<_>>())?;
@@ -514,7 +514,7 @@ impl RefTable {
 
     /// Whether the recorded packed refs are still valid: the file is the same, and every ref without a loose file is in
     /// it. A ref that was both loose and packed and lost its loose file now has its older, packed value.
-    fn knows_packed(&self, stamp: Option<PackedStamp>, loose: &BTreeMap<String, RefValue>) -> bool {
+    fn has_current_packed(&self, stamp: Option<PackedStamp>, loose: &BTreeMap<String, RefValue>) -> bool {
         let Some((known, packed)) = self.packed.as_ref().filter(|_| stamp.is_some()) else {
             return false;
         };

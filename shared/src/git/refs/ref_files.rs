@@ -218,8 +218,8 @@ impl Repository {
         if self.has_files_backend {
             return self.read_loose(name).iter().any(|(_, loose)| *loose == RefValue::Other);
         }
-        let asked = self.git("symbolic-ref").args(["--quiet", name]).finish();
-        asked.is_ok_and(|ended| ended.status.success())
+        let reply = self.git("symbolic-ref").args(["--quiet", name]).finish();
+        reply.is_ok_and(|ended| ended.status.success())
     }
 
     /// Removes a ref if it is symbolic.

@@ -67,7 +67,7 @@ impl Repository {
             Some(running) => running,
             None => self.start_updater(why)?,
         };
-        if running.tell(transaction.as_bytes()).is_ok() && has_committed(&mut running) {
+        if running.send_request(transaction.as_bytes()).is_ok() && has_committed(&mut running) {
             *slot = Some(running);
             return Ok(Ok(()));
         }

@@ -37,8 +37,10 @@ fn known() -> MutexGuard<'static, BTreeMap<PathBuf, LinkedReflogs>> {
 impl Repository {
     /// Remembers which reflogs are links of the user. Call this before a child starts; only the first call counts.
     pub(in crate::git) fn remember_reflog_links(&self) {
-        let find =
-            || LinkedReflogs { users: self.list_odd_reflogs().into_iter().collect(), removed: Vec::new() };
+        let find = || LinkedReflogs {
+            users: self.list_irregular_reflogs().into_iter().collect(),
+            removed: Vec::new(),
+        };
         known().entry(self.common_dir.clone()).or_insert_with(find);
     }
 
@@ -50,7 +52,9 @@ impl Repository {
         for name in names.chain(["HEAD"]) {
             let is_own = !name.contains('/') || OF_WORKTREE.iter().any(|prefix| name.starts_with(prefix));
             let git_dir = if is_own { &self.git_dir } else { &self.common_dir };
-            known.removed.extend(find_odd(git_dir, name).and_then(|path| self.clear(&known.users, &path)));
+            known
+                .removed
+                .extend(find_irregular(git_dir, name).and_then(|path| self.clear(&known.users, &path)));
         }
     }
 
@@ -58,7 +62,7 @@ impl Repository {
     pub(in crate::git) fn clear_reflogs(&self) {
         let mut known = known();
         let Some(known) = known.get_mut(&self.common_dir) else { return };
-        let odd = self.list_odd_reflogs();
+        let odd = self.list_irregular_reflogs();
         known.removed.extend(odd.iter().filter_map(|path| self.clear(&known.users, path)));
     }
 
@@ -96,17 +100,17 @@ impl Repository {
     }
 
     /// Everything in the folders of reflogs that is neither a folder nor a file with one name.
-    fn list_odd_reflogs(&self) -> Vec<PathBuf> {
+    fn list_irregular_reflogs(&self) -> Vec<PathBuf> {
         let worktrees = safe_files::list_kinds(&self.common_dir.join("worktrees")).unwrap_or_default();
         let git_dirs = worktrees.into_iter().map(|entry| entry.path).chain([self.common_dir.clone()]);
         let mut open: Vec<PathBuf> = git_dirs.map(|git_dir| git_dir.join("logs")).collect();
-        let mut odd: Vec<PathBuf> = open.iter().filter(|logs| is_odd(logs)).cloned().collect();
+        let mut odd: Vec<PathBuf> = open.iter().filter(|logs| is_irregular(logs)).cloned().collect();
         while let Some(folder) = open.pop() {
             // A folder that is a link is not listed.
             for entry in safe_files::list_kinds(&folder).unwrap_or_default() {
                 match entry.kind {
                     FileKind::Folder => open.push(entry.path),
-                    _ if is_odd(&entry.path) => odd.push(entry.path),
+                    _ if is_irregular(&entry.path) => odd.push(entry.path),
                     _ => {}
                 }
             }
@@ -116,18 +120,18 @@ impl Repository {
 }
 
 /// The first odd part of the way to the reflog of a ref.
-fn find_odd(git_dir: &Path, name: &str) -> Option<PathBuf> {
+fn find_irregular(git_dir: &Path, name: &str) -> Option<PathBuf> {
     let mut path = git_dir.to_owned();
     for part in ["logs"].into_iter().chain(name.split('/')) {
         path.push(part);
-        if is_odd(&path) {
+        if is_irregular(&path) {
             return Some(path);
         }
     }
     None
 }
 
-fn is_odd(path: &Path) -> bool {
+fn is_irregular(path: &Path) -> bool {
     let kind = path.symlink_metadata().ok().map(|found| FileKind::of(&found));
     matches!(kind, Some(FileKind::Link | FileKind::Special)) || safe_files::is_hard_link(path)
 }

@@ -140,7 +140,7 @@ pub struct Pushed {
     /// Why it was refused, if it was.
     pub refused: Option<String>,
     /// The message of the remote about it, if any.
-    pub said: Option<String>,
+    pub remote_text: Option<String>,
 }
 
 impl Pushed {
@@ -148,7 +148,7 @@ impl Pushed {
     #[must_use]
     pub fn reason(&self) -> String {
         let why = self.refused.clone().unwrap_or_default();
-        self.said.iter().fold(why, |why, said| format!("{why}: {said}"))
+        self.remote_text.iter().fold(why, |why, remote_text| format!("{why}: {remote_text}"))
     }
 }
 
@@ -296,11 +296,11 @@ impl Repository {
         let command = command.args(options).args(["--", remote]).args(refspecs);
         let outcome = network.supervise(command, Some(self), pin)?;
         let mut rows: Vec<Pushed> = outcome.stdout.text.lines().filter_map(parse_row).collect();
-        let said = remote_message(&outcome.stderr.text);
+        let remote_text = remote_message(&outcome.stderr.text);
         // If git itself refuses a ref, the remote's message is not about it.
         let is_refused_by_remote =
             |row: &&mut Pushed| row.refused.as_ref().is_some_and(|why| why.contains("remote"));
-        rows.iter_mut().filter(is_refused_by_remote).for_each(|row| row.said.clone_from(&said));
+        rows.iter_mut().filter(is_refused_by_remote).for_each(|row| row.remote_text.clone_from(&remote_text));
         // If single refs are refused, the exit code is 1 and there is a row for each; anything else is a failure.
         if outcome.ending.is_success() || (!rows.is_empty() && matches!(outcome.ending, Ending::Exited(1))) {
             return Ok(rows);
@@ -317,7 +317,7 @@ fn parse_row(line: &str) -> Option<Pushed> {
     let (flag, refs, summary) = (fields.next()?, fields.next()?, fields.next()?);
     let (_, name) = refs.split_once(':')?;
     let refused = (flag == "!").then(|| visible(summary));
-    (flag.chars().count() == 1).then(|| Pushed { name: name.to_owned(), refused, said: None })
+    (flag.chars().count() == 1).then(|| Pushed { name: name.to_owned(), refused, remote_text: None })
 }
 
 /// The message of a remote about a push, in one line, without progress and decoration.
@@ -328,8 +328,9 @@ fn remote_message(printed: &str) -> Option<String> {
         let is_progress = line.contains("% (") || line.starts_with("Total ");
         (line.contains(char::is_alphanumeric) && !is_progress).then_some(line)
     };
-    let said: Vec<String> = printed.split(['\n', '\r']).filter_map(words).take(MAX_MESSAGE_LINES).collect();
-    (!said.is_empty()).then(|| said.join(" ").chars().take(MAX_MESSAGE_CHARS).collect())
+    let remote_text: Vec<String> =
+        printed.split(['\n', '\r']).filter_map(words).take(MAX_MESSAGE_LINES).collect();
+    (!remote_text.is_empty()).then(|| remote_text.join(" ").chars().take(MAX_MESSAGE_CHARS).collect())
 }
 
 fn is_credential_variable(name: &OsStr) -> bool {
@@ -424,8 +425,8 @@ mod tests {
         assert_eq!(row.refused.as_deref(), Some("[rejected] (non-fast-forward)"));
         let row = parse_row("*\tabc:refs/heads/x\t[new branch]").unwrap();
         assert_eq!((row.name.as_str(), row.refused), ("refs/heads/x", None));
-        let said = "remote: \u{1b}[K\nremote: ====\rremote: Resolving deltas: 100% (1/1)\u{1b}[K\nremote: GitLab: no.   \nTo x\n";
-        assert_eq!(remote_message(said).as_deref(), Some("GitLab: no."));
+        let remote_text = "remote: \u{1b}[K\nremote: ====\rremote: Resolving deltas: 100% (1/1)\u{1b}[K\nremote: GitLab: no.   \nTo x\n";
+        assert_eq!(remote_message(remote_text).as_deref(), Some("GitLab: no."));
         assert_eq!(remote_message("To x\nremote: \n"), None);
         assert_eq!(parse_row("To ../remote.git"), None);
         assert_eq!(parse_row("Done"), None);

@@ -11,8 +11,8 @@ const MAX_PER_PUSH: usize = 200;
 impl Repository {
     /// The name of the remote with this name or URL.
     pub fn find_remote(&self, remote: &str) -> Result<Option<String>, GitError> {
-        let asked = self.git("config").args(["-z", "--get-regexp", r"^remote\..*\.url$"]);
-        let printed = asked.answer()?.unwrap_or_default();
+        let listing = self.git("config").args(["-z", "--get-regexp", r"^remote\..*\.url$"]);
+        let printed = listing.answer()?.unwrap_or_default();
         let text = String::from_utf8_lossy(&printed);
         let remotes = || {
             text.split_terminator('\0').filter_map(|entry| {

@@ -284,10 +284,10 @@ impl Repository {
 impl PrivateIndex<'_> {
     /// Gives a command for a private index a `GIT_DIR` of its own: it needs no `HEAD`, and the real one could be a
     /// named pipe. A sparse checkout needs the patterns in the real git directory.
-    pub(in crate::git) fn apart(&self, command: GitCommand) -> GitCommand {
+    pub(in crate::git) fn with_private_index(&self, command: GitCommand) -> GitCommand {
         match self.repository.find_recorded().filter(|frozen| !frozen.settings.is_sparse()) {
             Some(frozen) if OBEYING_COMMANDS.contains(&command.name()) => {
-                command.env("GIT_DIR", frozen.apart())
+                command.env("GIT_DIR", frozen.separate_git_dir())
             }
             _ => command,
         }
@@ -447,7 +447,7 @@ impl FrozenSettings {
             && self.is_untouched()
     }
 
-    fn apart(&self) -> PathBuf {
+    fn separate_git_dir(&self) -> PathBuf {
         self.dir.join("apart")
     }
 

@@ -176,8 +176,8 @@ impl Checkout<'_> {
         self.refresh()?;
         let command = self.git("read-tree").args(["-n", "-m", "-u", &from.to_string(), &to.to_string()]);
         let ended = command.finish()?;
-        let said = without_prefix(&ended.complaint());
-        Ok((!ended.status.success()).then(|| said.lines().next().unwrap_or_default().to_owned()))
+        let git_reason = without_prefix(&ended.complaint());
+        Ok((!ended.status.success()).then(|| git_reason.lines().next().unwrap_or_default().to_owned()))
     }
 
     /// Updates files, index and branch from one commit to another, or leaves them as they were.
@@ -224,8 +224,8 @@ impl Checkout<'_> {
         if ended.status.success() {
             return Ok(Ok(()));
         }
-        let said = without_prefix(&ended.complaint());
-        Ok(Err(said.lines().next().unwrap_or_default().to_owned()))
+        let git_reason = without_prefix(&ended.complaint());
+        Ok(Err(git_reason.lines().next().unwrap_or_default().to_owned()))
     }
 
     /// Whether it is the checkout that this process was started in, for which ref updaters are open.

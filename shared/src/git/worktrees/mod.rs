@@ -175,8 +175,8 @@ impl Repository {
         let command =
             known.chain(paths.iter().cloned()).fold(command, |command, top| command.writing_in(&top));
         let ended = self.change_git_dirs(|| command.finish())?;
-        let said = [ended.stdout, ended.stderr].concat();
-        Ok(String::from_utf8_lossy(&said).trim_end().to_owned())
+        let output = [ended.stdout, ended.stderr].concat();
+        Ok(String::from_utf8_lossy(&output).trim_end().to_owned())
     }
 
     /// The repository as seen from one of its worktrees. Its location is passed to git, not read from the worktree.

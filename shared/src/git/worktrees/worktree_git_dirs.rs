@@ -161,8 +161,8 @@ impl Repository {
         let tables = GitDirTable::of(self);
         let mut table = tables.lock();
         match earlier {
-            _ if !table.has_child_started => table.learn(self),
-            EarlierChanges::Accept => table.learn(self),
+            _ if !table.has_child_started => table.record_present(self),
+            EarlierChanges::Accept => table.record_present(self),
             EarlierChanges::Restore => table.restore_all(self),
             EarlierChanges::Ignore => {}
         }
@@ -290,7 +290,7 @@ impl GitDirTable {
 
 impl GitDirStates {
     /// Records everything that is there now, except for git directories of unknown origin.
-    fn learn(&mut self, repository: &Repository) {
+    fn record_present(&mut self, repository: &Repository) {
         self.has_child_started = true;
         let now = list(repository);
         self.unknown.retain(|git_dir| now.contains(git_dir));

@@ -184,7 +184,7 @@ impl TaskContext<'_> {
             confinement.iter_mut().for_each(|confinement| confinement.add(tools_home(request)));
         }
         let on_event = &mut self.on_event;
-        let mut tell = |kind| on_event(RunEvent::of(&request.task.id, kind));
+        let mut report = |kind| on_event(RunEvent::of(&request.task.id, kind));
         let mut caller = Caller {
             runner: &step_runner.name,
             limits,
@@ -192,7 +192,7 @@ impl TaskContext<'_> {
             secrets: &self.run.secrets,
             cancel: &self.run.cancel,
             orphan_lock: Some(&mut self.orphan_lock),
-            on_event: &mut tell,
+            on_event: &mut report,
             observer: reborrow(&mut observer),
             expense: *expense,
             confinement,

@@ -163,8 +163,9 @@ const LONGEST_ARGUMENT: usize = 100 * 1024;
 /// The user's home directory as the program of a runner sees it, if the runner reads its tools there.
 fn user_home(runner: &Runner) -> Option<PathBuf> {
     let (variable, own) = runner.wants_tools_home()?;
-    let told = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    own.map(PathBuf::from).or_else(|| told(variable)).or_else(|| told("HOME"))
+    let visible_event =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    own.map(PathBuf::from).or_else(|| visible_event(variable)).or_else(|| visible_event("HOME"))
 }
 
 impl Call {
@@ -345,7 +346,7 @@ impl<'h> EventDispatcher<'h> {
             observer.on_output(printed, events);
         }
         let redactor = &mut self.redactor;
-        self.pending.extend(events.iter().filter_map(|event| told(event, redactor)));
+        self.pending.extend(events.iter().filter_map(|event| visible_event(event, redactor)));
     }
 
     /// The files stay unchanged only until the agent continues, so the observer looks at them before anything is
@@ -399,7 +400,7 @@ fn end(ending: &Ending) -> ProcessEnd {
 }
 
 /// The event that is reported to the user, redacted; `None` if this one is not reported.
-fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<EventKind> {
+fn visible_event(event: &AgentEvent, redactor: &mut Redactor) -> Option<EventKind> {
     let words = match event {
         AgentEvent::Text(text) => text.clone(),
         AgentEvent::ToolCall { name, summary } => format!("{name}: {summary}"),
@@ -459,15 +460,15 @@ pub(in crate::pipeline) fn attribute_to_provider(outcome: CallOutcome, printed: 
         return outcome;
     };
     let ends = [message.as_str()].into_iter().chain(printed).filter_map(last_nonempty_line);
-    let told = ends.filter_map(|line| Some((line, FailureKind::of_words(line)?))).next_back();
+    let visible_event = ends.filter_map(|line| Some((line, FailureKind::of_words(line)?))).next_back();
     // The time after the last '|' is for programs.
     let shown =
         |line: &str| line.rsplit_once("limit reached|").map(|(before, _)| format!("{before}limit reached"));
-    let told = told.map(|(line, told)| {
+    let visible_event = visible_event.map(|(line, visible_event)| {
         let line = shown(line).unwrap_or_else(|| line.to_owned());
-        (line.chars().take(MAX_REASON_LENGTH).collect(), told)
+        (line.chars().take(MAX_REASON_LENGTH).collect(), visible_event)
     });
-    let Some((message, (kind, until))) = told else {
+    let Some((message, (kind, until))) = visible_event else {
         return CallOutcome::Failed { kind: FailureKind::Other, message, usage, session };
     };
     match kind.as_limit() {

@@ -94,7 +94,7 @@ impl TaskContext<'_> {
         let result = match playback.next(&task.id, step) {
             Some((call, last)) => {
                 let on_event = &mut self.on_event;
-                let mut tell = |kind| on_event(RunEvent::of(&task.id, kind));
+                let mut report = |kind| on_event(RunEvent::of(&task.id, kind));
                 let secrets = &self.run.secrets;
                 let interrupted = call.interrupted;
                 let mut player = Player {
@@ -107,7 +107,7 @@ impl TaskContext<'_> {
                     stream: None,
                     interrupted,
                 };
-                let played = player.play(&call, agent_call, &mut tell, observer);
+                let played = player.play(&call, agent_call, &mut report, observer);
                 playback.keep(&task.id, player.last);
                 let tally = player.stream.map(|stream| stream.tally);
                 played.and_then(|()| {
@@ -153,9 +153,9 @@ impl Player<'_> {
         let mut log =
             safe_files::open_log(agent_call.log).map_err(|source| file_error(agent_call.log, source))?;
         for turn in &call.turns {
-            let said =
+            let recorded_transcript =
                 SessionReader::new(self.place).load_transcript(&self.playback.session, turn.transcript)?;
-            self.play_turn(turn, &said, (on_event, reborrow(&mut observer)), &mut log)?;
+            self.play_turn(turn, &recorded_transcript, (on_event, reborrow(&mut observer)), &mut log)?;
         }
         if let (Step::Implement, Some(end)) = (call.step, &call.end) {
             self.restore_commit((None, self.place), self.first_of(end.commit)?, end.commit)?;
@@ -170,28 +170,35 @@ impl Player<'_> {
     fn play_turn(
         &mut self,
         recorded: &RecordedTurn,
-        said: &Transcript,
+        recorded_transcript: &Transcript,
         (on_event, mut observer): (&mut dyn FnMut(EventKind), Option<&mut (dyn CallObserver + '_)>),
         log: &mut File,
     ) -> Result<(), PipelineError> {
-        let events = said.events.parse().or_else(|_| said.runner.parse()).unwrap_or(EventFormat::Text);
+        let events = recorded_transcript
+            .events
+            .parse()
+            .or_else(|_| recorded_transcript.runner.parse())
+            .unwrap_or(EventFormat::Text);
         let active_runner = ActiveRunner::recorded(&recorded.turn, events);
-        let is_same = |stream: &StreamState| stream.runner == said.runner && stream.events == events;
+        let is_same =
+            |stream: &StreamState| stream.runner == recorded_transcript.runner && stream.events == events;
         if let Some(observer) = &mut observer {
             if self.stream.as_ref().is_some_and(is_same) {
                 observer.on_continue(active_runner);
             } else {
-                observer.on_begin(active_runner, &said.prompt());
+                observer.on_begin(active_runner, &recorded_transcript.prompt());
             }
         }
         if !self.stream.as_ref().is_some_and(is_same) {
-            let _ = log.write_all(call_opening(&said.runner, events, &said.prompt()).as_bytes());
+            let _ = log.write_all(
+                call_opening(&recorded_transcript.runner, events, &recorded_transcript.prompt()).as_bytes(),
+            );
         }
         let mut stream = match self.stream.take().filter(is_same) {
             Some(stream) => stream,
-            None => StreamState::new(said.runner.clone(), events),
+            None => StreamState::new(recorded_transcript.runner.clone(), events),
         };
-        let lines: Vec<&str> = said
+        let lines: Vec<&str> = recorded_transcript
             .lines
             .iter()
             .filter(|line| line.speaker == Speaker::Stream)
@@ -202,14 +209,14 @@ impl Player<'_> {
         for (left, line) in lines.iter().enumerate().map(|(at, line)| (lines.len() - at - 1, line)) {
             let line = format!("{line}\n");
             let _ = log.write_all(line.as_bytes());
-            let told = match events {
+            let agent_events = match events {
                 EventFormat::Text => reader.feed(line.as_bytes()),
                 _ => without_ends(reader.feed(line.as_bytes()), left),
             };
             if left == 0 {
                 self.restore_turn(&recorded.turn)?;
             }
-            dispatcher.on_output(line.as_bytes(), &told);
+            dispatcher.on_output(line.as_bytes(), &agent_events);
         }
         dispatcher.on_idle();
         self.stream = Some(stream);
@@ -294,10 +301,10 @@ impl StreamState {
 }
 
 /// Removes all ends of turns but one after the last line, because a recorded turn ends exactly once.
-fn without_ends(told: Vec<AgentEvent>, lines_left: usize) -> Vec<AgentEvent> {
+fn without_ends(agent_events: Vec<AgentEvent>, lines_left: usize) -> Vec<AgentEvent> {
     let is_end = |event: &AgentEvent| matches!(event, AgentEvent::TurnEnded { .. });
-    let last = told.iter().rposition(is_end).filter(|_| lines_left == 0);
-    let kept = told.into_iter().enumerate().filter(|(at, event)| Some(*at) == last || !is_end(event));
+    let last = agent_events.iter().rposition(is_end).filter(|_| lines_left == 0);
+    let kept = agent_events.into_iter().enumerate().filter(|(at, event)| Some(*at) == last || !is_end(event));
     let mut kept: Vec<AgentEvent> = kept.map(|(_, event)| event).collect();
     if lines_left == 0 && last.is_none() {
         kept.push(AgentEvent::TurnEnded { number: 0 });
@@ -308,7 +315,7 @@ fn without_ends(told: Vec<AgentEvent>, lines_left: usize) -> Vec<AgentEvent> {
 /// The result of a call according to its stream, if the recorded end agrees. `None` if the call had no end.
 fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<CallReply> {
     let end = call.end.as_ref().filter(|end| !end.is_interruption())?;
-    let told = tally.map(|tally| tally.conclude(&ProcessEnd::Code(0)));
+    let agent_events = tally.map(|tally| tally.conclude(&ProcessEnd::Code(0)));
     if end.status() == Status::ImplementFail {
         let outcome = CallOutcome::Failed {
             kind: FailureKind::Other,
@@ -324,7 +331,7 @@ fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<CallReply> {
             denial: None,
         });
     }
-    Some(match told {
+    Some(match agent_events {
         Some(outcome @ CallOutcome::Success { .. }) => {
             CallReply { outcome, words: String::new(), has_no_session: false, doubt: None, denial: None }
         }

@@ -54,10 +54,10 @@ impl RepoAttempt<'_, '_> {
                 work.commit_tree = tree;
                 Ok(None)
             }
-            Err(said) => {
-                let denials = describe_denials(&said, confinement.as_ref());
+            Err(complaint) => {
+                let denials = describe_denials(&complaint, confinement.as_ref());
                 work.notes.extend(denials.clone());
-                Ok(Some([Some(said), denials].into_iter().flatten().collect::<Vec<String>>().join("\n")))
+                Ok(Some([Some(complaint), denials].into_iter().flatten().collect::<Vec<String>>().join("\n")))
             }
         }
     }
@@ -66,8 +66,8 @@ impl RepoAttempt<'_, '_> {
     pub(in crate::pipeline) fn undo_other_hook(&mut self, before: Oid) -> Result<(), GitError> {
         let Self { recorder, checkout, work, .. } = self;
         work.violations.extend(checkout.restore_after_end());
-        let asked = work.commit_tree;
-        work.notes.extend(put_back_unstaged(recorder, (checkout, asked), (before, asked))?);
+        let checked_tree = work.commit_tree;
+        work.notes.extend(put_back_unstaged(recorder, (checkout, checked_tree), (before, checked_tree))?);
         Ok(())
     }
 }
@@ -76,13 +76,13 @@ impl RepoAttempt<'_, '_> {
 /// before the hook ran, `asked` the tree that it was shown, and `staged` the tree that it staged.
 fn put_back_unstaged(
     recorder: &RunRecorder<'_>,
-    (checkout, asked): (&AttemptCheckout, Oid),
+    (checkout, checked_tree): (&AttemptCheckout, Oid),
     (before, staged): (Oid, Oid),
 ) -> Result<Option<String>, GitError> {
     let repository = recorder.repository();
-    let wanted = match staged == asked {
+    let wanted = match staged == checked_tree {
         true => before,
-        false => repository.tree_with(before, &repository.changes(asked, staged)?)?,
+        false => repository.tree_with(before, &repository.changes(checked_tree, staged)?)?,
     };
     let now = repository.take_snapshot()?.tree;
     if now == wanted {

@@ -132,7 +132,7 @@ impl IgnoredFiles {
                 let files = repository.list_uncommitted(tree)?;
                 let top = repository.top();
                 let others = stamped(top, &files.others);
-                let (logs, since) = (list_foreign_logs(top, log_dir).0, repository.file_time());
+                let (logs, since) = (list_others_logs(top, log_dir).0, repository.file_time());
                 let ignored = UsersIgnoredFiles { top: top.to_owned(), paths: files.ignored.clone(), since };
                 state.run.get_or_insert(RunFiles { logs, others, ignored: Arc::new(ignored) });
                 files.ignored
@@ -178,7 +178,7 @@ impl IgnoredFiles {
         // Taken first: files that are written meanwhile count at the next look.
         let looked = repository.file_time();
         let UncommittedFiles { ignored: now, others } = repository.list_uncommitted(tree)?;
-        let (logs, has_more_logs) = list_foreign_logs(repository.top(), log_dir);
+        let (logs, has_more_logs) = list_others_logs(repository.top(), log_dir);
         let others = stamped(repository.top(), &others);
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let log_dir = format!("{}/", log_dir.trim_matches('/')).into_bytes();
@@ -239,7 +239,7 @@ fn stamped(top: &Path, paths: &BTreeSet<Vec<u8>>) -> BTreeMap<Vec<u8>, ChangeSta
 
 /// Lists the files in the log folder that this process did not create, relative to the top, and whether there were more
 /// than were looked at.
-fn list_foreign_logs(top: &Path, log_dir: &str) -> (BTreeMap<PathBuf, ChangeStamp>, bool) {
+fn list_others_logs(top: &Path, log_dir: &str) -> (BTreeMap<PathBuf, ChangeStamp>, bool) {
     let (mut found, mut looked_at) = (BTreeMap::new(), 0);
     let log_dir = Path::new(log_dir.trim_end_matches('/'));
     // A log folder outside of the worktree is not looked at: no test relies on it.

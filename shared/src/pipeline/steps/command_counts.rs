@@ -124,10 +124,9 @@ impl CommandCounts {
     /// A section of a commit message, or none if nothing was counted.
     #[must_use]
     pub fn quoted(&self) -> Body {
-        let lines = self
-            .0
-            .iter()
-            .flat_map(|(command, tally)| written(*tally).map(move |told| format!("{told}: {command}")));
+        let lines = self.0.iter().flat_map(|(command, tally)| {
+            written(*tally).map(move |described| format!("{described}: {command}"))
+        });
         let lines: Vec<String> = lines.collect();
         if lines.is_empty() { Body::default() } else { Body::new(TESTS_THAT_RAN, &lines.join("\n")) }
     }

@@ -278,11 +278,11 @@ fn go(text: &str) -> Option<Counts> {
     for line in text.lines() {
         let line = line.trim_start();
         let is_test_event = line.starts_with('{') && line.contains("\"Test\":");
-        let said =
+        let printed =
             |plain: &str, event: &str| line.starts_with(plain) || (is_test_event && line.contains(event));
-        counts.passed += u64::from(said("--- PASS: ", "\"Action\":\"pass\""));
-        counts.failed += u64::from(said("--- FAIL: ", "\"Action\":\"fail\""));
-        counts.skipped += u64::from(said("--- SKIP: ", "\"Action\":\"skip\""));
+        counts.passed += u64::from(printed("--- PASS: ", "\"Action\":\"pass\""));
+        counts.failed += u64::from(printed("--- FAIL: ", "\"Action\":\"fail\""));
+        counts.skipped += u64::from(printed("--- SKIP: ", "\"Action\":\"skip\""));
     }
     (counts != Counts::default()).then_some(counts)
 }

@@ -95,8 +95,8 @@ fn cargo(text: &str) -> Vec<FailedTest> {
         |line: &str| Some(FailedTest::named(line.trim().strip_prefix("test ")?.strip_suffix(" ... FAILED")?));
     let heading = |line: &str| Some(line.strip_prefix("---- ")?.strip_suffix(" stdout ----")?.to_owned());
     let ends = |line: &str| line == "failures:" || line.starts_with("test result: ");
-    let said = blocks(text, heading, ends);
-    let find = |name: &str| said.iter().find(|test| test.name == name).map(|test| test.message.clone());
+    let details = blocks(text, heading, ends);
+    let find = |name: &str| details.iter().find(|test| test.name == name).map(|test| test.message.clone());
     with_messages(text.lines().filter_map(name).collect(), find)
 }
 
@@ -114,7 +114,7 @@ fn pytest(text: &str) -> Vec<FailedTest> {
         let inside = line.strip_prefix("__")?.strip_suffix("__")?.trim_matches('_').trim();
         (!inside.is_empty() && inside.chars().any(|c| c != '_' && c != ' ')).then(|| inside.to_owned())
     };
-    let said = blocks(text, heading, |line| line.starts_with("==="));
+    let details = blocks(text, heading, |line| line.starts_with("==="));
     let find = |name: &str| {
         let (file, inner) = name.split_once("::").unwrap_or((name, name));
         let inner = inner.replace("::", ".");
@@ -122,7 +122,7 @@ fn pytest(text: &str) -> Vec<FailedTest> {
             let last = heading.rsplit(' ').next().unwrap_or(heading);
             heading == inner || last == inner || last == file
         };
-        said.iter().find(|test| is_it(&test.name)).map(|test| pytest_message(&test.message))
+        details.iter().find(|test| is_it(&test.name)).map(|test| pytest_message(&test.message))
     };
     with_messages(text.lines().filter_map(name).collect(), find)
 }
@@ -185,7 +185,7 @@ fn nextest(text: &str) -> Vec<FailedTest> {
 
 /// `--- FAIL: TestA (0.00s)`, or the events of `-json`. With `-v` the message is before that line, otherwise after it.
 fn go(text: &str) -> Vec<FailedTest> {
-    let mut said: HashMap<String, String> = HashMap::new();
+    let mut details: HashMap<String, String> = HashMap::new();
     let mut tests = Vec::new();
     let mut current: Option<String> = None;
     for line in text.lines() {
@@ -193,7 +193,7 @@ fn go(text: &str) -> Vec<FailedTest> {
             if action == "fail" {
                 tests.push(FailedTest::named(test));
             } else if !["=== ", "--- "].iter().any(|marker| output.trim_start().starts_with(marker)) {
-                said.entry(test).or_default().push_str(&output);
+                details.entry(test).or_default().push_str(&output);
             }
             continue;
         }
@@ -208,12 +208,12 @@ fn go(text: &str) -> Vec<FailedTest> {
         } else if ["--- ", "FAIL", "PASS", "ok "].iter().any(|end| words.starts_with(end)) {
             current = None;
         } else if let Some(test) = &current {
-            let said = said.entry(test.clone()).or_default();
-            said.push_str(line);
-            said.push('\n');
+            let details = details.entry(test.clone()).or_default();
+            details.push_str(line);
+            details.push('\n');
         }
     }
-    with_messages(tests, |name| said.get(name).map(|said| said.trim_end().to_owned()))
+    with_messages(tests, |name| details.get(name).map(|details| details.trim_end().to_owned()))
 }
 
 /// An event of `go test -json` about a test.
@@ -357,11 +357,12 @@ fn junit(text: &str) -> Vec<FailedTest> {
         let failure = failure.filter(|_| !tag.ends_with('/'))?;
         let name = attribute(tag, "name")?;
         let (opening, rest) = failure.split_once('>').unwrap_or((failure, ""));
-        let said = if opening.ends_with('/') { "" } else { rest.split("</").next().unwrap_or_default() };
-        let said = said.trim().trim_start_matches("<![CDATA[").trim_end_matches("]]>").trim();
+        let details = if opening.ends_with('/') { "" } else { rest.split("</").next().unwrap_or_default() };
+        let details = details.trim().trim_start_matches("<![CDATA[").trim_end_matches("]]>").trim();
         let message = attribute(&format!("{opening} "), "message").unwrap_or_default();
         // Most programs repeat the message at the start of the text.
-        let parts = if said.starts_with(&message) { vec![said] } else { vec![message.as_str(), said] };
+        let parts =
+            if details.starts_with(&message) { vec![details] } else { vec![message.as_str(), details] };
         let message = unescape(parts.join("\n").trim());
         Some(FailedTest {
             name: format!("{}::{name}", attribute(tag, "classname").unwrap_or_default()),

@@ -146,26 +146,26 @@ impl KnownRed {
     /// A section of a commit message.
     #[must_use]
     pub fn quoted(&self, heading: &str) -> Body {
-        let mut told = String::new();
+        let mut stated = String::new();
         let _ = match self.is_unread {
-            true => write!(told, "{heading} ({EXIT_CODE_ONLY}):"),
-            false => write!(told, "{heading} ({} failed, {} passed):", self.failed, self.passed),
+            true => write!(stated, "{heading} ({EXIT_CODE_ONLY}):"),
+            false => write!(stated, "{heading} ({} failed, {} passed):", self.failed, self.passed),
         };
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        Body::new(&told, &names.join("\n"))
+        Body::new(&stated, &names.join("\n"))
     }
 
     /// Reads the section with this heading.
     #[must_use]
     pub fn read(body: &Body, heading: &str) -> Option<Self> {
         let section = body.sections.iter().find(|section| section.heading.starts_with(heading))?;
-        let (_, told) = section.heading.rsplit_once('(')?;
-        let told = told.split(')').next().unwrap_or_default();
-        if told == EXIT_CODE_ONLY {
+        let (_, stated) = section.heading.rsplit_once('(')?;
+        let stated = stated.split(')').next().unwrap_or_default();
+        if stated == EXIT_CODE_ONLY {
             return Some(Self { is_unread: true, ..Self::default() });
         }
         let number = |part: &str, word: &str| part.trim().strip_suffix(word)?.trim().parse::<u64>().ok();
-        let (failed, passed) = told.split_once(',')?;
+        let (failed, passed) = stated.split_once(',')?;
         let (failed, passed) = (number(failed, "failed")?, number(passed, "passed")?);
         let names: BTreeSet<String> = section.text.lines().map(str::to_owned).collect();
         let is_whole = names.len() as u64 == failed;

@@ -27,13 +27,13 @@ impl Observed {
     /// Reads what a program printed.
     #[must_use]
     pub fn of(ended: &SupervisedEnd) -> Self {
-        let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
+        let printed = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
         let code = if let Ending::Exited(code) = ended.ending { Some(code) } else { None };
-        let counts = read_counts(&said);
-        let failing = counts.and_then(|counts| read_failing(&said, counts));
+        let counts = read_counts(&printed);
+        let failing = counts.and_then(|counts| read_failing(&printed, counts));
         let log_error = ended.log_error.as_ref().map(ToString::to_string);
         let is_cut = ended.stdout.cut || ended.stderr.cut;
-        let tally = if is_cut { TestTally::default() } else { read_tally(&said) };
+        let tally = if is_cut { TestTally::default() } else { read_tally(&printed) };
         Self { code, counts, failing, tally, log_error }
     }
 

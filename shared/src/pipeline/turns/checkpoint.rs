@@ -81,8 +81,8 @@ impl<'a> CheckpointWriter<'a> {
     }
 
     /// Adds the cost of a call that its turns did not report, so that the next record contains it.
-    pub(in crate::pipeline) fn add_unreported(&self, expense: &Expense, told: Usage) {
-        self.session_writer.add_unreported(expense.usage.unwrap_or_default().minus(told));
+    pub(in crate::pipeline) fn add_unreported(&self, expense: &Expense, reported: Usage) {
+        self.session_writer.add_unreported(expense.usage.unwrap_or_default().minus(reported));
     }
 
     /// A step has ended. If it changed something in any repository, a checkpoint is written.

@@ -145,11 +145,11 @@ impl Messenger {
             }
             _ => None,
         };
-        let said = match reply.map(|reply| reply.outcome) {
+        let reply_text = match reply.map(|reply| reply.outcome) {
             Some(CallOutcome::Success { text, .. }) => message_in(&Redactor::redact(&self.secrets, &text)),
             _ => None,
         };
-        MessageReply { message: said, expense: caller.expense }
+        MessageReply { message: reply_text, expense: caller.expense }
     }
 }
 

@@ -144,11 +144,11 @@ impl TurnContext<'_> {
     /// The message of a turn's commit; `told` is the reply of a model.
     pub(in crate::pipeline) fn message(
         &self,
-        told: Option<TurnMessage>,
+        stated: Option<TurnMessage>,
         words: &str,
         changes: &[TreeChange],
     ) -> TurnMessage {
-        told.unwrap_or_else(|| self.message_by.without_model(words, changes))
+        stated.unwrap_or_else(|| self.message_by.without_model(words, changes))
     }
 
     /// The commit, record and transcript of a turn with this number.

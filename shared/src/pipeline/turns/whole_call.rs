@@ -73,7 +73,7 @@ impl TaskRun<'_, '_, '_> {
         let Some(whole_call) = whole_call.map(|turn| self.stopped(turn, called)) else { return };
         let head = self.recorder.head();
         let written = self.write_whole_call(&whole_call, changed, |_| Ok((head, Vec::new())));
-        self.tell_of_unwritten(written.err().as_ref());
+        self.report_unwritten(written.err().as_ref());
     }
 
     /// Commits a step together with the turn of an agent that reports none. If the session cannot be written, the
@@ -99,7 +99,7 @@ impl TaskRun<'_, '_, '_> {
             prepared = Some(step);
             Ok((commit, moves.to(commit, ended)))
         });
-        self.tell_of_unwritten(written.as_ref().err());
+        self.report_unwritten(written.as_ref().err());
         let delivered = match (written, prepared) {
             (Ok(()), Some(prepared)) => recorder.finish_step((prepared, moves), &delivery),
             _ => {
@@ -115,7 +115,7 @@ impl TaskRun<'_, '_, '_> {
         WholeCallTurn { turn: Turn { interrupted, ..whole_call.turn }, ..whole_call }
     }
 
-    fn tell_of_unwritten(&mut self, error: Option<&SessionError>) {
+    fn report_unwritten(&mut self, error: Option<&SessionError>) {
         if let Some(error) = error {
             let words = format!("warning: a turn of {} could not be recorded: {error}", self.task.id);
             self.context.emit(&self.task.id, EventKind::note(words));

@@ -107,7 +107,7 @@ impl<'a> TaskLine<'a> {
         loop {
             if let Some(id) = id_at(rest).filter(|id| self.is_worded || is_plain(id, &rest[id.len()..])) {
                 self.id = id;
-                return Some(&rest[id.len()..]).filter(|behind| !goes_on_as_range(behind));
+                return Some(&rest[id.len()..]).filter(|behind| !continues_as_range(behind));
             }
             if let Some((inside, behind)) = bracketed(rest) {
                 if let Some(id) = id_at(inside).filter(|id| id.len() == inside.len()) {
@@ -200,7 +200,7 @@ fn is_plain(id: &str, behind: &str) -> bool {
 }
 
 /// `T001-T003` speaks of several tasks and is none.
-fn goes_on_as_range(behind: &str) -> bool {
+fn continues_as_range(behind: &str) -> bool {
     let next = behind.trim_start_matches([' ', '*', '`']).strip_prefix(['-', '–', '—', '~', '…']);
     next.is_some_and(|last| ids::lettered(last.trim_start_matches([' ', '*', '`'])).is_some())
 }

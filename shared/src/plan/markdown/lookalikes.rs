@@ -19,8 +19,8 @@ use super::{
 use crate::name::TaskId;
 
 /// Notes these lines among the unread ones.
-pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &mut Outline<'_>) {
-    let is_task = |at: &usize| standing[*at].is_some();
+pub(super) fn note(lines: &[PlanLine<'_>], canonical: &CanonicalEntry, outline: &mut Outline<'_>) {
+    let is_task = |at: &usize| canonical[*at].is_some();
     let tasks = (0..outline.entries.len()).filter(is_task).map(|at| &outline.entries[at]);
     let shapes = id_shapes(tasks.clone());
     let covered = covered_lines(lines.len(), tasks.clone().map(|entry| entry.lines.clone()));
@@ -35,7 +35,7 @@ pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &
         outline.unread.extend(items.into_iter().map(|at| (lines[at].at, None, Why::Item)));
         outline.unread.sort_by_key(|(at, ..)| *at);
     }
-    let is_task = |at: &usize| standing[*at].is_some();
+    let is_task = |at: &usize| canonical[*at].is_some();
     let tasks = (0..outline.entries.len()).filter(is_task).map(|at| &outline.entries[at]);
     if shapes.is_empty() {
         return;
@@ -49,10 +49,11 @@ pub(super) fn note(lines: &[PlanLine<'_>], standing: &CanonicalEntry, outline: &
     if alike.is_empty() {
         return;
     }
-    let told = outline.unread.iter().filter_map(|(_, id, _)| id.as_ref()).map(|id| id.to_ascii_lowercase());
+    let unread_ids =
+        outline.unread.iter().filter_map(|(_, id, _)| id.as_ref()).map(|id| id.to_ascii_lowercase());
     let written = tasks.clone().filter_map(|entry| entry.written.as_ref());
     let ids = tasks.clone().map(|entry| &entry.id).chain(written).map(TaskId::folded);
-    let mut known: HashSet<String> = told.chain(ids).collect();
+    let mut known: HashSet<String> = unread_ids.chain(ids).collect();
     let with_tasks: HashSet<usize> = tasks
         .flat_map(|entry| std::iter::successors(entry.section, |at| outline.sections[*at].parent))
         .collect();

@@ -390,7 +390,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
                     clause.get(end + 1).map(|token| token.what),
                     Some(Piece::Story(_) | Piece::Open)
                 );
-                return (!is_numbered && !are_told(clause, end + 1)).then_some((Name::AllStories, end + 1));
+                return (!is_numbered && !are_listed(clause, end + 1)).then_some((Name::AllStories, end + 1));
             }
             "story" if is_all => {
                 let ends = !matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Story(_)));
@@ -427,7 +427,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
 }
 
 /// Whether brackets behind a word or two tell which stories are meant, as in "User Stories rev.2 (Phase 9-12)".
-fn are_told(clause: &[Token<'_>], at: usize) -> bool {
+fn are_listed(clause: &[Token<'_>], at: usize) -> bool {
     const MOST_WORDS: usize = 3;
     let what = |at: usize| clause.get(at).map(|token| token.what);
     let is_plain = |at: &usize| match what(*at) {

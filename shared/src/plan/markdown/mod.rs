@@ -80,7 +80,7 @@ struct Page<'f, 'a> {
     file: (usize, &'f SpecFile<'a>),
     lines: Vec<PlanLine<'a>>,
     outline: Outline<'a>,
-    standing: CanonicalEntry,
+    canonical: CanonicalEntry,
     ids: Vec<Option<TaskId>>,
     /// For each section, its node by position.
     sections: Vec<Option<usize>>,
@@ -94,7 +94,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (PlanDraft, Vec<Unread>,
         Names::taken(pages.iter().flat_map(|page| page.outline.entries.iter().map(|entry| &entry.id)));
     let mut roles: Vec<Role> = Vec::new();
     for page in &mut pages {
-        let builder = TreeBuilder { file: page.file, outline: &page.outline, standing: &page.standing };
+        let builder = TreeBuilder { file: page.file, outline: &page.outline, canonical: &page.canonical };
         let Nodes { drafts, roles: own, ids, sections } = builder.build(&mut names);
         let before = found.drafts.len();
         page.ids = ids;
@@ -132,9 +132,9 @@ fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) ->
     } else {
         warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
     }
-    let standing = settle::settle(file.1, &mut outline);
-    lookalikes::note(&lines, &standing, &mut outline);
-    Page { file, lines, outline, standing, ids: Vec::new(), sections: Vec::new() }
+    let canonical = settle::settle(file.1, &mut outline);
+    lookalikes::note(&lines, &canonical, &mut outline);
+    Page { file, lines, outline, canonical, ids: Vec::new(), sections: Vec::new() }
 }
 
 /// The lines inside a fence that the file begins with, and their outline, if there are more tasks than outside of it.
@@ -185,7 +185,7 @@ fn red_proposals(page: &Page<'_, '_>) -> Vec<RedProposal> {
     let mut found = Vec::new();
     for (at, entry) in page.outline.entries.iter().enumerate() {
         let is_task =
-            page.standing[at] == Some(at) && !entry.mark.is_settled() && entry.mark != Mark::Blocked;
+            page.canonical[at] == Some(at) && !entry.mark.is_settled() && entry.mark != Mark::Blocked;
         let is_marked = entry.tags.iter().any(|tag| tag.eq_ignore_ascii_case("red"));
         if !is_task || is_marked {
             continue;

@@ -257,9 +257,10 @@ pub fn plan_ids(documents: &[(&str, &[u8])]) -> Result<Vec<Edit>, PlanError> {
 fn id_page<'a>(file: &'a SpecFile<'a>) -> IdPage<'a> {
     let (lines, _) = lines::scan(file.text, file.content_start());
     let mut outline = outline::outline(file, &lines);
-    let standing = settle::settle(file, &mut outline);
-    let tasks =
-        || outline.entries.iter().zip(&standing).filter(|(_, found)| found.is_some()).map(|(entry, _)| entry);
+    let canonical = settle::settle(file, &mut outline);
+    let tasks = || {
+        outline.entries.iter().zip(&canonical).filter(|(_, found)| found.is_some()).map(|(entry, _)| entry)
+    };
     let ids = tasks().map(|entry| entry.id.clone()).collect();
     let boxes = tasks().filter(|entry| entry.form == Form::Plain).map(|entry| entry.lines.start).collect();
     IdPage { file, lines, ids, boxes }

@@ -22,7 +22,7 @@ impl NodeParents {
     }
 
     /// Whether one of two nodes is the other or inside it.
-    pub(super) fn are_kin(&self, one: usize, other: usize) -> bool {
+    pub(super) fn are_nested(&self, one: usize, other: usize) -> bool {
         let is_above = |top: usize, below: usize| self.chain(below).any(|at| at == top);
         is_above(one, other) || is_above(other, one)
     }

@@ -15,8 +15,8 @@ use crate::name::TaskId;
 impl TreeBuilder<'_, '_> {
     /// Subsections of one phase that a sentence names by their titles: "Services, hooks and components can be tested in
     /// parallel".
-    pub(super) fn sections_told_apart(&self, section_ids: &[Option<TaskId>]) -> HashSet<usize> {
-        let said: Vec<Vec<String>> =
+    pub(super) fn independent_sections(&self, section_ids: &[Option<TaskId>]) -> HashSet<usize> {
+        let title_words: Vec<Vec<String>> =
             self.lines_about_order().filter_map(named_in_parallel).take(100).collect();
         let kinds: BTreeSet<usize> =
             self.lines_about_order().filter_map(|line| kind_in_parallel(line.text)).collect();
@@ -24,7 +24,7 @@ impl TreeBuilder<'_, '_> {
         for kind in kinds {
             self.add_sections_of_kind(kind, section_ids, &mut apart);
         }
-        if said.is_empty() {
+        if title_words.is_empty() {
             return apart;
         }
         let mut by_word: HashMap<String, Vec<usize>> = HashMap::new();
@@ -35,7 +35,7 @@ impl TreeBuilder<'_, '_> {
                 by_word.entry(word).or_default().push(at);
             }
         }
-        for words in said {
+        for words in title_words {
             // For each phase, what each word names there; a word that two titles have tells nothing.
             let mut named: HashMap<Option<usize>, BTreeMap<&String, Vec<usize>>> = HashMap::new();
             for word in &words {

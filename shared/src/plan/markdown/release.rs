@@ -20,7 +20,7 @@ pub(super) fn release(
     let mut beside: HashMap<usize, HashSet<usize>> = HashMap::new();
     for (who, on) in &stated.unrelated {
         let is_of_phase = family.children[*who].is_empty() && !family.children[*on].is_empty();
-        if is_of_phase && !family.are_kin(*who, *on) {
+        if is_of_phase && !family.are_nested(*who, *on) {
             beside.entry(*who).or_default().insert(*on);
         }
     }

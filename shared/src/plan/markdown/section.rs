@@ -180,7 +180,7 @@ pub(super) fn story_numbers(title: &str) -> Vec<String> {
 }
 
 /// The numbers in a line "**Story**: US2 (Priority P1)" below the heading of a phase.
-pub(super) fn stories_told(text: &str) -> Vec<String> {
+pub(super) fn story_numbers_of_line(text: &str) -> Vec<String> {
     const FIRST_LINES: usize = 8;
     let label = |line: &str| -> Option<Vec<String>> {
         let line = line.trim_start_matches(['>', '*', '_', '-', ' ']);
@@ -209,7 +209,7 @@ fn lettered_number(text: &str) -> Option<String> {
 }
 
 /// Whether a word is a letter that counts, as in "Story A: Login" and "Stories A & B".
-fn is_letter_apart(word: &str, behind: &str) -> bool {
+fn is_story_letter(word: &str, behind: &str) -> bool {
     const MARKS: [char; 12] = [':', '：', '(', '（', '—', '–', '-', '&', '+', ',', '/', '|'];
     // "M-01" is a number of something else.
     let is_joined = behind.starts_with('-');
@@ -235,7 +235,7 @@ fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
     loop {
         let len = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
         let number = rest[..len].trim_end_matches('.');
-        let is_letter = may_be_letter && is_letter_apart(number, &rest[len..]);
+        let is_letter = may_be_letter && is_story_letter(number, &rest[len..]);
         may_be_letter = is_letter;
         if !is_letter && !number.starts_with(|c: char| c.is_ascii_digit()) || number.len() > 4 {
             return;
@@ -347,7 +347,7 @@ pub(super) fn begins_with(title: &str, words: &[&str]) -> bool {
 }
 
 /// Whether a section says that it need not wait for the one before it.
-pub(super) fn says_apart(text: &str) -> bool {
+pub(super) fn is_declared_independent(text: &str) -> bool {
     const APART: [&str; 9] = [
         "in parallel with", "parallel to ", "independent of", "independent from", "any time", "anytime",
         "in any order", "独立于", "可并行",

@@ -33,7 +33,7 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
     let mut is_task = main_entries(file, outline, form);
     groups.into_iter().for_each(|at| is_task[at] = false);
     name_equal_boxes(outline, &is_task);
-    let mut standing: CanonicalEntry = vec![None; outline.entries.len()];
+    let mut canonical: CanonicalEntry = vec![None; outline.entries.len()];
     let mut first: HashMap<String, usize> = HashMap::with_capacity(outline.entries.len());
     let mut names: Option<Names> = None;
     for at in 0..outline.entries.len() {
@@ -41,9 +41,9 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
             continue;
         }
         let found = *first.entry(outline.entries[at].id.folded()).or_insert(at);
-        standing[at] = Some(found);
+        canonical[at] = Some(found);
         if found != at && !is_reference(outline, found, at) {
-            standing[at] = Some(at);
+            canonical[at] = Some(at);
             let names =
                 names.get_or_insert_with(|| Names::taken(outline.entries.iter().map(|entry| &entry.id)));
             if let Some(renamed) = names.name(outline.entries[at].id.as_str()) {
@@ -52,7 +52,7 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
             }
         }
     }
-    for (at, found) in standing.iter().enumerate() {
+    for (at, found) in canonical.iter().enumerate() {
         if let Some(found) = found.filter(|found| *found != at) {
             is_task[at] = false;
             merge(outline, found, at);
@@ -61,12 +61,12 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Canonica
     take_listed_marks(outline, &is_task, &first);
     if !outline.unread.is_empty() {
         let ids: HashSet<TaskId> =
-            standing.iter().flatten().map(|found| outline.entries[*found].id.clone()).collect();
+            canonical.iter().flatten().map(|found| outline.entries[*found].id.clone()).collect();
         forget_repetitions(outline, form, &ids);
     }
     outline.entries.iter_mut().for_each(mark_by_text);
     warn_of_mistyped_permits(file, outline, &is_task);
-    standing
+    canonical
 }
 
 /// Tags are free text. Only one that is close to `[allow:PATH]` is a mistake: the task would not get what it needs.

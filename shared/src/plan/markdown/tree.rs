@@ -12,9 +12,9 @@ use super::{
     outline::Outline,
     paths::changed_paths,
     section::{
-        HeadingSection, Purpose, begins_with, begins_with_story, counted_label, counted_part, is_step,
-        phase_label, priority, purpose, says_apart, slug, spoken_names, states_needs, stories_told,
-        story_numbers, title_words, without_brackets,
+        HeadingSection, Purpose, begins_with, begins_with_story, counted_label, counted_part,
+        is_declared_independent, is_step, phase_label, priority, purpose, slug, spoken_names, states_needs,
+        story_numbers, story_numbers_of_line, title_words, without_brackets,
     },
     settle::CanonicalEntry,
 };
@@ -141,7 +141,7 @@ fn is_about_implementation(section: &HeadingSection) -> bool {
 pub(super) struct TreeBuilder<'t, 'a> {
     pub(super) file: (usize, &'t SpecFile<'a>),
     pub(super) outline: &'t Outline<'a>,
-    pub(super) standing: &'t CanonicalEntry,
+    pub(super) canonical: &'t CanonicalEntry,
 }
 
 impl TreeBuilder<'_, '_> {
@@ -161,7 +161,7 @@ impl TreeBuilder<'_, '_> {
             named.iter().filter(|(_, id)| !seen.insert(*id)).map(|(at, _)| *at).collect();
         let mut sections = named.into_iter().filter(|(at, _)| !continued.contains(at)).peekable();
         let numbers = self.numbers();
-        let apart = self.sections_told_apart(&section_ids);
+        let apart = self.independent_sections(&section_ids);
         for (at, entry) in self.tasks() {
             let is_before = |(section, _): &(usize, &TaskId)| self.outline.sections[*section].at < entry.at;
             while let Some(section) = sections.next_if(is_before) {
@@ -182,13 +182,13 @@ impl TreeBuilder<'_, '_> {
 
     /// The entries that are tasks, in the order of the file.
     fn tasks(&self) -> impl Iterator<Item = (usize, &TaskEntry)> {
-        let stands = |at: &usize| self.standing[*at] == Some(*at);
+        let stands = |at: &usize| self.canonical[*at] == Some(*at);
         (0..self.outline.entries.len()).filter(stands).map(|at| (at, &self.outline.entries[at]))
     }
 
     fn entry_ids(&self) -> Vec<Option<TaskId>> {
         let id = |found: usize| self.outline.entries[found].id.clone();
-        self.standing.iter().map(|found| found.map(id)).collect()
+        self.canonical.iter().map(|found| found.map(id)).collect()
     }
 
     /// Which sections are nodes: phases that own a task, and plain sections where there is more than one.
@@ -320,14 +320,14 @@ impl TreeBuilder<'_, '_> {
         (own, section_ids): (usize, &[Option<TaskId>]),
         numbers: Option<&HashMap<&str, usize>>,
     ) -> Option<TaskId> {
-        if let Some(found) = parent.and_then(|parent| self.standing[parent]) {
+        if let Some(found) = parent.and_then(|parent| self.canonical[parent]) {
             return Some(self.outline.entries[found].id.clone());
         }
         if let Some(whole) = numbers.and_then(|numbers| self.whole_of(own, section, numbers)) {
             return Some(whole);
         }
         self.chain(section).find_map(|at| {
-            let task = self.outline.sections[at].task.and_then(|task| self.standing[task]);
+            let task = self.outline.sections[at].task.and_then(|task| self.canonical[task]);
             match task.filter(|task| *task != own) {
                 Some(task) => Some(self.outline.entries[task].id.clone()),
                 None => section_ids[at].clone(),
@@ -373,10 +373,10 @@ impl TreeBuilder<'_, '_> {
         let title = &self.outline.sections[at].title;
         let is_part = self.chain(self.outline.sections[at].parent).any(|up| section_ids[up].is_some());
         let mut stories = story_numbers(title);
-        let told = stories_told(&self.outline.sections[at].text);
-        let is_told = stories.is_empty() && !told.is_empty();
+        let numbers_in_text = story_numbers_of_line(&self.outline.sections[at].text);
+        let is_told = stories.is_empty() && !numbers_in_text.is_empty();
         if is_told {
-            stories = told;
+            stories = numbers_in_text;
         }
         // A part of a phase is no story beside it.
         let is_tagged = stories.is_empty();
@@ -454,7 +454,9 @@ impl TreeBuilder<'_, '_> {
             number: Some(at),
             is_tests: is_about_tests(section),
             is_implementation: is_about_implementation(section),
-            is_apart: apart.contains(&at) || says_apart(&section.title) || says_apart(&section.text),
+            is_apart: apart.contains(&at)
+                || is_declared_independent(&section.title)
+                || is_declared_independent(&section.text),
         }
     }
 

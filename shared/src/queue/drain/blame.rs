@@ -187,7 +187,7 @@ impl<G: QueueBackend> Drain<'_, G> {
             true => self.words_for_person(ticket, failing)?,
             false => format!("the resolution of {} is not used: {why}", ticket.task),
         };
-        self.backend.tell(QueueEvent::Note { words });
+        self.backend.report(QueueEvent::Note { words });
         let mut ticket = Ticket { resolved: None, ..ticket.clone() };
         let why = format!("{why}\n{}", failing.tail);
         match ticket.tries.last_mut() {

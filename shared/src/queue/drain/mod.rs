@@ -114,7 +114,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         }
         let now = self.backend.now();
         let is_open = |ticket: &Ticket| {
-            let is_new = ticket.standing == TicketState::Waiting && !self.settled.contains(&ticket.task);
+            let is_new = ticket.state == TicketState::Waiting && !self.settled.contains(&ticket.task);
             is_new && self.is_wanted(ticket)
         };
         let order = arrange(&view.tickets, is_open, &view.landed, now);
@@ -254,8 +254,8 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
         onto: Oid,
         conflicts: Vec<MergeConflict>,
     ) -> Result<(), QueueError> {
-        let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
-        self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, standing)?;
+        let state = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
+        self.backend.set_state(&Ticket { held: None, ..ticket.clone() }, state)?;
         self.settle(ticket, TicketOutcome::Conflict { conflicts, escalated: false });
         Ok(())
     }
@@ -294,7 +294,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
                 "the gate '{}' is flaky: it failed, then passed, on the same commit",
                 failing.gate.name
             );
-            self.backend.tell(QueueEvent::Note { words });
+            self.backend.report(QueueEvent::Note { words });
         }
         Ok(again)
     }
@@ -353,7 +353,7 @@ impl<'a, G: QueueBackend> Drain<'a, G> {
     }
 
     fn put(&mut self, ticket: &Ticket, outcome: TicketOutcome) {
-        self.backend.tell(QueueEvent::Settled {
+        self.backend.report(QueueEvent::Settled {
             ticket: Box::new(ticket.clone()),
             outcome: Box::new(outcome.clone()),
         });
@@ -385,7 +385,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Whether a wanted ticket is settled or waits for another, so that it is not in the batch.
     fn is_blocked(&self, view: &QueueView, batch: &[Ticket]) -> bool {
         let is_there = |ticket: &Ticket| batch.iter().any(|other| other.task == ticket.task);
-        let is_parked = |ticket: &Ticket| matches!(ticket.standing, TicketState::Parked { .. });
+        let is_parked = |ticket: &Ticket| matches!(ticket.state, TicketState::Parked { .. });
         let mut wanted = view.tickets.iter().filter(|ticket| self.is_wanted(ticket));
         wanted.any(|ticket| !is_there(ticket) && !is_parked(ticket))
     }
@@ -417,7 +417,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Tries to resolve the next conflict. Returns whether there is something to try again.
     fn resolve_next(&mut self) -> Result<bool, QueueError> {
         for ticket in self.backend.repair_and_read()?.tickets {
-            if !matches!(ticket.standing, TicketState::Conflict { escalated: false, .. }) {
+            if !matches!(ticket.state, TicketState::Conflict { escalated: false, .. }) {
                 continue;
             }
             if self.backend.is_cancelled() {
@@ -444,11 +444,11 @@ impl<G: QueueBackend> Drain<'_, G> {
 
     /// Marks a conflict as one that a person has to resolve.
     fn escalate(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
-        let TicketState::Conflict { onto, conflicts, .. } = ticket.standing.clone() else {
+        let TicketState::Conflict { onto, conflicts, .. } = ticket.state.clone() else {
             return Ok(());
         };
-        let standing = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: true };
-        self.backend.set_state(ticket, standing)?;
+        let state = TicketState::Conflict { onto, conflicts: conflicts.clone(), escalated: true };
+        self.backend.set_state(ticket, state)?;
         self.settle(ticket, TicketOutcome::Conflict { conflicts, escalated: true });
         Ok(())
     }
@@ -457,7 +457,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     fn report_rest(&mut self) -> Result<(), QueueError> {
         let view = self.backend.repair_and_read()?;
         let now = self.backend.now();
-        let is_waiting = |ticket: &Ticket| ticket.standing == TicketState::Waiting;
+        let is_waiting = |ticket: &Ticket| ticket.state == TicketState::Waiting;
         let order = arrange(&view.tickets, is_waiting, &view.landed, now);
         for (at, ticket) in view.tickets.iter().enumerate() {
             if self.report.find(&ticket.task).is_none() {
@@ -474,14 +474,14 @@ impl<G: QueueBackend> Drain<'_, G> {
 #[must_use]
 pub fn waits_for(needs: &[TaskId], tickets: &[Ticket]) -> String {
     let one = |need: &TaskId| match tickets.iter().find(|ticket| ticket.task == *need) {
-        Some(ticket) => format!("{need} ({})", ticket.standing.as_str()),
+        Some(ticket) => format!("{need} ({})", ticket.state.as_str()),
         None => format!("{need} (not queued)"),
     };
     needs.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn outcome_of(ticket: &Ticket, needs: &str) -> TicketOutcome {
-    match &ticket.standing {
+    match &ticket.state {
         TicketState::Parked { commit } => TicketOutcome::Parked { commit: *commit },
         TicketState::Conflict { conflicts, escalated, .. } => {
             TicketOutcome::Conflict { conflicts: conflicts.clone(), escalated: *escalated }

@@ -113,7 +113,7 @@ impl GitQueue<'_> {
 
     /// Whether a gate that a ticket failed ran fewer tests, and that is allowed now.
     pub(super) fn is_now_allowed(&self, ticket: &Ticket) -> bool {
-        match &ticket.standing {
+        match &ticket.state {
             TicketState::Red { gate, ran_fewer: true, .. } => {
                 self.allows_fewer(self.find_phase_named(gate), std::slice::from_ref(&ticket.task))
             }

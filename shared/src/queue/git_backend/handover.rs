@@ -107,10 +107,9 @@ impl GitQueue<'_> {
         }
         // A person has made it, so it needs no review.
         self.options.memory.resolutions.add(commit);
-        let (standing, resolved_by) = (TicketState::Waiting, Some(ticket.resolved_too(ResolvedBy::Person)));
+        let (state, resolved_by) = (TicketState::Waiting, Some(ticket.resolved_too(ResolvedBy::Person)));
         let (resolved, tries) = (Some(commit), Vec::new());
-        let ticket =
-            Ticket { resolved, resolved_by, standing, tries, has_persons_work: true, ..ticket.clone() };
+        let ticket = Ticket { resolved, resolved_by, state, tries, has_persons_work: true, ..ticket.clone() };
         self.write(&ticket)?;
         pool.remove_scratch(&scratch)?;
         Ok(Handover::Taken)
@@ -249,7 +248,7 @@ impl UnfinishedMerge<'_> {
     }
 
     pub(super) fn conflicts(&self) -> &[MergeConflict] {
-        match &self.ticket.standing {
+        match &self.ticket.state {
             TicketState::Conflict { conflicts, .. } => conflicts,
             _ => &[],
         }

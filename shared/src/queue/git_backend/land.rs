@@ -202,8 +202,8 @@ impl GitQueue<'_> {
                 parked::note(last.commit);
                 for step in steps {
                     note_landing(step.commit);
-                    let standing = TicketState::Parked { commit: step.commit };
-                    self.set_state(&step.ticket, standing)?;
+                    let state = TicketState::Parked { commit: step.commit };
+                    self.set_state(&step.ticket, state)?;
                 }
                 Ok(Published::Parked(parking))
             }

@@ -227,11 +227,11 @@ impl QueueBackend for GitQueue<'_> {
         self.land(base, steps)
     }
 
-    fn set_state(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
-        let ticket = Ticket { standing, ..ticket.clone() };
+    fn set_state(&mut self, ticket: &Ticket, state: TicketState) -> Result<(), QueueError> {
+        let ticket = Ticket { state, ..ticket.clone() };
         self.write(&ticket)?;
         let new = |outcome, commit| LogEntry::new(&ticket, outcome, commit, (self.options.clock)());
-        let entry = match &ticket.standing {
+        let entry = match &ticket.state {
             TicketState::Red { gate, commit, log, .. } => {
                 let words = format!("gate '{gate}' (log: {log})");
                 LogEntry { words, ..new(LoggedOutcome::Red, Some(*commit)) }
@@ -268,7 +268,7 @@ impl QueueBackend for GitQueue<'_> {
         self.try_to_resolve(ticket)
     }
 
-    fn tell(&mut self, event: QueueEvent) {
+    fn report(&mut self, event: QueueEvent) {
         (self.on_event)(event);
     }
 

@@ -333,7 +333,7 @@ impl GitQueue<'_> {
             }
             let records = (self.repository, self.options.worktrees.session.as_ref());
             if let Some(lost) = target.find_lost(records, &ticket)? {
-                return Ok(Ticket { standing: lost, ..ticket });
+                return Ok(Ticket { state: lost, ..ticket });
             }
         }
         let is_new = ticket.elsewhere.is_empty();
@@ -342,11 +342,11 @@ impl GitQueue<'_> {
         }
         let ticket = Ticket { elsewhere: tips, ..ticket };
         // A person has worked on it since it was tried: it is tried again.
-        let is_tried = matches!(ticket.standing, TicketState::Conflict { .. } | TicketState::Red { .. });
+        let is_tried = matches!(ticket.state, TicketState::Conflict { .. } | TicketState::Red { .. });
         if is_new || !is_tried {
             return Ok(ticket);
         }
-        Ok(Ticket { standing: TicketState::Waiting, held: None, tries: Vec::new(), ..ticket })
+        Ok(Ticket { state: TicketState::Waiting, held: None, tries: Vec::new(), ..ticket })
     }
 
     /// Where a person can resolve the conflict of a task, if it is in another repository.

@@ -147,7 +147,7 @@ impl GitQueue<'_> {
         for ParkedLanding { ticket, .. } in &landings {
             let fresh = self.refreshed(ticket, &known)?;
             let fresh = self.refreshed_elsewhere(fresh)?;
-            let withheld = match &fresh.standing {
+            let withheld = match &fresh.state {
                 TicketState::Withheld { why } => Some(why.clone()),
                 _ => fresh.trouble(),
             };

@@ -10,7 +10,7 @@ use crate::{
     name::{Oid, RepoName, TaskId},
     queue::{
         EarlierLanding, LoggedOutcome, Parking, Position, QueueBackend, QueueError, QueueEvent, QueueView,
-        RecentTries, StoredTicket, Ticket, TicketState, accept_foreign,
+        RecentTries, StoredTicket, Ticket, TicketState, accept_others_commits,
         store::{OutcomeWritten, folder_of, read_tickets},
         target::MoveResult,
         ticket::REWRITTEN,
@@ -68,14 +68,14 @@ impl GitQueue<'_> {
             }
             match landing {
                 Some(commit) if self.is_parked(commit, &position)? => {
-                    let parked = Ticket { standing: TicketState::Parked { commit }, ..ticket.clone() };
+                    let parked = Ticket { state: TicketState::Parked { commit }, ..ticket.clone() };
                     view.tickets.push(self.store_if_changed(&ticket, parked)?);
                 }
                 Some(commit) => view.done.push((ticket, commit)),
                 None => {
                     let fresh = self.refreshed(&ticket, &known)?;
                     let fresh = self.discard_untrusted_resolution(fresh, position.tip())?;
-                    let fresh = match &fresh.standing {
+                    let fresh = match &fresh.state {
                         TicketState::Withheld { .. } | TicketState::Lost | TicketState::Reverted(_) => fresh,
                         _ => self.refreshed_elsewhere(fresh)?,
                     };
@@ -123,7 +123,7 @@ impl GitQueue<'_> {
     /// Reports commits of others on the target.
     pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
         let session = self.options.worktrees.session.as_ref();
-        for found in accept_foreign(self.repository, (self.into, self.scope), session)? {
+        for found in accept_others_commits(self.repository, (self.into, self.scope), session)? {
             (self.on_event)(QueueEvent::Foreign(found));
         }
         Ok(())
@@ -189,8 +189,7 @@ impl GitQueue<'_> {
         let position = self.target().require()?;
         if let Some(under) = self.target().clear_stale(&position)? {
             let is_parked = |stored: &StoredTicket| {
-                stored.ticket.into == *self.into
-                    && matches!(stored.ticket.standing, TicketState::Parked { .. })
+                stored.ticket.into == *self.into && matches!(stored.ticket.state, TicketState::Parked { .. })
             };
             let words = match self.store.load(Some(self.scope))?.iter().any(is_parked) {
                 true => format!(
@@ -220,7 +219,7 @@ impl GitQueue<'_> {
         let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
         let mut fresh = ticket.clone();
         if let Some(trouble) = ticket.find_trouble(self.repository, &known.run, tip)? {
-            return Ok(Ticket { standing: trouble, ..fresh });
+            return Ok(Ticket { state: trouble, ..fresh });
         }
         // The flag in the ticket proves nothing, because agents can write tickets. Only the command line can force a landing.
         let is_forced = self.options.forced.contains(&ticket.task);
@@ -232,13 +231,13 @@ impl GitQueue<'_> {
             _ => self.unknown_phase(ticket, known),
         };
         match (why, tip) {
-            (Some(why), _) => fresh.standing = TicketState::Withheld { why },
+            (Some(why), _) => fresh.state = TicketState::Withheld { why },
             (None, Some(tip)) if tip != ticket.source => {
                 let persons = ticket.resolved.filter(|_| ticket.has_persons_work);
                 persons.map(|resolved| self.save(ticket, resolved)).transpose()?;
                 fresh = Ticket {
                     source: tip,
-                    standing: TicketState::Waiting,
+                    state: TicketState::Waiting,
                     held: None,
                     tries: Vec::new(),
                     resolved: None,
@@ -246,9 +245,9 @@ impl GitQueue<'_> {
                     ..fresh
                 };
             }
-            _ if self.is_now_allowed(ticket) => fresh.standing = TicketState::Waiting,
+            _ if self.is_now_allowed(ticket) => fresh.state = TicketState::Waiting,
             _ if matches!(
-                ticket.standing,
+                ticket.state,
                 TicketState::Parked { .. }
                     | TicketState::Withheld { .. }
                     | TicketState::Lost
@@ -256,7 +255,7 @@ impl GitQueue<'_> {
                     | TicketState::Reverted(_)
             ) =>
             {
-                fresh.standing = TicketState::Waiting;
+                fresh.state = TicketState::Waiting;
             }
             _ => {}
         }

@@ -55,7 +55,7 @@ impl GitQueue<'_> {
     /// Lets the resolver try, or withdraws the ticket so that the task is done again.
     pub(super) fn try_to_resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
         let ticket = self.merge_again(ticket)?;
-        let TicketState::Conflict { onto, .. } = ticket.standing else {
+        let TicketState::Conflict { onto, .. } = ticket.state else {
             return Ok(Resolution::Resolved(Box::new(ticket)));
         };
         // A person's resolution of an earlier conflict is not thrown away with the work.
@@ -98,9 +98,9 @@ impl GitQueue<'_> {
                     .for_each(|last| *last = format!("resolved by {}", resolver.step_runner.name));
                 let agent = ResolvedBy::Agent(resolver.step_runner.name.clone());
                 let resolved_by = Some(tried.resolved_too(agent));
-                let standing = TicketState::Waiting;
+                let state = TicketState::Waiting;
                 let resolved =
-                    Ticket { resolved: Some(commit), resolved_by, has_persons_work, standing, ..tried };
+                    Ticket { resolved: Some(commit), resolved_by, has_persons_work, state, ..tried };
                 self.write(&resolved)?;
                 Ok(Resolution::Resolved(Box::new(resolved)))
             }
@@ -116,17 +116,17 @@ impl GitQueue<'_> {
     /// it; then the ticket waits again.
     fn merge_again(&mut self, ticket: &Ticket) -> Result<Ticket, QueueError> {
         let onto = self.tip()?;
-        if matches!(ticket.standing, TicketState::Conflict { onto: known, .. } if known == onto) {
+        if matches!(ticket.state, TicketState::Conflict { onto: known, .. } if known == onto) {
             return Ok(ticket.clone());
         }
-        let standing = match self.repository.merge(onto, ticket.resolved.unwrap_or(ticket.source))? {
+        let state = match self.repository.merge(onto, ticket.resolved.unwrap_or(ticket.source))? {
             Merge::Clean(_) => match self.merge_elsewhere(onto, ticket)? {
                 Ok(_) => TicketState::Waiting,
                 Err(conflicts) => TicketState::Conflict { onto, conflicts, escalated: false },
             },
             Merge::Conflicted(_, conflicts) => TicketState::Conflict { onto, conflicts, escalated: false },
         };
-        self.store_if_changed(ticket, Ticket { standing, ..ticket.clone() })
+        self.store_if_changed(ticket, Ticket { state, ..ticket.clone() })
     }
 
     /// The commit of the resolution, or why there is none.
@@ -323,7 +323,7 @@ impl GitQueue<'_> {
     }
 
     fn prompt(&self, ticket: &Ticket, onto: Oid) -> Result<String, QueueError> {
-        let TicketState::Conflict { conflicts, .. } = &ticket.standing else {
+        let TicketState::Conflict { conflicts, .. } = &ticket.state else {
             return Ok(String::new());
         };
         let text = |version: &Version| {

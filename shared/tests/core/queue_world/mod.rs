@@ -211,12 +211,12 @@ impl QueueBackend for World {
                 continue;
             }
             let parked = self.parked.and_then(|parked| self.find(parked, &id));
-            let standing = match (parked, &ticket.standing) {
+            let state = match (parked, &ticket.state) {
                 (Some(commit), _) => TicketState::Parked { commit },
                 (None, TicketState::Parked { .. }) => TicketState::Waiting,
                 (None, other) => other.clone(),
             };
-            let ticket = Ticket { standing, ..ticket };
+            let ticket = Ticket { state, ..ticket };
             self.tickets.insert(id, ticket.clone());
             view.tickets.push(ticket);
         }
@@ -353,9 +353,9 @@ impl QueueBackend for World {
         Ok(Published::Landed)
     }
 
-    fn set_state(&mut self, ticket: &Ticket, standing: TicketState) -> Result<(), QueueError> {
+    fn set_state(&mut self, ticket: &Ticket, state: TicketState) -> Result<(), QueueError> {
         self.effect()?;
-        self.tickets.insert(ticket.task.clone(), Ticket { standing, ..ticket.clone() });
+        self.tickets.insert(ticket.task.clone(), Ticket { state, ..ticket.clone() });
         Ok(())
     }
 
@@ -367,18 +367,18 @@ impl QueueBackend for World {
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
         let mut tried = ticket.clone();
         tried.tries.push("tried".into());
-        self.set_state(&tried, tried.standing.clone())?;
+        self.set_state(&tried, tried.state.clone())?;
         self.effect()?;
         if !self.natures[number(&ticket.task)].is_resolvable {
             return Ok(Resolution::Failed(Box::new(tried)));
         }
         tried.resolved = Some(ticket.source);
-        tried.standing = TicketState::Waiting;
+        tried.state = TicketState::Waiting;
         self.set_state(&tried, TicketState::Waiting)?;
         Ok(Resolution::Resolved(Box::new(tried)))
     }
 
-    fn tell(&mut self, _: QueueEvent) {}
+    fn report(&mut self, _: QueueEvent) {}
 
     fn is_cancelled(&self) -> bool {
         self.is_stopped

@@ -92,7 +92,7 @@ impl AgentFiles {
     }
 
     /// Tells the user about what was made for the first time. It stays, because the program may have made it itself.
-    fn tell_of_new(&mut self) {
+    fn report_new_files(&mut self) {
         let (made, missing) = std::mem::take(&mut self.missing).into_iter().partition(|path| has_files(path));
         self.missing = missing;
         for path in made {
@@ -149,7 +149,7 @@ impl AgentWatch {
         // First, because the message about a file that is restored says more.
         files.restore();
         files.note_events();
-        files.tell_of_new();
+        files.report_new_files();
         files.changes.iter().skip(self.known).cloned().collect()
     }
 }

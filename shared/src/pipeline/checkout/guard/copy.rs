@@ -138,7 +138,7 @@ impl FileState {
         }
     }
 
-    fn is_odd(&self) -> bool {
+    fn is_irregular(&self) -> bool {
         matches!(self, Self::Link(_) | Self::Special)
     }
 }
@@ -495,11 +495,11 @@ fn is_same(path: &Path, watch_mode: WatchMode, before: &FileState, after: &FileS
             _ => false,
         },
         WatchMode::Kind => match (before, after) {
-            (FileState::Nothing, after) => !after.is_odd(),
+            (FileState::Nothing, after) => !after.is_irregular(),
             (FileState::Folder, FileState::Nothing) => true,
             (before, after) => is_file(before) && is_file(after),
         },
-        WatchMode::Absence => !(*before == FileState::Nothing || after.is_odd()),
+        WatchMode::Absence => !(*before == FileState::Nothing || after.is_irregular()),
         WatchMode::ExcludeFile => match (before, after) {
             (FileState::File { bytes: before, .. }, FileState::File { bytes: after, .. }) => {
                 others(path, before) == others(path, after)

@@ -22,9 +22,9 @@ impl BesideWorktrees {
     pub(super) fn find(repository: &Repository) -> Self {
         static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
         let known = repository.list_beside_worktrees();
-        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
         for path in &known {
-            if told.insert(path.clone()) {
+            if reported.insert(path.clone()) {
                 add_notice(format!(
                     "{} is in the folder for worktrees, but was not made by git-arborist; agents and tests may find it there: move it away",
                     path.display()

@@ -252,7 +252,7 @@ impl Order<'_> {
 
     fn add(&mut self, who: usize, on: usize, basis: Basis) {
         for guest in self.guests[on].clone() {
-            if guest != who && !self.family.are_kin(guest, who) {
+            if guest != who && !self.family.are_nested(guest, who) {
                 self.add_one(who, guest, basis);
             }
         }

@@ -467,8 +467,8 @@ impl NodeIndex {
     }
 
     /// What to do about an id that is not there.
-    pub(super) fn fix_for(&self, id: &str, told: usize) -> String {
-        unknown_fix(id, &self.by_id, told)
+    pub(super) fn fix_for(&self, id: &str, reported: usize) -> String {
+        unknown_fix(id, &self.by_id, reported)
     }
 
     /// The nodes that some names stand for.

@@ -356,7 +356,7 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         self.join_named(at);
         let kind = self.kind_of_numbers(topic);
-        let object = self.object_at(keyword, kind.as_ref()).or_else(|| self.told_object(keyword));
+        let object = self.object_at(keyword, kind.as_ref()).or_else(|| self.implied_object(keyword));
         if let Some(end) = self.note_others_of_phase(at, keyword, topic) {
             return end;
         }

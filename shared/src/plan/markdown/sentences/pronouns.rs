@@ -18,7 +18,7 @@ const OTHERS: [&str; 14] = [
 impl<'a> ClauseReader<'_, 'a> {
     /// What something waits for or runs beside, told in other words: "T010 and T011 in parallel; T012 is independent of both" means what the
     /// sentence before is about, "concurrently with the backend (T013, T018)" what is in the brackets.
-    pub(super) fn told_object(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
+    pub(super) fn implied_object(&self, keyword: Keyword) -> Option<(Vec<PlacedName<'a>>, usize)> {
         const MOST_WORDS: usize = 5;
         let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
             Some(Piece::Word(word)) => word,

@@ -29,7 +29,7 @@ impl Reader<'_, '_, '_> {
         let mut pairs: Vec<Pair> = Vec::new();
         let (general, arrows): (Vec<_>, Vec<_>) = arrows.iter().partition(|claim| is_general(claim));
         arrows.iter().for_each(|claim| self.arrow_pairs(claim, &mut pairs));
-        pairs.retain(|pair| !self.family.are_kin(pair.left, pair.right));
+        pairs.retain(|pair| !self.family.are_nested(pair.left, pair.right));
         pairs = self.take_mutual(pairs);
         let forward = pairs.iter().filter(|pair| pair.left < pair.right).count();
         let backward = pairs.len() - forward;
@@ -41,7 +41,7 @@ impl Reader<'_, '_, '_> {
         for Pair { left, right, at, scopes } in pairs {
             let (who, on, scope) = if is_then { (right, left, scopes.1) } else { (left, right, scopes.0) };
             if (left < right) != is_then {
-                self.warn_of_odd_arrow((left, right), (who, on), at);
+                self.warn_of_unclear_arrow((left, right), (who, on), at);
             }
             self.edge((who, on), at, Weight::Arrow, scope);
         }
@@ -98,7 +98,7 @@ impl Reader<'_, '_, '_> {
         others
     }
 
-    fn warn_of_odd_arrow(&mut self, (left, right): (usize, usize), (who, on): (usize, usize), at: usize) {
+    fn warn_of_unclear_arrow(&mut self, (left, right): (usize, usize), (who, on): (usize, usize), at: usize) {
         let id = |at: usize| &self.found.drafts[at].task.id;
         let what = format!(
             "the arrow '{} → {}' points against the order of the file; as most arrows here are meant, '{}' waits for '{}'",

@@ -73,8 +73,8 @@ impl<'a> Reader<'_, '_, 'a> {
             return mentions.names(cell);
         }
         let first = mentions.list_at(cell, 0).map(|list| list.members);
-        let said = sentences::read(&mentions, cell, ClauseVoice::Phase);
-        let own = said.claims.into_iter().filter(|claim| claim.who.is_empty());
+        let stated_order = sentences::read(&mentions, cell, ClauseVoice::Phase);
+        let own = stated_order.claims.into_iter().filter(|claim| claim.who.is_empty());
         first.into_iter().chain(own.map(|claim| claim.on)).flatten().collect()
     }
 }

@@ -262,7 +262,7 @@ impl Reader<'_, '_, '_> {
     /// neighbours. A remark counts only so far as it follows the order of the file.
     pub(super) fn edge(&mut self, (who, on): (usize, usize), at: usize, weight: Weight, scope: Scope) {
         let is_against = weight == Weight::Remark && on > who;
-        if self.family.are_kin(who, on) || is_against || self.narrowed.contains(&(who, on)) {
+        if self.family.are_nested(who, on) || is_against || self.narrowed.contains(&(who, on)) {
             return;
         }
         let is_line = weight == Weight::Line;
@@ -295,12 +295,12 @@ impl Reader<'_, '_, '_> {
         let (mut nodes, missing) = self.known.resolve_all(names, subject);
         for (missing, at) in missing {
             let (UnknownId::Task(id) | UnknownId::EndOfRange(id)) = missing;
-            if force == Force::Loose || !self.told.insert(id.to_owned()) {
+            if force == Force::Loose || !self.reported.insert(id.to_owned()) {
                 continue;
             }
             let what = format!("a dependency names '{id}', which is not in the plan; it is ignored");
-            let told = self.found.problems.len() + self.found.warnings.len();
-            let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, told));
+            let problems_before = self.found.problems.len() + self.found.warnings.len();
+            let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, problems_before));
             self.found.warnings.push(problem);
         }
         self.settle_duplicates(names, &mut nodes);
@@ -347,7 +347,7 @@ impl Reader<'_, '_, '_> {
             let what = format!("a dependency names '{id}', which is the id of {}", in_lines(&all));
             let fix = "give one of the two another id";
             let Some((meant, line)) = meant else {
-                if self.told.insert(id.to_string()) {
+                if self.reported.insert(id.to_string()) {
                     self.found.problems.push(self.page.file.1.problem(*place, what, fix));
                 }
                 continue;

@@ -53,7 +53,7 @@ fn name_sections(page: &Page<'_, '_>, known: &mut NodeIndex) {
     const NAMED_OTHERWISE: [&str; 5] = ["section", "us", "story", "p", "phase"];
     let sections = &page.outline.sections;
     let label = |at: usize| {
-        let is_task = sections[at].task.is_some_and(|task| page.standing[task].is_some());
+        let is_task = sections[at].task.is_some_and(|task| page.canonical[task].is_some());
         let is_plain = page.sections[at].is_none() && !is_task;
         let label = counted_label(&sections[at].title).filter(|_| is_plain)?;
         (!NAMED_OTHERWISE.contains(&label.0.as_str())).then_some(label)

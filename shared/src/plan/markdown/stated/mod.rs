@@ -177,7 +177,7 @@ pub(super) fn read(
             narrowed: HashSet::new(),
             near: [Vec::new(), Vec::new()],
             has_own_lists: false,
-            told: HashSet::new(),
+            reported: HashSet::new(),
         }
         .read();
     }
@@ -273,7 +273,7 @@ fn take(
         let is_stated = stated.needs[*at].iter().any(|on| only.contains(on));
         stated.replaced[*at] |= is_stated;
         // If T007 is in another phase, nor does it leave room for what the phase of T012 waits for.
-        let is_outside = |on: &usize| family.parents[*at].is_some_and(|phase| !family.are_kin(phase, *on));
+        let is_outside = |on: &usize| family.parents[*at].is_some_and(|phase| !family.are_nested(phase, *on));
         if is_stated && only.iter().all(is_outside) {
             stated.any_time.insert(*at);
         }
@@ -413,8 +413,8 @@ fn is_declared_throughout(
     let first = leaves.iter().position(|at| declared.contains(at)).unwrap_or_default();
     let last = leaves.iter().rposition(|at| declared.contains(at)).unwrap_or_default();
     let span = leaves.get(first..=last).unwrap_or_default();
-    let told = span.iter().filter(|at| declared.contains(at) || vague.contains(at)).count();
-    count >= 3 && count * 2 >= leaves.len() && told * 10 >= span.len() * THROUGHOUT
+    let reported = span.iter().filter(|at| declared.contains(at) || vague.contains(at)).count();
+    count >= 3 && count * 2 >= leaves.len() && reported * 10 >= span.len() * THROUGHOUT
 }
 
 /// What tasks name throughout is all that they wait for.

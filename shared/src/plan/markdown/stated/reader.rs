@@ -37,7 +37,7 @@ pub(super) struct Reader<'r, 'f, 'a> {
     /// Whether tasks or phases have sections "Dependencies" of their own.
     pub(super) has_own_lists: bool,
     /// Ids that were reported already, because they are not in the plan or belong to several tasks.
-    pub(super) told: HashSet<String>,
+    pub(super) reported: HashSet<String>,
 }
 
 impl<'r, 'a> Reader<'r, '_, 'a> {
@@ -65,22 +65,23 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let lines = &self.page.lines[entry.lines.clone()];
             self.tokenizer.lines(lines.iter().filter(|line| line.kind != LineKind::Code), &mut tokens);
             let tokens = behind_id(&tokens, entry.written.as_ref().unwrap_or(&entry.id).as_str());
-            let said = sentences::read(&self.mentions(false), tokens, ClauseVoice::Task);
+            let stated_order = sentences::read(&self.mentions(false), tokens, ClauseVoice::Task);
             let field = needs_field(tokens);
-            if field == Some(FieldValue::None) || said.claims.iter().any(|claim| claim.who.is_empty()) {
+            if field == Some(FieldValue::None) || stated_order.claims.iter().any(|claim| claim.who.is_empty())
+            {
                 self.statements.declared.insert(own);
             } else if field.is_some() {
                 self.statements.vague.insert(own);
             }
-            said.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Task));
-            said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
-            if said.is_any_time {
+            stated_order.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Task));
+            stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
+            if stated_order.is_any_time {
                 self.statements.free.push(own);
                 self.statements.any_time.insert(own);
             }
             let title_end = lines.first().map_or(0, |title| title.at + title.text.len());
-            let of_title = said.things.into_iter().filter(|at| *at < title_end);
-            said.unread.into_iter().chain(of_title).for_each(|at| self.warn_of_unread(at));
+            let of_title = stated_order.things.into_iter().filter(|at| *at < title_end);
+            stated_order.unread.into_iter().chain(of_title).for_each(|at| self.warn_of_unread(at));
         }
     }
 
@@ -90,13 +91,14 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let Some(own) = self.page.sections.get(*section).copied().flatten() else { continue };
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
-            let said = sentences::read(&self.mentions(true), behind_label(&tokens), ClauseVoice::Phase);
-            said.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Phase));
-            if said.is_free {
+            let stated_order =
+                sentences::read(&self.mentions(true), behind_label(&tokens), ClauseVoice::Phase);
+            stated_order.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Phase));
+            if stated_order.is_free {
                 self.statements.free.push(own);
             }
-            said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
-            said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
+            stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
+            stated_order.unread.into_iter().for_each(|at| self.warn_of_unread(at));
         }
     }
 
@@ -137,15 +139,15 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         for line in &self.page.outline.parallel_lines {
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
-            let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
-            self.runs(&said);
-            said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
-            let only = said.only.iter().filter(|(who, on)| who.iter().chain(on).all(is_of_tasks));
+            let stated_order = sentences::read(&mentions, &tokens, ClauseVoice::Section);
+            self.runs(&stated_order);
+            stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
+            let only = stated_order.only.iter().filter(|(who, on)| who.iter().chain(on).all(is_of_tasks));
             only.for_each(|(who, on)| self.only(who, on));
-            self.chains_of_single_tasks(&said);
+            self.chains_of_single_tasks(&stated_order);
             // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
             let is_permitted = line.text.contains(" can ") && line.text.contains(" once ");
-            for mut claim in said.claims {
+            for mut claim in stated_order.claims {
                 claim.force = if is_permitted { claim.force } else { Force::Loose };
                 if is_permitted || claim.who.iter().chain(&claim.on).all(is_of_tasks) {
                     self.claim(&claim, None, Weight::Section);
@@ -163,18 +165,18 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         for line in &self.page.outline.order_remarks {
             let mut tokens = Vec::new();
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
-            let said = sentences::read(&mentions, &tokens, ClauseVoice::Section);
-            self.chains_of_single_tasks(&said);
+            let stated_order = sentences::read(&mentions, &tokens, ClauseVoice::Section);
+            self.chains_of_single_tasks(&stated_order);
             // Behind the first task, it is mostly advice for one person.
             let is_ahead = self.page.outline.entries.first().is_some_and(|first| line.at < first.at);
-            self.statements.is_in_order |= said.is_in_order && is_ahead;
+            self.statements.is_in_order |= stated_order.is_in_order && is_ahead;
             let is_sequential = line.text.contains("sequential");
-            let arrows = said
+            let arrows = stated_order
                 .arrows
                 .into_iter()
                 .filter(|arrow| is_sequential && arrow.left.iter().chain(&arrow.right).all(is_of_tasks));
             let arrows = arrows.map(|ArrowClaim { left, right }| (right, left));
-            let claims = said.claims.into_iter().filter(|claim| claim.force == Force::Firm);
+            let claims = stated_order.claims.into_iter().filter(|claim| claim.force == Force::Firm);
             for (who, on) in claims.map(|claim| (claim.who, claim.on)).chain(arrows) {
                 self.claim(&OrderClaim { who, on, force: Force::Loose }, None, Weight::Remark);
             }
@@ -182,9 +184,9 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// "`a.rs` is touched by both T006 and T010 - sequential relative to each other".
-    fn chains_of_single_tasks(&mut self, said: &SaidOrder<'a>) {
+    fn chains_of_single_tasks(&mut self, stated_order: &SaidOrder<'a>) {
         let is_single = |(name, _): &PlacedName<'_>| matches!(name, Name::Task(_));
-        let chains = said.chains.iter().filter(|chain| chain.iter().all(is_single));
+        let chains = stated_order.chains.iter().filter(|chain| chain.iter().all(is_single));
         chains.for_each(|chain| self.chain(chain, Weight::Remark));
     }
 
@@ -217,40 +219,40 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if is_drawing && let Some(waves) = waves(&block.lines) {
             return self.waves(&waves);
         }
-        let mut said = SaidOrder::default();
+        let mut stated_order = SaidOrder::default();
         for lines in block.lines.chunk_by(|line, next| !is_drawing || continues_with_arrow(line, next)) {
             let mut tokens = Vec::new();
             self.tokenizer.lines(lines.iter(), &mut tokens);
             let mut more = sentences::read(&mentions, &tokens, ClauseVoice::Section);
-            said.claims.append(&mut more.claims);
+            stated_order.claims.append(&mut more.claims);
             if let Some(framed) =
                 Some(&tokens).filter(|_| is_drawing).and_then(|tokens| without_frames(&mentions, tokens))
             {
                 more.arrows = sentences::read(&mentions, &framed, ClauseVoice::Section).arrows;
             }
-            said.arrows.append(&mut more.arrows);
-            said.free.append(&mut more.free);
-            said.any_time.append(&mut more.any_time);
-            said.as_stated.append(&mut more.as_stated);
-            said.is_rest_free |= more.is_rest_free;
+            stated_order.arrows.append(&mut more.arrows);
+            stated_order.free.append(&mut more.free);
+            stated_order.any_time.append(&mut more.any_time);
+            stated_order.as_stated.append(&mut more.as_stated);
+            stated_order.is_rest_free |= more.is_rest_free;
             self.statements.is_in_order |= more.is_in_order && !is_drawing;
-            said.unrelated.append(&mut more.unrelated);
-            said.denied.append(&mut more.denied);
+            stated_order.unrelated.append(&mut more.unrelated);
+            stated_order.denied.append(&mut more.denied);
             // "# Then the wrapper (depends on all pages):" explains an example.
             if !(is_drawing && lines[0].text.trim_start().starts_with(['#', '/'])) {
-                said.unread.append(&mut more.unread);
+                stated_order.unread.append(&mut more.unread);
             }
-            said.chains.append(&mut more.chains);
-            said.only.append(&mut more.only);
-            said.abreast.append(&mut more.abreast);
-            said.marked.append(&mut more.marked);
-            said.within.append(&mut more.within);
-            said.beside_others.append(&mut more.beside_others);
+            stated_order.chains.append(&mut more.chains);
+            stated_order.only.append(&mut more.only);
+            stated_order.abreast.append(&mut more.abreast);
+            stated_order.marked.append(&mut more.marked);
+            stated_order.within.append(&mut more.within);
+            stated_order.beside_others.append(&mut more.beside_others);
         }
         if is_drawing {
             let tree = drawing.tree(&block.lines);
             let first = self.statements.edges.len();
-            let tree = self.without_worded(tree, &said);
+            let tree = self.without_worded(tree, &stated_order);
             tree.iter().for_each(|claim| self.then(claim));
             let end = self.statements.edges.len();
             let is_of_tasks = |edge: &Edge| self.known.is_task(edge.who) && self.known.is_task(edge.on);
@@ -264,37 +266,38 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
         }
         if let Some(own) = own.filter(|_| !is_drawing) {
-            self.own_needs(own, block, &mut said);
+            self.own_needs(own, block, &mut stated_order);
         }
-        arrows.append(&mut said.arrows);
-        self.narrowed = self.narrowed_by(&said.claims);
-        said.claims.iter().for_each(|claim| self.claim(claim, own, Weight::Section));
+        arrows.append(&mut stated_order.arrows);
+        self.narrowed = self.narrowed_by(&stated_order.claims);
+        stated_order.claims.iter().for_each(|claim| self.claim(claim, own, Weight::Section));
         self.narrowed.clear();
-        said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
-        said.chains.iter().for_each(|chain| self.chain(chain, Weight::Section));
-        for (who, on) in &said.denied {
+        stated_order.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
+        stated_order.chains.iter().for_each(|chain| self.chain(chain, Weight::Section));
+        for (who, on) in &stated_order.denied {
             let on = self.known.nodes(on);
             for who in self.known.nodes(who) {
                 self.statements.denied.entry(who).or_default().extend(&on);
             }
         }
-        said.only.iter().for_each(|(who, on)| self.only(who, on));
-        self.runs(&said);
-        let (free, _) = self.known.resolve_all(&said.free, None);
+        stated_order.only.iter().for_each(|(who, on)| self.only(who, on));
+        self.runs(&stated_order);
+        let (free, _) = self.known.resolve_all(&stated_order.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
-        let any_time = self.known.nodes(&said.any_time).into_iter().filter(|at| self.known.is_task(*at));
+        let any_time =
+            self.known.nodes(&stated_order.any_time).into_iter().filter(|at| self.known.is_task(*at));
         self.statements.any_time.extend(any_time);
-        said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
+        stated_order.unread.into_iter().for_each(|at| self.warn_of_unread(at));
     }
 
     /// Notes what runs beside what, and what waits only for what is stated.
-    fn runs(&mut self, said: &SaidOrder<'a>) {
-        said.abreast.iter().for_each(|list| self.abreast(list));
-        said.marked.iter().for_each(|list| self.marked(list));
-        said.within.iter().for_each(|(phase, first)| self.within(phase, first));
-        said.beside_others.iter().for_each(|(tasks, phase)| self.beside_others(tasks, phase));
-        self.statements.as_stated.extend(self.known.nodes(&said.as_stated));
-        if said.is_rest_free {
+    fn runs(&mut self, stated_order: &SaidOrder<'a>) {
+        stated_order.abreast.iter().for_each(|list| self.abreast(list));
+        stated_order.marked.iter().for_each(|list| self.marked(list));
+        stated_order.within.iter().for_each(|(phase, first)| self.within(phase, first));
+        stated_order.beside_others.iter().for_each(|(tasks, phase)| self.beside_others(tasks, phase));
+        self.statements.as_stated.extend(self.known.nodes(&stated_order.as_stated));
+        if stated_order.is_rest_free {
             self.statements.as_stated.extend(0..self.roles.len());
         }
     }
@@ -310,8 +313,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// "### Dependencies" and "- Task 2 (schema)" below a task or phase: a line that says nothing else names what that waits for.
-    fn own_needs(&mut self, own: usize, block: &Block<'a>, said: &mut SaidOrder<'a>) {
-        let says_more = !(said.claims.is_empty() && said.arrows.is_empty() && said.unrelated.is_empty());
+    fn own_needs(&mut self, own: usize, block: &Block<'a>, stated_order: &mut SaidOrder<'a>) {
+        let says_more = !(stated_order.claims.is_empty()
+            && stated_order.arrows.is_empty()
+            && stated_order.unrelated.is_empty());
         if self.known.is_task(own) {
             self.statements.declared.insert(own);
         }
@@ -322,19 +327,23 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         self.tokenizer.lines(block.lines.iter(), &mut tokens);
         let on = self.mentions(true).names(&tokens);
         if !on.is_empty() {
-            said.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
+            stated_order.claims.push(OrderClaim { who: Vec::new(), on, force: Force::Firm });
         }
     }
 
     /// "Phase 7 ← can start after Phase 2": what a line of a drawing says about itself overrides the line that is drawn to it. What
     /// is below it then also waits for what is above it.
-    fn without_worded(&self, mut tree: Vec<ArrowClaim<'a>>, said: &SaidOrder<'a>) -> Vec<ArrowClaim<'a>> {
+    fn without_worded(
+        &self,
+        mut tree: Vec<ArrowClaim<'a>>,
+        stated_order: &SaidOrder<'a>,
+    ) -> Vec<ArrowClaim<'a>> {
         /// How many names are passed on, so that a long drawing of such lines takes linear time.
         const MAX_PASSED_NAMES: usize = 16;
         let mut worded: HashMap<usize, Vec<PlacedName<'a>>> = HashMap::new();
-        let free = self.known.nodes(&said.free).into_iter().filter(|at| !self.known.is_task(*at));
+        let free = self.known.nodes(&stated_order.free).into_iter().filter(|at| !self.known.is_task(*at));
         worded.extend(free.map(|at| (at, Vec::new())));
-        for claim in said.claims.iter().filter(|claim| claim.force == Force::Firm) {
+        for claim in stated_order.claims.iter().filter(|claim| claim.force == Force::Firm) {
             let (who, on) = (self.known.nodes(&claim.who), self.known.nodes(&claim.on));
             // "Phase 8: US4" only tells what the phase is.
             let says_order = on.iter().any(|on| !who.contains(on));

@@ -129,9 +129,9 @@ impl<'a> Reader<'_, '_, 'a> {
         let page = self.page;
         let blocks = page.outline.dependencies.iter().flat_map(|block| &block.lines);
         let lines: Vec<&PlanLine<'_>> = blocks.chain(&page.outline.parallel_lines).collect();
-        let said: Vec<Vec<String>> =
+        let words_of_titles: Vec<Vec<String>> =
             lines.into_iter().filter_map(named_in_parallel).take(MOST_LINES).collect();
-        if said.is_empty() {
+        if words_of_titles.is_empty() {
             return;
         }
         let mut by_word: HashMap<String, BTreeSet<usize>> = HashMap::new();
@@ -142,7 +142,7 @@ impl<'a> Reader<'_, '_, 'a> {
                 by_word.entry(word).or_default().insert(at);
             }
         }
-        for words in said {
+        for words in words_of_titles {
             let mut tasks: BTreeMap<Option<usize>, BTreeSet<usize>> = BTreeMap::new();
             for named in words.iter().filter_map(|word| by_word.get(word)).filter(|named| named.len() == 1) {
                 named.iter().for_each(|at| {
