@@ -271,6 +271,17 @@ fn unnamed_value(error: &clap::Error, command: &Command) -> Option<String> {
             let task: TaskId = word.parse().ok().filter(|_| find("only").is_some_and(takes_tasks))?;
             Some(format!("name tasks with: --only {task}"))
         }
+        ErrorKind::ValueValidation if find("message").is_some() => {
+            let word = text(ContextKind::InvalidValue).filter(|word| word.contains(' '))?;
+            let name = command.get_bin_name()?;
+            Some(format!("to describe a new task: {name} -m {}", shell_word(word)))
+        }
+        ErrorKind::ArgumentConflict if find("message").is_some() => {
+            let args: Vec<String> = error.context().map(|(_, value)| value.to_string()).collect();
+            let is_both =
+                ["[TASK]", "--message"].iter().all(|arg| args.iter().any(|named| named.contains(arg)));
+            is_both.then(|| "name a task, or describe one with -m, not both".to_owned())
+        }
         ErrorKind::InvalidValue => {
             let word = text(ContextKind::InvalidValue)?;
             let accepts =

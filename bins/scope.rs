@@ -25,7 +25,7 @@ pub(crate) fn resolve(repository: &Repository, requested: Option<&BranchName>) -
 fn name_scope(error: HistoryError) -> Failure {
     let HistoryError::Detached { branch, .. } = &error else { return error.into() };
     let branch = branch.as_ref().map_or("<branch>", BranchName::as_str).to_owned();
-    Failure::from(error).hint(format!("or name that branch with: --scope {branch}"))
+    Failure::from(error).hint(format!("or name the branch of the run with: --scope {branch}"))
 }
 
 /// The error if there is neither the branch nor a run of it.
@@ -54,6 +54,19 @@ pub(crate) fn added_later(repository: &Repository, run: &Run, task: &TaskId) -> 
         format!("'{task}' was added to '{}' after the run started, so the run does not have it", frozen.path);
     let next = Continuation::of(repository, run).continue_run(" --accept-changes");
     Some(Failure::new(Exit::No, words).hint(format!("add it to the run with: {next}")))
+}
+
+/// Whether a task belongs to the plan in this checkout, and the run to none: it was started with a task given as text.
+pub(crate) fn is_of_another_plan(
+    repository: &Repository,
+    settings: &Settings,
+    run: &Run,
+    task: &TaskId,
+) -> bool {
+    let is_unplanned = run.start.as_ref().is_some_and(|start| start.plan.is_none());
+    is_unplanned
+        && plan_here(repository, settings).is_some()
+        && not_in_plan(repository, settings, task).is_none()
 }
 
 /// The error for a task that the plan in this checkout does not have; `None` if it has it, or there is no plan.

@@ -8,6 +8,7 @@ use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     git::GitCommand,
+    process::shell_word,
 };
 use clap::Parser;
 
@@ -66,6 +67,8 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
     prepare(&folder)?;
     let shown = folder.display().to_string();
     ui.line(&format!("A repository with a plan of five tasks is in {shown}.\n"));
+    let repository = shell_word(&shown);
+    let removal = format!("rm -rf {repository} {}", shell_word(&format!("{shown}.arborist")));
     let steps: [&[&str]; 4] = [
         &["arborist", "gardener", "--runner", "demo", "--yes"],
         &["arborist", "state"],
@@ -76,15 +79,11 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
     for step in steps {
         ui.out(&ui.paint(Tone::Strong, &format!("$ git {}\n", typed(step))));
         ui.err("");
-        git(step[0], &folder).args(&step[1..]).attend()?;
+        git(step[0], &folder).args(&step[1..]).attend().map_err(|_| stopped(step, &removal))?;
         ui.line("");
     }
-    let quote = |path: &str| format!("'{}'", path.replace('\'', r"'\''"));
-    let (repository, worktrees) = (quote(&shown), quote(&format!("{shown}.arborist")));
     ui.line(&format!("Look around:\n    cd {repository} && git log -p"));
-    ui.line(&format!(
-        "The repository and its worktrees stay until you remove them:\n    rm -rf {repository} {worktrees}"
-    ));
+    ui.line(&format!("The repository and its worktrees stay until you remove them:\n    {removal}"));
     Ok(Exit::Done)
 }
 
@@ -94,8 +93,19 @@ fn typed(step: &[&str]) -> String {
     step.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
+/// The error for a step that failed. It has printed why.
+fn stopped(step: &[&str], removal: &str) -> Failure {
+    Failure::new(Exit::Fatal, format!("the demo stopped, because this command failed: git {}", typed(step)))
+        .hint(format!("remove its repository with: {removal}"))
+}
+
+/// A command in the demo's repository, without the user's own settings: their test command and runners are for other
+/// repositories.
 fn git(name: &str, folder: &Path) -> GitCommand {
-    ["AUTHOR", "COMMITTER"].iter().fold(GitCommand::watched(name, folder), |command, who| {
+    let command = GitCommand::watched(name, folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("XDG_CONFIG_HOME", folder.join(".git/no-settings"));
+    ["AUTHOR", "COMMITTER"].iter().fold(command, |command, who| {
         command.env(&format!("GIT_{who}_NAME"), "Demo").env(&format!("GIT_{who}_EMAIL"), "demo@example.com")
     })
 }

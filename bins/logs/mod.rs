@@ -326,6 +326,11 @@ fn without_logs(folders: &LogFolders, task: &TaskId, run: Option<&Run>) -> Resul
     if let Some(failure) = later {
         return Ok(failure);
     }
+    let is_planned = |run: &Run| scope::is_of_another_plan(&folders.repository, &folders.settings, run, task);
+    if run.is_some_and(is_planned) {
+        let words = format!("there is no log of '{task}', because it has not run yet");
+        return Ok(Failure::new(Exit::No, words).hint(format!("run it with: git arborist garden {task}")));
+    }
     known.extend(logs.into_iter().map(|log| log.task));
     let failure = Failure::new(Exit::No, format!("there is no task '{task}', and no log of it"));
     Ok(match nearest(task.as_str(), known.iter().map(TaskId::as_str)) {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, find_lost_branches},
+    git::Merge,
     history::{CommitSource, HandMerge, Run, RunScope, State},
     message::{Status, nearest},
     name::{BranchName, Oid, TaskId},
@@ -238,7 +239,7 @@ impl TicketMaker<'_> {
             None if !self.is_known(task) => return Ok(()),
             None => format!("'{task}' is not complete, and a run of '{branch}' is active"),
         };
-        let hint = "wait until the run ends: it lands the task as soon as it is complete";
+        let hint = format!("wait until the run ends, then see the task with: git arborist state {task}");
         Err(Failure::new(Exit::Locked, words).hint(hint))
     }
 
@@ -281,7 +282,7 @@ impl TicketMaker<'_> {
         };
         let mut failure = Failure::new(Exit::No, why);
         failure.hints.extend(next);
-        if landed.is_some() {
+        if landed.is_some() || !self.has_changes(task) {
             return failure;
         }
         let or = if failure.hints.is_empty() { "" } else { "or " };
@@ -290,6 +291,18 @@ impl TicketMaker<'_> {
             "{or}{land} it although it is not complete, if the gates pass: {}",
             self.by_force()
         ))
+    }
+
+    /// Whether the branch of a task has changes that the target lacks. If that cannot be read, it may have some.
+    fn has_changes(&self, task: &TaskId) -> bool {
+        let repository = &self.site.repository;
+        let adds = |source: Oid, into: Oid| -> Option<bool> {
+            let merged = repository.merge(into, source).ok()?;
+            Some(merged != Merge::Clean(repository.tree_of(into).ok()?))
+        };
+        let find = |branch: &BranchName| repository.find_branch(branch).ok().flatten();
+        let source = find(&self.site.scope.branch.task_branch(task));
+        source.zip(find(&self.into)).and_then(|(source, into)| adds(source, into)).unwrap_or(true)
     }
 
     /// The same command with `--force`.
@@ -328,8 +341,7 @@ impl TicketMaker<'_> {
             if let Some(unknown) = unknown {
                 return unknown;
             }
-            let words =
-                format!("'{task}' has not run yet, because there is no run of '{}'", self.run.scope.branch);
+            let words = format!("'{task}' has not run yet, because '{}' has no run", self.run.scope.branch);
             let has_it = |other: &&BranchName| {
                 matches!(self.site.repository.find_branch(&other.task_branch(task)), Ok(Some(_)))
             };
@@ -342,6 +354,13 @@ impl TicketMaker<'_> {
         }
         if let Some(failure) = scope::added_later(&self.site.repository, self.run, task) {
             return failure;
+        }
+        let settings = self.site.settings(self.run).ok();
+        if settings.is_some_and(|settings| {
+            scope::is_of_another_plan(&self.site.repository, &settings, self.run, task)
+        }) {
+            let words = format!("'{task}' has not run yet, so there is nothing to land");
+            return Failure::new(Exit::No, words).hint(format!("run it with: git arborist garden {task}"));
         }
         let failure = Failure::new(Exit::No, format!("there is no task '{task}'"));
         let planned = self.plan.into_iter().flat_map(Plan::leaves).map(|leaf| leaf.id.as_str());

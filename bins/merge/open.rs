@@ -102,7 +102,7 @@ impl OpenQueue {
                         let next = "git arborist gardener --session-branch";
                         format!("the last session works on '{branch}'; to continue it, run: {next}")
                     }
-                    None => scope::hint_without_run(&self.repository, &settings, (run, " --jobs 2"), &again),
+                    None => scope::hint_without_run(&self.repository, &settings, (run, " --isolate"), &again),
                 }
             }
             Err(_) => format!("start a run with: {}", self.continuation(run).continue_run(" --jobs 2")),

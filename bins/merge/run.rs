@@ -464,14 +464,15 @@ pub(super) fn conclude(
             "a landing is parked (merged, but the checkout is not updated): {}",
             parking.why
         )));
-        if parking.is_in_operation {
-            ui.hint(&format!("finish or cancel it, as 'git status' says, then run: {}", site.command("run")));
+        let run = site.command("run");
+        if let Some(advice) = parking.obstacle.as_ref().and_then(|obstacle| obstacle.advice_to_finish(&run)) {
+            advice.lines().for_each(|line| ui.hint(line));
         } else {
             ui.hint(&format!("to land it, run: {}", parking.command));
         }
         if parking.command.contains("stash") {
             ui.hint(GET_BACK);
-            ui.hint(&format!("or commit your changes, then run: {}", site.command("run")));
+            ui.hint(&format!("or commit your changes, then run: {run}"));
         }
     }
     for (ticket, outcome) in &report.outcomes {
@@ -505,7 +506,10 @@ fn exit_of(report: &QueueReport) -> Exit {
         )
     };
     let is_settled = |outcome: &TicketOutcome| {
-        matches!(outcome, TicketOutcome::Landed { .. } | TicketOutcome::NoChange | TicketOutcome::NotChosen)
+        matches!(
+            outcome,
+            TicketOutcome::Landed { .. } | TicketOutcome::NoChange | TicketOutcome::NotChosen { .. }
+        )
     };
     if report.parking.is_some() || report.outcomes.iter().any(|(_, outcome)| needs_person(outcome)) {
         Exit::Person

@@ -334,7 +334,9 @@ fn show_outcome(site: &OpenQueue, task: &TaskId, args: &QueueScopeArgs, ui: &mut
     match entry.outcome {
         LoggedOutcome::NotChosen => {
             let ago = clock::ago(entry.time);
-            ui.line(&format!("{task} was not chosen: --policy landed other tasks instead ({ago})"));
+            ui.line(&format!(
+                "{task} was not chosen: by the policy of the run, other tasks landed instead ({ago})"
+            ));
             ui.hint(&format!("to land it too, run: {}", site.command(task.as_str())));
         }
         _ => ui.line(&log_line(&entry)),

@@ -21,7 +21,7 @@ pub(super) fn word(outcome: &TicketOutcome) -> &'static str {
         TicketOutcome::Landed { .. } => "landed",
         TicketOutcome::Parked { .. } => "parked",
         TicketOutcome::NoChange => "no-change",
-        TicketOutcome::NotChosen => "not-chosen",
+        TicketOutcome::NotChosen { .. } => "not-chosen",
         TicketOutcome::Conflict { escalated: true, .. } => "escalated",
         TicketOutcome::Conflict { .. } => "conflict",
         TicketOutcome::Withdrawn => "withdrawn",
@@ -55,7 +55,7 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &TicketOutcome) -> String {
         TicketOutcome::Parked { commit } => {
             format!("{task} was merged as {}, but its landing is parked{resolved}", commit.short())
         }
-        TicketOutcome::NotChosen => format!("{task} is not needed: other tasks have landed instead"),
+        TicketOutcome::NotChosen { .. } => format!("{task} is not needed: other tasks have landed instead"),
         TicketOutcome::NoChange => {
             format!("{task} has nothing to land: its branch has no changes that {} lacks", ticket.into)
         }
@@ -127,7 +127,7 @@ pub(super) fn report(ui: &mut Ui, site: &OpenQueue, event: &QueueEvent, is_new: 
                 return;
             }
             let tone = match &**outcome {
-                TicketOutcome::Landed { .. } | TicketOutcome::NoChange | TicketOutcome::NotChosen => {
+                TicketOutcome::Landed { .. } | TicketOutcome::NoChange | TicketOutcome::NotChosen { .. } => {
                     Tone::Good
                 }
                 TicketOutcome::Parked { .. } | TicketOutcome::Waiting { .. } => Tone::Busy,

@@ -6,6 +6,7 @@ use arborist_core::{
     failure::Exit,
     message::{counted, visible},
     name::TaskId,
+    pipeline::find_permit_mistake,
     plan::{Mark, Plan, RedProposal, SharedFile, Task, Unread, Why},
 };
 use schemars::JsonSchema;
@@ -63,12 +64,17 @@ fn places(task: &Task) -> String {
 
 /// What the plan permits it that other tasks may not do.
 fn permissions(task: &Task) -> String {
-    task.allow.iter().map(|allowed| format!(" [allow:{allowed}]")).collect()
+    granted(task).map(|allowed| format!(" [allow:{allowed}]")).collect()
+}
+
+/// The permissions that a run does not refuse.
+fn granted(task: &Task) -> impl Iterator<Item = &String> {
+    task.allow.iter().filter(|allowed| find_permit_mistake(allowed).is_none())
 }
 
 /// The tasks that the plan permits more than others, one line each.
 pub(super) fn permitted(plan: &Plan) -> Vec<String> {
-    let allowed = plan.tasks.iter().filter(|task| !task.allow.is_empty());
+    let allowed = plan.tasks.iter().filter(|task| granted(task).next().is_some());
     allowed.map(|task| visible(&format!("permitted for {}:{}", task.id, permissions(task)))).collect()
 }
 
@@ -95,18 +101,17 @@ pub(super) fn summary(plan: &Plan) -> Vec<String> {
     let count = |mark: Mark| plan.leaves().filter(|task| task.mark == mark).count();
     let tasks = plan.leaves().count();
     let phases = plan.tasks.len() - tasks;
-    let mut parts = Vec::new();
-    for (mark, word) in [
-        (Mark::Done, "done"),
-        (Mark::Skipped, "skipped"),
-        (Mark::Partial, "partial"),
-        (Mark::Blocked, "blocked"),
-        (Mark::Todo, "to do"),
-    ] {
-        let count = count(mark);
-        if count > 0 {
-            parts.push(format!("{count} {word}"));
-        }
+    let list = |marks: &[(Mark, &str)]| -> Vec<String> {
+        let counts = marks.iter().map(|(mark, word)| (count(*mark), word)).filter(|(count, _)| *count > 0);
+        counts.map(|(count, word)| format!("{count} {word}")).collect()
+    };
+    let mut parts = list(&[(Mark::Done, "done"), (Mark::Skipped, "skipped")]);
+    // Tasks with these boxes run like all others.
+    let marked = list(&[(Mark::Partial, "marked partial"), (Mark::Blocked, "marked blocked")]);
+    match count(Mark::Todo) + count(Mark::Partial) + count(Mark::Blocked) {
+        0 => {}
+        open if marked.is_empty() => parts.push(format!("{open} to do")),
+        open => parts.push(format!("{open} to do ({})", marked.join(", "))),
     }
     let waves = plan.waves(|task| task.mark.is_settled()).len();
     let mut lines = vec![format!(

@@ -105,7 +105,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
             .hint(scope::hint_without_run(&repository, &settings, (&run, ""), &again)));
     };
     if let Some(unknown) = args.tasks.iter().find(|task| run.find(task).is_none()) {
-        return Err(untouched(&repository, &run, unknown)?);
+        return Err(untouched(&repository, &Settings::load(&repository, &config)?, &run, unknown)?);
     }
     let place = find_checkout(&repository, &run.scope.branch)?;
     let at = place.as_ref().unwrap_or(&repository);
@@ -217,7 +217,12 @@ fn frozen_plan(repository: &Repository, run: &Run) -> Result<Option<Plan>, Failu
 }
 
 /// The error for a task without history: it needs no reset, or the name is wrong.
-fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failure, Failure> {
+fn untouched(
+    repository: &Repository,
+    settings: &Settings,
+    run: &Run,
+    task: &TaskId,
+) -> Result<Failure, Failure> {
     let scope = scope::option(repository, &run.scope.branch);
     let plan = frozen_plan(repository, run)?;
     let planned = plan.as_ref().and_then(|plan| plan.find(task).map(|found| (plan, found)));
@@ -250,6 +255,10 @@ fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failur
     }
     if let Some(failure) = scope::added_later(repository, run, task) {
         return Ok(failure);
+    }
+    if scope::is_of_another_plan(repository, settings, run, task) {
+        let words = format!("task '{task}' has not run yet, so there is nothing to reset");
+        return Ok(Failure::new(Exit::No, words).hint(format!("run it with: git arborist garden {task}")));
     }
     let options = TypedOptions { tree: scope, ..TypedOptions::default() };
     let known = run.tasks.iter().map(|history| history.id.as_str());

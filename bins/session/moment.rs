@@ -128,12 +128,16 @@ pub(super) fn past_tasks(
     newest: &StoredRecord,
     moment: &Moment,
 ) -> Result<Vec<PastTask>, Failure> {
-    let base = opened.session_reader().start_of(newest)?.record.context.head;
     let Moment { commit, point } = moment;
-    let mut before: HashSet<Oid> = opened.repository.list_between(&[*commit], &[base])?.into_iter().collect();
-    point.failed.map(|failed| before.remove(&failed));
     let scope = RunScope { branch: newest.record.context.branch.clone(), tip: Some(*commit) };
     let run = Run::scan(&opened.repository, scope, CommitSource::Fresh)?;
+    // The records of a clone that continued the run begin later than the run: its first tasks were done elsewhere.
+    let base = match run.start.as_ref().filter(|start| start.session == newest.record.session) {
+        Some(start) => start.commit,
+        None => opened.session_reader().start_of(newest)?.record.context.head,
+    };
+    let mut before: HashSet<Oid> = opened.repository.list_between(&[*commit], &[base])?.into_iter().collect();
+    point.failed.map(|failed| before.remove(&failed));
     // Events on a task's own branch may be newer.
     let events = |events: &[Event]| {
         events.iter().filter(|event| before.contains(&event.commit)).cloned().collect::<Vec<_>>()

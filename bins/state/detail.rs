@@ -14,7 +14,7 @@ use arborist_core::{
     name::{Oid, TaskId},
     pipeline::UNUSED_ANSWER,
     progress::{NodeProgress, RunTotals},
-    queue::{GET_BACK, ParkingObstacle, Ticket, land_after_stash},
+    queue::{GET_BACK, Ticket, land_after_stash},
     record::{LogLink, StepLog},
     safe_files,
     settings::Settings,
@@ -159,8 +159,8 @@ fn next_command(view: &StateView<'_>, node: &NodeProgress<'_>) -> Option<String>
     let next = view.continuation.next(node, view.find_ticket(node));
     if view.parked.is_some() && (next.is_some() || view.is_parked(node)) {
         // To stash an unfinished merge would end it.
-        return Some(match view.obstacle {
-            Some(ParkingObstacle::Operation(_)) => {
+        return Some(match &view.obstacle {
+            Some(obstacle) if !obstacle.can_be_stashed() => {
                 format!("git arborist merge run{}", view.continuation.scope())
             }
             _ => land_after_stash("", &view.run.scope.branch),
@@ -400,8 +400,12 @@ fn is_unfinished(
             !current.iter().any(|event| event.trailers.get(Key::ReviewLog) == name)
         }
         (Step::Implement, Some(Status::TestFail | Status::ReviewRejected)) => true,
-        // The log may be from an earlier run.
+        // The log may be from before a reset, or from an earlier run.
         (Step::Implement, None) => {
+            let last = run.find(task).and_then(|history| history.events.last());
+            if last.is_some_and(|last| log.started.as_second() <= last.time) {
+                return false;
+            }
             let start = run.start.as_ref().map(|start| start.commit);
             let start = start.and_then(|start| repository.load_commits(&[start]).ok()?.pop());
             start

@@ -141,6 +141,8 @@ pub struct StateArgs {
 /// Everything that is shown.
 pub(crate) struct StateView<'a> {
     run: &'a Run,
+    /// Whether the repository has no checkout in which a plan could be.
+    is_bare: bool,
     plan: source::Shown,
     progress: Progress<'a>,
     totals: RunTotals,
@@ -254,6 +256,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let plan = found.shown;
     let view = StateView {
         run,
+        is_bare: repository.worktree.is_none(),
         plan,
         progress,
         totals,

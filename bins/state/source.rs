@@ -68,7 +68,12 @@ pub(super) fn find(
     if let Some(named) = &settings.general.tree {
         let full = plain_path(&top.join(named));
         let path = full.strip_prefix(top).unwrap_or(Path::new(named));
-        return load((named.to_owned(), top), safe_files::read_beneath(top, path), boxes);
+        let found = load((named.to_owned(), top), safe_files::read_beneath(top, path), boxes);
+        let location = settings.location_of("tree");
+        return found.map_err(|failure| match location {
+            Some(location) => failure.hint(format!("correct {location}, or name the plan with --tree")),
+            None => failure,
+        });
     }
     match find_usual_plan(top, Some(&run.scope.branch)) {
         Some(name) => {
@@ -121,10 +126,8 @@ fn load(
     bytes: std::io::Result<Vec<u8>>,
     boxes: Boxes,
 ) -> Result<FoundPlan, Failure> {
-    let bytes = bytes.map_err(|error| {
-        Failure::from(PlanError::unreadable(&label, &top.join(&label), &error))
-            .hint("name another file with --tree, ARBORIST_TREE, git config arborist.tree or a config.toml")
-    })?;
+    let bytes =
+        bytes.map_err(|error| Failure::from(PlanError::unreadable(&label, &top.join(&label), &error)))?;
     let plan = Plan::read(&label, &bytes)?;
     Ok(FoundPlan { plan: Some(plan), shown: Shown::File(label), boxes })
 }

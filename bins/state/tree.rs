@@ -48,7 +48,10 @@ pub(super) fn show(ui: &mut Ui, view: &StateView<'_>) {
         ui.line(&nothing(view));
         if matches!(view.plan, Shown::Nothing) && !view.options.only_ready {
             let places = usual_places(Some(&view.run.scope.branch)).join(", ");
-            ui.hint(&format!("name a plan with --tree, or create one of these files: {places}"));
+            ui.hint(&match view.is_bare {
+                true => "this repository is bare, so plans are found only in a clone of it".to_owned(),
+                false => format!("name a plan with --tree, or create one of these files: {places}"),
+            });
         }
         return hint_at_other(ui, view);
     }
@@ -90,6 +93,9 @@ fn nothing(view: &StateView<'_>) -> String {
             Some(phase) => format!("nothing is ready: the next run starts with the tests of {phase}"),
             None => "nothing is ready".into(),
         },
+        (false, Shown::Nothing) if view.run.start.is_some() => {
+            format!("there is no plan here, and the run of '{}' has no tasks yet", view.run.scope.branch)
+        }
         (false, Shown::Nothing) => {
             format!("there is no plan here, and '{}' has no run yet", view.run.scope.branch)
         }

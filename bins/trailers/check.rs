@@ -44,7 +44,7 @@ pub(super) fn run(args: &CheckArgs, ui: &mut Ui) -> Outcome {
     match MessageSource::resolve(args.source.as_deref(), args.file.as_deref())? {
         MessageSource::Text { label, message } if message.trim_ascii().is_empty() => {
             return Err(Failure::new(Exit::Usage, format!("{label} is empty: there is no message to check"))
-                .hint("name a range to check: git arborist trailers check main..HEAD"));
+                .hint("name a commit or a range to check, for example: git arborist trailers check HEAD"));
         }
         MessageSource::Text { label, message } => tally.check(ui, &label, &message),
         MessageSource::Commit(commit) => tally.check(ui, &commit.id.short(), commit.message()),

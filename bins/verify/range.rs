@@ -7,6 +7,7 @@ use arborist_core::{
     history::Event,
     message::Status,
     name::{Oid, SessionId},
+    process::shell_word,
     session::{RecordKind, SessionError, SessionReader, StoredRecord},
     verify::VerifyRange,
 };
@@ -103,6 +104,20 @@ fn require_commit(repository: &Repository, name: &str) -> Result<Oid, Failure> {
     }
     found.ok_or_else(|| {
         Failure::new(Exit::No, GitError::Unknown(name.to_owned(), "commit").to_string())
-            .hint("get other branches with 'git fetch'; in a shallow clone: git fetch --unshallow")
+            .hint(advice_on_missing(repository, name))
     })
+}
+
+/// How to find a commit that is not here.
+fn advice_on_missing(repository: &Repository, name: &str) -> String {
+    if repository.is_shallow {
+        return "get the rest of the history with: git fetch --unshallow".to_owned();
+    }
+    let start = name.split(['~', '^']).next().filter(|start| *start != name);
+    match start.filter(|start| repository.find_commit(start).is_ok_and(|found| found.is_some())) {
+        Some(start) => {
+            format!("its history is shorter; see it with: git log --oneline {}", shell_word(start))
+        }
+        None => "get other branches with: git fetch".to_owned(),
+    }
 }

@@ -4,6 +4,8 @@ use std::fs;
 
 use arborist_testkit::TestRepo;
 
+use crate::pasted_hints::{hinted, paste};
+
 const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 a\n- [ ] T002 b\n";
 /// Writes a file of the task's name.
 const WORKER: &str =
@@ -258,6 +260,16 @@ fn a_missing_test_script_can_be_written_by_the_plan_of_a_new_project() {
         assert_eq!(repo.calls(), 0);
         repo.arborist([&run[..], &["--allow-red"]].concat()).succeeds();
     }
+}
+
+#[test]
+fn a_time_limit_of_the_tests_is_named_with_its_setting() {
+    let repo = repo();
+    repo.git(["config", "arborist.timeouts.test", "1"]).succeeds();
+    let said = repo.arborist(["gardener", "--test-command", "sleep 30"]).exits(1).never("--allow-red");
+    let said = said.err("'sleep 30' timed out after 1 s (setting timeouts.test)").stderr();
+    paste(&repo, &hinted(&said, "allow more seconds: ")).succeeds();
+    repo.arborist(["gardener", "--test-command", "sleep 1.5"]).succeeds();
 }
 
 #[test]

@@ -269,7 +269,7 @@ fn an_empty_session_record_is_not_taken_for_a_change_by_the_test_command() {
         run(&["test 1 = 1"])
             .succeeds()
             .err(&name)
-            .never("was created while the program ran")
+            .never("was created while an agent or a command ran")
             .out("1 completed (T002)");
     }
 }

@@ -3,6 +3,8 @@
 
 use arborist_testkit::{Run, TestRepo, WORKER};
 
+use crate::pasted_hints::{hinted, paste};
+
 fn planned(plan: &str) -> TestRepo {
     TestRepo::planned("tasks.md", plan, WORKER)
 }
@@ -165,7 +167,7 @@ fn a_runner_that_cannot_start_stops_the_run_before_an_attempt() {
         (
             "./nosuch.sh",
             format!(
-                "error: the runner 'robot' cannot start: there is no file '{top}/nosuch.sh'\nhint: correct runners.robot.command in the configuration file, or arborist.runners.robot.command in git's configuration\n"
+                "error: the runner 'robot' cannot start: there is no file '{top}/nosuch.sh'\nhint: correct arborist.runners.robot.command in .git/config\n"
             ),
         ),
         (
@@ -210,7 +212,7 @@ fn the_current_run_is_not_guessed_during_a_rebase() {
     repo.git(["-c", "sequence.editor=sed -i.bak -e 1s/pick/edit/", "rebase", "-i", "HEAD~2"]).succeeds();
     let said = repo.arborist(["state"]).exits(128);
     said.err("HEAD is detached during a rebase")
-        .err("or name that branch with: --scope main")
+        .err("or name the branch of the run with: --scope main")
         .never("git switch");
     repo.arborist(["plan", "--tick"])
         .exits(128)
@@ -277,12 +279,64 @@ fn worktree_add_is_suggested_only_for_tasks_of_the_plan() {
 }
 
 #[test]
-fn retrying_a_task_in_the_checkout_says_how_to_land_its_work_from_a_lane() {
+fn work_on_the_branch_of_a_task_that_runs_in_the_checkout_can_be_seen() {
     let repo = one_task();
     repo.agent("case \"$prompt\" in\n \"Review\"*) echo REJECTED: no ;;\n *) echo x >> work.txt ;;\nesac");
     repo.arborist(["gardener", "--isolate", "--max-retries", "1"]).exits(1);
     let said = repo.arborist(["gardener", "--retry-failed", "--max-retries", "1"]).exits(1);
-    said.err("to land that work instead, stop this run, then run: git arborist merge --force T001");
+    let said =
+        said.err("is not used by this run").err("it stays on the branch 'arborist/task/main/T001'").stderr();
+    paste(&repo, &hinted(&said, "see it with: ")).succeeds().out("+++ b/work.txt");
+}
+
+#[test]
+fn a_branch_without_changed_files_has_no_work_that_is_not_used() {
+    let repo = one_task();
+    repo.agent("exit 3");
+    repo.arborist(["gardener", "--isolate", "--max-retries", "1"]).exits(1);
+    let again = ["gardener", "--retry-failed", "--max-retries", "1"];
+    repo.arborist(again).exits(1).never("is not used by this run");
+}
+
+#[test]
+fn a_task_that_was_reset_has_no_reason_of_an_earlier_attempt() {
+    let repo = one_task();
+    repo.agent("exit 3");
+    // Logs have the time of the system, so commits must have it, too.
+    let arborist = |args: &[&str]| {
+        let mut command = repo.command("git", &repo.path(""));
+        for variable in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "GIT_TEST_DATE_NOW"] {
+            command.env_remove(variable);
+        }
+        Run::of(command.arg("arborist").args(args), b"")
+    };
+    arborist(&["gardener", "--max-retries", "1"]).exits(1);
+    for reset in [&["reset", "T001"][..], &["reset", "--drop", "T001"]] {
+        arborist(reset).succeeds();
+        let said = arborist(&["state", "T001"]).succeeds();
+        said.out("state        ready").never("  why ").never("without a result");
+    }
+}
+
+#[test]
+fn the_demo_ignores_the_settings_of_the_user() {
+    let repo = TestRepo::init();
+    let file = repo.home().join(".config/git-arborist/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, "test-command = \"false\"\n").unwrap();
+    repo.git(["config", "--global", "arborist.max-retries", "1"]).succeeds();
+    repo.arborist(["demo", "--into", "garden"]).succeeds().out("5 completed");
+}
+
+#[test]
+fn a_demo_that_stops_says_which_command_failed() {
+    let repo = TestRepo::init();
+    let run = arborist_with(&repo, &[("ARBORIST_TEST_COMMAND", "false")], &["demo", "--into", "garden"]);
+    let failed =
+        "error: the demo stopped, because this command failed: git arborist gardener --runner demo --yes\n";
+    let said = run.exits(128).err(failed).never("it ended with").stderr();
+    paste(&repo, &hinted(&said, "remove its repository with: ")).succeeds();
+    assert!(!repo.path("garden").exists());
 }
 
 #[test]
@@ -333,4 +387,31 @@ fn a_landing_that_was_amended_is_reported_as_such() {
     let said = format!("{}{}", run.stdout(), run.stderr());
     assert!(said.contains(&format!("no result of gate 'test' is about {head}")), "{said}");
     assert!(!said.contains("git fetch"), "{said}");
+}
+
+#[test]
+fn a_planned_task_beside_a_run_without_a_plan_has_not_run_yet() {
+    let repo = one_task();
+    repo.arborist(["garden", "-m", "another thing"]).succeeds();
+    for command in
+        [&["reset", "T001"][..], &["reset", "--drop", "T001"], &["merge", "T001"], &["logs", "T001"]]
+    {
+        let said = repo.arborist(command).exits(1).never("there is no task").never("has no task");
+        let run = hinted(&said.err("has not run yet").stderr(), "run it with: ");
+        assert_eq!(run, "git arborist garden T001");
+    }
+    repo.arborist(["reset", "T0001"]).exits(1).err("has no task or phase 'T0001'");
+}
+
+#[test]
+fn a_run_without_tasks_is_not_called_no_run() {
+    let repo = TestRepo::init();
+    repo.git(["branch", "other"]).succeeds();
+    repo.run_start("main", "11111111");
+    repo.git(["switch", "-q", "other"]).succeeds();
+    repo.run_start("main", "22222222");
+    repo.git(["switch", "-q", "main"]).succeeds();
+    repo.git(["merge", "-q", "--no-edit", "other"]).succeeds();
+    let said = repo.arborist(["state"]).succeeds().never("has no run yet");
+    said.out("the run of 'main' has no tasks yet").err("both sides of a merge started a run");
 }

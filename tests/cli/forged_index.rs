@@ -425,7 +425,7 @@ fn files_that_git_cannot_add_do_not_stop_the_run_after_a_crash() {
 fn a_broken_index_or_stale_lock_left_by_an_agent_is_repaired_and_reported() {
     for (deed, words) in [
         ("echo junk > .git/index", ".git/index' was missing or damaged"),
-        ("rm .git/index", "T001 attempt 1: .git/index was changed while the program ran"),
+        ("rm .git/index", "T001 attempt 1: .git/index was changed while an agent or a command ran"),
         (": > .git/packed-refs.lock", ".git/packed-refs.lock'"),
     ] {
         let repo = repo(&format!("[ -e \"$ROOT/once\" ] || {{ : > \"$ROOT/once\"; {deed}; }}"));

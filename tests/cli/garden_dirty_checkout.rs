@@ -202,10 +202,10 @@ fn a_nested_repository_of_the_user_in_the_checkout_is_not_moved() {
 fn changes_of_an_agent_to_branches_hooks_or_git_config_are_undone_and_fail_the_attempt() {
     for (deed, sentence) in [
         ("git switch -qc elsewhere", "switched to another branch"),
-        ("git config core.editor evil", "config was changed while the program ran"),
+        ("git config core.editor evil", "config was changed while an agent or a command ran"),
         (
             "printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
-            "the hook pre-commit was added while the program ran",
+            "the hook pre-commit was added while an agent or a command ran",
         ),
         (
             "git init -q nested; git -C nested -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",

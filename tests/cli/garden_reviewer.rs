@@ -19,7 +19,7 @@ const DEEDS: [(&str, &str); 4] = [
     ("echo more >> work.txt; echo new > new.txt; rm kept.txt", "it changed files that it may only read:"),
     ("echo more >> work.txt; git add -A", "it changed files that it may only read: work.txt"),
     ("echo more >> work.txt; git commit -qam mine", "it made commits"),
-    ("git config core.editor evil", "config was changed while the program ran"),
+    ("git config core.editor evil", "config was changed while an agent or a command ran"),
 ];
 
 #[test]

@@ -28,12 +28,12 @@ true"
 #[test]
 fn a_lane_whose_git_link_or_branch_was_changed_is_repaired_and_the_attempt_fails() {
     for (deed, words) in [
-        ("echo 'gitdir: /nowhere' > .git", ".git was changed while the program ran"),
-        ("rm .git", ".git was changed while the program ran"),
+        ("echo 'gitdir: /nowhere' > .git", ".git was changed while an agent or a command ran"),
+        ("rm .git", ".git was changed while an agent or a command ran"),
         ("rm .git; git init -q; git add -A; git commit -qm mine", "the changed version is kept in"),
         (
             "echo /nowhere > $(git rev-parse --git-dir)/commondir",
-            "commondir was changed while the program ran",
+            "commondir was changed while an agent or a command ran",
         ),
         ("git switch -qc elsewhere", "switched to another branch"),
         ("git checkout -q --detach", "switched to another branch"),
@@ -63,7 +63,10 @@ fn an_attempt_in_a_lane_that_changes_a_tracked_file_named_in_git_config_fails() 
             path.to_owned()
         };
         test_repo.git(["config", setting, &path]).succeeds();
-        test_repo.arborist(["gardener", "--isolate"]).succeeds().err("was changed while the program ran");
+        test_repo
+            .arborist(["gardener", "--isolate"])
+            .succeeds()
+            .err("was changed while an agent or a command ran");
         let log = test_repo.git(["log", "--format=%s"]).answer();
         assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{setting}: {log}");
     }
@@ -84,7 +87,7 @@ fn hooks_that_husky_runs_are_restored_if_an_agent_changes_them() {
         let run = test_repo.arborist(args);
         let said = run.stderr();
         assert!(
-            said.contains("was changed while the program ran") && said.contains("post-checkout"),
+            said.contains("was changed while an agent or a command ran") && said.contains("post-checkout"),
             "{folder}: {said}"
         );
         assert!(!test_repo.path(&format!("{hook}post-checkout")).exists(), "{folder}");
@@ -137,7 +140,10 @@ fn a_stopped_rebase_of_the_user_that_an_agent_replaces_is_reported() {
         "cd ..; cp -r rebase-merge new; rm -r rebase-merge; mv new rebase-merge; echo exec true > rebase-merge/git-rebase-todo",
     );
     stopped_rebase(&test_repo);
-    test_repo.arborist(["gardener"]).succeeds().err("rebase-merge was replaced while the program ran");
+    test_repo
+        .arborist(["gardener"])
+        .succeeds()
+        .err("rebase-merge was replaced while an agent or a command ran");
 }
 
 #[test]
@@ -179,7 +185,7 @@ fi"
     test_repo
         .arborist(["gardener", "--jobs", "2"])
         .succeeds()
-        .err("config was changed while the program ran");
+        .err("config was changed while an agent or a command ran");
     assert_eq!(fs::read_to_string(test_repo.path(".git/config")).unwrap(), before);
     let log = test_repo.git(["log", "--format=%s"]).answer();
     for task in ["T001", "T002"] {
@@ -197,7 +203,7 @@ fn a_hook_that_an_agent_makes_non_executable_is_restored_and_run() {
     test_repo
         .arborist(["gardener", "--isolate", "--only", "T001"])
         .succeeds()
-        .err("pre-commit was changed while the program ran");
+        .err("pre-commit was changed while an agent or a command ran");
     assert!(test_repo.path(".git/asked").exists());
 }
 

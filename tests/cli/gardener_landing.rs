@@ -136,7 +136,9 @@ fn with_policy_all_or_nothing_no_task_lands_if_one_failed() {
     repo.write("../broken", "T002\n");
     let flags =
         ["gardener", "--jobs", "2", "--policy", "all-or-nothing", "--max-retries", "1", "--keep-going"];
-    repo.arborist(flags).exits(1).out("1 failed (T002)").out("did not land");
+    let said = repo.arborist(flags).exits(1).out("1 failed (T002)").out("did not land");
+    said.out("not landed T001: T002 failed, and the policy is all-or-nothing")
+        .out("next       git arborist merge T001\n");
     assert_eq!(repo.git(["ls-files", "T*.txt"]).answer(), "");
     repo.write("../broken", "");
     repo.arborist(["gardener", "--jobs", "2", "--policy", "all-or-nothing", "--retry-failed"]).succeeds();

@@ -272,7 +272,7 @@ fn hints_for_a_detached_head_name_a_branch_and_only_options_that_exist() {
     let tick = repo.arborist(["plan", "--tick", "tasks.md"]).exits(128);
     tick.err("check out the run's branch: git switch main").never("--scope");
     let state = repo.arborist(["state"]).exits(128).err("git switch main");
-    state.err("or name that branch with: --scope main");
+    state.err("or name the branch of the run with: --scope main");
 }
 
 #[test]

@@ -197,6 +197,7 @@ mod turns_messages;
 mod turns_records;
 mod turns_streams;
 mod unexpected_file_types;
+mod unmerged;
 mod user_checkout;
 mod user_links;
 mod user_refs;

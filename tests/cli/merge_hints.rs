@@ -141,7 +141,9 @@ fn an_incomplete_task_is_not_queued_while_a_run_is_active() {
         FileLock::try_take(&repo.path(".git/arborist/locks/run-main"), "git arborist gardener").unwrap();
     for options in [&["T2"][..], &["T2", "--force"], &["add", "T2", "--force"]] {
         let said = repo.merge(options).exits(3).err("'T2' is not complete, and a run of 'main' is active");
-        said.err("hint: wait until the run ends").never("--force").never("run it first");
+        said.err("hint: wait until the run ends, then see the task with: git arborist state T2\n")
+            .never("--force")
+            .never("run it first");
     }
     repo.merge(&["list"]).succeeds().silent();
     drop(lock);
@@ -161,9 +163,13 @@ fn the_hint_to_land_by_force_repeats_the_whole_command() {
 #[test]
 fn a_session_is_complete_when_a_later_run_has_landed_its_last_task() {
     let repo = TestRepo::planned("tasks.md", ABREAST, WORKER);
-    repo.arborist(["gardener", "--jobs", "2", "--policy", "first"]).exits(1);
+    let said = repo.arborist(["gardener", "--jobs", "2", "--policy", "first"]).exits(1);
+    said.err("T002 did not land: the policy 'first' lands only the first task that passes")
+        .never("--policy landed");
     let shown = repo.arborist(["merge", "status", "T002"]).succeeds();
-    shown.out("T002 was not chosen: --policy landed other tasks instead").err("git arborist merge T002");
+    shown
+        .out("T002 was not chosen: by the policy of the run, other tasks landed instead")
+        .err("git arborist merge T002");
     repo.arborist(["gardener", "--jobs", "2"]).succeeds();
     repo.arborist(["session", "list"]).succeeds().out("complete").never("paused");
 }

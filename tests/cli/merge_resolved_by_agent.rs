@@ -202,20 +202,20 @@ fn an_agent_must_resolve_every_conflicting_file() {
 #[test]
 fn a_resolving_agent_cannot_change_refs_settings_or_hooks() {
     let table = [
-        ("git branch mine", "refs/heads/mine was moved while the program ran"),
-        ("git branch -D spare", "refs/heads/spare was moved while the program ran"),
+        ("git branch mine", "refs/heads/mine was moved while an agent or a command ran"),
+        ("git branch -D spare", "refs/heads/spare was moved while an agent or a command ran"),
         (
             "git update-ref refs/arborist/landing/main HEAD",
-            "refs/arborist/landing/main was moved while the program ran",
+            "refs/arborist/landing/main was moved while an agent or a command ran",
         ),
         (
             "git update-ref refs/heads/arborist/task/main/T2 main",
-            "arborist/task/main/T2 was moved while the program ran",
+            "arborist/task/main/T2 was moved while an agent or a command ran",
         ),
-        ("git config alias.x '!evil'", "config was changed while the program ran"),
+        ("git config alias.x '!evil'", "config was changed while an agent or a command ran"),
         (
             "h=$(git rev-parse --git-common-dir)/hooks; mkdir -p \"$h\"; echo evil > \"$h/post-merge\"",
-            "the hook post-merge was added while the program ran",
+            "the hook post-merge was added while an agent or a command ran",
         ),
     ];
     for (trespass, said) in table {

@@ -263,3 +263,88 @@ fn a_session_that_is_ended_is_recorded_as_failed_only_if_tasks_are_left() {
     let said = repo.arborist(["session", "end", "--session", &session]).succeeds();
     said.err("not all of its tasks are done, so it is recorded as failed");
 }
+
+#[test]
+fn a_task_without_changes_is_not_landed_by_force() {
+    let repo = planned("- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.agent("exit 3");
+    repo.arborist(["gardener", "--isolate", "--max-retries", "1", "--only", "T001"]).exits(1);
+    repo.arborist(["merge", "T001"]).exits(1).err("'T001' has failed").never("--force");
+    repo.agent("case \"$prompt\" in\n \"Review\"*) echo REJECTED: no ;;\n *) echo x > work.txt ;;\nesac");
+    repo.arborist(["gardener", "--isolate", "--max-retries", "1", "--only", "T002"]).exits(1);
+    let said = repo.arborist(["merge", "T002"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, "if the gates pass: ")).succeeds().out("1 landed (T002)");
+}
+
+#[test]
+fn a_run_that_a_task_needs_to_land_has_worktrees() {
+    let repo = planned("- [ ] T001 one\n");
+    let said =
+        repo.arborist(["merge", "T001"]).exits(1).err("'T001' has not run yet, because 'main' has no run");
+    paste(&repo, &hinted(&said.stderr(), "start a run with: ")).succeeds().out("1 completed (T001)");
+}
+
+#[test]
+fn a_refusal_of_the_hook_is_named_where_the_task_is_shown() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.agent(&works("echo x >> work.txt"));
+    for (said, why) in [
+        ("", "refused the change and gave no reason"),
+        ("echo lint: no tabs", "refused the change: lint: no tabs"),
+    ] {
+        repo.write_script(".git/hooks/pre-commit", &format!("#!/bin/sh\n{said}\nexit 1\n"));
+        repo.arborist(["gardener", "--max-retries", "1", "--new-run"]).exits(1);
+        let words = format!("why          the pre-commit hook {why}");
+        repo.arborist(["state", "T001"]).succeeds().out(&words).never("why          it");
+    }
+}
+
+#[test]
+fn an_agent_that_switched_to_another_branch_is_the_first_that_is_named() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.git(["branch", "other"]).succeeds();
+    repo.agent(&works("git checkout -q other; echo x > work.txt"));
+    let said = repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    said.out("after 1 attempt: the agent switched to another branch");
+}
+
+#[test]
+fn plans_with_slips_say_what_to_write() {
+    let repo = TestRepo::init();
+    let child = r#"{"nodes": {"T1": {"id": "T1", "name": "a", "children": ["T1"]}}, "root_ids": ["T1"]}"#;
+    repo.write("p.json", child);
+    let said = repo.arborist(["plan", "p.json"]).exits(1).err("'T1' is its own ancestor");
+    said.err("hint: remove 'T1' from its own 'children' and 'parent'");
+    let command =
+        r#"{"nodes": {"T1": {"id": "T1", "name": "a", "test_commands": ["false"]}}, "root_ids": ["T1"]}"#;
+    repo.write("p.json", command);
+    let said = repo.arborist(["plan", "p.json"]).exits(1).err("'test_commands' of T1 must be an object");
+    said.err(r#"hint: write it as {"command": "npm test"}"#);
+    repo.write("p.json", command.replace("\"false\"", "{\"command\": \"npm test\"}"));
+    repo.arborist(["plan", "p.json"]).succeeds();
+    let plan = "- [ ] T001 a (depends on T009) [allow:**]\n- [ ] T002 b (depends on T002)\n- [~] T003 c\n- [!] T004 d\n";
+    repo.write("p.md", plan);
+    let said = repo.arborist(["plan", "--check", "p.md"]).exits(1).never("permitted for");
+    said.out("a dependency names 'T009', which is not in the plan; it is ignored")
+        .out("'T002' depends on itself; this is ignored")
+        .out("4 tasks: 4 to do (1 marked partial, 1 marked blocked)");
+}
+
+#[test]
+fn hints_about_missing_commits_fit_the_name() {
+    let repo = planned("- [ ] T001 one\n");
+    let said = repo.arborist(["verify", "HEAD~100..HEAD"]).exits(1).never("git fetch").stderr();
+    paste(&repo, &hinted(&said, "see it with: ")).succeeds().out("a plan");
+    repo.arborist(["verify", "nowhere..HEAD"]).exits(1).err("hint: get other branches with: git fetch\n");
+    let said = repo.arborist(["trailers", "check"]).exits(129).stderr();
+    paste(&repo, &hinted(&said, "for example: ")).succeeds().err("1 message checked");
+}
+
+#[test]
+fn nobody_is_told_to_create_files_in_a_bare_repository() {
+    let repo = planned("- [ ] T001 one\n");
+    let bare = repo.root().join("bare.git");
+    repo.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]).succeeds();
+    let said = repo.arborist_in(&bare, ["state"]).succeeds().never("create one of these files");
+    said.err("hint: this repository is bare, so plans are found only in a clone of it");
+}

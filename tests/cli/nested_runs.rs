@@ -111,7 +111,7 @@ fn a_run_in_a_step_is_refused_even_if_the_locks_were_removed() {
     let repo = repo(&format!("{remove}; {clear}"), &["gardener"]);
     let run = repo.arborist(["gardener", "--session-branch", "--max-retries", "1"]).exits(1);
     assert_eq!(codes(&repo), ["2 gardener"]);
-    run.err("was removed while the program ran");
+    run.err("was removed while an agent or a command ran");
     assert_eq!(sessions(&repo), 1);
     assert!(repo.path(".git/arborist/locks").exists());
 }

@@ -129,7 +129,7 @@ fn the_git_file_of_an_idle_worktree_is_restored() {
          [ -e \"$ROOT/once\" ] && exit\ntouch \"$ROOT/once\"; rm '{0}/.git'; git init -q '{0}'",
         idle.display()
     ));
-    repo.arborist(["gardener"]).succeeds().err("idle/.git was changed while the program ran");
+    repo.arborist(["gardener"]).succeeds().err("idle/.git was changed while an agent or a command ran");
     assert_eq!(fs::read_to_string(idle.join(".git")).unwrap(), link);
     let log = repo.git(["log", "--format=%s"]).answer();
     assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{log}");

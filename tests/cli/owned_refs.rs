@@ -520,7 +520,7 @@ fn commits_made_by_tests_and_gates_are_reported_with_the_ref_that_saves_them() {
 
     let gate = repo("gate", "git update-ref refs/heads/arborist/task/main/T002 \"$p\"");
     let said = gate.arborist(["gardener", "--isolate"]).succeeds();
-    said.err("the result of the gate 'check' does not count: refs/heads/arborist/task/main/T002 was created while the program ran")
+    said.err("the result of the gate 'check' does not count: refs/heads/arborist/task/main/T002 was created while an agent or a command ran")
         .err(&kept(&gate));
 }
 

@@ -307,7 +307,7 @@ fn commands_for_a_branch_without_a_run_hint_how_to_start_one() {
     let said = repo.arborist(["reset", "T001"].into_iter().chain(scope)).exits(1).stderr();
     assert_eq!(hinted(&said, "start a run with: "), "git switch other && git arborist gardener");
     let said = repo.arborist(["merge", "add", "T001"].into_iter().chain(scope)).exits(1).stderr();
-    assert_eq!(hinted(&said, "start a run with: "), "git switch other && git arborist gardener --jobs 2");
+    assert_eq!(hinted(&said, "start a run with: "), "git switch other && git arborist gardener --isolate");
     let said = repo.arborist(["logs", "T001"]).exits(1).stderr();
     paste(&repo, &hinted(&said, "start a run with: ")).succeeds().out("2 completed");
 }
@@ -386,4 +386,94 @@ fn the_next_command_resets_a_failed_task_whose_changes_break_the_tests() {
     let said = run.exits(1).stdout();
     let next = said.lines().find_map(|line| line.trim().strip_prefix("next ")).unwrap().trim().to_owned();
     assert!(next.starts_with("git arborist reset --drop T001 && git arborist gardener"), "{said}");
+}
+
+#[test]
+fn a_command_as_a_list_is_written_as_one_text() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.write(".arborist/config.toml", "test-command = [\"npm\", \"run test\"]\n");
+    let said = repo.arborist(["gardener", "--dry-run"]).exits(1).never("checks nothing");
+    let line = hinted(&said.stderr(), "write the command as one text: ");
+    assert_eq!(line, "test-command = \"npm 'run test'\"");
+    repo.write(".arborist/config.toml", line + "\n");
+    repo.arborist(["gardener", "--dry-run"]).succeeds().out("npm 'run test'");
+}
+
+#[test]
+fn an_empty_command_of_a_runner_has_an_example_for_gits_configuration() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.git(["config", "arborist.runners.other.command", ""]).succeeds();
+    let run = ["gardener", "--dry-run", "--runner", "other"];
+    let said = repo.arborist(run).exits(1).err("must be a list of words, one on each line, but it is empty");
+    paste(&repo, &hinted(&said.stderr(), "for example: ")).succeeds();
+    repo.arborist(["gardener", "--runner", "other"]).exits(1).err("'robot' is not installed");
+}
+
+#[test]
+fn brackets_and_commas_are_no_part_of_the_words_of_a_command() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    for list in ["[robot, {prompt}]", "['robot', \"{prompt}\"]"] {
+        repo.git(["config", "--replace-all", "arborist.runners.other.command", list]).succeeds();
+        let said = repo.arborist(["gardener", "--runner", "other"]).exits(1);
+        let said = said.err(r#"command = ["robot", "{prompt}"]"#).stderr();
+        paste(&repo, &hinted(&said, "a line for each word: ")).succeeds();
+        repo.arborist(["gardener", "--runner", "other"]).exits(1).err("'robot' is not installed");
+    }
+}
+
+#[test]
+fn known_keys_are_named_as_their_source_names_them() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    let said = repo.git(["-c", "arborist.sandbox=off", "arborist", "gardener", "--dry-run"]).exits(1);
+    said.err("known keys: arborist.sandbox.mode, arborist.sandbox.");
+    repo.write(".arborist/config.toml", "sandbox = \"off\"\n");
+    repo.arborist(["gardener", "--dry-run"]).exits(1).err("known keys: sandbox.mode, sandbox.");
+}
+
+#[test]
+fn the_source_of_a_wrong_command_or_plan_is_named() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.git(["config", "arborist.runners.other.command", "/no/such"]).succeeds();
+    let said = repo.arborist(["gardener", "--runner", "other"]).exits(1);
+    said.err("hint: correct arborist.runners.other.command in .git/config\n");
+    repo.git(["config", "arborist.tree", "nope.md"]).succeeds();
+    for command in ["gardener", "state"] {
+        let said = repo.arborist([command]).exits(1).err("there is no file 'nope.md'");
+        said.err("hint: correct arborist.tree in .git/config, or name the plan with --tree");
+        repo.arborist([command, "--tree", "nope.md"]).exits(1).never("hint: correct");
+    }
+    let file = repo.home().join(".config/git-arborist/config.toml");
+    let text = fs::read_to_string(&file).unwrap() + "\n[runners.third]\ncommand = [\"/no/such\"]\n";
+    fs::write(&file, text).unwrap();
+    let said = repo.arborist(["gardener", "--tree", "tasks.md", "--runner", "third"]).exits(1);
+    said.err("hint: correct runners.third.command in ").err("git-arborist/config.toml:");
+}
+
+#[test]
+fn a_folder_is_no_plan() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.write("plans/notes.txt", "x\n");
+    for command in ["gardener", "state"] {
+        let said = repo.arborist([command, "--tree", "."]).exits(1);
+        said.err("error: '.' is a folder\nhint: name the file with the plan: tasks.md\n");
+        let said = repo.arborist([command, "--tree", "plans"]).exits(1);
+        said.err("error: 'plans' is a folder\nhint: name the file with the plan\n");
+    }
+}
+
+#[test]
+fn landlock_is_named_if_it_keeps_the_network_on() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    repo.git(["config", "arborist.sandbox.network", "none"]).succeeds();
+    let said = repo.arborist(["gardener", "--dry-run", "--sandbox", "landlock"]).exits(128);
+    said.never("install bubblewrap").err("sandbox.mode is landlock, which cannot turn the network off");
+}
+
+#[test]
+fn a_task_that_is_described_and_not_named_needs_an_option() {
+    let repo = TestRepo::planned("tasks.md", TWO, WORKER);
+    let said = repo.arborist(["garden", "do it's thing"]).exits(129).stderr();
+    paste(&repo, &hinted(&said, "to describe a new task: ")).succeeds().out("1 completed");
+    let said = repo.arborist(["garden", "T001", "-m", "a thing"]).exits(129);
+    said.err("hint: name a task, or describe one with -m, not both");
 }

@@ -196,8 +196,8 @@ fn changes_of_a_planning_agent_to_the_git_directory_are_undone_and_its_plan_is_n
     repo.arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])
         .exits(1)
         .err("the agent changed what it must not change: ")
-        .err("the hook post-checkout was added while the program ran")
-        .err("config was changed while the program ran");
+        .err("the hook post-checkout was added while an agent or a command ran")
+        .err("config was changed while an agent or a command ran");
     assert!(!repo.path(".git/hooks/post-checkout").exists() && !repo.path("task-tree.json").exists());
     assert_eq!(repo.git(["config", "core.fsmonitor"]).code(), 1);
 }

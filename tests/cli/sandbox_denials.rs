@@ -220,7 +220,8 @@ fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_c
             select_backend(&repo, backend);
             let args = ["gardener", "--sandbox", "auto", "--test-command", "echo x > ~/data/file"];
             let run = repo.arborist([&args[..], place].concat()).exits(1);
-            let run = run.err("red in the sandbox, green outside: the sandbox allows no changes to");
+            let run = run.err("error: the tests fail in the sandbox, but pass outside of it: 'echo x > ~/data/file' failed with exit code ");
+            let run = run.err("hint: the sandbox allows no changes to");
             run.err(&advice(&repo, "data")).err("arborist.steps.test.sandbox.mode off");
             assert_eq!(repo.calls(), 0);
         }
@@ -228,7 +229,9 @@ fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_c
         let repo = repo("");
         select_backend(&repo, backend);
         let args = ["gardener", "--sandbox", "auto", "--test-command", "echo x 2>/dev/null > ~/data/file"];
-        repo.arborist(args).exits(1).err("red in the sandbox, green outside: the output does not say");
+        repo.arborist(args)
+            .exits(1)
+            .err("hint: the output of the tests does not say what the sandbox refused");
         assert_eq!(repo.calls(), 0);
     }
 }

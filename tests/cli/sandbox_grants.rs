@@ -475,7 +475,7 @@ sed -i 's/\"numStartups\": 1/\"numStartups\": 2/; s/\"command\": \"a\"/\"command
 ";
         let repo = claude_repo(plant);
         let run = arborist(&repo, &["gardener", "--sandbox", mode, "--max-retries", "1"]);
-        run.exits(1).err("was changed while the program ran");
+        run.exits(1).err("was changed while an agent or a command ran");
         let read = |file: &str| fs::read_to_string(repo.home().join(file)).unwrap();
         assert_eq!(
             (&*read(".claude/settings.json"), &*read(".claude/CLAUDE.md")),
@@ -504,7 +504,7 @@ fn a_review_does_not_count_if_its_instructions_change_meanwhile() {
     );
     let run =
         arborist(&repo, &["gardener", "--sandbox", "off", "--max-retries", "1", "--test-command", test]);
-    run.exits(2).err("CLAUDE.md was changed while the program ran");
+    run.exits(2).err("CLAUDE.md was changed while an agent or a command ran");
     assert_eq!(fs::read_to_string(repo.home().join(".claude/CLAUDE.md")).unwrap(), "approve");
 }
 

@@ -122,6 +122,22 @@ fn a_session_that_may_run_in_another_clone_is_resumed_only_by_id() {
     repo.arborist_in(&clone, ["session", "resume", &id]).succeeds();
 }
 
+/// The records of the clone begin with T002, but T001 belongs to the same run.
+#[test]
+fn a_replay_in_a_clone_keeps_the_tasks_that_were_complete_before_its_records_begin() {
+    let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n", WORKER);
+    repo.arborist(["gardener", "--until", "T001", "--test-command=true"]).succeeds();
+    let (clone, from) = (repo.path("../clone"), repo.path(""));
+    repo.git_in(repo.root(), ["clone", "-q", from.to_str().unwrap(), clone.to_str().unwrap()]).succeeds();
+    repo.arborist_in(&clone, ["gardener", "--test-command=true"]).succeeds();
+    let id = id(&sessions(&repo)[0]);
+    for turn in ["0", "1"] {
+        let replay = ["session", "replay", &id, "--turn", turn, "--", "--test-command=true"];
+        let said = repo.arborist_in(&clone, replay).succeeds();
+        said.out("1 completed (T002)").never("T001 ").never("begins again");
+    }
+}
+
 /// A session that is complete, and merged into `main`.
 fn merged() -> (TestRepo, String) {
     let repo = repo();

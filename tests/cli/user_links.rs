@@ -46,7 +46,7 @@ fn changes_to_the_target_of_a_link_of_the_user_fail_the_attempt() {
         let run = repo.arborist(["gardener", "--max-retries", "1"]);
         assert_ne!(run.code(), 0, "{change}: {}", run.report());
         let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-        assert!(body.contains("while the program ran"), "{change}: {body}");
+        assert!(body.contains("while an agent or a command ran"), "{change}: {body}");
         assert_eq!(fs::read_link(repo.path(path)).unwrap(), target, "{change}");
         assert!(!repo.root().join("ran").exists(), "{change}");
     }

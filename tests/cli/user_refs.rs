@@ -163,7 +163,7 @@ fn refs_and_files_that_shadow_a_branch_are_reported_or_removed() {
         let repo =
             repo(&[], &format!("mkdir -p .git/{path}; rmdir .git/{path}; git rev-parse HEAD > .git/{path}"));
         repo.git(["branch", "x/feature"]).succeeds();
-        repo.arborist(["gardener"]).succeeds().err("x/feature was added while the program ran");
+        repo.arborist(["gardener"]).succeeds().err("x/feature was added while an agent or a command ran");
         assert!(!repo.path(&format!(".git/{path}")).exists(), "{path}");
     }
 }

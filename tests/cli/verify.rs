@@ -187,7 +187,10 @@ fn content_that_changed_after_the_approval_is_found() {
     steps(&repo, &["complete"]);
     let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "review");
-    assert_eq!(words, "the completion changes more than its report: 'a.txt'");
+    assert_eq!(
+        words,
+        "the 'complete' commit also changes files that were neither tested nor reviewed: 'a.txt'"
+    );
 
     let repo = with_first_steps(|repo| repo.write("a.txt", "a"));
     steps(&repo, &["test-pass", "review-approved"]);

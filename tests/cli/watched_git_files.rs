@@ -147,7 +147,7 @@ fn changed_configuration_outside_the_repository_is_reported_and_not_restored() {
 fn files_that_our_commands_write_while_agents_run_fail_no_attempt() {
     let test_repo =
         test_repo("git arborist worktree list > /dev/null; echo '/spec/logs/' >> \"$git/info/exclude\"");
-    test_repo.arborist(["gardener", "--isolate"]).succeeds().never("while the program ran");
+    test_repo.arborist(["gardener", "--isolate"]).succeeds().never("while an agent or a command ran");
 }
 
 /// Where git itself writes or reads: each becomes a link to a file of the user's. `$own` is the git directory
@@ -343,8 +343,8 @@ fn programs_in_the_git_directory_are_restored() {
              for path in named/pager bin/check; do echo evil >> '{git_dir}'/$path; done"
         ));
         let run = repo.arborist([&["gardener"], mode].concat()).succeeds();
-        run.err("named/pager was changed while the program ran")
-            .err("bin/check was changed while the program ran");
+        run.err("named/pager was changed while an agent or a command ran")
+            .err("bin/check was changed while an agent or a command ran");
         for path in [".git/named/pager", ".git/bin/check"] {
             assert!(!repo.read(path).contains("evil"), "{path}");
         }
@@ -360,7 +360,7 @@ fn an_exclude_line_that_could_hide_more_than_a_worktree_is_removed() {
         let repo = test_repo(&deed);
         repo.arborist(["gardener", "--max-retries", "2"])
             .succeeds()
-            .err("info/exclude was changed while the program ran");
+            .err("info/exclude was changed while an agent or a command ran");
         assert!(!repo.read(".git/info/exclude").lines().any(|found| found == line), "{line}");
     }
 }
@@ -371,7 +371,7 @@ fn new_files_in_the_users_git_configuration_folder_are_reported() {
         let repo = test_repo(&format!("mkdir -p ~/.config/git; echo '#' > ~/{name}"));
         let path = repo.home().join(name);
         repo.arborist(["gardener", "--max-retries", "1"]).exits(1).err(&format!(
-            "{} was added while the program ran, and is not restored: it is outside the repository",
+            "{} was added while an agent or a command ran, and is not restored: it is outside the repository",
             path.display()
         ));
     }

@@ -26,7 +26,9 @@ fn files_that_an_agent_adds_next_to_the_worktrees_are_moved_away_and_fail_the_at
         fs::create_dir(repo.root().join("repo.arborist")).unwrap();
         let mut run = repo.arborist([&["gardener"], mode].concat()).succeeds();
         for name in [".cargo", "node_modules", "CLAUDE.md"] {
-            run = run.err(&format!("repo.arborist/{name} was added while the program ran, and is kept in"));
+            run = run.err(&format!(
+                "repo.arborist/{name} was added while an agent or a command ran, and is kept in"
+            ));
             assert!(!repo.root().join("repo.arborist").join(name).exists(), "{name}");
         }
         let seen = fs::read_to_string(repo.root().join("seen")).unwrap();

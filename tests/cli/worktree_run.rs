@@ -116,7 +116,7 @@ fn changes_of_a_program_to_the_git_directory_are_undone() {
         run(&repo, &format!("{plant}; {end}"))
             .exits(code)
             .err("warning: the command changed the git directory: ")
-            .err("the hook post-checkout was added while the program ran");
+            .err("the hook post-checkout was added while an agent or a command ran");
         assert!(!repo.path(".git/hooks/post-checkout").exists());
         assert_eq!(repo.git(["config", "core.fsmonitor"]).code(), 1);
     }

@@ -93,7 +93,7 @@ impl TaskLines {
             );
         }
         if status == Status::ImplementPass {
-            return format!("{shown} attempt {attempt} is tested without new changes: {}", one_line(why));
+            return format!("{shown} attempt {attempt}: {}; the files are tested as they are", one_line(why));
         }
         let why = one_line(why);
         // A note has said this already.

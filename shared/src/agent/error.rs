@@ -84,6 +84,8 @@ pub enum AgentError {
         runner: String,
         /// The file of its program.
         file: PathBuf,
+        /// The key of its command, and where it is set.
+        location: Option<String>,
         /// Why.
         why: NoStart,
     },
@@ -219,9 +221,9 @@ impl Explain for AgentError {
             Self::CannotStart { why: NoStart::NoInterpreter(_), .. } => {
                 Some("correct the first line of the script".into())
             }
-            Self::CannotStart { runner, .. } => Some(format!(
-                "correct runners.{runner}.command in the configuration file, or arborist.runners.{runner}.command in git's configuration"
-            )),
+            Self::CannotStart { location, .. } => {
+                location.as_ref().map(|location| format!("correct {location}"))
+            }
             Self::NoneInstalled { installs, .. } => Some(match installs.as_slice() {
                 [] => "put one of them on PATH, or choose another runner".into(),
                 installs => format!("install one of them with: {}", installs.join("\nor with: ")),
@@ -229,8 +231,7 @@ impl Explain for AgentError {
             Self::NotInstalled { runner, program, install } => Some(match install {
                 Some(install) => format!("install it with: {install}"),
                 None if program.starts_with('[') => {
-                    let words = serde_json::from_str(program);
-                    values_in_git(runner, &words.unwrap_or_else(|_| example()))
+                    values_in_git(runner, &words_in_brackets(program).unwrap_or_else(example))
                 }
                 None if program.contains(' ') => separate_words(runner, program),
                 None => format!("put '{program}' on PATH, or choose another runner"),
@@ -242,7 +243,7 @@ impl Explain for AgentError {
 /// How to write a command that was given as one text: the words that a shell would read in it, as separate values.
 fn separate_words(runner: &str, command: &str) -> String {
     // The words of a command with an open quotation mark are unknown.
-    let words = shlex::split(command).unwrap_or_else(example);
+    let words = words_in_brackets(command).or_else(|| shlex::split(command)).unwrap_or_else(example);
     // A string in JSON is one in TOML too.
     let quoted: Vec<String> =
         words.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
@@ -251,6 +252,14 @@ fn separate_words(runner: &str, command: &str) -> String {
         quoted.join(", "),
         values_in_git(runner, &words)
     )
+}
+
+/// The words of a list that was written as one text, with or without quotation marks.
+fn words_in_brackets(text: &str) -> Option<Vec<String>> {
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    let bare = |word: &str| word.trim().trim_matches(['"', '\'']).to_owned();
+    let words = || inner.split(',').map(bare).filter(|word| !word.is_empty()).collect();
+    Some(serde_json::from_str(text).unwrap_or_else(|_| words()))
 }
 
 /// How to write a command in git's configuration, which has no lists.

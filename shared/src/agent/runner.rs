@@ -53,6 +53,8 @@ pub struct Runner {
     /// The format of its output.
     pub events: EventFormat,
     command: Template,
+    /// The key of its command, and where it is set.
+    location: Option<String>,
     resume: Option<Template>,
     env: BTreeMap<String, String>,
     /// The preset of its program.
@@ -64,6 +66,8 @@ pub struct Runner {
 pub struct Overrides {
     /// The command.
     pub command: Option<Vec<String>>,
+    /// The key of the command, and where it is set.
+    pub location: Option<String>,
     /// The command that resumes a session.
     pub resume: Option<Vec<String>>,
     /// The event format.
@@ -86,6 +90,7 @@ impl Runner {
         let known = preset.filter(|preset| preset.program() == command.program());
         Ok(Self {
             name: name.to_owned(),
+            location: own.location.clone(),
             events: own.events.or(preset.map(|preset| preset.events)).unwrap_or(EventFormat::Text),
             command,
             resume,
@@ -274,7 +279,12 @@ impl Runner {
         let program = self.program();
         // A command that was written as one word is reported as such.
         let is_path = program.contains('/') && !program.contains(' ') && !program.starts_with('[');
-        let cannot_start = |file, why| AgentError::CannotStart { runner: self.name.clone(), file, why };
+        let cannot_start = |file, why| AgentError::CannotStart {
+            runner: self.name.clone(),
+            file,
+            location: self.location.clone(),
+            why,
+        };
         let place = if is_path {
             let file = resolve_program(program);
             if !file.exists() {

@@ -1,11 +1,12 @@
 //! What people can do if a run cannot start or continue: the hints of [`GardenerError`](super::GardenerError).
 
+use super::RedCause;
 use super::{LostBranch, TypedOptions};
 use crate::{
     history::{Run, State, TaskHistory},
     name::{BranchName, SessionId, TaskId},
     process::shell_word,
-    queue::{LandingCommand, ParkingObstacle, advice_to_unpark, bring_back},
+    queue::{LandingCommand, ParkingObstacle, advice_to_commit_resolved, advice_to_unpark, bring_back},
 };
 
 pub(super) fn advice_on_lost_branch(LostBranch { branch, tip, .. }: &LostBranch) -> String {
@@ -52,32 +53,62 @@ pub fn continue_in_lane(run: &Run, task: &TaskId) -> String {
 }
 
 /// What to do if only the sandbox makes the tests fail.
-pub(super) const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the sandbox: git config arborist.steps.test.sandbox.mode off";
+const LEAVE_SANDBOX: &str = "allow what the tests need, or run them without the sandbox: git config arborist.steps.test.sandbox.mode off";
+/// The command that turns the sandbox off for the tests.
+const WITHOUT_SANDBOX: &str = "git config arborist.steps.test.sandbox.mode off";
 
 /// How to find out whether only the sandbox makes the tests fail, and what to do then.
-pub(super) fn advice_to_try_outside(command: &str) -> String {
+fn advice_to_try_outside(command: &str) -> String {
     let command = shell_word(command);
     format!(
         "\nto see what they do without a sandbox, run them yourself: sh -c {command}\nif only the sandbox makes them fail, {LEAVE_SANDBOX}"
     )
 }
 
+/// What to do if the test command changed what it may not change.
+pub(super) fn advice_on_meddling_tests(log: &str) -> String {
+    format!(
+        "the change was undone, and no agent was called; see the output of the test command with: cat {log}"
+    )
+}
+
+/// What to do if the tests fail only in the sandbox, which refused this.
+pub(super) fn advice_on_denials(denials: &[String]) -> String {
+    if denials.is_empty() {
+        return format!("the output of the tests does not say what the sandbox refused\n{LEAVE_SANDBOX}");
+    }
+    let notes: String = denials.iter().map(|note| format!("{note}\n")).collect();
+    format!("{notes}or run the tests without the sandbox: {WITHOUT_SANDBOX}")
+}
+
 /// What to do if the tests fail before the first task.
-pub(super) fn baseline_advice(is_elsewhere: bool, names_tests: bool, is_missing: bool) -> String {
+pub(super) fn baseline_advice(
+    is_elsewhere: bool,
+    names_tests: bool,
+    cause: RedCause,
+    untried: Option<&str>,
+) -> String {
     let place = "\nif the tests pass in your checkout, the new worktree lacks a file or a package: see the settings worktree.copy and worktree.setup";
     let place = if is_elsewhere { place } else { "" };
-    if is_missing {
-        return format!(
-            "install the program, or correct the test command\nif a task creates this program, add --allow-red{place}"
-        );
-    }
-    let allow = match names_tests {
-        true => "\n--allow-red starts anyway; then a task fails only if it breaks a test that passed before",
-        false => {
-            "\n--allow-red would not help, because the output does not name the failed tests: every task would fail until the command succeeds"
+    let advice = match cause {
+        RedCause::NoProgram => {
+            "install the program, or correct the test command\nif a task creates this program, add --allow-red"
+        }
+        RedCause::NoFile => {
+            "create it, or correct the test command\nif a task creates this file, add --allow-red"
+        }
+        RedCause::TimeLimit => {
+            "make the tests faster, or allow more seconds: git config arborist.timeouts.test 3600"
+        }
+        RedCause::Tests if names_tests => {
+            "fix the tests or the command first\n--allow-red starts anyway; then a task fails only if it breaks a test that passed before"
+        }
+        RedCause::Tests => {
+            "fix the tests or the command first\n--allow-red would not help, because the output does not name the failed tests: every task would fail until the command succeeds"
         }
     };
-    format!("fix the tests or the command first{allow}{place}")
+    let outside = untried.map(advice_to_try_outside).unwrap_or_default();
+    format!("{advice}{place}{outside}")
 }
 
 /// How to land a task that is complete.
@@ -109,6 +140,19 @@ pub(super) fn advice_to_commit(
     format!(
         "commit them, or stash them with: git{at} stash -u{all}{except}\nor start anyway with --allow-dirty, which leaves them uncommitted{own}"
     )
+}
+
+/// How to start a run in a checkout with unresolved conflicts.
+pub(super) fn advice_to_resolve(
+    files: &[String],
+    has_done: bool,
+    session: Option<&(SessionId, String)>,
+) -> String {
+    let place = session.map(|(_, place)| place);
+    let own =
+        if has_done || place.is_some() { "" } else { "\nor give the run its own branch: --session-branch" };
+    let at = place.map(|place| format!(" -C {}", shell_word(place))).unwrap_or_default();
+    format!("{}{own}", advice_to_commit_resolved(&at, files))
 }
 
 /// How to start a run beside an untracked repository.

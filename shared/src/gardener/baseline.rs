@@ -21,7 +21,7 @@ use crate::{
     queue::queue_refs,
     record::{RunRecorder, Unfinished},
     safe_files,
-    sandbox::{Sandbox, SandboxedChild, describe_denials, names_closed_path},
+    sandbox::{Sandbox, SandboxedChild, list_denials, names_closed_path},
     session::owned_by,
 };
 
@@ -60,16 +60,29 @@ pub struct Probe<'a> {
 }
 
 /// How a command that fails in the sandbox ends outside of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutsideResult {
     /// Nothing limits it, or what it does there is not asked for.
     Unasked,
     /// It was not run there, because it may run code of agents, or because the user demands a sandbox.
     Untried,
-    /// It succeeds.
-    Green,
+    /// It succeeds. These messages say what the sandbox refused, as far as the output tells.
+    Green(Vec<String>),
     /// It fails, too.
     Red,
+}
+
+/// Why a baseline fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedCause {
+    /// The tests.
+    Tests,
+    /// The command took too long.
+    TimeLimit,
+    /// A program is not installed.
+    NoProgram,
+    /// A script of the project does not exist.
+    NoFile,
 }
 
 /// The result of a baseline.
@@ -83,6 +96,8 @@ pub enum Baseline {
     Red {
         /// The reason, in one line.
         why: String,
+        /// The kind of reason.
+        cause: RedCause,
         /// Counts and names that could be read from the output.
         observed: Observed,
         /// How they end outside of the sandbox.
@@ -109,22 +124,23 @@ impl Probe<'_> {
         let child = SandboxedChild { step: "test", places, ..SandboxedChild::default() };
         let confinement = self.sandbox.confine(&child);
         let (ended, trespass) = self.run_once(confinement.as_ref(), orphan_lock)?;
-        let denials = describe_denials(&ended.words(), confinement.as_ref());
-        let (why, observed) = match (trespass, self.judge(&ended)) {
+        let denials = list_denials(&ended.words(), confinement.as_ref());
+        let printed = |denials: &[String]| denials.iter().map(|note| format!("; {note}")).collect::<String>();
+        let (why, cause, observed) = match (trespass, self.judge(&ended)) {
             (Some(trespass), _) => return Ok(Baseline::Trespass(trespass)),
-            (None, Baseline::Red { why, observed, .. }) => (why, observed),
+            (None, Baseline::Red { why, cause, observed, .. }) => (why, cause, observed),
             (None, judged) => return Ok(judged),
         };
         let is_limited = confinement.as_ref().is_some_and(Confinement::is_effective);
         if !(self.may_leave_sandbox && is_limited) {
-            let why = denials.map_or(why.clone(), |denials| format!("{why}; {denials}"));
-            return Ok(Baseline::Red { why, observed, outside: OutsideResult::Unasked });
+            let why = format!("{why}{}", printed(&denials));
+            return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked });
         }
         if let Some(reason) = self.find_reason_to_stay(&child, (&ended, confinement.as_ref()))? {
-            let denials = denials.map_or_else(String::new, |denials| format!("; {denials}"));
+            let denials = printed(&denials);
             let why =
                 format!("{why} in the sandbox, and was not tried outside of it, because {reason}{denials}");
-            return Ok(Baseline::Red { why, observed, outside: OutsideResult::Untried });
+            return Ok(Baseline::Red { why, cause, observed, outside: OutsideResult::Untried });
         }
         let mut log = self.open_log()?;
         // The log is only for people.
@@ -133,15 +149,11 @@ impl Probe<'_> {
         if let Some(trespass) = trespass {
             return Ok(Baseline::Trespass(trespass));
         }
-        let unknown = || "the output does not say what the sandbox refused".to_owned();
         let (outside, why) = match again.ending.is_success() {
-            true => {
-                let denials = denials.unwrap_or_else(unknown);
-                (OutsideResult::Green, format!("{why}: red in the sandbox, green outside: {denials}"))
-            }
+            true => (OutsideResult::Green(denials), format!("'{}' {}", self.shown_command(), ended.ending)),
             false => (OutsideResult::Red, format!("{why}, in the sandbox and outside of it")),
         };
-        Ok(Baseline::Red { why, observed, outside })
+        Ok(Baseline::Red { why, cause, observed, outside })
     }
 
     /// Why the command must not be run outside of the sandbox; `None` if it may be. History is searched only now, because it
@@ -208,6 +220,11 @@ impl Probe<'_> {
         Ok((ended, trespass))
     }
 
+    /// The command for messages.
+    fn shown_command(&self) -> String {
+        Redactor::redact(self.secrets, self.command)
+    }
+
     fn open_log(&self) -> Result<File, GardenerError> {
         safe_files::open_log(&self.log).map_err(|source| GardenerError::Log {
             path: self.log.display().to_string(),
@@ -225,7 +242,7 @@ impl Probe<'_> {
     fn judge(&self, ended: &SupervisedEnd) -> Baseline {
         let observed = Observed::of(ended);
         let printed = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
-        let command = Redactor::redact(self.secrets, self.command);
+        let command = self.shown_command();
         if matches!(ended.ending, Ending::Exited(_)) {
             if ran_no_tests(&printed) || says_no_tests(&printed) {
                 return Baseline::NoTests(format!("'{command}' finds no tests"));
@@ -253,8 +270,20 @@ impl Probe<'_> {
         let has_words = counts.is_empty() && observed.code != Some(PROGRAM_NOT_FOUND);
         let words = if has_words { sole_line(&printed) } else { None };
         let words = words.map(|line| format!(": {line}")).unwrap_or_default();
-        let why = format!("'{command}' {}{counts}{words}", ended.ending);
-        Baseline::Red { why, observed, outside: OutsideResult::Unasked }
+        let is_missing = observed.code == Some(PROGRAM_NOT_FOUND);
+        let script = find_absent(self.command, &printed)
+            .filter(|path| is_missing && path.contains('/') && !self.dir.join(path).exists());
+        let (why, cause) = match (&ended.ending, script) {
+            (_, Some(script)) => (format!("there is no file '{script}'"), RedCause::NoFile),
+            (Ending::TimedOut { .. }, _) => {
+                (format!("'{command}' {} (setting timeouts.test){counts}", ended.ending), RedCause::TimeLimit)
+            }
+            (ending, _) => {
+                let cause = if is_missing { RedCause::NoProgram } else { RedCause::Tests };
+                (format!("'{command}' {ending}{counts}{words}"), cause)
+            }
+        };
+        Baseline::Red { why, cause, observed, outside: OutsideResult::Unasked }
     }
 }
 
@@ -426,7 +455,7 @@ const PROJECTS: [(&[&str], &[&str]); 13] = [
 const SENTENCES: [&str; 2] = ["Missing script: \"test\"", "Error: no test specified"];
 
 /// The exit code of a shell for a program that does not exist.
-pub const PROGRAM_NOT_FOUND: i32 = 127;
+const PROGRAM_NOT_FOUND: i32 = 127;
 
 /// The words of each program that a command starts, without the variables before it.
 fn programs(command: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = &str>)> {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::{
-    Drift, LostBranch,
+    Drift, LostBranch, RedCause,
     advice::{
-        LEAVE_SANDBOX, advice_on_finished_tasks, advice_on_lost_branch, advice_on_other_plan,
-        advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land, advice_to_try_outside,
-        baseline_advice, continue_in_lane,
+        advice_on_denials, advice_on_finished_tasks, advice_on_lost_branch, advice_on_meddling_tests,
+        advice_on_other_plan, advice_on_parked, advice_to_commit, advice_to_ignore, advice_to_land,
+        advice_to_resolve, baseline_advice, continue_in_lane,
     },
     refusals::advice_on_task_branch,
 };
@@ -23,7 +23,7 @@ use crate::{
     plan::PlanError,
     process::LockError,
     progress::Progress,
-    queue::{LandingCommand, ParkingObstacle, QueueError, Store, Ticket, TicketState},
+    queue::{LandingCommand, ParkingObstacle, QueueError, Store, Ticket, TicketState, words_on_unmerged},
     record::RecordError,
     session::SessionError,
     settings::SettingsError,
@@ -93,6 +93,9 @@ pub enum GardenerError {
         /// The session and the folder of its worktree, if the files are there and not in the user's checkout.
         session: Option<(SessionId, String)>,
     },
+    /// The session and the folder of its worktree are given if the files are there and not in the user's checkout.
+    #[error("{}", words_on_unmerged(.files))]
+    Unmerged { files: Vec<String>, has_done: bool, session: Option<(SessionId, String)> },
     #[error(
         "'{0}' is an untracked repository in your checkout, which git-arborist cannot save before agents work there"
     )]
@@ -137,11 +140,11 @@ pub enum GardenerError {
         log: String,
         is_elsewhere: bool,
         names_tests: bool,
-        is_missing: bool,
+        cause: RedCause,
         untried: Option<String>,
     },
-    #[error("the tests fail before the first task: {why}; log: {log}")]
-    RedInSandbox { why: String, log: String },
+    #[error("the tests fail in the sandbox, but pass outside of it: {why} (log: {log})")]
+    RedInSandbox { why: String, denials: Vec<String>, log: String },
     #[error(
         "task '{task}' cannot start, because the changes of '{other}' make the tests fail: {why}; log: {log}"
     )]
@@ -321,6 +324,7 @@ impl Explain for GardenerError {
             Self::LaneGone { .. }
             | Self::BegunBefore { .. }
             | Self::Dirty { .. }
+            | Self::Unmerged { .. }
             | Self::UntrackedRepository(_)
             | Self::Overlap(_)
             | Self::Contested(..)
@@ -374,6 +378,9 @@ impl Explain for GardenerError {
             Self::Dirty { has_done, needed, session, .. } => {
                 advice_to_commit(*has_done, needed, session.as_ref())
             }
+            Self::Unmerged { files, has_done, session } => {
+                advice_to_resolve(files, *has_done, session.as_ref())
+            }
             Self::UntrackedRepository(path) => advice_to_ignore(path),
             Self::Overlap(_) => "commit them, or run: git stash -u".into(),
             Self::Contested(task, _) => {
@@ -420,17 +427,14 @@ impl Explain for GardenerError {
                 format!("merge the run there by hand: git -C '{path}' merge {}", run.short())
             }
             Self::NoPlace | Self::Log { .. } | Self::NothingSelected { .. } => return None,
-            Self::RedBaseline { is_elsewhere, names_tests, is_missing, untried, .. } => {
-                let outside = untried.as_deref().map(advice_to_try_outside).unwrap_or_default();
-                format!("{}{outside}", baseline_advice(*is_elsewhere, *names_tests, *is_missing))
+            Self::RedBaseline { is_elsewhere, names_tests, cause, untried, .. } => {
+                baseline_advice(*is_elsewhere, *names_tests, *cause, untried.as_deref())
             }
-            Self::RedInSandbox { .. } => LEAVE_SANDBOX.into(),
+            Self::RedInSandbox { denials, .. } => advice_on_denials(denials),
             Self::RedLeftovers { other, .. } => {
                 format!("to remove its changes, run: git arborist reset --drop {other}")
             }
-            Self::MeddlingTests { log, .. } => format!(
-                "the change was undone, and no agent was called; see the output of the test command with: cat {log}"
-            ),
+            Self::MeddlingTests { log, .. } => advice_on_meddling_tests(log),
             Self::RedWithoutTest(_) => {
                 "give one with --test-command, or set test-command in .arborist/config.toml".into()
             }

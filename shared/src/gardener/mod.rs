@@ -35,7 +35,7 @@ mod work_state;
 mod worker;
 
 pub use advice::continue_in_lane;
-pub use baseline::{Baseline, BaselineGuard, OutsideResult, PROGRAM_NOT_FOUND, Probe, has_passed};
+pub use baseline::{Baseline, BaselineGuard, OutsideResult, Probe, RedCause, has_passed};
 pub use choose::{EarlierFailures, KeepGoing, Selection, left_over, wanted};
 pub use error::{GardenerError, TypedOptions};
 pub use interrupted_attempts::{Recovered, recover};
@@ -62,11 +62,12 @@ use crate::{
     failure::{Exit, Explain},
     git::{OwnCheckout, Packing, Repository, take_notices},
     history::{Event, EventPosition, Run, TaskHistory},
-    message::{Status, Wording},
+    message::{Status, Wording, first_of},
     name::{Attempt, RepoName, TaskId},
     pipeline::{CommandCounts, KnownRed, OtherRepo, OtherSpending, PipelineError, TaskBackground, TaskEnd},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
+    queue::FanIn,
     record::TaskEvent,
     session::{find_unrecorded, owned_by, owned_elsewhere},
     worktree::take_left_out,
@@ -484,7 +485,11 @@ impl<'a> Gardener<'a> {
         let landing = self.resources.lanes.map(|lanes| lanes.queue.landing).unwrap_or_default();
         let waiting: Vec<FinishedTask> = state.finished.into_iter().filter(is_wanted).collect();
         let stuck = if waiting.is_empty() { Vec::new() } else { self.find_stuck()? };
-        summary.unlanded.extend(waiting.into_iter().map(|finished| finished.left_queued(landing, &stuck)));
+        let policy = self.resources.lanes.map(|lanes| lanes.queue.fan_in);
+        let withheld = (policy == Some(FanIn::AllOrNothing) && !summary.failed.is_empty())
+            .then(|| format!("{} failed, and the policy is all-or-nothing", first_of(&summary.failed, 3)));
+        let unlanded = |finished: FinishedTask| finished.left_queued(landing, &stuck, withheld.as_deref());
+        summary.unlanded.extend(waiting.into_iter().map(unlanded));
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         summary.left = choose::left(&state.wanted, &progress, &summary.failed);
         if self.resources.context.cancel.is_cancelled() && !summary.is_well() {

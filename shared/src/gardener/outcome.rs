@@ -5,7 +5,7 @@ use crate::{
     failure::Exit,
     message::{Status, one_line},
     name::{Oid, TaskId},
-    queue::{self, LandingCommand, Parking, ResolvedBy, Ticket, TicketOutcome},
+    queue::{self, FanIn, LandingCommand, Parking, ResolvedBy, Ticket, TicketOutcome},
 };
 
 /// Why a ticket did not land, and whether a person is needed.
@@ -34,13 +34,22 @@ pub(super) fn explain(ticket: &Ticket, outcome: &TicketOutcome) -> (String, bool
         TicketOutcome::Withdrawn => {
             ("it conflicts with tasks that have landed, and is done again on top of them".into(), false)
         }
-        TicketOutcome::NotChosen => ("--policy landed other tasks instead".into(), false),
+        TicketOutcome::NotChosen { policy } => (words_on_policy(*policy), false),
         TicketOutcome::NoChange => ("it changes nothing".into(), false),
         TicketOutcome::Blocked { why } => (why.clone(), true),
         TicketOutcome::Lost => (ticket.trouble().unwrap_or_else(|| "its branch is gone".into()), true),
         TicketOutcome::Reverted(reverted) => (reverted.words(), true),
         TicketOutcome::Waiting { reason } => (ticket.reason_to_wait(reason), false),
         TicketOutcome::Landed { .. } | TicketOutcome::Parked { .. } => (String::new(), false),
+    }
+}
+
+/// Why a policy did not choose a task that passed.
+fn words_on_policy(policy: FanIn) -> String {
+    match policy {
+        FanIn::Choose(1) => "the policy 'first' lands only the first task that passes".to_owned(),
+        FanIn::Choose(most) => format!("the policy '{most}' lands only the first {most} tasks that pass"),
+        FanIn::KeepClean | FanIn::AllOrNothing => "other tasks landed instead".to_owned(),
     }
 }
 

@@ -212,16 +212,20 @@ impl FinishedTask {
         self.is_queued && self.why.is_none()
     }
 
-    /// Describes a task whose landing had no result. `stuck` has the tickets that only a person can help.
-    pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket]) -> Unlanded {
+    /// Describes a task whose landing had no result. `stuck` has the tickets that only a person can help, and `withheld` says
+    /// why the policy lets nothing land.
+    pub(super) fn left_queued(self, landing: Landing, stuck: &[Ticket], withheld: Option<&str>) -> Unlanded {
         let ticket = stuck.iter().find(|ticket| ticket.task == self.task);
         if let Some((ticket, why)) = ticket.and_then(|ticket| Some((ticket, ticket.trouble()?))) {
             let command = ticket.state.command();
             return Unlanded { task: self.task, why, needs_person: true, command };
         }
+        let is_aside = || ("it is set aside in the queue".to_owned(), LandingCommand::Status);
         let (why, command) = match (self.why, landing) {
             (Some(why), _) => (why, LandingCommand::Status),
-            (None, Landing::AtOnce) => ("it is set aside in the queue".to_owned(), LandingCommand::Status),
+            (None, Landing::AtOnce) => {
+                withheld.map_or_else(is_aside, |why| (why.to_owned(), LandingCommand::Land))
+            }
             (None, Landing::WhenAsked) => {
                 ("it is queued, and merge.auto is off".to_owned(), LandingCommand::Run)
             }

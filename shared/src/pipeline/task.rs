@@ -13,7 +13,7 @@ use crate::{
         redact::Redactor,
     },
     event::{EventKind, StepChanges},
-    history::{Event, FAILED, WorkBase},
+    history::{Event, FAILED, REFUSED_BY_HOOK, WorkBase},
     message::{Body, Status, Step, Wording},
     name::{Attempt, TaskId},
     pipeline::{
@@ -349,9 +349,23 @@ fn after(stage: Stage) -> Stage {
 /// Why a step failed according to its commit, in one line.
 pub(super) fn explain_failure(event: &Event) -> String {
     let failure_text = event.body().sections.into_iter().find(|section| !section.text.is_empty());
-    last_line(&failure_text.map(|section| section.text).unwrap_or_default())
+    match failure_text {
+        Some(section) if section.heading == REFUSED_BY_HOOK => describe_refusal(&section.text),
+        failure_text => last_line(&failure_text.map(|section| section.text).unwrap_or_default()),
+    }
 }
 
+/// Why the pre-commit hook refused a change, in one line.
+pub(super) fn describe_refusal(failure_text: &str) -> String {
+    match last_line(failure_text).as_str() {
+        NO_REASON => "the pre-commit hook refused the change and gave no reason".to_owned(),
+        line => format!("the pre-commit hook refused the change: {line}"),
+    }
+}
+
+/// What a program says that prints nothing.
+pub(super) const NO_REASON: &str = "it gave no reason";
+
 pub(super) fn last_line(text: &str) -> String {
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it gave no reason").trim().to_owned()
+    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or(NO_REASON).trim().to_owned()
 }

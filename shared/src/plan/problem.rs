@@ -5,6 +5,7 @@ use std::{fmt, io, path::Path};
 use crate::{
     failure::{Exit, Explain},
     message::{nearest, visible},
+    process::shell_word,
 };
 
 /// One thing that is wrong or doubtful.
@@ -39,6 +40,14 @@ pub enum PlanError {
         file: String,
         /// What the system said.
         why: String,
+    },
+    /// It is a folder.
+    #[error("'{file}' is a folder")]
+    Folder {
+        /// The folder, as it was named.
+        file: String,
+        /// A file in it that is probably meant.
+        meant: Option<String>,
     },
     /// There is no such file.
     #[error("there is no file '{file}'")]
@@ -78,6 +87,14 @@ impl PlanError {
     /// The error for a file that could not be opened. `file` is how it was named, and `path` leads to it.
     #[must_use]
     pub fn unreadable(file: &str, path: &Path, error: &io::Error) -> Self {
+        if path.is_dir() {
+            let file = if file.is_empty() { "." } else { file };
+            let is_there = |name: &&str| path.join(name).is_file();
+            let name = ["task-tree.json", "tasks.md"].into_iter().find(is_there);
+            let meant = name.map(|name| Path::new(file).join(name));
+            let meant = meant.map(|meant| meant.strip_prefix(".").unwrap_or(&meant).display().to_string());
+            return Self::Folder { file: file.to_owned(), meant };
+        }
         if error.kind() != io::ErrorKind::NotFound {
             return Self::Unreadable { file: file.to_owned(), why: error.to_string() };
         }
@@ -97,7 +114,10 @@ impl PlanError {
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {
-            Self::Unreadable { .. } | Self::Missing { .. } | Self::UncommittedLink { .. } => &[],
+            Self::Unreadable { .. }
+            | Self::Folder { .. }
+            | Self::Missing { .. }
+            | Self::UncommittedLink { .. } => &[],
             Self::Wrong { problems, .. } => problems,
         }
     }
@@ -123,6 +143,12 @@ impl Explain for PlanError {
             return Some(format!(
                 "commit both, or put the text into '{file}' itself: git add {file} {target} && git commit"
             ));
+        }
+        if let Self::Folder { meant, .. } = self {
+            return Some(match meant {
+                Some(meant) => format!("name the file with the plan: {}", shell_word(meant)),
+                None => "name the file with the plan".to_owned(),
+            });
         }
         if let Self::Missing { meant, folder, .. } = self {
             return Some(match meant {

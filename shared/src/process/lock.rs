@@ -291,7 +291,7 @@ impl Locked {
             return None;
         }
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let message = format!("the lock {name} of this run was removed while the program ran");
+        let message = format!("the lock {name} of this run was removed while an agent or a command ran");
         match Self::try_take(&self.path, &self.holder.what) {
             Ok(new) => {
                 let holder = std::mem::take(&mut self.holder);

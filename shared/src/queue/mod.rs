@@ -43,8 +43,8 @@ pub use store::{
     LOGS, LogEntry, LoggedOutcome, OutcomeWritten, Store, StoredTicket, TICKETS, take_unreadable_tickets,
 };
 pub use target::{
-    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, accept_others_commits, advice_to_unpark,
-    get_back_after, land_after_stash,
+    ForeignCommits, GET_BACK, ParkingObstacle, Position, Target, accept_others_commits,
+    advice_to_commit_resolved, advice_to_unpark, get_back_after, land_after_stash, words_on_unmerged,
 };
 pub use ticket::{OtherRun, Paid, Priority, ResolvedBy, Ticket, TicketState, bring_back};
 

@@ -1,6 +1,6 @@
 //! The report of a drain, and its events.
 
-use super::{Failing, ForeignCommits, Ticket};
+use super::{Failing, FanIn, ForeignCommits, ParkingObstacle, Ticket};
 use crate::{
     git::MergeConflict,
     history::RevertedMerge,
@@ -23,7 +23,10 @@ pub enum TicketOutcome {
     /// Its target already has all of its changes.
     NoChange,
     /// Others were chosen instead.
-    NotChosen,
+    NotChosen {
+        /// The policy.
+        policy: FanIn,
+    },
     /// It cannot be merged.
     Conflict {
         /// The conflicts.
@@ -73,8 +76,8 @@ pub struct Parking {
     pub why: String,
     /// The command that brings the checkout up to date.
     pub command: String,
-    /// Whether a merge or another operation has to be finished first.
-    pub is_in_operation: bool,
+    /// What is in the way in the checkout, if it was found.
+    pub obstacle: Option<ParkingObstacle>,
 }
 
 /// The report of a drain.

@@ -15,6 +15,7 @@ use crate::{
     history::Event,
     message::{first_of, visible},
     name::{BranchName, Oid, SessionId},
+    process::shell_word,
 };
 
 /// The position of a target.
@@ -57,16 +58,39 @@ pub(super) enum MoveResult {
 pub enum ParkingObstacle {
     /// An operation that is not finished, such as a merge.
     Operation(&'static str),
+    /// Files with conflicts that are not resolved. git updates no checkout that has them.
+    Unmerged(Vec<String>),
     /// Files that differ from the branch, or are not tracked.
     Files(Vec<String>),
 }
 
+impl ParkingObstacle {
+    /// What a person does before `run` can land it; `None` if the changes can be stashed.
+    #[must_use]
+    pub fn advice_to_finish(&self, run: &str) -> Option<String> {
+        match self {
+            Self::Operation(what) => {
+                Some(format!("finish or cancel the {what}, as 'git status' says, then run: {run}"))
+            }
+            Self::Unmerged(files) => {
+                Some(format!("{}\nthen run: {run}", advice_to_commit_resolved("", files)))
+            }
+            Self::Files(_) => None,
+        }
+    }
+
+    /// Whether the changes can be stashed.
+    #[must_use]
+    pub fn can_be_stashed(&self) -> bool {
+        matches!(self, Self::Files(_))
+    }
+}
+
 impl fmt::Display for ParkingObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// How many files are named.
-        const MAX_FILES: usize = 3;
         match self {
             Self::Operation(what) => write!(f, "a {what} is not finished"),
+            Self::Unmerged(files) => f.write_str(&words_on_unmerged(files)),
             Self::Files(files) => {
                 write!(f, "changed files are in the way ({})", first_of(files, MAX_FILES))
             }
@@ -74,10 +98,22 @@ impl fmt::Display for ParkingObstacle {
     }
 }
 
-/// Whether a merge or another operation is not finished in a checkout.
-fn is_in_operation(place: &Path) -> bool {
-    Repository::open_at(place)
-        .is_ok_and(|checkout| OperationInProgress::find_operation(&checkout.git_dir).is_some())
+/// How many files a message names.
+const MAX_FILES: usize = 3;
+
+/// A clause about files with conflicts that are not resolved.
+#[must_use]
+pub fn words_on_unmerged(files: &[String]) -> String {
+    let have = if files.len() == 1 { "has" } else { "have" };
+    format!("{} {have} unresolved conflicts", first_of(files, MAX_FILES))
+}
+
+/// How to commit files whose conflicts a person has resolved. `at` is git's option for the folder.
+#[must_use]
+pub fn advice_to_commit_resolved(at: &str, files: &[String]) -> String {
+    let named: String = files.iter().map(|file| format!(" {}", shell_word(file))).collect();
+    let named = if files.len() > MAX_FILES { " -u" } else { &named };
+    format!("resolve the conflicts, then commit: git{at} add{named} && git{at} commit -m 'Resolve conflicts'")
 }
 
 /// How often a move is tried if the checkouts of the branch change meanwhile.
@@ -147,7 +183,7 @@ impl<'a> Target<'a> {
         for _ in 0..MAX_MOVE_TRIES {
             let place = match self.repository.usage(self.into, to)? {
                 BranchUse::Free => return self.swap(from, to),
-                BranchUse::Busy(why) => return Ok(MoveResult::Refused(self.parking(&why, None))),
+                BranchUse::Busy(why) => return Ok(MoveResult::Refused(self.parking(&why, None, None))),
                 BranchUse::CheckedOut(place) => place,
             };
             match self.repository.fast_forward(&place, self.into, (from, to))? {
@@ -156,13 +192,13 @@ impl<'a> Target<'a> {
                 FastForward::Refused(refusal) => {
                     // git's words name only one file, and in its own terms.
                     let obstacle = Self::find_obstacle_at(&place, from, to).ok().flatten();
-                    let why = obstacle.map_or(refusal, |obstacle| obstacle.to_string());
-                    return Ok(MoveResult::Refused(self.parking(&why, Some(&place))));
+                    let why = obstacle.as_ref().map_or(refusal, ToString::to_string);
+                    return Ok(MoveResult::Refused(self.parking(&why, Some(&place), obstacle)));
                 }
                 FastForward::Overtaken => {}
             }
         }
-        Ok(MoveResult::Refused(self.parking("its checkouts keep changing", None)))
+        Ok(MoveResult::Refused(self.parking("its checkouts keep changing", None, None)))
     }
 
     /// Moves the branch forward to a commit that other workers have landed. If its checkout does not permit that, the
@@ -225,6 +261,10 @@ impl<'a> Target<'a> {
         if let Some(operation) = OperationInProgress::find_operation(&checkout.git_dir) {
             return Ok(Some(ParkingObstacle::Operation(operation.what)));
         }
+        let unmerged = checkout.unmerged_paths()?;
+        if !unmerged.is_empty() {
+            return Ok(Some(ParkingObstacle::Unmerged(unmerged)));
+        }
         let uncommitted: HashSet<Vec<u8>> =
             checkout.changed_paths()?.into_iter().map(|changed| changed.path).collect();
         let is_file = |path: &[u8]| place.join(OsStr::from_bytes(path)).symlink_metadata().is_ok();
@@ -239,7 +279,7 @@ impl<'a> Target<'a> {
     }
 
     /// Describes why a landing is parked. Git's own hints are removed; our command replaces them.
-    fn parking(&self, why: &str, place: Option<&Path>) -> Parking {
+    fn parking(&self, why: &str, place: Option<&Path>, obstacle: Option<ParkingObstacle>) -> Parking {
         let refusal: Vec<&str> = why.lines().filter(|line| !line.starts_with("hint:")).collect();
         let why = refusal.join("\n").trim().to_owned();
         let at = match place {
@@ -247,12 +287,14 @@ impl<'a> Target<'a> {
             _ => String::new(),
         };
         let command = match place {
-            // To stash an unfinished merge would end it. The queue names it until it is finished.
-            Some(place) if !is_in_operation(place) => land_after_stash(&at, self.into),
+            // To stash an unfinished merge would end it, and git does not stash unresolved conflicts. The queue names
+            // them until they are finished.
+            Some(_) if obstacle.as_ref().is_none_or(ParkingObstacle::can_be_stashed) => {
+                land_after_stash(&at, self.into)
+            }
             _ => "git arborist merge run".into(),
         };
-        let is_in_operation = place.is_some_and(is_in_operation);
-        Parking { why, command, is_in_operation }
+        Parking { why, command, obstacle }
     }
 
     /// Parks `to` for the branch.
@@ -278,12 +320,9 @@ pub fn land_after_stash(at: &str, branch: &BranchName) -> String {
 /// How a person can land what is parked for a branch. `run` is the command that lands the queue.
 #[must_use]
 pub fn advice_to_unpark(branch: &BranchName, obstacle: Option<&ParkingObstacle>, run: &str) -> String {
-    match obstacle {
-        // To stash an unfinished merge would end it.
-        Some(ParkingObstacle::Operation(what)) => {
-            format!("finish or cancel the {what}, as 'git status' says, then run: {run}")
-        }
-        _ => format!(
+    match obstacle.and_then(|obstacle| obstacle.advice_to_finish(run)) {
+        Some(advice) => advice,
+        None => format!(
             "stash your changes and update the checkout of {branch}: {}\n{GET_BACK}\nor, instead of stashing your changes, commit them and run: {run}",
             land_after_stash("", branch)
         ),

@@ -9,10 +9,7 @@ use super::{
 use crate::{
     agent::redact::{Redactor, Secrets},
     failure::Failure,
-    gardener::{
-        Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, PROGRAM_NOT_FOUND, Probe,
-        has_passed,
-    },
+    gardener::{Baseline, BaselineGuard, CleanPool, GardenerError, Lanes, OutsideResult, Probe, has_passed},
     history::{Run, State},
     message::{self, Body, MessageReading, plain_text},
     name::Oid,
@@ -68,7 +65,7 @@ impl OpenRun {
         let counted = CommandCounts::of(&Redactor::redact(&secrets, command), tally);
         let counted = self.unless_known(counted, run)?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
-        let is_untried;
+        let (is_untried, cause);
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
                 return Ok(KnownRed::of(&observed).quoted(BEFORE_THE_RUN).followed_by(counted));
@@ -81,21 +78,22 @@ impl OpenRun {
             // A test command that moved refs or changed guarded files is not a failing test, so `--allow-red` does not
             // cover it.
             Baseline::Trespass(why) => return Err(GardenerError::MeddlingTests { why, log }.into()),
-            Baseline::Red { why, outside: OutsideResult::Green, .. } if !self.options.allow_red => {
-                return Err(GardenerError::RedInSandbox { why, log }.into());
+            Baseline::Red { why, outside: OutsideResult::Green(denials), .. } if !self.options.allow_red => {
+                return Err(GardenerError::RedInSandbox { why, denials, log }.into());
             }
-            Baseline::Red { why, observed, outside } => {
+            Baseline::Red { why, cause: red_cause, observed, outside } => {
+                cause = red_cause;
                 is_untried = outside == OutsideResult::Untried;
-                (why, observed)
+                let is_by_sandbox = matches!(outside, OutsideResult::Green(_));
+                (if is_by_sandbox { format!("{why}, but only in the sandbox") } else { why }, observed)
             }
         };
         let known = KnownRed::of(&observed);
         let names_tests = known.count() > 0;
         if !self.options.allow_red {
             let is_elsewhere = lanes.is_some() || self.has_session_branch || self.options.tests_clean;
-            let is_missing = observed.code == Some(PROGRAM_NOT_FOUND);
             let untried = is_untried.then(|| Redactor::redact(&secrets, command));
-            let red = GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, is_missing, untried };
+            let red = GardenerError::RedBaseline { why, log, is_elsewhere, names_tests, cause, untried };
             return Err(red.into());
         }
         let rule = match names_tests {

@@ -7,7 +7,7 @@ use crate::{
     agent::{AgentError, RunnerKind, limits::Chain},
     failure::Failure,
     gardener::{EarlierFailures, Lanes, Selection, find_started_in_lane, saved_branch_ref, wanted},
-    git::{GitError, Worktree},
+    git::{GitError, Merge, Worktree},
     history::{Run, State},
     message::{counted, visible},
     name::TaskId,
@@ -149,20 +149,22 @@ impl OpenRun {
             if let Some(work) = self.find_own_work(worktree)? {
                 let path = visible(&worktree.path.display().to_string());
                 listener.warn(&format!("work on {task} in '{path}' is not used by this run"));
-                let commit = match work {
-                    OwnWork::Uncommitted => " commit there,",
-                    OwnWork::Committed => "",
-                };
-                listener.hint(&format!(
-                    "to land that work instead, stop this run,{commit} then run: git arborist merge --force {task}"
-                ));
+                listener.hint(&match work {
+                    OwnWork::Uncommitted => {
+                        format!("it stays there; see it with: git -C {} status", shell_word(&path))
+                    }
+                    OwnWork::Committed => {
+                        let (run, branch) = (&self.branch, self.branch.task_branch(task));
+                        format!("it stays on the branch '{branch}'; see it with: git diff {run}...{branch}")
+                    }
+                });
             }
         }
         Ok(())
     }
 
-    /// Finds uncommitted files in a worktree, or commits that the run does not have. Commits that 'reset' has saved
-    /// do not count.
+    /// Finds uncommitted files in a worktree, or changes in its commits that the run does not have. Commits that 'reset'
+    /// has saved do not count.
     fn find_own_work(&self, worktree: &Worktree) -> Result<Option<OwnWork>, Failure> {
         let view = self.repository.linked(worktree);
         let changed_paths = view.map(|view| view.changed_paths()).transpose()?;
@@ -172,6 +174,7 @@ impl OpenRun {
         if let (Some(head), Some(branch)) = (worktree.head, &worktree.branch)
             && !self.repository.is_ancestor(head, self.head)?
             && self.repository.find_ref(&saved_branch_ref(branch, head))?.is_none()
+            && self.repository.merge(self.head, head)? != Merge::Clean(self.repository.tree_of(self.head)?)
         {
             return Ok(Some(OwnWork::Committed));
         }

@@ -241,6 +241,11 @@ impl OpenRun {
                     );
                     failure = Failure::new(failure.exit, words).hint(hint);
                 }
+                if self.request.tree.is_none()
+                    && let Some(location) = self.settings.location_of("tree").filter(|_| is_named)
+                {
+                    failure = failure.hint(format!("correct {location}, or name the plan with --tree"));
+                }
                 Err(if self.request.new_run { failure } else { self.with_way_back(failure, run, &path) })
             }
         }

@@ -15,6 +15,7 @@ use crate::{
     git::{OperationInProgress, Repository, SavedCheckout, SavedCheckouts, TreeChange},
     history::{Run, State},
     message::plain_text,
+    name::SessionId,
     pipeline::RunOptions,
     queue::{Queue, QueueEvent, QueueOptions, Target},
     record::{LogLink, RunRecorder},
@@ -105,6 +106,7 @@ impl OpenRun {
                 if !self.has_no_task_left {
                     let is_clean = is_clean(&self.repository);
                     if !is_clean {
+                        self.refuse_unmerged(run)?;
                         self.refuse_uncommitted(recorder, planned, run)?;
                     }
                     if self.home == self.repository.top() {
@@ -230,6 +232,22 @@ impl OpenRun {
         Err(Failure::new(Exit::No, what).hint("keep logs elsewhere with: --log-dir logs"))
     }
 
+    /// Refuses unresolved conflicts: git cannot store an index that has them.
+    fn refuse_unmerged(&self, run: &Run) -> Result<(), Failure> {
+        let files = self.repository.unmerged_paths()?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let has_done = has_done(run);
+        Err(GardenerError::Unmerged { files, has_done, session: self.session_elsewhere(run) }.into())
+    }
+
+    /// The session and the folder of its worktree, if the run works there and not in the user's checkout.
+    fn session_elsewhere(&self, run: &Run) -> Option<(SessionId, String)> {
+        let is_elsewhere = self.has_session_branch && self.home != self.repository.top();
+        is_elsewhere.then(|| (self.session(run).clone(), self.repository.top().display().to_string()))
+    }
+
     /// Refuses uncommitted changes, which could be lost or mixed into commits. The plan and the configuration are
     /// committed with the start of the run.
     fn refuse_uncommitted(
@@ -253,14 +271,11 @@ impl OpenRun {
         if uncommitted.is_empty() {
             return Ok(());
         }
-        // A session branch that starts here would have the tasks that are done here.
-        let has_done = run.tasks.iter().any(|task| task.state() == State::Complete);
+        let has_done = has_done(run);
         let is_untracked = uncommitted.iter().all(|change| change.before.is_none());
         let files: Vec<String> = uncommitted.iter().map(|change| change.shown()).collect();
         let needed = changes.iter().map(TreeChange::shown).filter(|path| is_ours(path)).collect();
-        let is_elsewhere = self.has_session_branch && self.home != self.repository.top();
-        let place = || self.repository.top().display().to_string();
-        let session = is_elsewhere.then(|| (self.session(run).clone(), place()));
+        let session = self.session_elsewhere(run);
         Err(GardenerError::Dirty { files: files.join(", "), is_untracked, has_done, needed, session }.into())
     }
 
@@ -311,6 +326,11 @@ impl OpenRun {
             }
         })?)
     }
+}
+
+/// Whether tasks are complete. A session branch that starts here would have them, too.
+fn has_done(run: &Run) -> bool {
+    run.tasks.iter().any(|task| task.state() == State::Complete)
 }
 
 /// Whether a checkout has no uncommitted work that should be saved. Submodules whose repositories are in the worktree count

@@ -58,13 +58,18 @@ const SHARED: [&str; 6] = ["", ".cache", ".config", ".local", ".local/share", ".
 /// What to say about the refusals that `output` mentions, in one line; `None` if there are none.
 #[must_use]
 pub fn describe_denials(output: &str, confinement: Option<&Confinement>) -> Option<String> {
-    let confinement = confinement?;
+    let notes = list_denials(output, confinement);
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// What to say about the refusals that `output` mentions, and how to allow each.
+#[must_use]
+pub fn list_denials(output: &str, confinement: Option<&Confinement>) -> Vec<String> {
+    let Some(confinement) = confinement else { return Vec::new() };
     let effective = Some(confinement).filter(|confinement| confinement.is_effective());
     let files = effective.into_iter().flat_map(|confinement| describe_files(output, confinement));
     let network = effective.and_then(|confinement| network::describe(output, confinement));
-    let notes: Vec<String> =
-        files.chain(network).chain(describe_limits(output, confinement.resources())).collect();
-    (!notes.is_empty()).then(|| notes.join("; "))
+    files.chain(network).chain(describe_limits(output, confinement.resources())).collect()
 }
 
 /// Whether a refusal concerns what is always closed, such as the git directory. A program that needs it must not be run
@@ -133,7 +138,7 @@ fn advise(denied: &[RefusedPath]) -> String {
         let folders: BTreeSet<&Path> = denied.iter().filter_map(|refused| refused.path.parent()).collect();
         let folders = join(folders.iter().map(|folder| folder.display().to_string()));
         return format!(
-            "do not allow {folders} as a whole, because your settings are there; let the program use another folder, and add that folder to sandbox.write"
+            "do not allow all of {folders}, where git and your agents have their settings; let the program use another folder, and add that folder to sandbox.write"
         );
     }
     let commands = folders.iter().map(|folder| {

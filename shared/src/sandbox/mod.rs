@@ -22,7 +22,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 pub use check::{CheckedRule, RuleIntent, RuleOutcome};
-pub use denials::{describe_denials, names_closed_path};
+pub use denials::{describe_denials, list_denials, names_closed_path};
 use folders::CacheFolder;
 pub use folders::{ProgramFolder, find_folder, find_path};
 use git_dirs::find_git_dirs;

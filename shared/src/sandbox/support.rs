@@ -217,7 +217,7 @@ impl Sandbox {
             Some(mode_key) if mode == SandboxMode::Off => {
                 Err(SandboxError::NetworkWithoutSandbox { key, mode_key })
             }
-            Some(mode_key) if mode_key != "sandbox.mode" && mode == SandboxMode::Landlock => {
+            Some(mode_key) if mode == SandboxMode::Landlock => {
                 Err(SandboxError::NetworkByLandlock { key, mode_key })
             }
             _ => Err(SandboxError::Network { key }),

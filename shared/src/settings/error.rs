@@ -1,7 +1,7 @@
 //! Why settings cannot be read.
 
 use super::{
-    SETTINGS, Setting, ValueKind,
+    SETTINGS, ValueKind,
     general::{AGENT_STEPS, COMMAND_STEPS},
 };
 use crate::{
@@ -136,6 +136,8 @@ fn without_quotes(place: &str, key: &str, expected: &str) -> String {
     if is_toml {
         return expected.to_owned();
     }
+    // git's configuration has no lists.
+    let expected = expected.replace(", such as [\"robot\", \"{prompt}\"]", ", one on each line");
     expected.replace(", in quotes", "").replace(" in quotes", "")
 }
 
@@ -176,11 +178,25 @@ impl Explain for SettingsError {
                 let setting = SETTINGS.iter().find(|setting| setting.is(bare))?;
                 Some(format!("name a folder from the top of the repository, such as {}", setting.default))
             }
+            Self::WrongValue { key, place, .. }
+                if in_git(key) && is_kind(key, ValueKind::Words) && key.ends_with(".command") =>
+            {
+                let file = option_for(place);
+                return Some(format!(
+                    "for example: git config{file} --replace-all {} \"$(printf '%s\\n' robot '{{prompt}}')\"",
+                    shell_word(key)
+                ));
+            }
+            Self::WrongValue { key, found, .. } if found.starts_with('[') => {
+                let words: Vec<String> = serde_json::from_str(found).unwrap_or_default();
+                let typed: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+                let command = serde_json::Value::from(typed.join(" "));
+                let is_list = is_kind(key, ValueKind::Command) && !words.is_empty();
+                return is_list.then(|| format!("write the command as one text: {key} = {command}"));
+            }
             Self::WrongValue { key, .. } => {
-                let is_of_key = |setting: &&Setting| setting.is(key.strip_prefix("arborist.").unwrap_or(key));
-                let kind = SETTINGS.iter().find(is_of_key).map(|setting| setting.kind);
                 let words = "an empty command checks nothing; name a command, or remove the key";
-                (kind == Some(ValueKind::Command)).then(|| words.to_owned())
+                return is_kind(key, ValueKind::Command).then(|| words.to_owned());
             }
             _ => None,
         }
@@ -212,8 +228,11 @@ impl SettingsError {
         if let Some(command) = below.iter().find(|known| known.ends_with(".command")) {
             return Some(format!("did you mean '{prefix}{command}'?"));
         }
+        let list = |keys: &[&str]| {
+            keys.iter().map(|known| format!("{prefix}{known}")).collect::<Vec<_>>().join(", ")
+        };
         if !below.is_empty() {
-            return Some(format!("known keys: {}", below.join(", ")));
+            return Some(format!("known keys: {}", list(&below)));
         }
         let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
         let is_beside =
@@ -246,17 +265,33 @@ impl SettingsError {
             && !place.starts_with("command line")
         {
             let full_key = shell_word(&format!("{prefix}{key}"));
-            let file = match place.ends_with(".git/config") {
-                true => String::new(),
-                false => format!(" --file {}", shell_word(place)),
-            };
+            let file = option_for(place);
             return Some(format!("remove it with: git config{file} --unset-all {full_key}"));
         }
         if section.is_empty() || beside.is_empty() {
             return Some("see all keys with: git arborist init --dry-run".into());
         }
-        Some(format!("known keys: {}", beside.join(", ")))
+        Some(format!("known keys: {}", list(&beside)))
     }
+}
+
+/// git's option for a file of its configuration.
+fn option_for(place: &str) -> String {
+    match place.ends_with(".git/config") || place.starts_with("command line") {
+        true => String::new(),
+        false => format!(" --file {}", shell_word(place)),
+    }
+}
+
+/// Whether a key is named as in git's configuration.
+fn in_git(key: &str) -> bool {
+    key.starts_with("arborist.")
+}
+
+/// Whether the values of a key are of this kind.
+fn is_kind(key: &str, kind: ValueKind) -> bool {
+    let key = key.strip_prefix("arborist.").unwrap_or(key);
+    SETTINGS.iter().any(|setting| setting.is(key) && setting.kind == kind)
 }
 
 fn example_of_gate(in_git: bool) -> String {

@@ -36,7 +36,7 @@ pub use workspace::{PushPolicy, RepoSettings};
 pub use worktree::{CleanupSettings, WorktreeSettings};
 
 use sources::{Source, Sources, find_user_file};
-use value::Assigned;
+use value::{Assigned, find_assigned, location};
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -151,6 +151,12 @@ impl Settings {
             assigned,
             tracked_folders,
         }
+    }
+
+    /// A key and where it is set, for people; `None` if no source sets it.
+    #[must_use]
+    pub fn location_of(&self, key: &str) -> Option<String> {
+        find_assigned(&self.assigned, key).map(|assigned| location(key, &assigned.place))
     }
 
     /// Sets a key by a flag of the command line, which overrides every other source.

@@ -238,7 +238,23 @@ pub struct Sourced<T> {
     pub place: String,
 }
 
+/// A key and where it is set, for people.
+pub(super) fn location(key: &str, place: &str) -> String {
+    let is_file = place.rsplit_once(':').is_some_and(|(file, _)| file.ends_with(".toml"));
+    match place {
+        _ if is_file => format!("{key} in {place}"),
+        variable if variable.starts_with("ARBORIST_") => variable.to_owned(),
+        _ => format!("arborist.{key} in {place}"),
+    }
+}
+
 impl<T> Sourced<T> {
+    /// The key and where it is set, for people.
+    #[must_use]
+    pub fn location(&self) -> String {
+        location(&self.key, &self.place)
+    }
+
     /// Whether a file of the repository sets it.
     #[must_use]
     pub fn is_tracked(&self) -> bool {

@@ -44,7 +44,7 @@ impl<'a> FinalSteps<'a> {
     /// and the tests come before it.
     fn describe(&self, commit: Oid, (is_reviewed, is_tested): (bool, bool)) -> &'static str {
         if commit == self.complete.commit {
-            "the completion changes more than its report"
+            "the 'complete' commit also changes files that were neither tested nor reviewed"
         } else if commit == self.review.commit {
             "the approved tree is not the tested one"
         } else if commit == self.test.commit {

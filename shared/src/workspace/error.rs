@@ -134,7 +134,9 @@ impl Explain for WorkspaceError {
                 let key = format!("git config arborist.workspace.repos.{name}");
                 let path = if *is_configured { String::new() } else { format!("{key}.path . && ") };
                 let named = remote.as_ref().map_or_else(|| "<url>".into(), |remote| shell_word(remote));
-                let name_it = format!("to give it a remote for sessions, run: {path}{key}.remote {named}");
+                let name_it = format!(
+                    "to push the records of sessions too, name its remote: {path}{key}.remote {named}"
+                );
                 match push {
                     Some(push) => format!("to push only your branch, run: git {push}\n{name_it}"),
                     None => name_it,

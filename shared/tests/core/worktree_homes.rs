@@ -51,7 +51,9 @@ fn a_lane_that_another_process_holds_is_not_touched() {
     change("/one\n");
     assert_eq!(
         watch.restore(),
-        [".git/worktrees/lane-1/info/sparse-checkout was added while the program ran, and was removed"]
+        [
+            ".git/worktrees/lane-1/info/sparse-checkout was added while an agent or a command ran, and was removed"
+        ]
     );
 
     let watch = repository.watch_git_dirs(EarlierChanges::Accept);

@@ -200,7 +200,8 @@ impl RefTable {
         let linked: Vec<(String, Oid)> =
             linked.map(|(name, target)| (name.clone(), target.last_known)).collect();
         for (name, last_known) in linked {
-            let mut message = format!("{name} was turned into a symbolic ref while the program ran");
+            let mut message =
+                format!("{name} was turned into a symbolic ref while an agent or a command ran");
             let now = repository.find_ref(&name).ok().flatten().filter(|now| *now != last_known);
             if let Some(under) = now.and_then(|now| save(repository, &name, now)) {
                 let _ = write!(message, "; its target is kept as {under}");

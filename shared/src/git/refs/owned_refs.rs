@@ -388,7 +388,7 @@ impl RefTable {
             let Some(last) = last_before_forgery(repository, &scope, (last_known, now), own)? else {
                 continue;
             };
-            let message = format!("steps of the run were written to {name} while the program ran");
+            let message = format!("steps of the run were written to {name} while an agent or a command ran");
             self.changes.push(remove_forged(repository, name, (now, last), message));
         }
         Ok(())
@@ -531,9 +531,9 @@ impl RefTable {
             return;
         }
         let mut message = match (wanted, found) {
-            (Some(_), None) => format!("{name} was deleted while the program ran"),
-            (None, _) => format!("{name} was created while the program ran"),
-            _ => format!("{name} was moved while the program ran"),
+            (Some(_), None) => format!("{name} was deleted while an agent or a command ran"),
+            (None, _) => format!("{name} was created while an agent or a command ran"),
+            _ => format!("{name} was moved while an agent or a command ran"),
         };
         if let Some(RefValue::Id(target)) = found
             && let Some(under) = save(repository, name, target)

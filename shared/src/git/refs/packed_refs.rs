@@ -44,7 +44,8 @@ impl Repository {
             *last_good = LastGoodPackedRefs { stamp, content };
             return None;
         }
-        let mut message = String::from("packed-refs was removed or made unreadable while the program ran");
+        let mut message =
+            String::from("packed-refs was removed or made unreadable while an agent or a command ran");
         match self.replace_packed(&file, &repaired(&content, last_good, self.format)) {
             Ok(kept) => message += &kept,
             Err(error) => message += &format!("; it could not be repaired: {error}"),

@@ -92,8 +92,10 @@ impl Repository {
             ),
         };
         Some(match done {
-            Ok(done) => format!("{shown} {deed} while the program ran, and {done}"),
-            Err(error) => format!("{shown} {deed} while the program ran, and could not be removed: {error}"),
+            Ok(done) => format!("{shown} {deed} while an agent or a command ran, and {done}"),
+            Err(error) => {
+                format!("{shown} {deed} while an agent or a command ran, and could not be removed: {error}")
+            }
         })
     }
 

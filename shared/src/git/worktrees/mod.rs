@@ -335,6 +335,17 @@ impl Repository {
         Ok(changed_paths)
     }
 
+    /// The paths with conflicts that are not resolved, for display.
+    pub fn unmerged_paths(&self) -> Result<Vec<String>, GitError> {
+        let listed = self.git("ls-files").args(["--unmerged", "-z", "--", ":/"]).stdout()?;
+        // Each version of a file has an entry: mode, id and stage, a tab, and the path.
+        let path =
+            |entry: &[u8]| Some(visible(&String::from_utf8_lossy(entry.splitn(2, |b| *b == b'\t').nth(1)?)));
+        let mut paths: Vec<String> = listed.split(|b| *b == 0).filter_map(path).collect();
+        paths.dedup();
+        Ok(paths)
+    }
+
     /// Removes untracked files. Ignored files stay.
     pub fn remove_untracked(&self) -> Result<(), GitError> {
         self.clean(&["-ffdq", "--", ":/"])

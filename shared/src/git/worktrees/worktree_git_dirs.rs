@@ -38,7 +38,7 @@ const OUR_LOCK_PREFIX: &[u8] = b"arborist";
 /// The reason with which git locks a worktree while it creates it.
 const BEING_MADE: &[u8] = b"initializing";
 /// When a child process of the run changed something.
-const DURING: &str = "while the program ran";
+const DURING: &str = "while an agent or a command ran";
 /// The patterns of a sparse checkout. We write them ourselves when lanes are filled.
 const SPARSE: &str = "info/sparse-checkout";
 /// Files in the git directory of a submodule that can run programs or hide files.

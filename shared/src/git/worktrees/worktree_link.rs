@@ -68,7 +68,8 @@ impl WorktreeLink {
         if self.is_unchanged() {
             return None;
         }
-        let message = format!("{} was changed while the program ran", shown(repository, &self.path));
+        let message =
+            format!("{} was changed while an agent or a command ran", shown(repository, &self.path));
         match self.write(repository) {
             Ok(()) => Some(format!("{message}, and was restored")),
             Err(error) => Some(format!("{message}, and could not be restored: {error}")),

@@ -353,6 +353,7 @@ fn overrides(settings: &RunnerSettings) -> Result<Overrides, AgentError> {
     let env = settings.env.iter().map(|(name, value)| (name.clone(), value.value.clone()));
     Ok(Overrides {
         command: words(&settings.command),
+        location: settings.command.as_ref().map(Sourced::location),
         resume: words(&settings.resume),
         events: settings.events.as_deref().map(str::parse).transpose()?,
         env: env.collect(),

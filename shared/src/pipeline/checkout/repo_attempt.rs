@@ -76,7 +76,7 @@ impl TaskRun<'_, '_, '_> {
 
 /// What was done without permission in any of these repositories.
 pub(in crate::pipeline) fn find_violations(repos: &[RepoAttempt<'_, '_>]) -> Violations {
-    repos.iter().filter_map(|repo| repo.work.violations.in_one_line()).collect()
+    repos.iter().flat_map(|repo| repo.work.violations.clone()).collect()
 }
 
 impl<'r> RepoAttempt<'_, 'r> {

@@ -29,6 +29,16 @@ impl Violations {
     pub fn in_one_line(&self) -> Option<String> {
         (!self.is_empty()).then(|| self.0.join("; "))
     }
+
+    /// The same for a child that is an agent. Messages about what it did come first, and name it.
+    #[must_use]
+    pub fn of_agent(&self) -> Option<String> {
+        let (deeds, others): (Vec<&str>, Vec<&str>) =
+            self.0.iter().map(String::as_str).partition(|message| message.starts_with("it "));
+        let line = deeds.into_iter().chain(others).collect::<Vec<_>>().join("; ");
+        let line = line.strip_prefix("it ").map_or_else(|| line.clone(), |rest| format!("the agent {rest}"));
+        (!line.is_empty()).then_some(line)
+    }
 }
 
 impl Extend<String> for Violations {

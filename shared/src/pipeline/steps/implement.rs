@@ -26,7 +26,7 @@ use crate::{
             prompt::PromptParts,
             unchanged::{NOTHING_TO_DO, find_idle_reason},
         },
-        task::{StepOutcome, last_line},
+        task::{NO_REASON, StepOutcome, describe_refusal},
         turns::{
             committer::{CommittedTurns, TurnCommitter},
             messenger::Messenger,
@@ -218,13 +218,13 @@ impl TaskRun<'_, '_, '_> {
                     is_untouched,
                     is_conclusive: called.is_conclusive,
                 };
-                let violation = find_violations(repos).in_one_line();
+                let violation = find_violations(repos).of_agent();
                 refused(judge(reply, violation), refusal).fail_if_unchanged(unchanged)
             }
             Err(error) if is_untouched && !called.is_worth_counting() && !error.is_interruption() => {
                 return Ok(None);
             }
-            Err(error) => interrupted(error, find_violations(repos).in_one_line().as_deref()),
+            Err(error) => interrupted(error, find_violations(repos).of_agent().as_deref()),
         };
         // After the hooks, which may change files, too.
         let mut protected = ProtectedChanges::default();
@@ -412,9 +412,9 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
     let Some(said) = refusal else {
         return judgement;
     };
-    let said = if said.trim().is_empty() { "it gave no reason".to_owned() } else { said };
+    let said = if said.trim().is_empty() { NO_REASON.to_owned() } else { said };
     let body = Body::new(REFUSED_BY_HOOK, &said).followed_by(judgement.body);
-    let why = format!("the pre-commit hook refused the change: {}", last_line(&said));
+    let why = describe_refusal(&said);
     Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
 }
 

@@ -41,7 +41,7 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<Option<String>, PipelineError> {
         if repos.iter().all(RepoAttempt::adds_nothing) {
             return Ok(Some(format!(
-                "the agent changed no file and gave no reason (its reply must then end with '{NOTHING_TO_DO_PREFIX} <reason>')"
+                "the agent changed no file and gave no reason (if there is nothing to do, its reply must end with '{NOTHING_TO_DO_PREFIX} <reason>')"
             )));
         }
         // Rejections are in the history of the plan's repository, the first, so what was changed since is looked up there.

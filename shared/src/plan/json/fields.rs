@@ -75,11 +75,17 @@ impl<'a> Fields<'a> {
         self.mistyped_as(value, &format!("'{key}'"), wanted);
     }
 
+    /// The node that is read, for messages, with a space before it.
+    pub(super) fn of_node(&self) -> String {
+        self.node.as_ref().map(|node| format!(" of {node}")).unwrap_or_default()
+    }
+
     /// Reports a value of the wrong type by the name `what`: an item of a list is not its list.
     fn mistyped_as(&mut self, value: &Value<'_>, what: &str, wanted: &str) {
-        let of = self.node.as_ref().map(|node| format!(" of {node}")).unwrap_or_default();
-        let place = self.place(value);
-        self.wrong(place, format!("{what}{of} must be {wanted}"), format!("make it {wanted}"));
+        let (of, place) = (self.of_node(), self.place(value));
+        let fix =
+            if wanted == "a list" { "put it in square brackets".into() } else { format!("make it {wanted}") };
+        self.wrong(place, format!("{what}{of} must be {wanted}"), fix);
     }
 
     /// An object as key and value pairs; a duplicate key is an error.

@@ -122,7 +122,12 @@ fn test_commands<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Vec<TestComm
 }
 
 fn test_command<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Option<TestCommand> {
-    let object = fields.object_named("an item of 'test_commands'", value)?;
+    let Some(object) = value.as_object() else {
+        let place = fields.place(value);
+        let what = format!("an item of 'test_commands'{} must be an object", fields.of_node());
+        fields.wrong(place, what, "write it as {\"command\": \"npm test\"}");
+        return None;
+    };
     let mut test = TestCommand::default();
     for (key, value) in fields.pairs(object) {
         match key {

@@ -8,6 +8,7 @@ use super::{
     kinship::{self, Kinship, NodesByPosition},
     node::Node,
 };
+use crate::name::TaskId;
 use crate::plan::{
     Mark, Plan, PlanError,
     assemble::{DraftNeed, DraftNode, PlanDraft, assemble, wrong},
@@ -126,6 +127,11 @@ fn check_roots(fields: &mut Fields<'_>, frame: &Frame, (index, kinship): (&Nodes
     for (id, place) in listed {
         let Some(at) = index.get(id) else { continue };
         if let Some(parent) = &frame.nodes[*at].task.parent {
+            if parent == id {
+                let place = frame.nodes[*at].place;
+                fields.wrong(place, format!("'{id}' is its own ancestor"), fix_for_itself(id));
+                continue;
+            }
             let what = format!("'root_ids' names '{id}', whose parent is '{parent}'");
             fields.wrong(*place, what, "list only nodes without a parent");
         } else if std::mem::replace(&mut is_listed[*at], true) {
@@ -155,10 +161,19 @@ fn walk(fields: &mut Fields<'_>, nodes: &[Node], kinship: &Kinship) -> Vec<usize
     if fields.problems.is_empty()
         && let Some(lost) = (0..nodes.len()).find(|at| !is_reached[*at])
     {
-        let what = format!("'{}' is its own ancestor", nodes[lost].task.id);
-        fields.wrong(nodes[lost].place, what, "remove one 'parent' from the cycle");
+        let id = &nodes[lost].task.id;
+        let fix = match &nodes[lost].task.parent {
+            Some(parent) if parent == id => fix_for_itself(id),
+            _ => "remove one 'parent', or one of the 'children', from the cycle".to_owned(),
+        };
+        fields.wrong(nodes[lost].place, format!("'{id}' is its own ancestor"), fix);
     }
     order
+}
+
+/// What to do about a node that is its own parent.
+fn fix_for_itself(id: &TaskId) -> String {
+    format!("remove '{id}' from its own 'children' and 'parent'")
 }
 
 /// In order of the tree. A phase that is skipped is skipped with all that belongs to it.

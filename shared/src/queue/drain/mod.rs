@@ -378,7 +378,7 @@ impl<G: QueueBackend> Drain<'_, G> {
     /// Closes a ticket because enough others have landed.
     fn leave_out(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
         self.backend.close(ticket, Closing::NotChosen)?;
-        self.settle(ticket, TicketOutcome::NotChosen);
+        self.settle(ticket, TicketOutcome::NotChosen { policy: self.rules.fan_in });
         Ok(())
     }
 

@@ -42,7 +42,7 @@ impl GitQueue<'_> {
             let kept = kept.map(|saved| format!("; its target is kept as {saved}")).unwrap_or_default();
             let moved = RefMove { name, new: old, old: new };
             self.repository.move_refs(&[moved], "arborist: restored")?;
-            found.push(format!("{name} was moved while the program ran{kept}"));
+            found.push(format!("{name} was moved while an agent or a command ran{kept}"));
         }
         Ok(found)
     }

@@ -340,7 +340,7 @@ impl QueueBackend for World {
             return Ok(Published::Parked(Parking {
                 why: String::new(),
                 command: String::new(),
-                is_in_operation: false,
+                obstacle: None,
             }));
         }
         self.branch = last;

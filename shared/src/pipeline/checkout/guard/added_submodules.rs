@@ -86,9 +86,11 @@ impl CheckoutLinks {
 pub(super) fn move_away(path: &Path, top: &Path, git_dir: &Path) -> String {
     let shown = path.strip_prefix(top).unwrap_or(path).display();
     match move_aside(git_dir, path) {
-        Ok(kept) => format!("{shown} was added while the program ran, and is kept in {}", kept.display()),
+        Ok(kept) => {
+            format!("{shown} was added while an agent or a command ran, and is kept in {}", kept.display())
+        }
         Err(error) => {
-            format!("{shown} was added while the program ran, and could not be moved away: {error}")
+            format!("{shown} was added while an agent or a command ran, and could not be moved away: {error}")
         }
     }
 }

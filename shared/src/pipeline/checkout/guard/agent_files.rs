@@ -181,7 +181,7 @@ impl PartlyWatched {
         if now == self.before || self.is_same(now.as_deref()) {
             return None;
         }
-        let mut words = format!("{} was changed while the program ran", self.path.display());
+        let mut words = format!("{} was changed while an agent or a command ran", self.path.display());
         if let Some(kept) = now.is_some().then(|| copy_aside(git_dir, &self.path)).and_then(Result::ok) {
             words += &format!(", and the changed version is kept in {}", kept.display());
         }

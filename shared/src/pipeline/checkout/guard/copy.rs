@@ -400,10 +400,10 @@ impl WatchedCopy {
         let is_hook = path.parent().is_some_and(|folder| folder.ends_with("hooks"));
         match (before, path.file_name()) {
             (FileState::Nothing, Some(name)) if is_hook => {
-                format!("the hook {} was added while the program ran", name.to_string_lossy())
+                format!("the hook {} was added while an agent or a command ran", name.to_string_lossy())
             }
-            (FileState::Nothing, _) => format!("{shown} was added while the program ran"),
-            _ => format!("{shown} was changed while the program ran"),
+            (FileState::Nothing, _) => format!("{shown} was added while an agent or a command ran"),
+            _ => format!("{shown} was changed while an agent or a command ran"),
         }
     }
 }

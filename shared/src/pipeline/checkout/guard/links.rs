@@ -92,7 +92,7 @@ impl Links {
             .map(|path| {
                 self.remove(
                     &path,
-                    "was replaced by a link, a FIFO or a device while the program ran, and is removed",
+                    "was replaced by a link, a FIFO or a device while an agent or a command ran, and is removed",
                 )
             })
             .collect();
@@ -125,7 +125,7 @@ impl Links {
 
     fn separate(&self, path: &Path) -> String {
         let shown = path.strip_prefix(&self.common_dir).unwrap_or(path).to_string_lossy();
-        let what = format!("{} became a hard link while the program ran", visible(&shown));
+        let what = format!("{} became a hard link while an agent or a command ran", visible(&shown));
         match safe_files::separate(path) {
             Ok(()) => format!("{what}, and is replaced by a copy"),
             Err(_) => format!("{what}; {}", self.move_aside(path)),

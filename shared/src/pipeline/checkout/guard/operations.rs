@@ -136,7 +136,7 @@ impl StoppedOperation {
         replaced
             .map(|(folder, ..)| {
                 format!(
-                    "{} was replaced while the program ran; look at it before you continue that operation",
+                    "{} was replaced while an agent or a command ran; look at it before you continue that operation",
                     self.shown(folder)
                 )
             })
@@ -154,11 +154,13 @@ impl StoppedOperation {
         };
         match restored() {
             Ok(kept) => format!(
-                "{shown} was changed while the program ran, and was restored; the change is kept in {}",
+                "{shown} was changed while an agent or a command ran, and was restored; the change is kept in {}",
                 kept.display()
             ),
             Err(error) => {
-                format!("{shown} was changed while the program ran, and could not be restored: {error}")
+                format!(
+                    "{shown} was changed while an agent or a command ran, and could not be restored: {error}"
+                )
             }
         }
     }

@@ -236,7 +236,7 @@ impl Reader<'_, '_, '_> {
         let Some((_, at)) = claim.on.iter().find(is_it).filter(|_| claim.force != Force::Loose) else {
             return;
         };
-        let what = format!("'{}' depends on itself", self.found.drafts[who].task.id);
+        let what = format!("'{}' depends on itself; this is ignored", self.found.drafts[who].task.id);
         let fix = "remove this dependency, or name another task";
         self.found.warnings.push(self.page.file.1.problem(*at, what, fix));
     }
@@ -298,7 +298,7 @@ impl Reader<'_, '_, '_> {
             if force == Force::Loose || !self.reported.insert(id.to_owned()) {
                 continue;
             }
-            let what = format!("a dependency names '{id}', which is not in the plan");
+            let what = format!("a dependency names '{id}', which is not in the plan; it is ignored");
             let problems_before = self.found.problems.len() + self.found.warnings.len();
             let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, problems_before));
             self.found.warnings.push(problem);
