@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_short() {
+    fn ages_are_printed_in_short_form() {
         for (seconds, word) in [
             (0, "0s"),
             (61, "1m"),
@@ -105,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lasts_is_told_to_the_second_within_an_hour() {
+    fn durations_below_an_hour_are_printed_with_seconds() {
         assert_eq!([-1, 12, 185, 7_620].map(duration), ["0s", "12s", "3m 05s", "2h 07m"]);
         let times = [0, 185, 7_629].map(|seconds| stopwatch(Duration::from_secs(seconds)));
         assert_eq!(times, ["00:00", "03:05", "2:07:09"]);
     }
 
     #[test]
-    fn what_has_not_happened_yet_was_not_ago() {
+    fn an_age_in_the_future_is_printed_as_such() {
         assert_eq!([0, 10_800, -5].map(ago_span), ["0s ago", "3h ago", "in the future"]);
     }
 }

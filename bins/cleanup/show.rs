@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_short() {
+    fn sizes_are_printed_in_short_form() {
         let shown = [0, 999, 1_500, 12_340_000, 7_000_000_000].map(size);
         assert_eq!(shown, ["0 B", "999 B", "1.5 kB", "12.3 MB", "7.0 GB"]);
     }

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_not_utf8_stay_and_comments_between_them_go() {
+    fn bytes_that_are_not_utf8_are_kept_and_comments_between_them_removed() {
         let settings = Settings { cleanup: None, comment: Some("§".into()) };
         let file = b"f\xfcr\n\xc2\xa7 note\n\n\xff\n";
         let [recorded] = &readings(file, &settings, None)[..] else {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_sound_message_without_comments_needs_no_question() {
+    fn only_a_valid_message_without_comments_passes_without_a_git_command() {
         let sound = "task(main@T1@reset): reset \"x\"\n\nArborist-Step: reset\n";
         assert!(is_sound_whatever_git_does(sound.as_bytes()));
         assert!(!is_sound_whatever_git_does(format!("{sound}# note\n").as_bytes()));

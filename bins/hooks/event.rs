@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_we_write_is_known_again_whatever_the_path_of_the_binary() {
+    fn our_hook_text_is_recognised_for_any_path_of_the_binary() {
         for path in ["/usr/bin/x", "/o'brien/a b/ü", ""] {
             let binary = Quoted::path(path.as_ref());
             assert_eq!(binary.unquoted(), path);

@@ -380,7 +380,7 @@ mod tests {
     const BLOCK: &str = "# >>> git-arborist >>>\ncheck\n# <<< git-arborist <<<\n";
 
     #[test]
-    fn every_byte_is_as_it_was_after_the_block_is_taken_out() {
+    fn removing_the_block_restores_every_byte_of_the_file() {
         for file in [
             "",
             "\n",
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_stands_below_the_line_that_names_the_interpreter() {
+    fn the_block_is_inserted_below_the_shebang_line() {
         let with = with_block(Some(b"#!/bin/sh\nnpm test\n"), BLOCK);
         assert!(with.starts_with(b"#!/bin/sh\n# >>>") && with.ends_with(b"<<<\nnpm test\n"));
     }

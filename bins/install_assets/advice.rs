@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_that_already_names_the_folder_is_understood() {
+    fn a_profile_that_already_names_the_folder_is_recognised() {
         let dir = Path::new("/home/ada/.local/share/zsh/site-functions");
         let home = Some(Path::new("/home/ada"));
         for line in [

@@ -64,7 +64,7 @@ mod tests {
     use super::{super::embedded::ASSETS, *};
 
     #[test]
-    fn everything_that_is_carried_is_known_for_ours_and_a_strange_file_is_not() {
+    fn embedded_assets_are_recognised_as_ours_and_other_files_are_not() {
         assert!(ASSETS.iter().all(|asset| is_ours(asset.text.as_bytes())));
         assert!(!is_ours(b""));
         assert!(!is_ours(b"#compdef git-arborist\n# by hand\n"));

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_ours_is_written_over_and_only_what_is_unchanged_is_removed() {
+    fn install_overwrites_only_our_files_and_uninstall_removes_only_unchanged_ones() {
         use FileChange::{Keep, Refuse, Remove, Write};
         use Overwrite::{Forced, OursOnly};
         let foreign = InstalledFile::Foreign("why");

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_counts_only_if_its_bin_is_on_path() {
+    fn an_installation_prefix_counts_only_if_its_bin_folder_is_on_path() {
         let exe = Path::new("/opt/tree/bin/git-arborist-install-assets");
         assert_eq!(prefix_of(exe, &"/bin:/opt/tree/bin".into()), Some("/opt/tree".into()));
         assert_eq!(prefix_of(exe, &"/bin".into()), None);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_only_what_was_named_has_a_place() {
+    fn without_a_home_only_explicitly_given_folders_are_used() {
         let user = Surroundings { data: Some("/data".into()), ..Surroundings::default() };
         let layout = Layout::User(user);
         let zsh = InstallFolder { root: "/data".into(), dir: "/data/zsh/site-functions".into() };

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_cut_by_columns_and_never_within_a_character() {
+    fn a_row_is_cut_by_display_columns_and_never_within_a_character() {
         let brush = Brush { is_coloured: false, has_unicode: true };
         let row = || StyledRow::default().with(Tone::Strong, "T1 ").with(None, "日本語 done");
         for (columns, text, width) in [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_takes_no_columns() {
+    fn colour_codes_take_no_display_columns() {
         let brush = Brush { is_coloured: true, has_unicode: true };
         let painted = StyledRow::default().with(Tone::Good, "done").with(None, " now").paint(brush, 6);
         assert_eq!((painted.text.as_str(), painted.width), ("\x1b[32mdone\x1b[m …", 6));

@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_color_is_stronger_than_auto_and_weaker_than_always() {
+    fn no_color_overrides_auto_but_not_always() {
         for (setting, wants_none, shows_colour, expected) in [
             ("always", true, false, true),
             ("always", false, false, true),

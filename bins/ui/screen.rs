@@ -160,27 +160,27 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_written_again_and_the_last_row() {
+    fn only_changed_rows_and_the_last_row_are_written_again() {
         let mut strip = strip(&["one", "two", "three"]);
         let bytes = strip.replace(rows(&["one", "2", "three"]), 20);
         assert_eq!(bytes, "\x1b[?2026h\x1b[?7l\r\x1b[1A2\x1b[K\x1b[1B\rthree\x1b[K\x1b[?7h\r\x1b[?2026l");
     }
 
     #[test]
-    fn rows_that_a_narrower_terminal_has_broken_are_erased_whole() {
+    fn rows_wrapped_by_a_narrower_terminal_are_erased_completely() {
         let strip = strip(&["seventeen columns", "x", "the last one, also long"]);
         assert_eq!(strip.erase(20), "\r\x1b[2A\x1b[J");
         assert_eq!(strip.erase(8), "\r\x1b[4A\x1b[J", "three for the first, one for the second");
     }
 
     #[test]
-    fn text_above_ends_its_line_and_the_rows_come_back() {
+    fn text_printed_above_the_rows_ends_its_line_and_the_rows_are_drawn_again() {
         let text = strip(&["one", "two"]).above("said", 20);
         assert_eq!(text, "\x1b[?2026h\r\x1b[1A\x1b[Jsaid\n\x1b[?7lone\r\ntwo\x1b[?7h\r\x1b[?2026l");
     }
 
     #[test]
-    fn nothing_is_written_where_nothing_was_shown() {
+    fn nothing_is_written_if_there_are_no_rows() {
         assert_eq!(strip(&[]).replace(Vec::new(), 20), "");
     }
 }

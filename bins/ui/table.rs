@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_is_cut_and_says_so() {
+    fn long_cells_are_cut_and_marked_as_cut() {
         let table = [
             ("abc", 3, Fit::End(0), "…", "abc"),
             ("abcd", 3, Fit::End(0), "…", "ab…"),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_give_way_in_their_order_and_no_more_than_they_must() {
+    fn columns_shrink_in_order_and_only_as_much_as_necessary() {
         let fits = [Fit::Whole, Fit::Middle(4), Fit::End(0), Fit::Number];
         let rows = [["kind".to_owned(), "a".repeat(20), "b".repeat(20), "1".to_owned()]];
         let widths = |room| Table::bare(fits, "  ").layout(&rows, room).widths;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_cut_last() {
+    fn id_columns_are_shortened_last() {
         let fits = [Fit::Id(8), Fit::Front(6)];
         let rows = [["a".repeat(20), "b".repeat(20)]];
         let widths = |room| Table::bare(fits, "").layout(&rows, room).widths;

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_object_is_found_with_or_without_words_around_it() {
+    fn the_json_object_of_a_reply_is_found_with_or_without_surrounding_text() {
         let tree = r#"{"nodes": {"T1": {"name": "a } in ``` a text"}}}"#;
         for reply in [
             tree.to_owned(),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_object_is_left_to_the_reader() {
+    fn a_broken_json_object_is_returned_whole_for_error_reporting() {
         let broken = r#"{"nodes": {"T1": {"id": "T1"} "T2": {"id": "T2", "name": "b"}}}"#;
         assert_eq!(find_object(&format!("so:\n{broken}\n")), Some(broken), "not only one of its nodes");
         assert_eq!(find_object("so: {\"nodes\": [1,}} there"), Some("{\"nodes\": [1,}}"));

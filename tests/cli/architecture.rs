@@ -63,7 +63,7 @@ fn only(folders: &[&str], places: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn a_module_of_the_core_uses_only_those_below_it() {
+fn a_core_module_uses_only_modules_below_it() {
     let layers = layers();
     assert_eq!(&layers[..6], ["safe_files", "process", "name", "failure", "message", "git"]);
     for (height, module) in layers.iter().enumerate() {
@@ -130,17 +130,17 @@ fn only_the_process_module_starts_programs() {
 }
 
 #[test]
-fn only_the_git_module_speaks_to_git() {
+fn only_the_git_module_runs_git_or_calls_libgit2() {
     only(&["bins", "shared/src"], &["shared/src/git"], &["git2", "Program::new(\"git\")"]);
 }
 
 #[test]
-fn only_the_program_of_the_tools_carries_a_server() {
+fn only_the_tools_service_uses_rmcp_tokio_and_regex() {
     only(&["bins", "shared/src"], &["bins/tools/service"], &["rmcp", "tokio", "regex::"]);
 }
 
 #[test]
-fn the_core_knows_no_terminal_and_never_ends_the_process() {
+fn the_core_uses_no_terminal_and_never_exits_the_process() {
     only(&["shared/src"], &[], &["clap", "process::exit", "abort", "IsTerminal"]);
 }
 
@@ -170,7 +170,7 @@ const OTHER_FILES: [&str; 16] = [
 ];
 
 #[test]
-fn only_the_module_for_it_opens_writes_moves_and_removes_files() {
+fn only_listed_modules_open_write_move_or_remove_files() {
     let words = [
         "fs::read",
         "fs::read_to_string",
@@ -197,17 +197,17 @@ fn only_the_module_for_it_opens_writes_moves_and_removes_files() {
 }
 
 #[test]
-fn variables_and_arguments_that_are_not_utf_8_cannot_panic() {
+fn the_source_does_not_call_env_vars_or_env_args_which_panic_on_invalid_utf_8() {
     only(&["bins", "shared/src"], &[], &["env::vars()", "env::args()"]);
 }
 
 #[test]
-fn nothing_unfinished_is_left_behind() {
+fn the_source_contains_no_todo_markers_or_debug_macros() {
     only(&["bins", "shared/src"], &[], &["todo!", "unimplemented!", "dbg!", "FIXME:", "TODO:", "XXX:"]);
 }
 
 #[test]
-fn every_file_opens_by_saying_what_it_is_for() {
+fn every_source_file_begins_with_a_module_comment() {
     for (path, text) in
         ["bins", "shared/src", "shared/tests", "tests", "benches"].iter().flat_map(|folder| sources(folder))
     {
@@ -216,7 +216,7 @@ fn every_file_opens_by_saying_what_it_is_for() {
 }
 
 #[test]
-fn files_hold_one_idea_and_stay_short() {
+fn source_files_have_at_most_500_lines_of_code() {
     for (path, text) in ["bins", "shared/src"].iter().flat_map(|folder| sources(folder)) {
         let lines = code(&text).lines().count();
         assert!(lines <= 500, "{} has {lines} lines of code", path.display());
@@ -224,7 +224,7 @@ fn files_hold_one_idea_and_stay_short() {
 }
 
 #[test]
-fn a_main_is_three_lines() {
+fn main_files_have_at_most_three_lines_of_code() {
     for (path, text) in sources("bins").iter().filter(|(path, _)| path.ends_with("main.rs")) {
         let is_body = |line: &&str| !line.trim().is_empty() && !line.starts_with("mod ");
         assert!(code(text).lines().filter(is_body).count() <= 3, "{}", path.display());
@@ -233,7 +233,7 @@ fn a_main_is_three_lines() {
 
 /// A file that no module declares is not compiled, and its tests never run.
 #[test]
-fn every_file_of_scenarios_is_declared_as_a_module() {
+fn every_cli_test_file_is_declared_as_a_module() {
     for (path, _) in sources("tests/cli") {
         // The file of a folder's module is declared by the one above it.
         let module: &Path = if path.ends_with("mod.rs") { path.parent().unwrap() } else { &path };
@@ -250,7 +250,7 @@ fn every_file_of_scenarios_is_declared_as_a_module() {
 /// A pipe to git can be cut by killing us. What git is told there must do nothing unless all of it arrives:
 /// transactions that end with `commit`. All other input is a file that is complete before git starts.
 #[test]
-fn only_transactions_reach_git_through_a_pipe() {
+fn only_ref_transactions_are_sent_to_git_through_a_pipe() {
     let is_piped = |text: &str| code(text).contains("stdin(Stdio::piped())");
     for (path, text) in sources("shared/src").into_iter().chain(sources("bins")) {
         let count = code(&text).matches("stdin(Stdio::piped())").count();

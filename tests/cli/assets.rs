@@ -35,7 +35,7 @@ fn has(repo: &TestRepo, file: &str) -> bool {
 }
 
 #[test]
-fn git_help_opens_the_page_after_an_install_by_cargo() {
+fn git_help_opens_the_manual_pages_after_cargo_install_and_install_assets() {
     let (repo, bin) = with_cargo_home();
     let installed = Run::of(&mut on_path(&repo, &bin, &["arborist", "install-assets"]), b"").succeeds();
     installed.out(".cargo/share/man/man1/git-arborist.1").never("MANPATH");
@@ -54,7 +54,7 @@ fn git_help_opens_the_page_after_an_install_by_cargo() {
 }
 
 #[test]
-fn every_shell_completes_after_an_install() {
+fn completions_work_in_every_shell_after_install_assets() {
     let repo = TestRepo::init();
     repo.arborist(["install-assets"]).succeeds();
     for shell in Shell::ALL {
@@ -66,7 +66,7 @@ fn every_shell_completes_after_an_install() {
 }
 
 #[test]
-fn what_would_not_be_found_is_said_with_the_line_that_helps() {
+fn install_assets_prints_the_needed_profile_line_if_man_or_zsh_would_not_find_its_files() {
     let repo = TestRepo::init();
     let man = repo.home().join(".local/share/man");
     let said = repo.arborist(["install-assets"]).succeeds();
@@ -83,7 +83,7 @@ fn what_would_not_be_found_is_said_with_the_line_that_helps() {
 }
 
 #[test]
-fn installing_twice_changes_nothing_and_uninstalling_leaves_nothing() {
+fn installing_assets_twice_changes_nothing_and_uninstalling_removes_all_of_them() {
     let repo = TestRepo::init();
     repo.arborist(["install-assets"]).succeeds().out("wrote").never("unchanged");
     repo.arborist(["install-assets"]).succeeds().out("unchanged").never("wrote");
@@ -95,7 +95,7 @@ fn installing_twice_changes_nothing_and_uninstalling_leaves_nothing() {
 }
 
 #[test]
-fn a_rehearsal_writes_nothing_and_only_limits_what_is_written() {
+fn install_assets_dry_run_writes_nothing_and_only_selects_kinds_of_files() {
     let repo = TestRepo::init();
     repo.arborist(["install-assets", "--dry-run"]).succeeds().out("would write");
     assert!(!has(&repo, ".local") && !has(&repo, ".config"));
@@ -105,7 +105,7 @@ fn a_rehearsal_writes_nothing_and_only_limits_what_is_written() {
 }
 
 #[test]
-fn a_prefix_gets_the_layout_of_distributions() {
+fn install_assets_with_prefix_uses_the_folder_layout_of_distributions() {
     let repo = TestRepo::init();
     let mut command = repo.command("git", &repo.path(""));
     let run =
@@ -124,7 +124,7 @@ fn a_prefix_gets_the_layout_of_distributions() {
 }
 
 #[test]
-fn a_file_of_somebody_else_stays_and_then_nothing_is_written() {
+fn install_assets_writes_nothing_if_it_would_replace_a_file_it_did_not_write() {
     let repo = TestRepo::init();
     repo.write("../home/.config/fish/completions/git-arborist.fish", "# mine\n");
     repo.arborist(["install-assets"]).exits(1).err("git arborist did not write it").err("--force").silent();
@@ -137,7 +137,7 @@ fn a_file_of_somebody_else_stays_and_then_nothing_is_written() {
 }
 
 #[test]
-fn a_file_of_ours_that_was_changed_is_updated_but_not_removed() {
+fn an_edited_completion_file_is_updated_by_install_but_kept_by_uninstall() {
     let repo = TestRepo::init();
     repo.arborist(["install-assets"]).succeeds();
     let file = repo.home().join(BASH);
@@ -150,7 +150,7 @@ fn a_file_of_ours_that_was_changed_is_updated_but_not_removed() {
 }
 
 #[test]
-fn a_symbolic_link_is_neither_followed_out_nor_written_through() {
+fn install_assets_does_not_write_through_symbolic_links() {
     let repo = TestRepo::init();
     let outside = repo.root().join("outside");
     fs::create_dir_all(&outside).expect("a folder");
@@ -169,7 +169,7 @@ fn a_symbolic_link_is_neither_followed_out_nor_written_through() {
 }
 
 #[test]
-fn without_a_home_the_error_names_the_way_out() {
+fn install_assets_without_home_suggests_the_prefix_option() {
     let repo = TestRepo::init();
     let mut command = repo.command("git", &repo.path(""));
     let run = Run::of(command.args(["arborist", "install-assets"]).env_remove("HOME"), b"");
@@ -177,14 +177,14 @@ fn without_a_home_the_error_names_the_way_out() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_an_error_with_its_path() {
+fn an_unwritable_prefix_is_an_error_that_names_the_path() {
     let repo = TestRepo::init();
     repo.write("pkg", "a file where a folder is needed");
     repo.arborist(["install-assets", "--prefix", "pkg"]).exits(128).err("could not").err("pkg/share");
 }
 
 #[test]
-fn folders_that_the_environment_names_are_used() {
+fn install_assets_uses_xdg_and_bash_completion_folders_from_the_environment() {
     let repo = TestRepo::init();
     let at = |name: &str| repo.root().join(name);
     let mut command = repo.command("git", &repo.path(""));
@@ -199,7 +199,7 @@ fn folders_that_the_environment_names_are_used() {
 }
 
 #[test]
-fn an_unknown_option_or_value_gets_no_far_fetched_hint() {
+fn did_you_mean_is_suggested_only_for_similar_options_and_values() {
     let repo = TestRepo::init();
     let said = repo.arborist(["install-assets", "--shell", "tcsh"]).exits(129);
     said.err("hint: see the options with: git arborist install-assets -h").never("did you mean");

@@ -41,7 +41,7 @@ fn suite(repo: &TestRepo) -> String {
 }
 
 #[test]
-fn a_suite_that_is_red_before_stops_the_run_before_an_agent_is_paid() {
+fn a_failing_baseline_stops_the_run_before_an_agent_is_called() {
     for jobs in ["1", "2"] {
         for command in ["echo the roof leaks; false", "no-such-program-here", "exit 127"] {
             let repo = repo();
@@ -55,7 +55,7 @@ fn a_suite_that_is_red_before_stops_the_run_before_an_agent_is_paid() {
 }
 
 #[test]
-fn a_new_run_does_not_rely_on_what_another_test_command_has_passed() {
+fn a_new_run_after_a_change_of_the_configured_test_command_checks_the_baseline_again() {
     let repo = repo();
     repo.write(".arborist/config.toml", "test-command = \"true\"\n");
     repo.commit("a configuration\n");
@@ -67,7 +67,7 @@ fn a_new_run_does_not_rely_on_what_another_test_command_has_passed() {
 }
 
 #[test]
-fn one_task_alone_has_a_baseline_too() {
+fn garden_checks_the_baseline_too() {
     for args in [&["garden", "T001"][..], &["garden", "-m", "do it"]] {
         let repo = repo();
         repo.arborist([args, &["--test-command", "false"]].concat()).exits(1);
@@ -76,7 +76,7 @@ fn one_task_alone_has_a_baseline_too() {
 }
 
 #[test]
-fn it_runs_once_and_not_again_where_tests_have_passed() {
+fn the_baseline_is_skipped_on_a_commit_that_has_passed_its_tests() {
     let repo = repo();
     let command = counted(&repo, "true");
     repo.arborist(["garden", "T001", "--test-command", &command]).succeeds();
@@ -88,7 +88,7 @@ fn it_runs_once_and_not_again_where_tests_have_passed() {
 }
 
 #[test]
-fn a_task_that_is_under_way_is_no_baseline() {
+fn changes_of_an_unfinished_task_are_not_tested_as_a_baseline() {
     let repo = repo();
     repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x >> bad.txt ;; esac");
     let command = "! test -e bad.txt";
@@ -100,7 +100,7 @@ fn a_task_that_is_under_way_is_no_baseline() {
 }
 
 #[test]
-fn what_the_user_commits_in_between_is_tested_first() {
+fn commits_of_the_user_between_tasks_are_tested_as_a_new_baseline() {
     let repo = repo();
     let command = "! test -e broken.txt";
     repo.arborist(["garden", "T001", "--test-command", command]).succeeds();
@@ -115,7 +115,7 @@ fn what_the_user_commits_in_between_is_tested_first() {
 }
 
 #[test]
-fn a_repository_without_tests_yet_goes_on() {
+fn a_run_starts_in_a_repository_without_tests() {
     for (command, finds) in [
         ("cargo test", "Cargo.toml"),
         ("npm test", "package.json"),
@@ -131,7 +131,7 @@ fn a_repository_without_tests_yet_goes_on() {
 }
 
 #[test]
-fn with_allow_red_the_run_goes_on_and_the_exit_code_decides() {
+fn with_allow_red_a_run_starts_despite_a_failing_baseline() {
     let repo = repo();
     let command = "test -e T001.txt";
     repo.arborist(["garden", "T001", "--test-command", command, "--allow-red"]).succeeds();
@@ -141,7 +141,7 @@ fn with_allow_red_the_run_goes_on_and_the_exit_code_decides() {
 }
 
 #[test]
-fn with_allow_red_only_newly_red_tests_count_where_they_can_be_read() {
+fn with_allow_red_only_newly_failing_tests_fail_a_task() {
     for jobs in ["1", "2"] {
         let repo = repo();
         repo.write("tests/old", "false");
@@ -171,7 +171,7 @@ fn with_allow_red_only_newly_red_tests_count_where_they_can_be_read() {
 }
 
 #[test]
-fn a_lane_without_its_dependencies_costs_no_attempt() {
+fn missing_dependencies_in_a_lane_use_up_no_attempt() {
     let repo = repo();
     repo.write("deps/lib", "installed here only");
     let command = "test -e deps/lib";
@@ -182,7 +182,7 @@ fn a_lane_without_its_dependencies_costs_no_attempt() {
 }
 
 #[test]
-fn a_lane_that_lacks_something_later_costs_no_attempt_either() {
+fn missing_dependencies_in_a_lane_of_a_continued_run_use_up_no_attempt() {
     let repo = repo();
     repo.write("deps/lib", "installed here only");
     repo.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
@@ -203,7 +203,7 @@ fn a_lane_that_lacks_something_later_costs_no_attempt_either() {
 }
 
 #[test]
-fn a_run_that_goes_on_with_another_test_command_has_a_new_baseline() {
+fn a_run_continued_with_another_test_command_checks_the_baseline_again() {
     for place in [&["gardener"][..], &["gardener", "--isolate"]] {
         let repo = repo();
         let first = counted(&repo, "true");
@@ -219,7 +219,7 @@ fn a_run_that_goes_on_with_another_test_command_has_a_new_baseline() {
 }
 
 #[test]
-fn a_new_run_with_another_test_command_has_a_baseline_too() {
+fn a_new_run_with_another_test_command_option_checks_the_baseline_again() {
     let repo = repo();
     let first = counted(&repo, "true");
     repo.arborist(["gardener", "--test-command", &first]).succeeds();
@@ -230,7 +230,7 @@ fn a_new_run_with_another_test_command_has_a_baseline_too() {
 }
 
 #[test]
-fn a_missing_test_program_stops_a_new_project_before_an_agent_is_paid() {
+fn a_missing_test_program_stops_a_run_in_a_new_project_before_an_agent_is_called() {
     for jobs in ["1", "2"] {
         // A wrapper that is only ever in a project: it is not on PATH, and there is no pom.xml either.
         for command in ["mvnw test", "cd . && CI=1 mvnw test"] {
@@ -243,7 +243,7 @@ fn a_missing_test_program_stops_a_new_project_before_an_agent_is_paid() {
 }
 
 #[test]
-fn a_test_script_that_a_new_project_lacks_can_be_written_by_its_plan() {
+fn a_missing_test_script_can_be_written_by_the_plan_of_a_new_project() {
     const WRITER: &str = "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo x > \"$ARBORIST_TASK.txt\"; \
          mkdir -p bin; printf '#!/bin/sh\\n' > bin/tests.sh; chmod +x bin/tests.sh ;;\nesac";
     for jobs in ["1", "2"] {

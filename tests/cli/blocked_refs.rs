@@ -33,7 +33,7 @@ echo done"
 }
 
 #[test]
-fn a_folder_in_the_place_of_the_branch_is_moved_away() {
+fn a_folder_that_replaces_the_file_of_the_branch_is_moved_away() {
     let repo = run(
         "h=$(git rev-parse HEAD); rm -f .git/refs/heads/main; mkdir -p .git/refs/heads/main/x; echo $h > .git/refs/heads/main/x/y",
     );
@@ -41,26 +41,26 @@ fn a_folder_in_the_place_of_the_branch_is_moved_away() {
 }
 
 #[test]
-fn a_line_that_git_cannot_read_is_taken_out_of_the_packed_refs() {
+fn an_invalid_line_is_removed_from_packed_refs() {
     let repo = run("echo zzz bad line >> .git/packed-refs");
     assert!(!repo.read(".git/packed-refs").contains("zzz"));
     assert!(repo.read(".git/replaced.1").contains("zzz"));
 }
 
 #[test]
-fn packed_refs_that_are_out_of_order_or_gone_are_put_back() {
+fn unsorted_or_deleted_packed_refs_are_restored() {
     let repo = run("echo \"$(git rev-parse HEAD) refs/heads/aaa\" >> .git/packed-refs");
     repo.git(["rev-parse", "--verify", "refs/heads/aaa"]).succeeds();
     run("h=$(git rev-parse HEAD); echo $h > .git/refs/heads/main; rm .git/packed-refs");
 }
 
 #[test]
-fn a_branch_that_leads_nowhere_is_put_back_where_an_older_value_is_packed() {
+fn an_invalid_branch_file_is_restored_even_if_an_older_value_is_packed() {
     run("echo nonsense > .git/refs/heads/main");
 }
 
 #[test]
-fn a_git_that_waits_at_a_named_pipe_in_the_place_of_an_object_is_started_again() {
+fn git_is_restarted_if_it_hangs_on_a_named_pipe_that_replaced_an_object() {
     let queue_repo = QueueRepo::with_finished(&["T1"]);
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();

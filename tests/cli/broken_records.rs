@@ -40,7 +40,7 @@ fn sessions(repo: &TestRepo) -> Vec<String> {
 }
 
 #[test]
-fn a_damaged_record_is_left_out_with_a_warning_and_the_run_goes_on_from_history() {
+fn a_damaged_session_record_is_skipped_with_a_warning_and_the_run_continues_from_history() {
     for damage in DAMAGES {
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
         repo.arborist(["gardener", "--only", "T001"]).succeeds();
@@ -57,7 +57,7 @@ fn a_damaged_record_is_left_out_with_a_warning_and_the_run_goes_on_from_history(
 }
 
 #[test]
-fn a_damaged_record_of_another_session_stops_no_run() {
+fn a_damaged_record_of_another_session_does_not_stop_a_run() {
     for damage in DAMAGES {
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
         repo.arborist(["gardener", "--session-branch"]).succeeds();
@@ -150,7 +150,7 @@ fn with_two_branches() -> TestRepo {
 }
 
 #[test]
-fn cleanup_names_a_damaged_ref_and_cleans_up_the_rest() {
+fn cleanup_reports_a_damaged_ref_and_cleans_up_the_rest() {
     let kinds: [fn(&TestRepo, &str); 2] = [corrupt_object, remove_object];
     // Records, the log of the queue, a branch, and objects that the branch needs.
     let damaged = [
@@ -185,7 +185,7 @@ fn queued() -> TestRepo {
 }
 
 #[test]
-fn a_damaged_ticket_stops_no_landing() {
+fn a_damaged_ticket_does_not_stop_other_landings() {
     for damage in DAMAGES {
         let (repo, name) = (queued(), "refs/arborist/queue/tickets/main/T001");
         damage(&repo, name);
@@ -195,7 +195,7 @@ fn a_damaged_ticket_stops_no_landing() {
 }
 
 #[test]
-fn a_damaged_ticket_of_the_task_itself_is_kept_and_replaced() {
+fn a_damaged_ticket_is_saved_and_replaced_when_its_task_is_queued_again() {
     for damage in DAMAGES {
         let (repo, name) = (queued(), "refs/arborist/queue/tickets/main/T001");
         damage(&repo, name);
@@ -215,7 +215,7 @@ fn a_damaged_ticket_of_the_task_itself_is_kept_and_replaced() {
 }
 
 #[test]
-fn a_broken_ref_of_any_kind_is_named_and_stops_no_run_in_lanes() {
+fn broken_refs_of_any_kind_are_reported_and_do_not_stop_a_run_in_lanes() {
     let names = [
         "refs/heads/mine",
         "refs/tags/v1",
@@ -241,7 +241,7 @@ fn a_broken_ref_of_any_kind_is_named_and_stops_no_run_in_lanes() {
 }
 
 #[test]
-fn a_broken_ref_of_yours_is_named_once_by_a_run_in_the_checkout() {
+fn a_broken_ref_of_the_user_is_reported_once_by_a_run_in_the_checkout() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     for (name, content) in [("refs/heads/mine", vec![b'0'; 40]), ("refs/tags/v1", vec![0; 41])] {
         let file = repo.path(&format!(".git/{name}"));

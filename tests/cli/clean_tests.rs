@@ -24,7 +24,7 @@ fn an_ignored_file_does_not_make_tests_pass_in_a_clean_checkout() {
 }
 
 #[test]
-fn what_is_copied_and_set_up_is_there() {
+fn a_clean_test_checkout_has_copied_files_and_results_of_the_setup_command() {
     let repo = TestRepo::planned(
         "tasks.md",
         PLAN,
@@ -41,7 +41,7 @@ fn what_is_copied_and_set_up_is_there() {
 }
 
 #[test]
-fn new_ignored_files_are_named_to_the_reviewer_and_in_the_report() {
+fn new_ignored_files_are_listed_for_the_reviewer_and_in_the_report() {
     let repo = TestRepo::planned(
         "tasks.md",
         PLAN,
@@ -66,7 +66,7 @@ fn new_ignored_files_are_named_to_the_reviewer_and_in_the_report() {
 }
 
 #[test]
-fn changed_ignored_files_are_named_to_the_reviewer() {
+fn changed_ignored_files_are_listed_for_the_reviewer() {
     let deed = "echo x > a.txt; echo y > .env; echo y > deps/a/index.js; touch -d 2001-01-01 deps/a/index.js .env; \
                 echo y > deps/b";
     let script = format!("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) {deed} ;; esac");
@@ -87,7 +87,7 @@ fn changed_ignored_files_are_named_to_the_reviewer() {
 }
 
 #[test]
-fn a_reviewer_is_told_if_there_were_too_many_ignored_files_to_look_at() {
+fn the_review_prompt_says_if_the_list_of_ignored_files_is_incomplete() {
     let script = "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > a.txt; echo y > .env ;; esac";
     let repo = TestRepo::planned("tasks.md", PLAN, script);
     repo.write(".gitignore", ".env\ndeps/\n");
@@ -105,7 +105,7 @@ fn a_reviewer_is_told_if_there_were_too_many_ignored_files_to_look_at() {
 }
 
 #[test]
-fn a_file_that_an_agent_hides_among_the_logs_is_named_to_the_reviewer() {
+fn files_that_an_agent_hides_in_the_log_folder_are_listed_for_the_reviewer() {
     for ignored in ["", "*.log\n", "spec/\n"] {
         let deed = "echo x > a.txt; mkdir -p spec/logs/deep; echo x > spec/logs/helper.log; echo x > spec/logs/deep/helper.sh";
         let script = format!("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) {deed} ;; esac");
@@ -122,7 +122,7 @@ fn a_file_that_an_agent_hides_among_the_logs_is_named_to_the_reviewer() {
 }
 
 #[test]
-fn files_that_tests_leave_are_named_to_every_later_reviewer() {
+fn files_left_by_tests_are_listed_for_every_later_reviewer() {
     let plan = "## Phase 1: Work\n\n- [ ] T001 a\n- [ ] T002 b\n";
     let script = "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > $ARBORIST_TASK.txt ;; esac";
     let repo = TestRepo::planned("tasks.md", plan, script);

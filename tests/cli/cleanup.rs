@@ -8,7 +8,7 @@ const NOW: &[&str] = &["--older-than", "0"];
 const WEEK: i64 = 8 * 86_400;
 
 #[test]
-fn a_landed_branch_goes_and_what_is_nowhere_else_stays() {
+fn cleanup_removes_a_landed_branch_and_keeps_an_unmerged_one() {
     let repo = CleanupRepo::new();
     repo.branch("T1", "t1.txt", "1");
     repo.branch("T2", "t2.txt", "2");
@@ -22,7 +22,7 @@ fn a_landed_branch_goes_and_what_is_nowhere_else_stays() {
 }
 
 #[test]
-fn a_plan_is_shown_and_nothing_is_done() {
+fn cleanup_dry_run_shows_the_same_decisions_and_changes_nothing() {
     let repo = CleanupRepo::new();
     repo.branch("T1", "t1.txt", "1");
     repo.land("T1");
@@ -46,7 +46,7 @@ fn a_plan_is_shown_and_nothing_is_done() {
 }
 
 #[test]
-fn what_is_younger_than_the_age_stays() {
+fn a_landed_branch_younger_than_the_age_limit_is_kept() {
     let repo = CleanupRepo::new();
     repo.branch("T1", "t1.txt", "1");
     repo.land("T1");
@@ -59,7 +59,7 @@ fn what_is_younger_than_the_age_stays() {
 }
 
 #[test]
-fn an_age_that_nobody_understands_is_an_error() {
+fn cleanup_refuses_invalid_ages_kinds_and_task_names() {
     let repo = CleanupRepo::new();
     for age in ["7", "soon", "", "-1d"] {
         let said = repo.cleanup(&[&format!("--older-than={age}")]).exits(129);
@@ -70,7 +70,7 @@ fn an_age_that_nobody_understands_is_an_error() {
 }
 
 #[test]
-fn it_works_from_a_subfolder_with_a_detached_head_with_git_dir_and_in_a_bare_repository() {
+fn cleanup_works_in_subfolders_with_detached_head_with_git_dir_and_in_bare_repositories() {
     let repo = CleanupRepo::new();
     repo.branch("T1", "t1.txt", "1");
     repo.land("T1");
@@ -89,7 +89,7 @@ fn it_works_from_a_subfolder_with_a_detached_head_with_git_dir_and_in_a_bare_rep
 }
 
 #[test]
-fn what_others_wrote_is_no_command_to_the_terminal() {
+fn cleanup_does_not_print_escape_sequences_in_file_names() {
     let repo = CleanupRepo::new();
     let path = repo.worktree("T1");
     fs::write(path.join("a\u{1b}[2Jb"), "x").unwrap();

@@ -38,7 +38,7 @@ fn done(task: &str) -> CleanupRepo {
 }
 
 /// That neither goes, for this reason, and that both do without it.
-fn both_stay(repo: &CleanupRepo, reason: &str) {
+fn expect_branch_and_worktree_kept(repo: &CleanupRepo, reason: &str) {
     for (kind, name) in [("worktree", "T1"), ("branch", "main/T1")] {
         let (verdict, why) = repo.verdict(ALL, kind, name);
         assert!(verdict == "keep" && why.contains(reason), "{kind}: {verdict}, {why}");
@@ -47,7 +47,7 @@ fn both_stay(repo: &CleanupRepo, reason: &str) {
     assert!(repo.has("T1") && repo.root().join("repo.arborist/T1/a.txt").exists());
 }
 
-fn both_go(repo: &CleanupRepo) {
+fn expect_branch_and_worktree_removed(repo: &CleanupRepo) {
     repo.cleanup(ALL).succeeds();
     assert!(!repo.has("T1") && !repo.root().join("repo.arborist/T1").exists());
 }
@@ -61,19 +61,19 @@ fn locked(repo: &CleanupRepo, name: &str) -> fs::File {
 }
 
 #[test]
-fn what_a_run_holds_the_lock_of_stays() {
+fn branch_and_worktree_are_kept_while_a_run_or_landing_holds_its_lock() {
     let repo = done("T1");
     let lock = locked(&repo, "run-main");
-    both_stay(&repo, "a run of 'main' is active");
+    expect_branch_and_worktree_kept(&repo, "a run of 'main' is active");
     lock.unlock().unwrap();
     let lock = locked(&repo, "landing-main");
-    both_stay(&repo, "a run of 'main' is active");
+    expect_branch_and_worktree_kept(&repo, "a run of 'main' is active");
     lock.unlock().unwrap();
-    both_go(&repo);
+    expect_branch_and_worktree_removed(&repo);
 }
 
 #[test]
-fn what_somebody_works_on_stays() {
+fn a_worktree_in_which_worktree_run_is_active_is_kept() {
     let repo = done("T1");
     let mut command = repo.command("git-arborist-worktree", &repo.path(""));
     let mut child =
@@ -81,27 +81,27 @@ fn what_somebody_works_on_stays() {
     while !repo.root().join("on").exists() {
         std::thread::yield_now();
     }
-    both_stay(&repo, "");
+    expect_branch_and_worktree_kept(&repo, "");
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 #[test]
-fn what_a_drain_on_another_machine_claims_stays_until_its_lease_ends() {
+fn tasks_claimed_by_a_landing_on_another_machine_are_kept_until_its_lease_ends() {
     let repo = done("T1");
     let claim = r#"{"into":"main","holder":{"pid":1,"host":"elsewhere","started":"1","boot":"another"},"since":1739716222,"until":1739716822}"#;
     let tree = repo.git(["rev-parse", "main^{tree}"]).answer();
     let commit = repo.commit_object(&tree, &[], format!("claim\n\n{claim}\n"));
     repo.git(["update-ref", "refs/arborist/claims/main", &commit]).succeeds();
-    both_stay(&repo, "a process is landing tasks of its run");
+    expect_branch_and_worktree_kept(&repo, "a process is landing tasks of its run");
     assert_eq!(repo.verdict(ALL, "claim", "main").1, "a process is landing tasks of its run");
     repo.wait(601);
-    both_go(&repo);
+    expect_branch_and_worktree_removed(&repo);
     assert_eq!(repo.refs("refs/arborist/claims"), [""; 0]);
 }
 
 #[test]
-fn a_process_in_a_worktree_keeps_it_and_so_does_the_shell() {
+fn a_worktree_is_kept_while_it_is_the_current_folder_of_a_process() {
     let repo = done("T1");
     let path = repo.root().join("repo.arborist/T1");
     fs::create_dir(path.join("sub")).unwrap();
@@ -114,7 +114,7 @@ fn a_process_in_a_worktree_keeps_it_and_so_does_the_shell() {
     let said = repo.arborist_in(&path.join("sub"), ["cleanup", "--older-than", "0"]).succeeds();
     said.out("it is your current folder").out("checked out at T1");
     assert!(path.exists() && repo.has("T1"));
-    both_go(&repo);
+    expect_branch_and_worktree_removed(&repo);
 }
 
 #[test]
@@ -122,13 +122,13 @@ fn a_queued_branch_is_never_deleted() {
     let repo = done("T1");
     repo.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
     repo.git(["update-ref", "refs/arborist/queue/tickets/main/T1", "main"]).succeeds();
-    both_stay(&repo, "it is queued and has not landed");
+    expect_branch_and_worktree_kept(&repo, "it is queued and has not landed");
     repo.git(["update-ref", "-d", "refs/arborist/queue/tickets/main/T1"]).succeeds();
-    both_go(&repo);
+    expect_branch_and_worktree_removed(&repo);
 }
 
 #[test]
-fn a_worktree_that_somebody_else_locked_or_made_stays() {
+fn a_worktree_that_the_user_created_or_locked_is_kept() {
     let repo = done("T1");
     let path = repo.root().join("repo.arborist/T1");
     let path = path.to_str().unwrap();
@@ -144,7 +144,7 @@ fn a_worktree_that_somebody_else_locked_or_made_stays() {
 }
 
 #[test]
-fn a_branch_that_is_checked_out_anywhere_stays() {
+fn a_branch_that_is_checked_out_in_any_worktree_is_kept() {
     let repo = CleanupRepo::new();
     repo.branch("T1", "t.txt", "t");
     repo.land("T1");
@@ -160,7 +160,7 @@ fn a_branch_that_is_checked_out_anywhere_stays() {
 }
 
 #[test]
-fn a_branch_in_mid_rebase_or_bisect_stays() {
+fn a_branch_during_a_rebase_or_bisect_is_kept() {
     let repo = CleanupRepo::new();
     repo.branch("T1", "a.txt", "theirs");
     repo.write("a.txt", "ours");
@@ -178,7 +178,7 @@ fn a_branch_in_mid_rebase_or_bisect_stays() {
 }
 
 #[test]
-fn a_branch_whose_remote_lacks_something_stays() {
+fn a_branch_with_commits_missing_from_its_upstream_is_kept() {
     let repo = CleanupRepo::new();
     let remote = repo.root().join("remote.git");
     repo.git(["init", "-q", "--bare", remote.to_str().unwrap()]).succeeds();
@@ -203,16 +203,16 @@ fn a_branch_whose_remote_lacks_something_stays() {
 }
 
 #[test]
-fn what_belongs_to_a_session_that_rests_stays() {
+fn branch_and_worktree_of_a_paused_session_are_kept() {
     let repo = done("T1");
     repo.session("s1", ("main", "run"), r#""kind":"pause","why":"lunch""#);
-    both_stay(&repo, "its session is paused, so it can be continued");
+    expect_branch_and_worktree_kept(&repo, "its session is paused, so it can be continued");
     repo.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
-    both_go(&repo);
+    expect_branch_and_worktree_removed(&repo);
 }
 
 #[test]
-fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
+fn the_branch_of_a_finished_session_is_saved_and_removed() {
     let repo = CleanupRepo::new();
     let tip = repo.commit_on("main", "s.txt", "s", "work of a session\n");
     repo.session_branch("arborist/gardener/s7", &tip);
@@ -254,7 +254,7 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
 }
 
 #[test]
-fn a_session_that_crashed_is_over_and_one_that_another_program_drives_is_not() {
+fn cleanup_removes_branches_of_crashed_sessions_but_not_of_sessions_with_another_driver() {
     let repo = CleanupRepo::new();
     let tip = repo.commit_on("main", "s.txt", "s", "work of a session\n");
     repo.git(["config", "arborist.workspace.repos.repo.path", "."]).succeeds();
@@ -279,7 +279,7 @@ fn a_session_that_crashed_is_over_and_one_that_another_program_drives_is_not() {
 }
 
 #[test]
-fn the_branch_that_a_session_works_on_is_not_the_branch_of_a_session() {
+fn a_branch_of_the_user_on_which_a_session_worked_is_kept() {
     let repo = CleanupRepo::new();
     repo.git(["checkout", "-q", "-b", "feature"]).succeeds();
     repo.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
@@ -288,7 +288,7 @@ fn the_branch_that_a_session_works_on_is_not_the_branch_of_a_session() {
 }
 
 #[test]
-fn what_cannot_be_found_out_counts_as_in_use() {
+fn branch_and_worktree_are_kept_if_their_use_cannot_be_determined() {
     let repo = done("T1");
     let locks = repo.path(".git/arborist/locks");
     let lock = fs::read_dir(&locks)
@@ -313,13 +313,13 @@ fn what_cannot_be_found_out_counts_as_in_use() {
             fs::remove_file(locks.join("run-main")).and_then(|()| symlink("run-main", locks.join("run-main")))
         })
         .unwrap();
-    both_stay(&repo, "not known: whether 'main' is active");
+    expect_branch_and_worktree_kept(&repo, "not known: whether 'main' is active");
     fs::remove_file(locks.join("run-main")).unwrap();
-    both_go(&repo);
+    expect_branch_and_worktree_removed(&repo);
 }
 
 #[test]
-fn only_what_git_arborist_made_is_touched() {
+fn cleanup_changes_only_what_git_arborist_created() {
     let repo = done("T1");
     repo.git(["branch", "feature/x"]).succeeds();
     repo.git(["branch", "arborist/mine"]).succeeds();
@@ -343,7 +343,7 @@ fn only_what_git_arborist_made_is_touched() {
 }
 
 #[test]
-fn a_worktree_of_ours_that_stands_elsewhere_stays() {
+fn a_worktree_outside_the_configured_folder_is_kept() {
     let repo = done("T1");
     repo.git(["config", "arborist.worktree.base", "../elsewhere"]).succeeds();
     assert!(repo.verdict(ALL, "worktree", "T1").1.starts_with("it is not in "));

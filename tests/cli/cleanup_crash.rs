@@ -49,7 +49,7 @@ fn cleanup(repo: &CleanupRepo, args: &[&str]) -> Run {
     Run::of(repo.command("git-arborist-cleanup", &repo.path("")).args(args), b"")
 }
 
-fn is_clean(repo: &CleanupRepo, tip: &str, head: &str) {
+fn assert_all_work_is_removed_and_saved(repo: &CleanupRepo, tip: &str, head: &str) {
     assert_eq!(repo.refs("refs/heads/arborist"), [""; 0]);
     assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
     let base = repo.root().join("repo.arborist");
@@ -95,7 +95,7 @@ fn kill_everywhere(how: &str) {
         let was_killed = killed.code() == 137;
         assert!(was_killed || killed.code() == 0, "{}", killed.report());
         clean_up_again(&repo, &ARGS);
-        is_clean(&repo, &tip, &head);
+        assert_all_work_is_removed_and_saved(&repo, &tip, &head);
         if !was_killed {
             assert!(n > 15, "hardly anything was killed");
             cleanup(&repo, &["restore", "T3"]).succeeds();
@@ -107,17 +107,17 @@ fn kill_everywhere(how: &str) {
 }
 
 #[test]
-fn one_who_cleans_up_can_be_killed_before_every_call_of_git() {
+fn cleanup_can_be_killed_before_any_git_call_without_loss() {
     kill_everywhere("before");
 }
 
 #[test]
-fn and_after_every_call_of_git() {
+fn cleanup_can_be_killed_after_any_git_call_without_loss() {
     kill_everywhere("after");
 }
 
 #[test]
-fn of_two_at_once_one_waits_or_is_told() {
+fn a_second_cleanup_at_the_same_time_is_refused_but_a_dry_run_works() {
     let (repo, _) = full();
     repo.write(".git/arborist/locks/cleanup", "");
     let lock = fs::File::open(repo.path(".git/arborist/locks/cleanup")).unwrap();
@@ -136,7 +136,7 @@ exec git "$@"
 "#;
 
 #[test]
-fn a_branch_that_is_moved_at_the_last_moment_stays_alone() {
+fn a_branch_that_moves_during_cleanup_is_kept_and_all_others_are_removed() {
     let repo = CleanupRepo::new();
     for task in ["T1", "T2", "T3", "T4", "T5"] {
         repo.branch(task, task, task);
@@ -149,7 +149,7 @@ fn a_branch_that_is_moved_at_the_last_moment_stays_alone() {
 }
 
 #[test]
-fn a_lock_that_a_killed_git_left_is_no_lasting_obstacle() {
+fn a_stale_ref_lock_of_a_killed_git_does_not_stop_cleanup() {
     let repo = CleanupRepo::new();
     for task in ["T1", "T2"] {
         repo.branch(task, task, task);
@@ -161,7 +161,7 @@ fn a_lock_that_a_killed_git_left_is_no_lasting_obstacle() {
 }
 
 #[test]
-fn what_a_crashed_run_left_is_cleaned_up_and_the_run_goes_on() {
+fn a_crashed_run_can_be_cleaned_up_and_then_continued() {
     let repo = CleanupRepo::new();
     repo.write("tasks.md", "- [ ] T1 one\n- [ ] T2 two\n");
     repo.commit("plan\n");

@@ -67,8 +67,8 @@ impl Story {
                 let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
                 self.repo.grow(&format!("B{n}"), "main", &files);
             }
-            2 => self.bring("--no-ff"),
-            3 => self.bring("--squash"),
+            2 => self.merge_a_branch("--no-ff"),
+            3 => self.merge_a_branch("--squash"),
             4 => self.pick(),
             5 => drop(self.repo.arborist(["worktree", "add", "--allow-dirty", &format!("W{n}")])),
             6 => {
@@ -89,7 +89,7 @@ impl Story {
         }
     }
 
-    fn bring(&mut self, how: &str) {
+    fn merge_a_branch(&mut self, how: &str) {
         let tasks = self.tasks();
         let Some(task) = self.dice.pick(&tasks) else { return };
         let branch = format!("arborist/task/main/{task}");
@@ -163,10 +163,10 @@ impl Story {
             file.lock().unwrap();
             file
         });
-        let before = everything(&self.repo, &self.places());
+        let before = reachable_objects(&self.repo, &self.places());
         let run = self.repo.cleanup(&args);
         assert!([0, 1].contains(&run.code()), "{:?}\n{}", self.log, run.report());
-        let after = everything(&self.repo, &self.places());
+        let after = reachable_objects(&self.repo, &self.places());
         let lost: Vec<&String> = before.difference(&after).collect();
         assert!(lost.is_empty(), "lost {lost:?}\n{:?}\n{}", self.log, run.report());
         if let Some(lock) = lock {
@@ -209,7 +209,7 @@ impl Story {
 }
 
 /// Every commit, tree and blob that a ref, a worktree's `HEAD`, an index or a file leads to, ignored files aside.
-fn everything(repo: &CleanupRepo, places: &[PathBuf]) -> BTreeSet<String> {
+fn reachable_objects(repo: &CleanupRepo, places: &[PathBuf]) -> BTreeSet<String> {
     let words = |text: String| {
         text.lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect::<Vec<_>>()
     };
@@ -267,29 +267,29 @@ fn tell(seed: u64) {
 }
 
 #[test]
-fn nothing_is_lost_in_the_first_story() {
+fn cleanup_loses_nothing_in_the_first_random_scenario() {
     tell(0x9E37_79B9_7F4A_7C15);
 }
 
 #[test]
-fn nothing_is_lost_in_the_second_story() {
+fn cleanup_loses_nothing_in_the_second_random_scenario() {
     tell(0xD1B5_4A32_D192_ED03);
 }
 
 #[test]
-fn nothing_is_lost_in_the_third_story() {
+fn cleanup_loses_nothing_in_the_third_random_scenario() {
     tell(0x94D0_49BB_1331_11EB);
 }
 
 #[test]
-fn nothing_is_lost_in_the_fourth_story() {
+fn cleanup_loses_nothing_in_the_fourth_random_scenario() {
     tell(0xBF58_476D_1CE4_E5B9);
 }
 
 /// `STORIES=100 cargo test --test cli cleanup_model -- --ignored` for as many as somebody has time for.
 #[test]
 #[ignore = "takes as long as one lets it"]
-fn nothing_is_lost_in_many_stories() {
+fn cleanup_loses_nothing_in_many_random_scenarios() {
     let count: u64 = std::env::var("STORIES").ok().and_then(|count| count.parse().ok()).unwrap_or(20);
     (1..=count).for_each(|seed| tell(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
 }

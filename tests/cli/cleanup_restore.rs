@@ -14,7 +14,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn where_only_commits_were_saved_a_worktree_of_them_is_made_if_a_place_is_named() {
+fn restoring_saved_commits_creates_a_worktree_only_with_the_option_to() {
     let repo = CleanupRepo::new();
     let tip = repo.branch("T1", "t.txt", "t");
     repo.cleanup(FORCE).succeeds();
@@ -34,7 +34,7 @@ fn where_only_commits_were_saved_a_worktree_of_them_is_made_if_a_place_is_named(
 }
 
 #[test]
-fn a_branch_that_is_made_for_files_is_told() {
+fn restoring_saved_files_reports_the_branch_that_is_created_for_them() {
     let repo = CleanupRepo::new();
     let path = repo.worktree("T1");
     fs::write(path.join("new"), "new").unwrap();
@@ -45,7 +45,7 @@ fn a_branch_that_is_made_for_files_is_told() {
 }
 
 #[test]
-fn what_is_no_branch_has_no_worktree() {
+fn restoring_session_records_into_a_worktree_is_refused() {
     let repo = CleanupRepo::new();
     repo.session("s7", ("main", "run"), r#""kind":"end","result":"complete""#);
     repo.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
@@ -58,7 +58,7 @@ fn what_is_no_branch_has_no_worktree() {
 }
 
 #[test]
-fn names_that_mean_several_are_listed_with_their_ages() {
+fn restore_lists_the_matches_of_an_ambiguous_name_with_their_ages() {
     let repo = CleanupRepo::new();
     for text in ["1", "2"] {
         repo.branch("T1", "t.txt", text);
@@ -77,7 +77,7 @@ fn names_that_mean_several_are_listed_with_their_ages() {
 }
 
 #[test]
-fn it_goes_by_every_name_that_is_shown_of_it() {
+fn saved_work_can_be_restored_by_every_name_that_cleanup_shows() {
     let repo = CleanupRepo::new();
     repo.branch("T1", "t.txt", "t");
     let base = repo.git(["rev-parse", "main"]).answer();
@@ -104,7 +104,7 @@ fn it_goes_by_every_name_that_is_shown_of_it() {
 }
 
 #[test]
-fn a_whole_name_is_meant_although_another_ends_with_it() {
+fn restore_prefers_an_exact_name_to_one_that_ends_with_it() {
     let repo = CleanupRepo::new();
     let path = repo.worktree("T2");
     let place = path.display().to_string();
@@ -117,7 +117,7 @@ fn a_whole_name_is_meant_although_another_ends_with_it() {
 }
 
 #[test]
-fn saved_work_has_one_age_and_it_is_that_of_its_saving() {
+fn cleanup_and_cleanup_saved_agree_on_the_age_of_saved_work() {
     for options in [&[][..], &["--ref-format=reftable"]] {
         let repo = CleanupRepo::on(options);
         repo.branch("T1", "t1.txt", "1");
@@ -133,7 +133,7 @@ fn saved_work_has_one_age_and_it_is_that_of_its_saving() {
 }
 
 #[test]
-fn without_a_reflog_saved_work_is_as_old_as_the_day_in_its_name_and_never_from_the_future() {
+fn without_a_reflog_the_age_of_saved_work_is_taken_from_the_day_in_its_name() {
     for options in [&[][..], &["--ref-format=reftable"]] {
         let repo = CleanupRepo::on(options);
         repo.branch("T1", "t1.txt", "1");

@@ -53,7 +53,7 @@ fn an_unmerged_session_branch_is_kept_unless_force_is_given_and_then_saved_first
 }
 
 #[test]
-fn a_session_that_rests_keeps_all_that_is_its_own() {
+fn branches_of_a_paused_session_are_kept_until_the_session_is_ended() {
     let (repo, session) = finished();
     let branch = format!("arborist/tasks/{session}");
     repo.session(&session, (&branch, "run"), r#""kind":"pause","why":"lunch""#);
@@ -74,7 +74,7 @@ fn a_session_that_rests_keeps_all_that_is_its_own() {
 }
 
 #[test]
-fn records_outlive_the_branch_of_their_session() {
+fn session_records_are_removed_only_after_the_session_branch() {
     let (repo, session) = finished();
     repo.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
     let name = format!("{session} (records)");
@@ -98,7 +98,7 @@ fn with_own_branch() -> CleanupRepo {
 }
 
 #[test]
-fn a_branch_of_the_user_is_not_the_branch_of_a_session_that_has_its_name() {
+fn a_branch_of_the_user_that_ends_in_the_name_of_a_session_is_kept() {
     let repo = with_own_branch();
     repo.arborist(["session", "start", "--id", "v1"]).succeeds();
     repo.arborist(["session", "end", "--session", "v1"]).succeeds();
@@ -108,7 +108,7 @@ fn a_branch_of_the_user_is_not_the_branch_of_a_session_that_has_its_name() {
 }
 
 #[test]
-fn nor_is_it_on_the_word_of_a_record_that_a_stranger_wrote() {
+fn a_forged_session_record_does_not_make_cleanup_remove_a_branch_of_the_user() {
     let repo = with_own_branch();
     repo.git(["branch", "arborist/tasks/v2"]).succeeds();
     repo.git(["switch", "-q", "main"]).succeeds();
@@ -123,7 +123,7 @@ fn nor_is_it_on_the_word_of_a_record_that_a_stranger_wrote() {
 }
 
 #[test]
-fn where_its_log_is_gone_the_start_of_its_run_proves_it() {
+fn without_a_reflog_the_run_start_proves_that_git_arborist_made_a_session_branch() {
     let (repo, session) = finished();
     fs::remove_dir_all(repo.path(".git/logs/refs/heads/arborist/tasks")).unwrap();
     let branch = format!("arborist/tasks/{session}");

@@ -14,7 +14,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn a_squashed_branch_is_known_by_its_files_and_its_commits_are_saved() {
+fn a_squashed_branch_is_detected_by_its_files_and_its_commits_are_saved() {
     let repo = CleanupRepo::new();
     let tip = repo.grow("T1", "main", &[("t1.txt", "1"), ("t1.txt", "2"), ("u.txt", "u")]);
     repo.squash("T1");
@@ -26,7 +26,7 @@ fn a_squashed_branch_is_known_by_its_files_and_its_commits_are_saved() {
 }
 
 #[test]
-fn a_squash_is_found_although_the_file_went_on() {
+fn a_squash_is_detected_even_if_its_file_changed_afterwards() {
     let repo = CleanupRepo::new();
     let text = "one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n";
     repo.grow("T1", "main", &[("a.txt", "one\ntwo\nthree\nfour\nfive\nsix\n7\n"), ("a.txt", text)]);
@@ -39,7 +39,7 @@ fn a_squash_is_found_although_the_file_went_on() {
 }
 
 #[test]
-fn picked_commits_are_known_one_by_one() {
+fn cherry_picked_commits_are_detected_one_by_one() {
     let repo = CleanupRepo::new();
     repo.grow("T1", "main", &[("a.txt", "ONE\ntwo\nthree\nfour\nfive\nsix\nseven\n"), ("b.txt", "b")]);
     repo.grow("T2", "main", &[("c.txt", "c"), ("d.txt", "d")]);
@@ -55,7 +55,7 @@ fn picked_commits_are_known_one_by_one() {
 }
 
 #[test]
-fn white_space_modes_and_messages_are_no_proof() {
+fn a_commit_with_other_white_space_or_only_a_message_does_not_count_as_merged() {
     let repo = CleanupRepo::new();
     repo.grow("T1", "main", &[("t.py", "if x:\n\ty()\n")]);
     repo.write("t.py", "if x:\n    y()\n");
@@ -71,7 +71,7 @@ fn white_space_modes_and_messages_are_no_proof() {
 }
 
 #[test]
-fn what_is_held_only_by_refs_that_go_is_not_held() {
+fn commits_held_only_by_a_stash_saved_work_or_a_remote_branch_count_as_unmerged() {
     let repo = CleanupRepo::new();
     let tip = repo.branch("T1", "t1.txt", "1");
     for name in ["refs/arborist/saved/x/head-1", "refs/stash", "refs/remotes/origin/arborist/task/main/T1"] {
@@ -86,7 +86,7 @@ fn what_is_held_only_by_refs_that_go_is_not_held() {
 }
 
 #[test]
-fn a_worktree_with_work_in_it_stays_with_the_reason() {
+fn a_worktree_with_uncommitted_changes_is_kept_with_the_reason() {
     let repo = CleanupRepo::new();
     let untracked = repo.worktree("T1");
     fs::write(untracked.join("new"), "new").unwrap();
@@ -148,7 +148,7 @@ fn force_saves_commits_and_files_and_restore_brings_them_back() {
 }
 
 #[test]
-fn nothing_is_restored_over_what_is_there() {
+fn restore_overwrites_no_existing_branch_or_file() {
     let repo = CleanupRepo::new();
     let tip = repo.branch("T1", "t1.txt", "1");
     repo.cleanup(FORCE).succeeds();
@@ -174,7 +174,7 @@ fn nothing_is_restored_over_what_is_there() {
 }
 
 #[test]
-fn commits_on_no_branch_and_folders_that_git_forgot_are_saved_too() {
+fn commits_of_a_detached_head_and_folders_unknown_to_git_are_saved() {
     let repo = CleanupRepo::new();
     let lane = repo.lane("T1");
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
@@ -195,7 +195,7 @@ fn commits_on_no_branch_and_folders_that_git_forgot_are_saved_too() {
 }
 
 #[test]
-fn a_repository_inside_a_worktree_is_never_thrown_away() {
+fn a_worktree_that_contains_a_repository_is_never_removed() {
     let repo = CleanupRepo::new();
     let path = repo.worktree("T1");
     repo.git_in(&path, ["init", "-q", "inner"]).succeeds();
@@ -205,7 +205,7 @@ fn a_repository_inside_a_worktree_is_never_thrown_away() {
 }
 
 #[test]
-fn worktrees_that_were_deleted_by_hand_or_broken_go() {
+fn deleted_or_broken_worktrees_are_removed() {
     let repo = CleanupRepo::new();
     let deleted = repo.worktree("T1");
     fs::remove_dir_all(&deleted).unwrap();
@@ -229,7 +229,7 @@ fn worktrees_that_were_deleted_by_hand_or_broken_go() {
 }
 
 #[test]
-fn a_sha256_repository_and_one_with_reftables_are_cleaned_too() {
+fn cleanup_works_in_sha256_and_reftable_repositories() {
     for options in [["--object-format=sha256"], ["--ref-format=reftable"]] {
         let repo = CleanupRepo::on(&options);
         repo.branch("T1", "t1.txt", "1");

@@ -42,7 +42,7 @@ fn item<'r>(report: &'r Value, repo: &str, kind: &str) -> &'r Value {
 }
 
 #[test]
-fn it_covers_all_repositories_of_the_workspace() {
+fn cleanup_covers_all_repositories_of_the_workspace() {
     let (workspace, branch) = finished();
     let tip = workspace.git_in(&workspace.clone_of("backend"), ["rev-parse", &branch]).answer();
     let before = worktrees(&workspace, "backend");
@@ -83,7 +83,7 @@ fn an_unmerged_branch_of_a_session_is_kept_in_every_repository_and_a_merged_one_
 }
 
 #[test]
-fn run_in_another_repository_it_asks_the_one_that_records_the_session() {
+fn cleanup_in_another_repository_reads_the_session_from_the_repository_of_the_plan() {
     let (workspace, branch) = finished();
     let backend = workspace.clone_of("backend");
     // Only the run told this repository where the plan is; the cache of that is not removed either.
@@ -98,7 +98,7 @@ fn run_in_another_repository_it_asks_the_one_that_records_the_session() {
 }
 
 #[test]
-fn a_session_whose_home_is_gone_is_kept_and_its_home_is_named() {
+fn branches_of_a_session_are_kept_if_the_repository_with_its_record_cannot_be_read() {
     let (workspace, branch) = finished();
     let backend = workspace.clone_of("backend");
     workspace.git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"]).succeeds();
@@ -114,7 +114,7 @@ fn a_session_whose_home_is_gone_is_kept_and_its_home_is_named() {
 }
 
 #[test]
-fn a_session_at_work_keeps_its_branches_in_every_repository() {
+fn branches_and_worktrees_of_a_running_session_are_kept_in_every_repository() {
     let workspace = TestWorkspace::of(&["backend"], PLAN);
     workspace.agent(
         "case \"$prompt\" in \"Review\"*) echo APPROVED ;;\n *) echo x > x.txt\n\
@@ -134,7 +134,7 @@ fn a_session_at_work_keeps_its_branches_in_every_repository() {
 }
 
 #[test]
-fn a_repository_that_a_tracked_file_names_is_left_alone_until_it_is_approved() {
+fn a_repository_named_in_a_tracked_file_is_not_cleaned_up_until_approved() {
     let (workspace, branch) = finished();
     workspace.git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"]).succeeds();
     workspace.section("backend", "path = \"../backend\"\n");
@@ -144,7 +144,7 @@ fn a_repository_that_a_tracked_file_names_is_left_alone_until_it_is_approved() {
 }
 
 #[test]
-fn a_repository_that_cannot_be_opened_does_not_prevent_the_others() {
+fn a_repository_that_cannot_be_opened_does_not_prevent_cleanup_of_the_others() {
     let (workspace, branch) = finished();
     workspace.set("web", "path", "../web");
     fs::create_dir(workspace.root().join("web")).unwrap();

@@ -34,7 +34,7 @@ fn outside() -> TempDir {
 }
 
 #[test]
-fn no_git_that_writes_files_can_change_anything_elsewhere_while_agents_are_at_work() {
+fn git_commands_that_write_files_cannot_change_files_outside_the_worktree() {
     if !is_enforced() {
         return;
     }
@@ -100,7 +100,7 @@ fn filtered(driver: &str, script: &str) -> QueueRepo {
 }
 
 #[test]
-fn a_folder_that_becomes_a_link_while_git_writes_leads_git_nowhere() {
+fn git_writes_nothing_through_a_folder_that_becomes_a_link_during_a_checkout() {
     if !is_enforced() {
         return;
     }
@@ -123,7 +123,7 @@ fn a_folder_that_becomes_a_link_while_git_writes_leads_git_nowhere() {
 }
 
 #[test]
-fn filters_of_the_user_work_as_before() {
+fn filters_of_the_user_can_still_write_outside_the_worktree() {
     // What git-lfs keeps, and where others may write.
     let outside = outside();
     let elsewhere = format!("d='{}'", outside.path().display());
@@ -146,7 +146,7 @@ fn filters_of_the_user_work_as_before() {
 }
 
 #[test]
-fn a_reflog_that_becomes_a_link_at_any_time_leads_git_nowhere() {
+fn git_writes_nothing_through_a_reflog_that_becomes_a_link() {
     if !is_enforced() {
         return;
     }

@@ -23,7 +23,7 @@ fn files(repo: &TestRepo) -> String {
 }
 
 #[test]
-fn a_file_that_an_agent_puts_into_the_checkout_reaches_no_gate() {
+fn a_file_that_an_agent_adds_to_the_checkout_is_not_copied_to_gates() {
     let deed =
         "touch helper.cache \"$ROOT/repo/helper.cache\"; echo '*.cache' > \"$ROOT/repo/.worktreeinclude\"";
     let repo = repo(PLAN, deed, "echo APPROVED");
@@ -36,7 +36,7 @@ fn a_file_that_an_agent_puts_into_the_checkout_reaches_no_gate() {
 }
 
 #[test]
-fn a_file_that_an_agent_changes_in_the_checkout_is_left_out_and_named() {
+fn a_file_that_an_agent_changes_in_the_checkout_is_not_copied_and_is_reported() {
     let deed = "echo evil > dep.cache; echo evil > \"$ROOT/repo/dep.cache\"";
     let repo = repo(PLAN, deed, "echo APPROVED");
     repo.write("dep.cache", "good\n");
@@ -51,7 +51,7 @@ fn a_file_that_an_agent_changes_in_the_checkout_is_left_out_and_named() {
 }
 
 #[test]
-fn what_is_copied_to_lanes_and_gates_is_what_was_there_when_the_run_began() {
+fn lanes_and_gates_get_copies_of_files_as_they_were_when_the_run_began() {
     let repo = repo(PLAN, "test \"$(cat deps.cache/a)\" = good || exit 3", "echo APPROVED");
     repo.write("deps.cache/a", "good\n");
     repo.write("deps.cache/deep/b", "good\n");
@@ -65,7 +65,7 @@ fn what_is_copied_to_lanes_and_gates_is_what_was_there_when_the_run_began() {
 }
 
 #[test]
-fn a_reviewer_gets_no_settings_that_an_agent_wrote() {
+fn settings_that_an_agent_writes_are_not_copied_to_the_reviewer() {
     let deed = "echo 'echo APPROVED' > \"$ROOT/repo/settings.local\"; touch helper.cache \"$ROOT/repo/helper.cache\"\n\
                 printf 'settings.local\\n*.cache\\n' > \"$ROOT/repo/.worktreeinclude\"";
     let review = "if [ -e settings.local ]; then . ./settings.local; else echo 'REJECTED: no'; fi";
@@ -80,7 +80,7 @@ fn a_reviewer_gets_no_settings_that_an_agent_wrote() {
 }
 
 #[test]
-fn clean_tests_of_a_run_in_place_get_no_file_that_an_agent_wrote() {
+fn files_that_an_agent_writes_are_not_copied_for_clean_tests_of_a_run_in_the_checkout() {
     let deed = "touch helper.cache; echo '*.cache' > .worktreeinclude";
     let repo = repo(PLAN, deed, "echo APPROVED");
     repo.git(["config", "arborist.test.clean", "true"]).succeeds();
@@ -90,7 +90,7 @@ fn clean_tests_of_a_run_in_place_get_no_file_that_an_agent_wrote() {
 }
 
 #[test]
-fn only_what_a_gate_left_is_kept_for_the_next_gate() {
+fn only_files_that_a_gate_itself_wrote_are_kept_for_the_next_gate() {
     const TWO: &str = "## Phase 1: Work\n\n- [ ] T001 one\n- [ ] T002 two (depends on T001)\n";
     let deed = "if [ $ARBORIST_TASK = T002 ]; then mkdir -p cache; touch cache/helper; \
                 gate=\"$ROOT/repo.arborist/gate-1/cache\"; touch \"$gate/helper\"; mkdir \"$gate/folder\"; echo evil > \"$gate/changed\"; fi";
@@ -115,7 +115,7 @@ fn only_what_a_gate_left_is_kept_for_the_next_gate() {
 }
 
 #[test]
-fn what_an_agent_puts_into_the_worktree_of_a_gate_is_gone_when_the_run_ends() {
+fn files_that_an_agent_adds_to_a_gate_worktree_are_removed_when_the_run_ends() {
     let deed = "mkdir -p \"$ROOT/repo.arborist/gate-1/cache\"; touch \"$ROOT/repo.arborist/gate-1/cache/helper\"; exit 1";
     let repo = repo(PLAN, deed, "echo APPROVED");
     repo.git(["config", "arborist.merge.keep", "cache/"]).succeeds();
@@ -127,7 +127,7 @@ fn what_an_agent_puts_into_the_worktree_of_a_gate_is_gone_when_the_run_ends() {
 }
 
 #[test]
-fn copies_are_not_committed_if_a_task_stops_ignoring_them() {
+fn copied_files_are_not_committed_if_a_task_stops_ignoring_them() {
     for place in ["--isolate", "--session-branch"] {
         let deed = "printf 'other\\n' > .gitignore; echo changed >> dep.cache";
         let repo = repo(PLAN, deed, "echo APPROVED");

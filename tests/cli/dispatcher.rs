@@ -10,7 +10,7 @@ use std::{
 use arborist_testkit::{Run, TestRepo};
 
 #[test]
-fn a_command_of_somebody_else_gets_its_arguments_and_gives_its_exit_code() {
+fn a_third_party_command_gets_all_arguments_and_its_exit_code_is_returned() {
     let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/bin/sh\nprintf '<%s>' \"$@\"\npwd\nexit 7\n");
     let said = repo.arborist(["prune", "--json", "a b", "", "--", "-h"]).exits(7);
@@ -20,28 +20,28 @@ fn a_command_of_somebody_else_gets_its_arguments_and_gives_its_exit_code() {
 }
 
 #[test]
-fn a_command_that_ends_by_a_signal_is_passed_on() {
+fn the_exit_code_tells_the_signal_that_ended_a_third_party_command() {
     let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/bin/sh\nkill -TERM $$\n");
     repo.arborist(["prune"]).exits(143).silent();
 }
 
 #[test]
-fn a_file_that_is_not_executable_is_no_command() {
+fn a_file_that_is_not_executable_is_not_a_command() {
     let repo = TestRepo::init();
     repo.write("../bin/git-arborist-notes", "#!/bin/sh\n");
     repo.arborist(["notes"]).exits(129).shows();
 }
 
 #[test]
-fn a_command_that_cannot_be_started_is_the_machines_fault() {
+fn a_command_that_cannot_be_started_exits_with_128() {
     let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/no/such/interpreter\n");
     repo.arborist(["prune"]).exits(128).shows();
 }
 
 #[test]
-fn a_mistyped_command_gets_the_one_that_was_meant() {
+fn a_mistyped_command_is_answered_with_a_suggestion() {
     let repo = TestRepo::init();
     repo.plant("git-arborist-prune", "#!/bin/sh\n");
     repo.arborist(["sttae"]).exits(129).shows().silent();
@@ -52,7 +52,7 @@ fn a_mistyped_command_gets_the_one_that_was_meant() {
 }
 
 #[test]
-fn names_that_no_command_can_have_are_refused_calmly() {
+fn command_names_with_slashes_or_invalid_bytes_are_refused() {
     let repo = TestRepo::init();
     repo.plant("evil", "#!/bin/sh\necho ran\n");
     for name in ["/../evil", "../bin/evil", "x/../../bin/evil"] {
@@ -63,7 +63,7 @@ fn names_that_no_command_can_have_are_refused_calmly() {
 }
 
 #[test]
-fn it_runs_where_git_was_sent_to() {
+fn commands_run_in_the_folder_and_git_directory_that_git_was_given() {
     let repo = TestRepo::init();
     repo.plant("git-arborist-where", "#!/bin/sh\npwd\ngit rev-parse --show-prefix\n");
     repo.write("a folder/x", "");
@@ -75,7 +75,7 @@ fn it_runs_where_git_was_sent_to() {
 }
 
 #[test]
-fn version_and_usage_are_data() {
+fn version_and_usage_are_printed_to_standard_output() {
     let repo = TestRepo::init();
     for option in ["--version", "-v", "version"] {
         let said = repo.arborist([option]).succeeds();
@@ -87,7 +87,7 @@ fn version_and_usage_are_data() {
 }
 
 #[test]
-fn short_help_of_a_command_is_shown_and_long_help_without_a_page_is_the_same_text_at_length() {
+fn long_help_without_a_manual_page_is_longer_than_short_help() {
     let repo = TestRepo::init();
     let short = repo.arborist(["install-assets", "-h"]).succeeds().shows();
     let long = repo.arborist(["install-assets", "--help"]).succeeds().shows();
@@ -95,7 +95,7 @@ fn short_help_of_a_command_is_shown_and_long_help_without_a_page_is_the_same_tex
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let repo = TestRepo::init();
     for args in [&["-h"][..], &["--list-cmds"], &["install-assets", "-h"]] {
         let mut child = repo.command("git-arborist", &repo.path(""));
@@ -110,7 +110,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn a_full_disk_is_an_error() {
+fn output_to_a_full_disk_is_an_error() {
     if !std::path::Path::new("/dev/full").exists() {
         eprintln!("skipped: there is no /dev/full here");
         return;

@@ -361,7 +361,7 @@ fn readme() {
 
 /// The same date is shown in the same way on the whole page. Another one is another date.
 #[test]
-fn dates_that_contradict_each_other_on_one_page_are_noticed() {
+fn contradictory_dates_on_one_page_are_detected() {
     let page = "```console\n$ echo 2020-01-01\n2001-01-01\n$ echo 2020-01-01 2020-01-02\n2001-01-07 2001-01-09\n```\n";
     let repo = TestRepo::with_options(&[]);
     let mut reader = Reader::new(&repo, &repo.home());
@@ -370,7 +370,7 @@ fn dates_that_contradict_each_other_on_one_page_are_noticed() {
 
 /// Relative links of the README and of the chapters lead to files.
 #[test]
-fn links_lead_to_files() {
+fn relative_links_lead_to_existing_files() {
     let pattern = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
     for path in texts() {
         let text = fs::read_to_string(&path).unwrap();
@@ -397,7 +397,7 @@ fn the_readme_is_short_and_shows_a_picture() {
 }
 
 #[test]
-fn the_picture_can_be_made_again() {
+fn the_picture_of_the_readme_can_be_generated() {
     if !is_installed("python3") {
         eprintln!("skipped: python3 is not installed here");
         return;

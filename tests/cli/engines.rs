@@ -82,7 +82,7 @@ pub(crate) fn jobs(said: &Said) -> Vec<String> {
 }
 
 #[test]
-fn workers_that_a_command_starts_do_the_plan() {
+fn workers_started_by_a_custom_engine_complete_the_plan() {
     let shared = SharedPlan::new(4, 1, WORKER);
     let dir = shared.repo.root().join("their clones").display().to_string();
     let logs = "echo 'job '{job}' in '{dir}; cat workers.log";
@@ -115,7 +115,7 @@ fn workers_that_a_command_starts_do_the_plan() {
 }
 
 #[test]
-fn logs_are_limited_and_shown_without_what_a_terminal_obeys_and_never_written_through_links() {
+fn worker_logs_are_truncated_stripped_of_escape_sequences_and_not_written_through_links() {
     let shared = SharedPlan::new(1, 1, WORKER);
     let logs = r"printf 'first\n'; yes line | head -n 400000; printf '\033[2J\033]0;x\007bad\r\n'";
     let jobs = "case {job} in all) echo 7; echo ../../8; echo ' '; echo '$(x)' ;; esac";
@@ -142,7 +142,7 @@ fn logs_are_limited_and_shown_without_what_a_terminal_obeys_and_never_written_th
 }
 
 #[test]
-fn logs_that_cannot_be_fetched_are_named_and_the_others_are_stored() {
+fn worker_logs_that_cannot_be_fetched_are_reported_and_the_others_are_stored() {
     let shared = SharedPlan::new(1, 1, WORKER);
     let logs = "case {job} in 1) echo one ;; 2) echo 'no such job' >&2; exit 1 ;; *) exit 3 ;; esac";
     shared.define_engine("mine", &[("submit", "true"), ("logs", logs)]);
@@ -157,7 +157,7 @@ fn logs_that_cannot_be_fetched_are_named_and_the_others_are_stored() {
 }
 
 #[test]
-fn logs_of_the_jobs_that_work_on_tasks_are_fetched_if_none_is_named() {
+fn work_logs_without_a_job_fetches_the_logs_of_all_jobs_that_work_on_tasks() {
     let shared = SharedPlan::new(1, 1, HELD);
     let keys = [("submit", SUBMIT), ("logs", "echo {job} >> asked; cat workers.log")];
     shared.define_engine("local", &keys);
@@ -171,7 +171,7 @@ fn logs_of_the_jobs_that_work_on_tasks_are_fetched_if_none_is_named() {
 }
 
 #[test]
-fn a_task_of_a_job_that_is_gone_is_taken_over_before_its_time_to_live_is_over() {
+fn a_task_of_a_dead_job_is_taken_over_before_its_claim_expires() {
     let shared = SharedPlan::new(1, 1, HELD);
     shared.set_ttl(60);
     // A process that has ended stays in the table until its parent has waited for it.
@@ -242,7 +242,7 @@ fn commands_of_an_engine_in_a_tracked_file_need_approval() {
 }
 
 #[test]
-fn an_engine_that_is_not_available_is_an_error_and_nothing_runs_here() {
+fn an_unavailable_engine_is_an_error_and_nothing_runs_locally() {
     let shared = SharedPlan::new(1, 1, WORKER);
     shared
         .repo
@@ -257,7 +257,7 @@ fn an_engine_that_is_not_available_is_an_error_and_nothing_runs_here() {
 }
 
 #[test]
-fn what_workers_could_not_see_or_would_show_is_refused() {
+fn submitting_unpushed_commits_or_secrets_to_workers_is_refused() {
     let shared = SharedPlan::new(1, 1, WORKER);
     shared.define_engine("later", &[("submit", "cat > ../worker.sh")]);
     let mut command = shared.repo.command("git-arborist-work", &shared.clone(0));
@@ -276,7 +276,7 @@ fn what_workers_could_not_see_or_would_show_is_refused() {
 }
 
 #[test]
-fn a_submission_can_be_looked_at_first() {
+fn work_dry_run_shows_the_submission_without_starting_workers() {
     let shared = SharedPlan::new(1, 1, WORKER);
     let said =
         shared.submit(&["--on", "ssh:one,two", "--workers", "3", "--jobs", "2", "--dry-run"]).succeeds();

@@ -132,7 +132,7 @@ fn logs(shared: &SharedPlan) -> String {
 }
 
 #[test]
-fn an_array_of_workers_does_the_plan() {
+fn a_slurm_array_of_workers_completes_the_plan() {
     let Some(cluster) = Cluster::start(2, 300) else { return };
     let shared = SharedPlan::new(4, 1, WORKER);
     let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "2"]).succeeds();
@@ -156,7 +156,7 @@ fn an_array_of_workers_does_the_plan() {
 }
 
 #[test]
-fn a_node_that_dies_during_a_task_is_noticed_and_the_task_is_finished_elsewhere() {
+fn the_task_of_a_slurm_node_that_dies_is_finished_on_another_node() {
     let Some(cluster) = Cluster::start(2, 6) else { return };
     let shared = SharedPlan::new(1, 1, HELD);
     shared.set_ttl(90);
@@ -187,7 +187,7 @@ fn can_mount() -> bool {
 }
 
 #[test]
-fn logs_on_disks_of_nodes_are_fetched_while_a_worker_is_at_work_and_after_its_end() {
+fn logs_on_disks_of_slurm_nodes_are_fetched_during_and_after_a_job() {
     if !can_mount() {
         eprintln!("skipped: nodes cannot have their own disks here, which needs root and unshare");
         return;
@@ -220,7 +220,7 @@ fn logs_on_disks_of_nodes_are_fetched_while_a_worker_is_at_work_and_after_its_en
 }
 
 #[test]
-fn jobs_that_wait_in_the_queue_can_be_cancelled() {
+fn running_and_pending_slurm_jobs_can_be_cancelled() {
     let Some(cluster) = Cluster::start(1, 300) else { return };
     let shared = SharedPlan::new(1, 1, HELD);
     let said = cluster.submit(&shared, &["--on", "slurm", "--workers", "2"]).succeeds();

@@ -143,7 +143,7 @@ fn start_host(shared: &SharedPlan, server: &str, name: &'static str) -> Host {
 }
 
 #[test]
-fn workers_at_hosts_do_the_plan_and_the_suite_is_copied_to_those_that_miss_it() {
+fn ssh_workers_complete_the_plan_and_the_suite_is_copied_to_hosts_without_it() {
     let Some(network) = Network::start(SharedPlan::new(4, 1, WORKER), &["one", "two"]) else { return };
     let shared = &network.shared;
     let said = shared.submit(&["--on", "ssh:one,two"]).succeeds().out("submitted 2 workers to ssh: one/");
@@ -174,7 +174,7 @@ fn workers_at_hosts_do_the_plan_and_the_suite_is_copied_to_those_that_miss_it() 
 }
 
 #[test]
-fn a_worker_that_is_killed_at_its_host_is_noticed_and_its_task_is_finished_at_another() {
+fn the_task_of_a_killed_ssh_worker_is_finished_on_another_host() {
     let Some(network) = Network::start(SharedPlan::new(1, 1, HELD), &["one", "two"]) else { return };
     let shared = &network.shared;
     shared.set_ttl(60);
@@ -199,7 +199,7 @@ fn a_worker_that_is_killed_at_its_host_is_noticed_and_its_task_is_finished_at_an
 }
 
 #[test]
-fn a_host_whose_key_is_not_known_is_refused_and_no_worker_is_started() {
+fn an_ssh_host_with_an_unknown_key_is_refused_and_no_worker_is_started() {
     let Some(network) = Network::start(SharedPlan::new(1, 1, WORKER), &["one", "stranger"]) else { return };
     let shared = &network.shared;
     let said = shared.submit(&["--on", "ssh:one,stranger"]).exits(128).err("Host key verification failed");

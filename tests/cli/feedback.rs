@@ -30,7 +30,7 @@ fn feedback(output: &str) -> (TestRepo, String) {
 }
 
 #[test]
-fn the_next_attempt_is_told_the_failed_tests_with_their_messages() {
+fn the_next_prompt_lists_the_failed_tests_with_their_messages() {
     let passing: String = (2..400).map(|n| format!("ok {n} - a test that passes\n")).collect();
     let output = format!(
         "TAP version 13\n1..399\nnot ok 1 - creates user\n  ---\n  message: no such column email\n  ...\n{passing}"
@@ -128,7 +128,7 @@ fn output_without_any_error_is_quoted_from_both_ends() {
 }
 
 #[test]
-fn every_test_command_that_failed_is_named() {
+fn feedback_names_every_failed_test_command() {
     let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a", "test_commands": [
         {"type": "unit", "command": "echo one; exit 1"}, {"type": "e2e", "command": "echo two; exit 2"}]}},
         "root_ids": ["T1"]}"#;
@@ -140,7 +140,7 @@ fn every_test_command_that_failed_is_named() {
 }
 
 #[test]
-fn an_attempt_after_a_reset_knows_the_failures_before_it() {
+fn an_attempt_after_a_reset_gets_feedback_about_earlier_failures() {
     let repo = failing("before the reset\n");
     let run = ["garden", "--test-command", "./test.sh", "--max-retries", "1"];
     repo.arborist(run).exits(1);
@@ -156,7 +156,7 @@ fn an_attempt_after_a_reset_knows_the_failures_before_it() {
 }
 
 #[test]
-fn an_attempt_in_a_lane_after_a_reset_knows_the_failures_before_it() {
+fn an_attempt_in_a_lane_after_a_reset_gets_feedback_about_earlier_failures() {
     for reset in [&["reset", "T001"][..], &["reset", "--drop", "T001"]] {
         let repo = failing("before the reset\n");
         let run = ["gardener", "--isolate", "--test-command", "./test.sh", "--max-retries", "1"];
@@ -179,7 +179,7 @@ fn an_attempt_in_a_lane_after_a_reset_knows_the_failures_before_it() {
 }
 
 #[test]
-fn a_retried_task_knows_why_it_failed() {
+fn a_retried_task_gets_feedback_about_its_failure() {
     let repo = failing("no such column\n");
     let run = ["garden", "--test-command", "./test.sh", "--max-retries", "1"];
     repo.arborist(run).exits(1);

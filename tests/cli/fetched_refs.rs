@@ -5,7 +5,7 @@ use arborist_testkit::TestRepo;
 const AGENT: &str = "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho x > $ARBORIST_TASK.txt\n";
 
 #[test]
-fn a_fetched_mark_of_an_attempt_does_not_have_the_users_files_committed() {
+fn a_fetched_attempt_mark_commits_no_files_of_the_user() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", AGENT);
     let head = repo.git(["rev-parse", "HEAD"]).answer();
     for attempt in ["0", "4294967295"] {
@@ -21,7 +21,7 @@ fn a_fetched_mark_of_an_attempt_does_not_have_the_users_files_committed() {
 }
 
 #[test]
-fn a_fetched_mark_stages_nothing() {
+fn a_fetched_attempt_mark_stages_nothing() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", AGENT);
     repo.write("evil.sh", "x\n");
     repo.git(["add", "evil.sh"]).succeeds();
@@ -37,7 +37,7 @@ fn a_fetched_mark_stages_nothing() {
 }
 
 #[test]
-fn a_fetched_record_of_a_turn_moves_no_branch() {
+fn a_fetched_turn_record_moves_no_branch() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", AGENT);
     repo.arborist(["gardener", "--test-command", "true"]).succeeds();
     let find = |subject: &str| repo.git(["log", "--all", "--format=%H", "--grep", subject]).answer();

@@ -34,7 +34,7 @@ echo x > \"$ARBORIST_TASK.txt\"; {deed}; echo done"
     repo
 }
 
-fn passes(repo: &TestRepo) {
+fn expect_run_passes(repo: &TestRepo) {
     let ended = repo.arborist(["gardener", "--max-retries", "1", "--allow-red", "--test-command", TEST]);
     let pids = fs::read_to_string(repo.home().join("pids")).unwrap_or_default();
     for pid in pids.split_ascii_whitespace() {
@@ -45,18 +45,18 @@ fn passes(repo: &TestRepo) {
 }
 
 #[test]
-fn what_a_filter_leaves_running_is_ended_before_the_tests() {
-    passes(&repo("stay </dev/null >/dev/null 2>&1 &"));
+fn processes_left_by_a_filter_are_ended_before_the_tests() {
+    expect_run_passes(&repo("stay </dev/null >/dev/null 2>&1 &"));
 }
 
 #[test]
-fn what_leaves_the_group_of_a_filter_is_ended_too() {
-    passes(&repo("setsid stay </dev/null >/dev/null 2>&1 &"));
+fn processes_that_leave_the_process_group_of_a_filter_are_ended_too() {
+    expect_run_passes(&repo("setsid stay </dev/null >/dev/null 2>&1 &"));
 }
 
 #[test]
-fn what_a_filter_leaves_running_with_our_own_pipe_open_holds_nobody_up() {
-    passes(&repo("stay </dev/null >/dev/null &"));
+fn a_process_of_a_filter_that_keeps_our_pipe_open_does_not_block_the_run() {
+    expect_run_passes(&repo("stay </dev/null >/dev/null &"));
 }
 
 /// Writes this file, as a script that plants a hook and a setting.
@@ -67,7 +67,7 @@ printf "[alias]\n\tx = status\n" >> "$ROOT/repo/.git/config"; cat"#;
 }
 
 #[test]
-fn a_script_of_a_filter_that_a_task_edits_is_put_back_and_the_attempt_fails() {
+fn a_filter_script_edited_by_a_task_is_restored_and_the_attempt_fails() {
     for args in [&[][..], &["--isolate"]] {
         let repo = repo_with_agent(&plant_by("clean.sh"));
         let args = [&["gardener", "--max-retries", "1"], args].concat();
@@ -80,7 +80,7 @@ fn a_script_of_a_filter_that_a_task_edits_is_put_back_and_the_attempt_fails() {
 }
 
 #[test]
-fn a_script_of_a_merge_driver_that_a_task_edits_is_put_back_and_the_attempt_fails() {
+fn a_merge_driver_script_edited_by_a_task_is_restored_and_the_attempt_fails() {
     let repo = repo_with_agent(&plant_by("inner.sh"));
     repo.git(["config", "--unset", "filter.x.clean"]).succeeds();
     repo.git(["config", "merge.x.driver", "sh 'inner.sh' %O %A %B"]).succeeds();
@@ -89,13 +89,13 @@ fn a_script_of_a_merge_driver_that_a_task_edits_is_put_back_and_the_attempt_fail
 }
 
 #[test]
-fn what_a_filter_plants_fails_the_attempt() {
+fn a_hook_installed_by_a_filter_script_fails_the_attempt() {
     let repo = repo_with_agent(&plant_by("inner.sh"));
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1).out("the hook post-checkout was added");
 }
 
 #[test]
-fn git_reads_no_file_through_a_link_in_the_place_of_a_folder_around_it() {
+fn git_reads_no_settings_or_scripts_through_a_folder_replaced_by_a_link() {
     let plant =
         "mkdir -p build/l; echo '[core]' > build/l/git.cfg; echo 'touch \"$HOME/planted\"' > build/l/f.sh";
     // The folder exists, or it does not.
@@ -117,7 +117,7 @@ fn git_reads_no_file_through_a_link_in_the_place_of_a_folder_around_it() {
 }
 
 #[test]
-fn a_folder_around_the_script_of_a_linked_hook_is_not_replaced_by_a_link() {
+fn the_folder_of_a_linked_hook_script_cannot_be_replaced_by_a_link() {
     let deed = "mkdir build; cp -r tools build/t; echo 'touch \"$HOME/planted\"' >> build/t/hook.sh
 mv tools build/old; ln -s build/t tools";
     let repo = repo_with_agent(deed);

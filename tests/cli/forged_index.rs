@@ -45,7 +45,7 @@ fn subjects(repo: &TestRepo) -> String {
 const PLACES: [&[&str]; 2] = [&["gardener"], &["gardener", "--isolate"]];
 
 #[test]
-fn what_lies_in_a_file_is_committed_and_reviewed_whatever_the_index_says() {
+fn the_content_of_files_is_committed_and_reviewed_despite_a_forged_index() {
     // The same size as before, so that only the times could tell.
     let tracked =
         "[ $ARBORIST_TASK = T001 ] && echo 'echo change' > check.sh && forge check.sh \"$ROOT/honest\"";
@@ -69,7 +69,7 @@ fn what_lies_in_a_file_is_committed_and_reviewed_whatever_the_index_says() {
 }
 
 #[test]
-fn a_file_that_git_is_told_not_to_look_at_is_committed_too() {
+fn changes_to_assume_unchanged_and_skip_worktree_files_are_committed() {
     for (mark, place) in pairs(&["--assume-unchanged", "--skip-worktree"], &PLACES) {
         let repo = repo(&format!(
             "[ $ARBORIST_TASK = T001 ] && {{ git update-index {mark} check.sh; echo 'echo change' > check.sh; }}"
@@ -81,7 +81,7 @@ fn a_file_that_git_is_told_not_to_look_at_is_committed_too() {
 }
 
 #[test]
-fn reviewers_and_gates_see_the_commit_whatever_the_indexes_of_their_worktrees_say() {
+fn reviewers_and_gates_see_the_commit_despite_forged_indexes_of_their_worktrees() {
     for hide in [
         "forge check.sh \"$ROOT/honest\"",
         "git update-index --skip-worktree check.sh",
@@ -104,7 +104,7 @@ fn reviewers_and_gates_see_the_commit_whatever_the_indexes_of_their_worktrees_sa
 }
 
 #[test]
-fn a_lane_that_is_used_again_holds_its_commit_whatever_its_index_says() {
+fn a_reused_lane_contains_its_commit_despite_a_forged_index() {
     let repo = repo("cat check.sh >> \"$ROOT/found\"");
     // The gate of the first task changes the lane that the second one gets.
     let gate = format!(
@@ -118,7 +118,7 @@ fn a_lane_that_is_used_again_holds_its_commit_whatever_its_index_says() {
 }
 
 #[test]
-fn a_test_in_a_lane_that_changes_tracked_files_has_not_tested_the_commit() {
+fn a_test_in_a_lane_that_changes_tracked_files_counts_as_failed() {
     let repo = repo("cat check.sh >> \"$ROOT/found\"");
     let test = format!(
         "ROOT='{}'; {FORGE} [ -n \"$ARBORIST_TASK\" ] && [ ! -e \"$ROOT/once\" ] || exit 0; : > \"$ROOT/once\"; echo 'echo forged' > check.sh; forge check.sh \"$ROOT/honest\"; git reset -q",
@@ -133,7 +133,7 @@ fn a_test_in_a_lane_that_changes_tracked_files_has_not_tested_the_commit() {
 }
 
 #[test]
-fn a_test_in_the_checkout_that_changes_tracked_files_has_not_tested_the_commit() {
+fn a_test_in_the_checkout_that_changes_tracked_files_counts_as_failed() {
     let repo = repo(":");
     let test = format!(
         "ROOT='{}'; {FORGE} [ \"$ARBORIST_TASK\" = T001 ] && [ ! -e \"$ROOT/once\" ] || exit 0; : > \"$ROOT/once\"; echo 'echo forged' > check.sh; forge check.sh \"$ROOT/honest\"",
@@ -154,7 +154,7 @@ fn a_test_in_the_checkout_that_changes_tracked_files_has_not_tested_the_commit()
 }
 
 #[test]
-fn an_index_that_is_gone_or_broken_is_the_users_again_and_the_run_goes_on() {
+fn a_missing_or_broken_index_is_restored_and_the_run_continues() {
     for deed in ["rm .git/index", "echo junk > .git/index", ": > .git/index"] {
         let repo = repo(&format!("[ -e \"$ROOT/once\" ] || {{ : > \"$ROOT/once\"; {deed}; }}"));
         repo.write(".gitignore", "kept.log\n");
@@ -169,7 +169,7 @@ fn an_index_that_is_gone_or_broken_is_the_users_again_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_landing_goes_over_no_change_of_the_user_that_an_index_hides() {
+fn a_landing_does_not_overwrite_a_change_of_the_user_hidden_by_a_forged_index() {
     let repo = repo(
         "[ $ARBORIST_TASK = T002 ] || {
            echo 'echo landed' > check.sh; cd \"$ROOT/repo\"
@@ -206,7 +206,7 @@ fn state(repo: &TestRepo) -> (String, String, Vec<String>) {
 }
 
 #[test]
-fn what_the_user_has_staged_is_staged_again_whatever_an_agent_does_to_the_index() {
+fn staged_changes_of_the_user_are_restored_after_an_agent_changes_the_index() {
     for deed in [
         "git reset -q",
         "git add -A",
@@ -238,7 +238,7 @@ fn what_the_user_has_staged_is_staged_again_whatever_an_agent_does_to_the_index(
 }
 
 #[test]
-fn what_the_user_has_staged_is_staged_again_after_a_crash() {
+fn staged_changes_of_the_user_are_restored_after_a_crash() {
     let repo = dirty("git reset -q; kill -9 $PPID; sleep 60");
     repo.git(["rm", "-q", "--cached", "intended"]).succeeds();
     let before = state(&repo);
@@ -251,7 +251,7 @@ fn what_the_user_has_staged_is_staged_again_after_a_crash() {
 }
 
 #[test]
-fn what_was_staged_meanwhile_and_is_nowhere_else_is_kept() {
+fn content_staged_while_an_agent_works_is_saved() {
     let repo = dirty(
         "echo precious > \"$ROOT/text\"; git update-index --cacheinfo \"100644,$(git hash-object -w \"$ROOT/text\"),both\"",
     );
@@ -263,7 +263,7 @@ fn what_was_staged_meanwhile_and_is_nowhere_else_is_kept() {
 }
 
 #[test]
-fn a_gate_that_ran_on_other_files_than_those_of_the_commit_lands_nothing() {
+fn a_gate_that_changes_files_of_the_commit_lands_nothing() {
     for gate in [
         "echo weaker > T1.txt",
         "rm T1.txt",
@@ -286,7 +286,7 @@ fn a_gate_that_ran_on_other_files_than_those_of_the_commit_lands_nothing() {
 }
 
 #[test]
-fn a_set_up_of_the_users_may_change_tracked_files() {
+fn the_setup_command_of_a_worktree_may_change_tracked_files() {
     let queue_repo = QueueRepo::with_finished(&["T1"]);
     queue_repo
         .git([
@@ -300,7 +300,7 @@ fn a_set_up_of_the_users_may_change_tracked_files() {
 }
 
 #[test]
-fn what_another_agent_writes_into_the_worktrees_of_a_task_lands_nothing_red() {
+fn a_failing_task_does_not_land_if_another_agent_weakens_its_tests() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
     repo.write("check.sh", "[ ! -e broken ]\n");
@@ -338,7 +338,7 @@ done",
 const UNREADABLE: &str = "printf '*.wide working-tree-encoding=UTF-16\\n' > .gitattributes; printf a > new.wide; printf b > kept.wide";
 
 #[test]
-fn a_file_that_git_cannot_take_in_fails_the_attempt_and_not_the_run() {
+fn a_file_that_git_cannot_add_fails_the_attempt_and_not_the_run() {
     for place in PLACES {
         let repo = repo(&format!(
             "[ $ARBORIST_TASK = T002 ] || {{ if [ -e \"$ROOT/once\" ]; then rm .gitattributes; printf b > kept.wide; else : > \"$ROOT/once\"; {UNREADABLE}; fi; }}"
@@ -358,7 +358,7 @@ fn a_file_that_git_cannot_take_in_fails_the_attempt_and_not_the_run() {
 }
 
 #[test]
-fn a_file_that_git_can_never_take_in_uses_up_the_attempts() {
+fn a_file_that_git_can_never_add_uses_up_all_attempts() {
     for place in PLACES {
         let repo = repo(&format!("{UNREADABLE}; echo \"$prompt\" | wc -c > count"));
         repo.arborist(place.iter().chain(&["--max-retries", "2"])).exits(1);
@@ -386,7 +386,7 @@ const REFUSED: [(&str, &[[&str; 2]]); 4] = [
 ];
 
 #[test]
-fn files_of_a_failed_task_that_git_cannot_add_are_kept_and_the_next_task_begins() {
+fn files_of_a_failed_task_that_git_cannot_add_are_kept_and_the_next_task_starts() {
     for ((deed, settings), place) in pairs(&REFUSED, &PLACES) {
         let repo = repo(&format!("[ $ARBORIST_TASK = T002 ] || {{ {deed}; }}"));
         repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
@@ -422,7 +422,7 @@ fn files_that_git_cannot_add_do_not_stop_the_run_after_a_crash() {
 }
 
 #[test]
-fn an_index_or_a_lock_that_an_agent_left_broken_is_named_after_it_is_repaired() {
+fn a_broken_index_or_stale_lock_left_by_an_agent_is_repaired_and_reported() {
     for (deed, words) in [
         ("echo junk > .git/index", ".git/index' was missing or damaged"),
         ("rm .git/index", "T001 attempt 1: .git/index was changed while an agent or a command ran"),
@@ -435,7 +435,7 @@ fn an_index_or_a_lock_that_an_agent_left_broken_is_named_after_it_is_repaired() 
 }
 
 #[test]
-fn an_edit_of_the_users_survives_an_index_that_is_forged_again_and_again_while_tasks_land() {
+fn an_edit_of_the_user_survives_repeated_forging_of_the_index_during_landings() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
     repo.write("check.sh", "echo honest\n");

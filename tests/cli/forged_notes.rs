@@ -57,7 +57,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// A lock file that tells of a driver that died.
-fn dead_driver(repo: &TestRepo, name: &str) {
+fn write_lock_of_dead_driver(repo: &TestRepo, name: &str) {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let process = format!(r#"{{"pid":4194999,"host":"x","started":"1","boot":"{}"}}"#, boot.trim());
     let line = format!(
@@ -67,7 +67,7 @@ fn dead_driver(repo: &TestRepo, name: &str) {
 }
 
 #[test]
-fn a_note_of_an_update_that_a_child_planted_for_another_branch_is_taken_away() {
+fn a_checkout_note_forged_for_another_branch_is_removed_and_saved() {
     let deed = format!(
         "{UPDATE}\ngit update-ref refs/arborist/wip/main/@checkout/$d $to; echo '{{}}' > \"$ROOT/repo/.git/arborist/locks/landing-main\""
     );
@@ -75,13 +75,13 @@ fn a_note_of_an_update_that_a_child_planted_for_another_branch_is_taken_away() {
     repo.arborist(["gardener", "--session-branch"]).succeeds();
     assert_eq!(refs(&repo, "refs/arborist/wip"), "");
     assert!(refs(&repo, "refs/arborist/saved/moved").contains("@checkout"), "it is kept");
-    dead_driver(&repo, "run-main");
+    write_lock_of_dead_driver(&repo, "run-main");
     repo.arborist(["gardener", "--allow-dirty", "--new-run"]).succeeds();
     assert_eq!(users_files(&repo), ("base\nuser\n".into(), "precious\n".into()));
 }
 
 #[test]
-fn a_mark_of_an_attempt_that_a_child_planted_for_another_branch_commits_nothing_of_the_users() {
+fn an_attempt_mark_forged_for_another_branch_commits_no_files_of_the_user() {
     let repo = repo(ONE, "git update-ref refs/arborist/wip/main/T001/0 main");
     repo.arborist(["gardener", "--session-branch"]).succeeds();
     assert_eq!(refs(&repo, "refs/arborist/wip"), "");
@@ -91,7 +91,7 @@ fn a_mark_of_an_attempt_that_a_child_planted_for_another_branch_commits_nothing_
 }
 
 #[test]
-fn a_note_of_an_update_that_another_task_planted_is_not_believed_by_a_landing() {
+fn a_landing_ignores_a_checkout_note_forged_by_another_task() {
     let deed = format!(
         "if [ $ARBORIST_TASK = T001 ]; then rm \"$ROOT/once\"; else
 until git log -1 --format=%s arborist/task/main/T001 2>/dev/null | grep -q complete; do sleep 0.01; done
@@ -104,7 +104,7 @@ n=0; until [ $n = 500 ] || git ls-tree --name-only main | grep -q T001.txt; do n
 }
 
 #[test]
-fn files_that_the_undoing_of_an_update_removes_are_saved_and_named() {
+fn files_removed_by_undoing_a_checkout_update_are_saved_and_reported() {
     let repo = repo(ONE, "");
     let script =
         format!("ROOT='{}'\n{UPDATE}\necho refs/arborist/wip/main/@checkout/$d $to", repo.root().display());
@@ -113,7 +113,7 @@ fn files_that_the_undoing_of_an_update_removes_are_saved_and_named() {
         arborist_testkit::Run::of(repo.command("sh", &repo.path("")).arg("../plant.sh"), b"").answer();
     let (note, to) = planned.split_once(' ').unwrap();
     repo.write_note(note, to);
-    dead_driver(&repo, "run-main");
+    write_lock_of_dead_driver(&repo, "run-main");
     let said = repo.arborist(["gardener", "--allow-dirty"]).succeeds();
     assert_eq!(users_files(&repo), ("base\n".into(), String::new()), "it is undone as after a crash");
     let saved = refs(&repo, "refs/arborist/saved/landing");
@@ -124,7 +124,7 @@ fn files_that_the_undoing_of_an_update_removes_are_saved_and_named() {
 }
 
 #[test]
-fn a_note_of_a_worktree_that_is_being_made_destroys_no_other_worktree() {
+fn a_forged_note_of_a_worktree_being_created_destroys_no_other_worktree() {
     let deed = "printf %s \"$ROOT/mine\" > \"$ROOT/repo/.git/arborist/locks/worktrees.making\"";
     let repo = repo(
         "- [ ] T001 one\n- [ ] T002 [P] two (depends on T001)\n- [ ] T003 [P] three (depends on T001)\n",
@@ -153,7 +153,7 @@ fn start_of(pid: u32) -> String {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_forged_lock_of_an_attempt_ends_no_process_of_the_users() {
+fn a_forged_attempt_lock_does_not_end_a_process_of_the_user() {
     use std::os::unix::process::CommandExt;
     let repo = repo(LANES, "");
     let us = std::process::id();
@@ -180,7 +180,7 @@ fn start(repo: &TestRepo, dir: &Path) -> Child {
 }
 
 #[test]
-fn the_mark_of_a_run_that_was_killed_beside_another_stays() {
+fn the_attempt_mark_of_a_killed_run_survives_a_concurrent_run() {
     let repo = repo(ONE, "");
     repo.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac

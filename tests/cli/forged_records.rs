@@ -37,7 +37,7 @@ fn a_command_in_a_ticket_is_not_run() {
 }
 
 #[test]
-fn a_ticket_that_names_tests_which_the_plan_does_not_have_lands_nothing() {
+fn a_ticket_that_names_a_phase_missing_from_the_plan_lands_nothing() {
     let queue_repo = QueueRepo::with_finished(&["T1"]);
     queue_repo.merge(&["add", "T1"]).succeeds();
     forge_ticket(&queue_repo, "T1", |ticket| ticket["phases"] = serde_json::json!(["P1"]));
@@ -46,7 +46,7 @@ fn a_ticket_that_names_tests_which_the_plan_does_not_have_lands_nothing() {
 }
 
 #[test]
-fn the_tests_of_a_phase_that_a_ticket_names_are_those_of_the_frozen_plan() {
+fn tests_of_a_phase_named_in_a_ticket_are_taken_from_the_frozen_plan() {
     let plan = r#"{"nodes": {
         "P1": {"id": "P1", "name": "p", "children": ["T1"],
                "test_commands": [{"type": "integration", "command": "test -f needed"}]},
@@ -60,7 +60,7 @@ fn the_tests_of_a_phase_that_a_ticket_names_are_those_of_the_frozen_plan() {
 }
 
 #[test]
-fn the_last_task_of_a_phase_has_to_pass_its_tests_whatever_its_ticket_says() {
+fn the_last_task_of_a_phase_must_pass_the_phase_tests_even_if_its_ticket_omits_them() {
     let plan = r#"{"nodes": {
         "P1": {"id": "P1", "name": "p", "children": ["T1", "T2"],
                "test_commands": [{"type": "integration", "command": "! test -f T2.txt"}]},
@@ -76,7 +76,7 @@ fn the_last_task_of_a_phase_has_to_pass_its_tests_whatever_its_ticket_says() {
 }
 
 #[test]
-fn a_ticket_cannot_say_that_an_unfinished_task_was_forced() {
+fn a_forged_ticket_cannot_force_an_unfinished_task() {
     let queue_repo = QueueRepo::with_finished(&["T1"]);
     queue_repo.merge(&["add", "T1"]).succeeds();
     queue_repo.on_branch("T1", |queue_repo| {
@@ -88,7 +88,7 @@ fn a_ticket_cannot_say_that_an_unfinished_task_was_forced() {
 }
 
 #[test]
-fn a_ticket_cannot_say_where_its_task_lands() {
+fn a_forged_ticket_cannot_change_the_target_of_its_task() {
     let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
     queue_repo.git(["branch", "release"]).succeeds();
     let release = queue_repo.git(["rev-parse", "release"]).answer();
@@ -107,7 +107,7 @@ fn a_ticket_cannot_say_where_its_task_lands() {
 }
 
 #[test]
-fn what_was_queued_for_another_branch_lands_there_when_the_command_line_names_it() {
+fn a_task_queued_for_another_branch_lands_there_if_the_command_line_names_it() {
     let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
     queue_repo.git(["branch", "release"]).succeeds();
     let main = queue_repo.git(["rev-parse", "main"]).answer();
@@ -119,7 +119,7 @@ fn what_was_queued_for_another_branch_lands_there_when_the_command_line_names_it
 }
 
 #[test]
-fn a_ticket_that_speaks_of_another_task_or_run_lands_nothing() {
+fn a_ticket_that_names_another_task_or_run_lands_nothing() {
     for (key, value) in [("task", "T2"), ("scope", "release")] {
         let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
         queue_repo.merge(&["add", "T1"]).succeeds();
@@ -133,7 +133,7 @@ fn a_ticket_that_speaks_of_another_task_or_run_lands_nothing() {
 }
 
 #[test]
-fn a_resolution_in_a_ticket_that_brings_anything_else_is_not_used() {
+fn a_resolution_in_a_ticket_that_adds_unrelated_files_is_not_used() {
     let queue_repo = content();
     queue_repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
     queue_repo.merge(&["T2"]).exits(2);
@@ -189,7 +189,7 @@ fn a_resolution_in_a_ticket_is_reviewed_before_it_lands() {
 }
 
 #[test]
-fn a_resolution_in_a_ticket_that_nobody_can_review_does_not_land() {
+fn a_resolution_in_a_ticket_does_not_land_without_a_reviewer() {
     let (queue_repo, tree) = forged_resolution(None);
     let main = forge_resolved_ticket(&queue_repo, &tree);
     queue_repo.merge(&["run"]).exits(2);
@@ -202,7 +202,7 @@ fn a_resolution_in_a_ticket_that_nobody_can_review_does_not_land() {
 }
 
 #[test]
-fn a_resolution_that_was_parked_is_reviewed_before_it_lands() {
+fn a_parked_resolution_is_reviewed_before_it_lands() {
     for (verdict, is_used) in [(None, false), (Some("REJECTED: no"), false), (Some("APPROVED"), true)] {
         let (queue_repo, tree) = forged_resolution(verdict);
         let main = queue_repo.git(["rev-parse", "main"]).answer();
@@ -233,7 +233,7 @@ fn forge_resolved_ticket(queue_repo: &QueueRepo, tree: &str) -> String {
 }
 
 #[test]
-fn a_green_result_that_somebody_wrote_into_a_ref_skips_no_gate() {
+fn a_forged_gate_result_does_not_skip_the_gate() {
     let queue_repo = QueueRepo::with_finished(&["T1"]);
     queue_repo.git(["config", "arborist.merge.gates.check.command", "! test -e T1.txt"]).succeeds();
     queue_repo.merge(&["T1"]).exits(1).out("1 failed a gate (T1)");
@@ -282,7 +282,7 @@ fn an_option_in_a_session_record_never_becomes_an_option_of_an_agent() {
 }
 
 #[test]
-fn every_command_gives_the_same_answer_on_a_chain_that_no_record_knows() {
+fn no_command_accepts_task_commits_that_the_session_records_do_not_name() {
     let agent = "case \"$ARBORIST_TASK$prompt\" in T002*) exit 1 ;; *Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n", agent);
     repo.arborist(["gardener", "--isolate", "--max-retries", "1"]).exits(1);

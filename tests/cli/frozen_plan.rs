@@ -50,7 +50,7 @@ fn a_run_that_began_without_a_plan_freezes_the_plan_before_its_first_task() {
 }
 
 #[test]
-fn boxes_that_the_agent_of_an_unplanned_task_ticked_do_not_count() {
+fn boxes_ticked_by_the_agent_of_an_unplanned_task_do_not_count() {
     let repo = TestRepo::planned("tasks.md", PLAN, AGENT);
     trick(&repo, "sed -i 's/\\[ \\]/[x]/' tasks.md");
     repo.arborist(["garden", "-m", "something else"]).succeeds();
@@ -59,7 +59,7 @@ fn boxes_that_the_agent_of_an_unplanned_task_ticked_do_not_count() {
 }
 
 #[test]
-fn tasks_that_the_agent_of_an_unplanned_task_deleted_stop_the_run() {
+fn a_run_stops_if_the_agent_of_an_unplanned_task_deleted_tasks_from_the_plan() {
     let repo = TestRepo::planned("tasks.md", PLAN, AGENT);
     trick(&repo, "sed -i /T003/d tasks.md");
     repo.arborist(["garden", "-m", "something else"]).succeeds();
@@ -79,7 +79,7 @@ fn a_plan_that_the_user_changed_before_its_first_use_needs_no_acceptance() {
 }
 
 #[test]
-fn a_task_in_the_users_own_words_does_not_unfreeze_the_plan() {
+fn an_unplanned_task_does_not_unfreeze_the_plan() {
     let repo = TestRepo::planned("tasks.md", PLAN, AGENT);
     repo.arborist(["garden", "T001"]).succeeds();
     let before = frozen(&repo);
@@ -93,7 +93,7 @@ fn a_task_in_the_users_own_words_does_not_unfreeze_the_plan() {
 }
 
 #[test]
-fn a_task_in_the_users_own_words_is_not_run_with_a_configuration_that_an_agent_changed() {
+fn an_unplanned_task_is_not_run_with_a_configuration_changed_by_an_agent() {
     let repo = TestRepo::planned("tasks.md", PLAN, AGENT);
     trick(&repo, "mkdir -p .arborist; echo 'max-retries = 9' > .arborist/config.toml");
     repo.arborist(["garden", "T001"]).succeeds();

@@ -30,7 +30,7 @@ fn ran(repo: &TestRepo) -> bool {
 }
 
 #[test]
-fn what_is_saved_while_an_agent_works_passes_no_filter_of_the_agents() {
+fn work_saved_while_an_agent_runs_passes_no_filter_set_by_the_agent() {
     for place in [&["gardener"][..], &["gardener", "--isolate"]] {
         let repo = TestRepo::init();
         repo.write("tasks.md", "- [ ] T001 write\n");
@@ -52,7 +52,7 @@ echo whole > T001.txt"#
 }
 
 #[test]
-fn the_commits_of_turns_pass_no_filter_that_was_set_meanwhile() {
+fn turn_commits_pass_no_filter_set_by_the_agent() {
     // It is set as soon as the turn has ended, and again and again: what is put back when the turn is looked at is there
     // again when git takes in the files.
     let repo = turn_scripts::repo(
@@ -78,7 +78,7 @@ ends done"#
 }
 
 #[test]
-fn landings_and_other_lanes_pass_no_filter_that_an_agent_sets_meanwhile() {
+fn landings_and_other_lanes_pass_no_filter_set_by_a_running_agent() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
     repo.write(".gitattributes", "*.txt filter=evil\n");
@@ -123,7 +123,7 @@ fn set_users_filter(repo: &TestRepo) {
 }
 
 #[test]
-fn the_users_own_filters_and_ignored_files_hold_as_before() {
+fn filters_and_ignore_rules_of_the_user_still_apply_during_a_run() {
     let repo = TestRepo::init();
     set_users_filter(&repo);
     fs::create_dir_all(repo.home().join(".config/git")).unwrap();
@@ -147,7 +147,7 @@ for name in a.loud a.own a.swp secret a.txt; do echo 'abc#' > $name; done"#,
 }
 
 #[test]
-fn no_copy_of_the_settings_is_left_behind() {
+fn copies_of_git_settings_are_removed_after_the_run() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 write\n");
     repo.commit("a plan\n");
@@ -175,7 +175,7 @@ mv "$root/config" "$GIT_COMMON_DIR/config"; exit $code
 "#;
 
 #[test]
-fn what_git_did_while_the_copy_of_the_settings_was_another_is_not_used() {
+fn results_of_git_are_discarded_if_the_copy_of_its_settings_was_replaced() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 write\n");
     repo.write(".gitattributes", "*.txt filter=x\n");

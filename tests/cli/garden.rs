@@ -60,7 +60,7 @@ fn a_plan_is_run_in_order_and_each_step_is_a_commit() {
 }
 
 #[test]
-fn garden_takes_the_next_task_or_the_one_that_is_named() {
+fn garden_runs_the_next_task_or_the_named_one() {
     let repo = repo(WORKER);
     repo.arborist(["garden", "T002"]).exits(1).shows();
     repo.arborist(["garden", "T009"]).exits(1).shows();
@@ -75,7 +75,7 @@ fn garden_takes_the_next_task_or_the_one_that_is_named() {
 }
 
 #[test]
-fn a_failed_task_is_tried_again_as_the_hint_says() {
+fn a_failed_task_is_retried_with_the_option_from_the_hint() {
     let repo = repo(WORKER);
     repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     repo.arborist(["garden", "T001", "--test-command", "false", "--max-retries", "1"]).exits(1);
@@ -84,7 +84,7 @@ fn a_failed_task_is_tried_again_as_the_hint_says() {
 }
 
 #[test]
-fn a_task_whose_first_attempt_did_the_work_has_changed_files() {
+fn a_task_done_by_its_failed_first_attempt_is_not_reported_as_unchanged() {
     let repo = repo(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 if [ -e \"$ROOT/once\" ]; then echo 'NOTHING TO DO: it is done'; exit; fi
@@ -97,7 +97,7 @@ touch \"$ROOT/once\"; echo x > work.txt; exit 3",
 }
 
 #[test]
-fn a_rejected_review_is_told_to_the_next_attempt() {
+fn the_next_prompt_contains_the_rejected_review() {
     let repo = repo(&WORKER.replace(
         "\"Review\"*) echo fine; echo APPROVED ;;",
         "\"Review\"*) if [ -e \"$ROOT/again\" ]; then echo APPROVED; else touch \"$ROOT/again\"; echo 'REJECTED: no foreign key'; fi ;;",
@@ -114,7 +114,7 @@ fn a_rejected_review_is_told_to_the_next_attempt() {
 }
 
 #[test]
-fn failing_tests_are_feedback_and_used_up_attempts_fail_the_task() {
+fn failing_tests_become_feedback_and_a_task_fails_after_its_last_attempt() {
     let repo = repo(WORKER);
     let test = [
         "--test-command",
@@ -162,14 +162,14 @@ fn failing_tests_are_feedback_and_used_up_attempts_fail_the_task() {
 }
 
 #[test]
-fn a_test_command_that_succeeds_decides_whatever_it_printed() {
+fn a_test_command_that_exits_with_0_passes_even_if_it_prints_failures() {
     let repo = repo(WORKER);
     repo.arborist(["garden", "--test-command", "echo '1 failed, 2 passed in 0.1s'"]).succeeds();
     assert!(!repo.git(["log", "--format=%(trailers)"]).answer().contains("Arborist-Test-Failed"));
 }
 
 #[test]
-fn an_agent_that_fails_hangs_or_says_nothing_useful_fails_the_attempt() {
+fn an_agent_that_fails_or_hangs_fails_the_attempt() {
     let repo = repo("echo oops >&2; exit 3");
     repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
     let body = repo.git(["log", "-1", "--format=%b", "HEAD~1"]).answer();
@@ -181,7 +181,7 @@ fn an_agent_that_fails_hangs_or_says_nothing_useful_fails_the_attempt() {
 }
 
 #[test]
-fn a_run_that_was_killed_goes_on_and_loses_nothing() {
+fn a_killed_run_continues_and_loses_nothing() {
     let repo = repo(&WORKER.replace("echo \"wrote", "if [ ! -e \"$ROOT/killed\" ]; then touch \"$ROOT/killed\"; kill -9 $PPID; sleep 30; fi; echo \"wrote"));
     let run = repo.arborist(["gardener"]);
     assert_ne!(run.code(), 0, "{}", run.report());
@@ -196,7 +196,7 @@ fn a_run_that_was_killed_goes_on_and_loses_nothing() {
 }
 
 #[test]
-fn a_second_run_on_the_branch_is_told_who_holds_it() {
+fn a_second_run_on_the_same_branch_is_refused() {
     let repo = repo(&WORKER.replace(
         "echo \"wrote",
         "touch \"$ROOT/begun\"; while [ ! -e \"$ROOT/asked\" ]; do sleep 0.05; done; echo \"wrote",
@@ -226,7 +226,7 @@ fn a_changed_plan_stops_the_run_until_it_is_accepted() {
 }
 
 #[test]
-fn commands_of_the_repository_run_only_once_they_are_approved() {
+fn commands_from_tracked_files_run_only_after_approval() {
     let repo = repo(WORKER);
     let tested = TREE.replace(
         "\"description\": \"with users\"",
@@ -242,7 +242,7 @@ fn commands_of_the_repository_run_only_once_they_are_approved() {
 }
 
 #[test]
-fn an_approval_is_for_one_repository() {
+fn an_approval_applies_to_one_repository_only() {
     let repo = repo(WORKER);
     repo.write(".arborist/config.toml", "test-command = \"./check\"\n");
     repo.write_script("check", "touch \"$ROOT/ran-$(basename \"$PWD\")\"\n");
@@ -255,7 +255,7 @@ fn an_approval_is_for_one_repository() {
 }
 
 #[test]
-fn an_approval_of_an_earlier_version_is_asked_for_again_with_the_reason() {
+fn an_approval_from_an_earlier_version_is_requested_again_with_the_reason() {
     let repo = repo(WORKER);
     repo.write(".arborist/config.toml", "test-command = \"true\"\n");
     repo.commit("tests\n");
@@ -272,7 +272,7 @@ fn an_approval_of_an_earlier_version_is_asked_for_again_with_the_reason() {
 }
 
 #[test]
-fn a_tracked_file_that_names_a_folder_outside_needs_approval() {
+fn a_tracked_file_that_names_a_folder_outside_the_repository_needs_approval() {
     let repo = repo(WORKER);
     repo.write(".arborist/config.toml", "worktree.base = \"../elsewhere\"\n");
     repo.commit("settings\n");
@@ -314,7 +314,7 @@ fn secrets_do_not_reach_commits_or_logs() {
 }
 
 #[test]
-fn a_program_that_gives_up_at_once_is_quoted_with_its_reason() {
+fn the_last_error_line_of_an_agent_that_exits_at_once_is_quoted() {
     let repo = repo("echo starting >&2; echo 'this flag cannot be used by root' >&2; exit 1");
     repo.arborist(["garden", "--max-retries", "1"]).exits(1).shows().never("starting:");
     let told = repo.git(["log", "--format=%b", "--grep=T001@implement-fail"]).answer();
@@ -322,7 +322,7 @@ fn a_program_that_gives_up_at_once_is_quoted_with_its_reason() {
 }
 
 #[test]
-fn the_words_of_an_agent_that_failed_are_in_its_commit_and_told_to_the_next_one() {
+fn the_output_of_a_failed_agent_is_in_its_commit_and_in_the_next_prompt() {
     let repo = repo("echo 'I looked at the parser'; echo 'and gave up'; exit 3");
     repo.arborist(["garden", "--max-retries", "2"]).exits(1).shows();
     let told = repo.git(["log", "-1", "--format=%b", "--grep=T001@implement-fail"]).answer();
@@ -331,7 +331,7 @@ fn the_words_of_an_agent_that_failed_are_in_its_commit_and_told_to_the_next_one(
 }
 
 #[test]
-fn where_a_run_cannot_begin_it_says_why_and_what_to_do() {
+fn a_run_that_cannot_start_reports_the_reason_and_a_hint() {
     let repo = TestRepo::init();
     repo.agent(WORKER);
     repo.arborist(["gardener"]).exits(1).shows();
@@ -344,7 +344,7 @@ fn where_a_run_cannot_begin_it_says_why_and_what_to_do() {
 }
 
 #[test]
-fn the_demo_shows_a_finished_plan() {
+fn demo_creates_a_repository_with_a_finished_plan() {
     let repo = TestRepo::init();
     let folder = repo.root().join("demo");
     let said = repo.arborist_in(repo.root(), ["demo", "--into", folder.to_str().unwrap()]).succeeds();
@@ -354,7 +354,7 @@ fn the_demo_shows_a_finished_plan() {
 }
 
 #[test]
-fn one_task_can_be_given_in_words() {
+fn garden_accepts_an_unplanned_task_as_a_message() {
     let repo = TestRepo::init();
     repo.agent(WORKER);
     repo.arborist(["garden", "-m", "Add a health endpoint"]).succeeds().shows();
@@ -365,7 +365,7 @@ fn one_task_can_be_given_in_words() {
 }
 
 #[test]
-fn other_words_are_another_task_however_they_begin() {
+fn messages_with_the_same_beginning_are_different_tasks() {
     let repo = TestRepo::init();
     repo.agent(WORKER);
     for what in ["users", "orders"] {
@@ -378,7 +378,7 @@ fn other_words_are_another_task_however_they_begin() {
 }
 
 #[test]
-fn an_agent_that_changes_nothing_is_told_of() {
+fn an_agent_that_changes_nothing_is_reported() {
     let repo = repo("case \"$prompt\" in Review*) echo APPROVED ;; *) echo done ;; esac");
     repo.arborist(["garden"]).succeeds().shows();
     assert!(subjects(&repo).iter().any(|subject| subject.ends_with("(no file changed)")));

@@ -206,7 +206,7 @@ fn calls(repo: &TestRepo) -> BTreeMap<String, usize> {
 }
 
 /// Kills a run at a call, and runs it again: it must end as `expected`.
-fn survives(case: &Case, kill_at: usize, expected: &str) {
+fn assert_survives_kill_at(case: &Case, kill_at: usize, expected: &str) {
     let repo = repo(case);
     plant_git(&repo);
     let killed = run(&repo, case, kill_at);
@@ -225,11 +225,11 @@ fn survives(case: &Case, kill_at: usize, expected: &str) {
     let calls = calls(&repo);
     assert!(calls.values().all(|calls| *calls <= 2), "killed at {kill_at}: {calls:?}");
     assert!(repo.calls() <= 2 * case.tasks.len() + case.jobs, "killed at {kill_at}: {calls:?}");
-    is_tidy(&repo, case, kill_at);
+    assert_nothing_of_the_crash_is_left(&repo, case, kill_at);
 }
 
 /// Nothing of the crash is left.
-fn is_tidy(repo: &TestRepo, case: &Case, kill_at: usize) {
+fn assert_nothing_of_the_crash_is_left(repo: &TestRepo, case: &Case, kill_at: usize) {
     // Apart, the user's checkout is as it was, and the plan there is as the user left it.
     let status = if case.place == Place::Checkout { "" } else { "?? task-tree.json" };
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), status, "killed at {kill_at}");
@@ -244,7 +244,7 @@ fn is_tidy(repo: &TestRepo, case: &Case, kill_at: usize) {
 }
 
 /// Kills at every n-th call; `ARBORIST_EVERY_CALL=1` for all, `ARBORIST_EVERY_CALL=n` for another n.
-fn survives_all(case: &Case) {
+fn assert_survives_kills(case: &Case) {
     let undisturbed = repo(case);
     plant_git(&undisturbed);
     run(&undisturbed, case, 0).succeeds();
@@ -254,7 +254,7 @@ fn survives_all(case: &Case) {
     let next = AtomicUsize::new(1);
     let kill = || {
         let take = || Some(next.fetch_add(stride, Ordering::SeqCst)).filter(|at| *at <= calls);
-        std::iter::from_fn(take).for_each(|at| survives(case, at, &expected));
+        std::iter::from_fn(take).for_each(|at| assert_survives_kill_at(case, at, &expected));
     };
     std::thread::scope(|scope| {
         scope.spawn(kill);
@@ -263,31 +263,31 @@ fn survives_all(case: &Case) {
 }
 
 #[test]
-fn a_run_that_is_killed_at_any_call_of_git_ends_the_same_when_it_is_run_again() {
-    survives_all(&IN_PLACE);
+fn a_run_killed_at_any_git_call_ends_the_same_when_it_is_run_again() {
+    assert_survives_kills(&IN_PLACE);
 }
 
 #[test]
-fn a_run_of_two_jobs_that_is_killed_at_any_call_of_git_lands_every_task_once() {
-    survives_all(&TWO_JOBS);
+fn a_run_with_two_jobs_killed_at_any_git_call_lands_every_task_once() {
+    assert_survives_kills(&TWO_JOBS);
 }
 
 #[test]
-fn a_run_of_turns_that_is_killed_at_any_call_of_git_ends_the_same_when_it_is_run_again() {
-    survives_all(&IN_TURNS);
+fn a_run_with_turn_commits_killed_at_any_git_call_ends_the_same_when_it_is_run_again() {
+    assert_survives_kills(&IN_TURNS);
 }
 
 #[test]
-fn a_run_of_turns_in_lanes_that_is_killed_at_any_call_of_git_lands_every_task_once() {
-    survives_all(&TWO_JOBS_IN_TURNS);
+fn a_run_with_turn_commits_in_lanes_killed_at_any_git_call_lands_every_task_once() {
+    assert_survives_kills(&TWO_JOBS_IN_TURNS);
 }
 
 #[test]
-fn a_run_on_a_branch_of_its_own_that_is_killed_at_any_call_of_git_goes_on_there() {
-    survives_all(&APART);
+fn a_run_on_a_session_branch_killed_at_any_git_call_continues_on_that_branch() {
+    assert_survives_kills(&APART);
 }
 
 #[test]
-fn a_run_of_two_jobs_on_a_branch_of_its_own_that_is_killed_at_any_call_of_git_goes_on_there() {
-    survives_all(&TWO_JOBS_APART);
+fn a_run_with_two_jobs_on_a_session_branch_killed_at_any_git_call_continues_on_that_branch() {
+    assert_survives_kills(&TWO_JOBS_APART);
 }

@@ -36,7 +36,7 @@ fn session(repo: &TestRepo) -> String {
 }
 
 #[test]
-fn in_the_checkout_every_program_is_told_its_place() {
+fn all_programs_of_a_run_in_the_checkout_get_the_arborist_variables() {
     let repo = repo();
     repo.arborist(["gardener"]).succeeds();
     let top = repo.path("").canonicalize().unwrap().display().to_string();
@@ -56,7 +56,7 @@ fn in_the_checkout_every_program_is_told_its_place() {
 }
 
 #[test]
-fn in_a_lane_set_up_and_gates_are_told_too() {
+fn all_programs_of_a_run_in_lanes_get_the_arborist_variables() {
     let repo = repo();
     repo.arborist(["gardener", "--isolate"]).succeeds();
     let lane = repo.root().canonicalize().unwrap().join("repo.arborist/lane-1").display().to_string();
@@ -74,7 +74,7 @@ fn in_a_lane_set_up_and_gates_are_told_too() {
 }
 
 #[test]
-fn a_command_for_which_git_calls_the_repository_bare_is_refused() {
+fn gardener_is_refused_if_core_bare_is_set_for_the_command() {
     let repo = repo();
     let head = repo.git(["rev-parse", "HEAD"]).answer();
     let bare = ["-c", "core.bare=true", "arborist", "gardener", "--jobs", "2"];

@@ -55,7 +55,7 @@ fn kinds(events: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn every_line_of_a_run_is_an_event_of_the_schema() {
+fn every_line_of_json_output_is_an_event_of_the_schema() {
     let repo = repo();
     let said = repo
         .arborist(["gardener", "--json", "--keep-going", "--max-retries", "1", "--test-command", "true"])
@@ -103,7 +103,7 @@ fn every_line_of_a_run_is_an_event_of_the_schema() {
 }
 
 #[test]
-fn the_last_event_has_what_the_summary_has() {
+fn the_last_event_contains_the_summary() {
     let repo = repo();
     let before = repo.git(["rev-parse", "HEAD"]).answer();
     let said = repo.arborist(["gardener", "--json", "--keep-going", "--max-retries", "2"]).exits(1);
@@ -153,7 +153,7 @@ fn the_last_event_has_what_the_summary_has() {
 }
 
 #[test]
-fn standard_output_has_nothing_but_events_and_errors_are_errors() {
+fn with_json_standard_output_contains_only_events_and_errors_keep_their_exit_codes() {
     let repo = repo();
     repo.write("dirt", "");
     let said = repo.arborist(["garden", "--json"]).exits(2).shows();

@@ -34,7 +34,7 @@ fn repo() -> TestRepo {
 }
 
 #[test]
-fn gemini_finds_the_tools_beside_all_that_is_the_users_and_a_new_token_is_theirs() {
+fn gemini_gets_the_tools_with_the_settings_of_the_user_and_its_new_token_is_kept() {
     let repo = repo();
     let theirs = |path: &str| repo.home().join(".gemini").join(path);
     repo.write("../home/.gemini/settings.json", "{} // the user's own\n");
@@ -56,7 +56,7 @@ fn gemini_finds_the_tools_beside_all_that_is_the_users_and_a_new_token_is_theirs
 
 /// As in a container, where only a variable holds the key: what was said is found again by the next attempt.
 #[test]
-fn gemini_needs_no_home_of_the_users_and_keeps_its_conversations() {
+fn gemini_works_without_settings_of_the_user_and_keeps_its_conversations() {
     let repo = repo();
     let judge = "prompt=$(cat)\nstep=implement; answer=done\n\
         case \"$prompt\" in Review*) step=review; answer=REJECTED; [ ! -e \"$ROOT/rejected\" ] || answer=APPROVED; touch \"$ROOT/rejected\" ;; esac";
@@ -93,7 +93,7 @@ echo '{"type":"result","status":"success","stats":{}}'
 "#;
 
 #[test]
-fn a_reviewer_does_not_find_what_the_implementer_left_in_its_home() {
+fn a_gemini_reviewer_does_not_see_files_that_the_implementer_left_in_its_home() {
     for mode in ["off", "landlock", "bwrap"] {
         let repo = repo();
         repo.write("../home/.gemini/settings.json", "{}\n");
@@ -109,7 +109,7 @@ fn a_reviewer_does_not_find_what_the_implementer_left_in_its_home() {
 }
 
 #[test]
-fn without_tools_gemini_is_at_home_with_the_user() {
+fn without_tools_gemini_uses_the_home_folder_of_the_user() {
     let repo = repo();
     repo.plant(
         "gemini",

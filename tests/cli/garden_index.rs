@@ -17,7 +17,7 @@ fn repo(deed: &str) -> TestRepo {
 const STAGE: &str = r#"stage() { env -u GIT_INDEX_FILE -u GIT_DIR -u GIT_COMMON_DIR -u GIT_WORK_TREE git update-index --add --cacheinfo "100644,$(echo "$1" | git hash-object -w --stdin),$2"; }"#;
 
 #[test]
-fn what_is_staged_while_an_agent_works_stays_staged() {
+fn changes_staged_while_an_agent_works_stay_staged() {
     let repo = repo(&format!("{STAGE}; stage mine kept; echo own > own"));
     repo.arborist(["garden"]).succeeds();
     assert_eq!(repo.git(["show", "HEAD:own"]).answer(), "own");
@@ -27,7 +27,7 @@ fn what_is_staged_while_an_agent_works_stays_staged() {
 }
 
 #[test]
-fn what_is_staged_while_an_attempt_is_written_down_stays_staged() {
+fn changes_staged_while_an_attempt_is_recorded_stay_staged() {
     let repo = repo("echo own > own");
     let root = repo.root().display().to_string();
     let script = format!(
@@ -44,7 +44,7 @@ fn what_is_staged_while_an_attempt_is_written_down_stays_staged() {
 }
 
 #[test]
-fn where_nobody_else_stages_anything_the_index_is_clean_and_nothing_is_left_beside_it() {
+fn the_index_is_clean_after_a_run_and_no_lock_file_is_left() {
     let repo = repo("echo own > own; rm kept");
     repo.arborist(["garden"]).succeeds();
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");

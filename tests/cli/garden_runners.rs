@@ -67,7 +67,7 @@ fn a_flag_wins_over_the_plan_and_the_plan_over_the_configuration() {
 }
 
 #[test]
-fn every_program_that_the_plan_needs_is_looked_for_before_anything_starts() {
+fn all_runners_that_the_plan_needs_are_checked_before_the_run_starts() {
     let planned = repo(r#", "runner": "codex""#, WORKER, "runner = \"first\"\n");
     let head = planned.git(["rev-parse", "HEAD"]).answer();
     planned.arborist(["gardener"]).exits(1).shows();
@@ -80,7 +80,7 @@ fn every_program_that_the_plan_needs_is_looked_for_before_anything_starts() {
 }
 
 #[test]
-fn somebody_else_is_asked_when_a_program_is_missing() {
+fn the_fallback_runner_is_called_if_a_program_is_missing() {
     let repo = repo("", WORKER, "runner = \"absent\"\nfallback = [\"gemini\", \"second:small\"]\n");
     repo.arborist(["garden"]).succeeds().shows();
     assert_eq!(who(&repo), ["second:small", "second:small"]);
@@ -88,7 +88,7 @@ fn somebody_else_is_asked_when_a_program_is_missing() {
 }
 
 #[test]
-fn programs_that_are_all_missing_are_named_at_once() {
+fn all_missing_programs_are_listed_in_one_error() {
     let repo = repo("", WORKER, "runner = \"absent\"\nfallback = [\"gemini\", \"codex\", \"codex:small\"]\n");
     let said = repo.arborist(["garden"]).exits(1);
     said.err("none of these programs is installed: no-such-program, gemini, codex\n")
@@ -96,7 +96,7 @@ fn programs_that_are_all_missing_are_named_at_once() {
 }
 
 #[test]
-fn a_flag_names_others_to_ask_and_a_step_can_have_its_own() {
+fn fallback_runners_can_be_set_by_option_and_for_each_step() {
     let settings = "runner = \"absent\"\nfallback = [\"first\"]\n[steps.review]\nfallback = [\"second\"]\n";
     let configured = repo("", WORKER, settings);
     configured.arborist(["garden"]).succeeds();
@@ -110,7 +110,7 @@ fn a_flag_names_others_to_ask_and_a_step_can_have_its_own() {
 }
 
 #[test]
-fn somebody_else_is_asked_when_a_key_is_refused_or_a_limit_used_up() {
+fn the_fallback_runner_is_called_if_a_key_is_refused_or_a_limit_is_used_up() {
     for (deed, why) in [
         ("say true 401 'bad key'; exit 1", "its provider refused the login: bad key"),
         ("say true 429 'come back tomorrow'; exit 1", "its limit is used up: come back tomorrow"),
@@ -140,7 +140,7 @@ fn a_wrong_key_stops_the_run_and_uses_up_no_attempt() {
 }
 
 #[test]
-fn work_that_stands_when_a_key_is_refused_is_kept_and_no_attempt_is_used_up() {
+fn work_done_before_a_key_is_refused_is_kept_and_no_attempt_is_used_up() {
     let agent = TROUBLED.replace("DEED", "echo half > half.txt; say true 401 'bad key'; exit 1");
     let repo = repo("", &agent, "runner = \"broken\"\nmax-retries = 1\n");
     repo.arborist(["gardener"]).exits(2).shows();
@@ -152,14 +152,14 @@ fn work_that_stands_when_a_key_is_refused_is_kept_and_no_attempt_is_used_up() {
 }
 
 #[test]
-fn a_known_program_says_how_to_log_in() {
+fn a_refused_key_of_a_known_program_is_reported_with_the_way_to_log_in() {
     let repo = repo("", TROUBLED, "");
     repo.plant("claude", "#!/bin/sh\ncat >/dev/null\necho '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"api_error_status\":401,\"result\":\"Invalid API key\"}'\nexit 1\n");
     repo.arborist(["garden"]).exits(2).shows();
 }
 
 #[test]
-fn a_runner_of_the_repository_needs_consent_also_as_the_last_resort() {
+fn a_runner_from_a_tracked_file_needs_approval_even_as_a_fallback() {
     let repo = repo("", WORKER, "runner = \"first\"\nfallback = [\"evil\"]\n");
     repo.write(".arborist/config.toml", "[runners.evil]\ncommand = [\"touch\", \"../ran\"]\n");
     repo.commit("configuration\n");
@@ -179,7 +179,7 @@ printf '{"type":"result","subtype":"success","is_error":false,"result":"%s"}\n' 
 "#;
 
 #[test]
-fn the_next_attempt_goes_on_with_the_agents_session_if_that_is_wanted() {
+fn the_next_attempt_resumes_the_session_of_the_agent_if_configured() {
     let another_call = "resume = [\"sh\", \"SCRIPT\", \"again\", \"{session}\"]\n";
     let table = [
         ("", "", ["", "", ""]),
@@ -203,7 +203,7 @@ fn the_next_attempt_goes_on_with_the_agents_session_if_that_is_wanted() {
 
 /// Codex tells in every call what its whole session has used.
 #[test]
-fn what_a_resumed_session_had_spent_before_is_not_counted_twice() {
+fn tokens_of_a_resumed_agent_session_are_not_counted_twice() {
     let script = r#"
 calls=$(wc -l < "$ROOT/calls" 2>/dev/null || echo 0); echo >> "$ROOT/calls"
 case "$prompt" in "Review"*) said=APPROVED; used=7 ;; *) echo more >> work.txt; said=done; used=$((100 * (calls + 1))) ;; esac
@@ -227,7 +227,7 @@ printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens
 }
 
 #[test]
-fn the_shell_runs_the_command_of_a_task_and_somebody_else_reviews() {
+fn the_shell_runner_runs_the_command_of_a_task_and_needs_another_runner_for_the_review() {
     let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "a", "command": "echo mown > lawn"}}, "root_ids": ["T001"]}"#;
     let repo = TestRepo::planned("task-tree.json", plan, arborist_testkit::WORKER);
     repo.arborist(["gardener", "--yes", "--runner", "shell"]).exits(1).shows();
@@ -236,7 +236,7 @@ fn the_shell_runs_the_command_of_a_task_and_somebody_else_reviews() {
 }
 
 #[test]
-fn a_plan_without_commands_is_not_begun_for_the_shell() {
+fn a_plan_without_commands_is_refused_with_the_shell_runner() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", arborist_testkit::WORKER);
     let before = repo.git(["rev-parse", "HEAD"]).answer();
     repo.arborist(["gardener", "--implement-runner", "shell"]).exits(1).shows();

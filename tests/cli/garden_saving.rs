@@ -20,7 +20,7 @@ fn saved(repo: &TestRepo, file: &str) -> Option<String> {
 }
 
 #[test]
-fn unfinished_work_is_saved_while_an_agent_runs_and_forgotten_once_it_is_written_down() {
+fn unfinished_work_is_saved_while_an_agent_runs_until_it_is_committed() {
     for jobs in ["1", "2"] {
         let repo = TestRepo::init();
         repo.write("tasks.md", "- [ ] T001 write\n");

@@ -31,7 +31,7 @@ fn with(settings: &str) -> TestRepo {
 }
 
 #[test]
-fn the_number_of_attempts() {
+fn max_retries_limits_the_number_of_attempts() {
     let repo = with("max-retries = 2\ntest-command = \"false\"");
     repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     repo.arborist(["garden"]).exits(1);
@@ -39,7 +39,7 @@ fn the_number_of_attempts() {
 }
 
 #[test]
-fn the_test_command() {
+fn the_configured_test_command_is_run() {
     let repo = with("test-command = \"touch tested\"");
     repo.arborist(["garden"]).succeeds();
     assert!(repo.path("tested").exists());
@@ -47,7 +47,7 @@ fn the_test_command() {
 }
 
 #[test]
-fn where_reports_and_logs_go() {
+fn report_dir_and_log_dir_set_the_folders_of_reports_and_logs() {
     let repo = with("report-dir = \"r\"\nlog-dir = \"l\"");
     repo.arborist(["garden"]).succeeds();
     assert!(repo.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer().contains("r/T1_run_"));
@@ -56,14 +56,14 @@ fn where_reports_and_logs_go() {
 }
 
 #[test]
-fn whether_a_dirty_checkout_is_allowed() {
+fn the_allow_dirty_setting_permits_a_dirty_checkout() {
     let repo = with("allow-dirty = true");
     repo.write("mine", "mine");
     repo.arborist(["garden"]).succeeds();
 }
 
 #[test]
-fn the_model_and_the_environment_of_a_runner() {
+fn a_runner_gets_its_configured_model_and_environment() {
     let repo = repo();
     let file = repo.home().join(".config/git-arborist/config.toml");
     let script = repo.root().join("agent.sh");
@@ -77,14 +77,14 @@ fn the_model_and_the_environment_of_a_runner() {
 }
 
 #[test]
-fn who_does_a_step() {
+fn a_step_uses_its_configured_runner_and_model() {
     let repo = with("\n[steps.review]\nrunner = \"demo\"\nmodel = \"small\"");
     repo.arborist(["garden"]).succeeds().shows();
     assert_eq!(repo.calls(), 1, "the demo agent reviewed");
 }
 
 #[test]
-fn what_a_runner_prints() {
+fn the_events_setting_of_a_runner_selects_how_its_output_is_read() {
     let repo = with("");
     let file = repo.home().join(".config/git-arborist/config.toml");
     let known = std::fs::read_to_string(&file).unwrap();
@@ -95,7 +95,7 @@ fn what_a_runner_prints() {
 }
 
 #[test]
-fn how_long_agents_and_tests_may_take() {
+fn configured_timeouts_end_agents_and_tests() {
     let repo = with("test-command = \"sleep 30\"\nmax-retries = 1\n[timeouts]\ntest = 1");
     repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     repo.arborist(["garden"]).exits(1).err("timed out after 1 s");
@@ -108,7 +108,7 @@ fn how_long_agents_and_tests_may_take() {
 }
 
 #[test]
-fn commands_in_a_tracked_configuration_need_consent() {
+fn commands_in_a_tracked_configuration_need_approval() {
     let repo = repo();
     repo.write(".arborist/config.toml", "test-command = \"touch ../ran\"\n");
     repo.commit("configuration\n");
@@ -121,7 +121,7 @@ fn commands_in_a_tracked_configuration_need_consent() {
 }
 
 #[test]
-fn so_does_an_environment_for_a_runner_of_the_users() {
+fn an_environment_in_a_tracked_configuration_for_a_runner_of_the_user_needs_approval() {
     let repo = repo();
     repo.write(".arborist/config.toml", "[runners.robot.env]\nLD_PRELOAD = \"./evil.so\"\n");
     repo.commit("configuration\n");
@@ -140,7 +140,7 @@ fn a_changed_configuration_stops_a_run_until_it_is_accepted() {
     repo.arborist(["garden", "--accept-changes"]).succeeds();
 }
 
-/// The keys that tests are about: those above, in `garden_crew.rs` and `garden_limits.rs`, and where a comment says so.
+/// The keys that tests are about: those above, in `gardener_jobs.rs` and `garden_limits.rs`, and where a comment says so.
 const TESTED: &[&str] = &[
     "tree",
     "runner",
@@ -173,7 +173,7 @@ const TESTED: &[&str] = &[
     "timeouts.limit",
     // tests/cli/worktree_settings.rs
     "timeouts.setup",
-    // tests/cli/turns_words.rs
+    // tests/cli/turns_messages.rs
     "timeouts.commit-message",
     // tests/cli/workspace*.rs
     "timeouts.network",
@@ -184,7 +184,7 @@ const TESTED: &[&str] = &[
     // tests/cli/protect.rs and tests/cli/test_counts.rs
     "test.allow-fewer",
     "protect",
-    // tests/cli/review_place.rs
+    // tests/cli/review_worktree.rs
     "steps.review.place",
     "review.diff-limit",
     // tests/cli/redaction.rs
@@ -253,7 +253,7 @@ const TESTED: &[&str] = &[
     "session.branch",
     // tests/cli/turns_records.rs
     "session.transcripts",
-    // tests/cli/turns_words.rs
+    // tests/cli/turns_messages.rs
     "session.commit-message",
     // tests/cli/work.rs
     "work.ttl",
@@ -283,13 +283,13 @@ const TESTED: &[&str] = &[
 ];
 
 #[test]
-fn no_key_is_forgotten() {
+fn every_setting_is_listed_as_tested() {
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
     assert_eq!(keys, TESTED);
 }
 
 #[test]
-fn a_folder_of_reports_or_logs_never_replaces_a_file() {
+fn a_report_or_log_folder_never_replaces_a_file() {
     for (option, folder) in
         [("--report-dir", "notes/x"), ("--log-dir", "notes/x"), ("--report-dir", "task-tree.json/x")]
     {
@@ -307,7 +307,7 @@ fn a_folder_of_reports_or_logs_never_replaces_a_file() {
 }
 
 #[test]
-fn a_file_that_an_agent_made_where_reports_belong_is_not_replaced() {
+fn a_file_of_an_agent_in_place_of_the_report_folder_is_not_replaced() {
     let repo = with("");
     repo.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) rm -rf spec; echo mine > spec ;; esac");
     repo.write(".arborist/config.toml", "log-dir = \"l\"\n");

@@ -81,7 +81,7 @@ fn repo(agent: &str) -> TestRepo {
 }
 
 #[test]
-fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
+fn a_signal_ends_the_agent_keeps_its_work_and_sets_the_exit_code() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let repo = repo(SLEEPER);
         let waiting = Waiting::start(&repo, &[]);
@@ -111,7 +111,7 @@ fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
 }
 
 #[test]
-fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
+fn a_running_task_is_shown_as_running_and_not_as_ready() {
     let repo = repo(SLEEPER);
     let waiting = Waiting::start(&repo, &[]);
     let pid = waiting.child.id();
@@ -136,7 +136,7 @@ fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
 }
 
 #[test]
-fn an_agent_that_had_done_nothing_loses_no_attempt_by_a_signal() {
+fn a_signal_uses_up_no_attempt_if_the_agent_has_changed_nothing() {
     let repo = repo(&SLEEPER.replace("echo half >> half.txt;", ""));
     let waiting = Waiting::start(&repo, &[]);
     waiting.send("-INT");
@@ -147,7 +147,7 @@ fn an_agent_that_had_done_nothing_loses_no_attempt_by_a_signal() {
 }
 
 #[test]
-fn a_reviewer_that_a_signal_ended_has_rejected_nothing() {
+fn a_reviewer_ended_by_a_signal_does_not_reject_the_work() {
     let repo = repo(&SLEEPER.replace("half.txt; [ -e", "half.txt; true || [ -e"));
     let waiting = Waiting::start(&repo, &[]);
     waiting.send("-TERM");
@@ -159,7 +159,7 @@ fn a_reviewer_that_a_signal_ended_has_rejected_nothing() {
 }
 
 #[test]
-fn a_test_that_a_signal_ended_has_not_failed() {
+fn a_test_ended_by_a_signal_does_not_count_as_failed() {
     let repo = repo(
         "[ -e \"$ROOT/well\" ] || : ; case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > x.txt ;; esac",
     );
@@ -191,7 +191,7 @@ fn ended_at_once() -> Option<TestRepo> {
 }
 
 #[test]
-fn the_second_signal_ends_all_at_once_and_the_next_run_tidies_up() {
+fn a_second_signal_ends_everything_at_once_and_the_next_run_recovers() {
     let repo = (0..3).find_map(|_| ended_at_once()).expect("nobody is asked politely any more");
     repo.arborist(["garden"]).succeeds().err("was interrupted");
     assert_eq!(repo.read("half.txt"), "half\nhalf\n");

@@ -31,7 +31,7 @@ fn short(repo: &TestRepo, revision: &str) -> String {
 }
 
 #[test]
-fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
+fn the_summary_lists_failed_and_waiting_tasks_and_the_next_command() {
     let repo = repo();
     let from = short(&repo, "HEAD");
     let said = repo.arborist(["gardener", "--keep-going", "--max-retries", "2"]).exits(1);
@@ -52,7 +52,7 @@ fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
 }
 
 #[test]
-fn what_was_not_taken_up_is_left_with_its_state() {
+fn the_summary_lists_tasks_that_were_not_started_with_their_state() {
     let repo = repo();
     let said = repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
     said.shows();
@@ -61,7 +61,7 @@ fn what_was_not_taken_up_is_left_with_its_state() {
 }
 
 #[test]
-fn a_run_that_is_stopped_tells_what_was_done_until_then() {
+fn the_summary_of_a_stopped_run_lists_what_was_done() {
     let repo = repo();
     repo.agent(&WORKER.replace("*T002:*)", "*T002:*) kill -INT $PPID; sleep 30;;\n  *never*)"));
     let said = repo.arborist(["gardener"]).exits(130).shows();
@@ -69,7 +69,7 @@ fn a_run_that_is_stopped_tells_what_was_done_until_then() {
 }
 
 #[test]
-fn quiet_says_only_what_went_wrong() {
+fn quiet_prints_only_errors() {
     let repo = repo();
     let said = repo.arborist(["garden", "--quiet", "--test-command", "true"]).succeeds().silent();
     assert_eq!(said.stderr(), "");
@@ -79,7 +79,7 @@ fn quiet_says_only_what_went_wrong() {
 }
 
 #[test]
-fn attempts_that_were_killed_do_not_count_but_need_a_person_after_three() {
+fn killed_attempts_do_not_count_but_the_run_stops_after_three() {
     let repo = TestRepo::planned("task-tree.json", TREE, "kill -9 $PPID; sleep 30");
     let run = || repo.arborist(["gardener", "--max-retries", "2"]);
     for _ in 0..3 {
@@ -89,24 +89,24 @@ fn attempts_that_were_killed_do_not_count_but_need_a_person_after_three() {
 }
 
 /// What the summary says is to be typed next, typed.
-fn type_next(repo: &TestRepo, summary: &str) -> arborist_testkit::Run {
+fn run_command_from_summary(repo: &TestRepo, summary: &str) -> arborist_testkit::Run {
     let next = summary.lines().find_map(|line| line.trim().strip_prefix("next   git ")).unwrap();
     repo.git(next.split_whitespace())
 }
 
 #[test]
-fn what_is_typed_next_means_the_same_tasks_in_the_same_checkout() {
+fn the_next_command_in_the_summary_keeps_the_selected_tasks_and_options() {
     let repo = repo();
     repo.write("notes.txt", "mine\n");
     let options = ["gardener", "--only", "T002", "--max-retries", "2", "--allow-dirty"];
     let said = repo.arborist(options).exits(1);
     let said = said.shows();
     std::fs::write(repo.root().join("mended"), "").unwrap();
-    type_next(&repo, &said.stdout()).succeeds().shows().never("T001");
+    run_command_from_summary(&repo, &said.stdout()).succeeds().shows().never("T001");
 }
 
 #[test]
-fn a_budget_that_is_used_up_is_raised_in_what_is_typed_next() {
+fn the_next_command_in_the_summary_raises_a_used_up_budget() {
     let repo = repo();
     let spend = r#"printf '{"type":"result","subtype":"success","is_error":false,"result":"APPROVED","total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":1}}\n'"#;
     repo.agent(&format!("echo x > \"$ARBORIST_TASK.txt\"; {spend}"));
@@ -115,12 +115,12 @@ fn a_budget_that_is_used_up_is_raised_in_what_is_typed_next() {
     std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
     let said = repo.arborist(["gardener", "--max-cost", "0.6", "--max-retries", "1"]).exits(1);
     let said = said.shows();
-    let said = type_next(&repo, &said.stdout()).exits(1).shows();
-    type_next(&repo, &said.stdout()).succeeds().shows();
+    let said = run_command_from_summary(&repo, &said.stdout()).exits(1).shows();
+    run_command_from_summary(&repo, &said.stdout()).succeeds().shows();
 }
 
 #[test]
-fn how_many_files_were_changed_is_told_and_what_changed_none() {
+fn the_summary_counts_changed_files_and_lists_tasks_without_changes() {
     let repo = repo();
     std::fs::write(repo.root().join("mended"), "").unwrap();
     let said = repo.arborist(["gardener"]).succeeds();
@@ -129,7 +129,7 @@ fn how_many_files_were_changed_is_told_and_what_changed_none() {
 }
 
 #[test]
-fn a_run_that_a_reviewer_stops_says_what_is_left() {
+fn the_summary_of_a_run_stopped_by_a_failing_reviewer_lists_what_is_left() {
     let repo = repo();
     repo.write("../mended", "");
     repo.agent(&format!(

@@ -34,7 +34,7 @@ fn server(json: &str) -> Value {
 }
 
 #[test]
-fn tools_are_given_when_they_are_asked_for() {
+fn agents_get_tools_with_the_tools_option() {
     let repo = repo("\"{tools}\"");
     repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
     repo.git(["config", "arborist.workspace.repos.app.tools.run-tests", "make test"]).succeeds();
@@ -57,14 +57,14 @@ fn tools_are_given_when_they_are_asked_for() {
 }
 
 #[test]
-fn nobody_is_given_tools_unasked() {
+fn agents_get_tools_only_if_configured() {
     let repo = repo("\"{tools}\"");
     repo.arborist(["gardener"]).succeeds();
     assert_eq!(told(&repo), "");
 }
 
 #[test]
-fn settings_ask_for_them_too_and_one_runner_may_go_without() {
+fn tools_can_be_enabled_in_settings_and_disabled_for_one_runner() {
     let repo = repo("\"{tools-file}\"");
     repo.git(["config", "arborist.tools", "true"]).succeeds();
     repo.arborist(["gardener"]).succeeds();
@@ -83,7 +83,7 @@ fn settings_ask_for_them_too_and_one_runner_may_go_without() {
 }
 
 #[test]
-fn in_a_lane_they_are_bound_to_the_lane() {
+fn tools_of_a_run_in_lanes_are_limited_to_the_worktree_of_their_step() {
     let repo = repo("\"{tools}\"");
     repo.arborist(["gardener", "--tools", "--isolate"]).succeeds();
     let lane = repo.root().canonicalize().unwrap().join("repo.arborist/review-1");
@@ -91,7 +91,7 @@ fn in_a_lane_they_are_bound_to_the_lane() {
 }
 
 #[test]
-fn commands_that_a_repository_brings_along_are_approved_before_they_are_offered() {
+fn tool_commands_from_tracked_files_need_approval() {
     let repo = repo("\"{tools}\"");
     repo.write(
         ".arborist/config.toml",
@@ -105,7 +105,7 @@ fn commands_that_a_repository_brings_along_are_approved_before_they_are_offered(
 }
 
 #[test]
-fn who_takes_no_tools_works_without_and_that_is_said() {
+fn a_runner_that_accepts_no_tools_runs_without_them_and_this_is_reported() {
     let repo = repo("\"nothing\"");
     repo.arborist(["gardener", "--tools"]).succeeds().shows();
 }

@@ -44,7 +44,7 @@ fn bottom(screen: &str) -> Vec<&str> {
 }
 
 #[test]
-fn it_shows_what_runs_and_leaves_the_lines_that_a_pipe_would_have() {
+fn the_live_view_shows_running_tasks_and_leaves_the_same_lines_as_piped_output() {
     let repo = repo();
     let terminal = start(&repo, 80, &[], &[]);
     terminal.becomes("not the rows of what runs", |screen| {
@@ -77,7 +77,7 @@ fn it_shows_what_runs_and_leaves_the_lines_that_a_pipe_would_have() {
 }
 
 #[test]
-fn a_narrow_terminal_shows_what_matters_and_resizing_tears_nothing() {
+fn the_live_view_fits_a_narrow_terminal_and_survives_resizing() {
     let repo = repo();
     let terminal = start(&repo, 120, &[], &[]);
     terminal.shows("its very last line");
@@ -100,7 +100,7 @@ fn a_narrow_terminal_shows_what_matters_and_resizing_tears_nothing() {
 }
 
 #[test]
-fn colour_is_left_out_where_it_is_not_wanted_and_the_view_where_it_cannot_be() {
+fn no_color_disables_colour_and_quiet_and_json_disable_the_live_view() {
     for (args, env, has_view, has_colour) in [
         (&[][..], &[][..], true, true),
         (&[], &[("NO_COLOR", "1")], true, false),
@@ -117,7 +117,7 @@ fn colour_is_left_out_where_it_is_not_wanted_and_the_view_where_it_cannot_be() {
 }
 
 #[test]
-fn what_is_typed_meanwhile_is_cleared_away() {
+fn text_typed_during_a_run_is_cleared_from_the_live_view() {
     let repo = repo();
     let mut terminal = start(&repo, 80, &[], &[]);
     terminal.shows("日本語");
@@ -133,7 +133,7 @@ fn what_is_typed_meanwhile_is_cleared_away() {
 }
 
 #[test]
-fn signals_end_the_view_and_leave_the_terminal_as_it_was() {
+fn a_signal_removes_the_live_view_and_restores_the_terminal() {
     let repo = repo();
     let terminal = start(&repo, 80, &[], &[]);
     terminal.shows("日本語");
@@ -146,7 +146,7 @@ fn signals_end_the_view_and_leave_the_terminal_as_it_was() {
 }
 
 #[test]
-fn a_second_signal_ends_all_at_once_and_still_clears_the_view() {
+fn a_second_signal_ends_everything_at_once_and_removes_the_live_view() {
     let repo = repo();
     repo.agent(&WORKER.replace("until", "trap '' INT TERM HUP; echo ready; until"));
     let terminal = start(&repo, 80, &[], &[]);
@@ -161,7 +161,7 @@ fn a_second_signal_ends_all_at_once_and_still_clears_the_view() {
 }
 
 #[test]
-fn tasks_that_run_at_once_have_a_row_each() {
+fn each_parallel_task_has_its_own_row_in_the_live_view() {
     let repo = repo();
     repo.write("task-tree.json", TREE.replace(", \"depends_on\": [\"T001\"]", ""));
     repo.commit("at once\n");

@@ -18,7 +18,7 @@ esac
 "#;
 
 #[test]
-fn nobody_is_called_any_more_when_the_budget_of_the_run_is_used_up() {
+fn no_job_calls_an_agent_once_the_budget_of_the_run_is_used_up() {
     for (flag, low, high, sentence) in [
         ("--max-cost", "0.8", "9", "the run has cost $1.00, and its limit is $0.80"),
         ("--max-tokens", "300", "9000", "the run has used 300 tokens, and its limit is 300"),

@@ -34,7 +34,7 @@ fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn worktrees_conflicts_and_who_had_to_settle_them_are_events() {
+fn worktrees_conflicts_and_their_resolutions_are_reported_as_events() {
     let test_repo = TestRepo::planned("tasks.md", TWO, CLASH);
     let events = events(&test_repo.arborist(["gardener", "--jobs", "2", "--json"]).succeeds().stdout());
     let places = of(&events, "worktree-created");
@@ -64,7 +64,7 @@ fn worktrees_conflicts_and_who_had_to_settle_them_are_events() {
 }
 
 #[test]
-fn a_conflict_that_nobody_settles_is_escalated() {
+fn an_unresolved_conflict_is_reported_as_escalated() {
     let test_repo = TestRepo::planned("tasks.md", TWO, CLASH);
     test_repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
     let run = test_repo.arborist(["gardener", "--jobs", "2", "--json", "--keep-going"]).exits(2);
@@ -80,7 +80,7 @@ fn a_conflict_that_nobody_settles_is_escalated() {
 }
 
 #[test]
-fn a_snapshot_has_the_head_of_every_repository() {
+fn a_checkpoint_event_contains_the_head_of_every_repository() {
     let workspace = TestWorkspace::of(
         &["backend", "web"],
         "## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 b\n",

@@ -26,7 +26,7 @@ true"
 }
 
 #[test]
-fn a_lane_whose_link_was_changed_is_mended_and_the_attempt_has_failed() {
+fn a_lane_whose_git_link_or_branch_was_changed_is_repaired_and_the_attempt_fails() {
     for (deed, words) in [
         ("echo 'gitdir: /nowhere' > .git", ".git was changed while an agent or a command ran"),
         ("rm .git", ".git was changed while an agent or a command ran"),
@@ -50,7 +50,7 @@ fn a_lane_whose_link_was_changed_is_mended_and_the_attempt_has_failed() {
 }
 
 #[test]
-fn a_lane_does_not_change_a_tracked_file_that_the_configuration_names() {
+fn an_attempt_in_a_lane_that_changes_a_tracked_file_named_in_git_config_fails() {
     for (setting, path) in [("include.path", "../.gitconfig"), ("core.hooksPath", "hooks")] {
         let deed = "printf '[core]\\n\\tfsmonitor = false\\n' > .gitconfig; echo planted > hooks/file";
         let test_repo = test_repo(deed);
@@ -73,7 +73,7 @@ fn a_lane_does_not_change_a_tracked_file_that_the_configuration_names() {
 }
 
 #[test]
-fn a_task_does_not_change_the_hooks_that_husky_runs() {
+fn hooks_that_husky_runs_are_restored_if_an_agent_changes_them() {
     let places = [(".husky/_", ".husky/"), ("config/_", "config/"), ("_", "")];
     let modes = [["gardener", "--max-retries=1"].as_slice(), &["gardener", "--isolate", "--max-retries=1"]];
     for ((folder, hook), args) in pairs(&places, &modes) {
@@ -114,7 +114,7 @@ fn tamper(deed: &str) -> TestRepo {
 }
 
 #[test]
-fn the_steps_of_a_rebase_that_the_user_has_stopped_are_put_back() {
+fn files_of_a_stopped_rebase_of_the_user_are_restored_if_an_agent_changes_them() {
     let deeds = [
         ("echo 'exec touch ../planted' >> git-rebase-todo", "rebase-merge/git-rebase-todo was changed"),
         (
@@ -135,7 +135,7 @@ fn the_steps_of_a_rebase_that_the_user_has_stopped_are_put_back() {
 }
 
 #[test]
-fn another_rebase_in_the_place_of_one_that_the_user_has_stopped_is_named() {
+fn a_stopped_rebase_of_the_user_that_an_agent_replaces_is_reported() {
     let test_repo = tamper(
         "cd ..; cp -r rebase-merge new; rm -r rebase-merge; mv new rebase-merge; echo exec true > rebase-merge/git-rebase-todo",
     );
@@ -165,7 +165,7 @@ fn the_user_may_continue_a_rebase_while_agents_work() {
 
 /// T001 changes the configuration when T002 is at work, and stays until T002 has ended.
 #[test]
-fn a_change_of_what_lanes_share_fails_everybody_who_was_at_work_and_is_put_back() {
+fn a_change_of_the_shared_git_config_fails_all_running_attempts_and_is_undone() {
     let test_repo = test_repo("true");
     let repo = test_repo.path("").display().to_string();
     test_repo.agent(&format!(
@@ -194,7 +194,7 @@ fi"
 }
 
 #[test]
-fn a_hook_that_an_agent_took_the_right_to_run_from_is_asked_all_the_same() {
+fn a_hook_that_an_agent_makes_non_executable_is_restored_and_run() {
     let test_repo = test_repo("chmod -x \"$(git rev-parse --git-common-dir)/hooks/pre-commit\"");
     test_repo.write_script(
         ".git/hooks/pre-commit",
@@ -213,7 +213,7 @@ const LOCKS: &str = "for lock in index.lock HEAD.lock $(git symbolic-ref HEAD).l
 done";
 
 #[test]
-fn locks_of_a_git_that_was_killed_with_its_agent_do_not_stop_a_lane() {
+fn git_locks_left_by_a_killed_agent_do_not_stop_a_lane() {
     let test_repo = test_repo(LOCKS);
     test_repo.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
     let log = test_repo.git(["log", "--format=%s"]).answer();
@@ -223,7 +223,7 @@ fn locks_of_a_git_that_was_killed_with_its_agent_do_not_stop_a_lane() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn locks_of_a_git_that_was_killed_with_its_agent_do_not_stop_the_checkout_either() {
+fn git_locks_left_by_a_killed_agent_do_not_stop_a_run_in_the_checkout() {
     let test_repo = test_repo(LOCKS);
     test_repo.arborist(["gardener"]).succeeds().out("2 completed");
     let log = test_repo.git(["log", "--format=%s"]).answer();
@@ -233,7 +233,7 @@ fn locks_of_a_git_that_was_killed_with_its_agent_do_not_stop_the_checkout_either
 
 /// The user's `git commit` has closed the file that it will need, and waits for an editor.
 #[test]
-fn a_lock_of_somebody_who_is_still_at_work_in_the_checkout_is_left_alone() {
+fn the_index_lock_of_a_running_git_commit_of_the_user_is_not_removed() {
     let test_repo = test_repo("touch \"$ROOT/begun\"; until [ -e .git/index.lock ]; do sleep 0.02; done");
     let [begun, edited] = ["begun", "edited"].map(|name| test_repo.root().join(name));
     let script = format!("until [ -e '{}' ]; do sleep 0.02; done; echo 'by the user' >", edited.display());
@@ -260,7 +260,7 @@ fn a_lock_of_somebody_who_is_still_at_work_in_the_checkout_is_left_alone() {
 }
 
 #[test]
-fn a_lane_that_is_removed_under_its_agent_is_named_with_its_task_and_the_next_run_goes_on() {
+fn a_lane_deleted_by_its_agent_is_reported_with_its_task_and_the_next_run_continues() {
     let deed = "cd /; rm -rf \"$ARBORIST_WORKTREE\"";
     let test_repo = test_repo(deed);
     let run = test_repo.arborist(["gardener", "--isolate", "--keep-going"]);
@@ -280,7 +280,7 @@ fn locks_in(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_checkout_that_another_git_holds_is_told_before_an_agent_is_asked() {
+fn an_index_lock_in_the_checkout_is_reported_before_an_agent_is_called() {
     let test_repo = test_repo("true");
     let lock = test_repo.path(".git/index.lock");
     fs::write(&lock, "").unwrap();
@@ -309,7 +309,7 @@ fn meeting(deed: &str) -> TestRepo {
 }
 
 #[test]
-fn what_an_agent_leaves_unfinished_is_ended_and_the_attempt_has_failed() {
+fn an_unfinished_merge_rebase_or_bisect_of_an_agent_is_aborted_and_fails_the_attempt() {
     let deeds = [
         ("git merge -q side", "left a merge of "),
         ("git merge -q --no-commit -s ours side", "left a merge of "),
@@ -335,7 +335,7 @@ fn what_an_agent_leaves_unfinished_is_ended_and_the_attempt_has_failed() {
 }
 
 #[test]
-fn what_a_user_is_in_the_middle_of_is_told_before_a_run_begins() {
+fn a_run_is_refused_while_a_merge_is_in_progress_in_the_checkout() {
     let test_repo = meeting("true");
     test_repo.git(["merge", "-q", "side"]).exits(1);
     for args in [&["gardener"][..], &["gardener", "--allow-dirty"]] {
@@ -351,7 +351,7 @@ fn what_a_user_is_in_the_middle_of_is_told_before_a_run_begins() {
 }
 
 #[test]
-fn what_is_noted_for_people_is_never_written_through_a_link() {
+fn progress_notes_of_tasks_are_never_written_through_a_link() {
     let deed = "for note in \"$ROOT\"/repo/.git/arborist/doing/*/T001; do ln -sf \"$ROOT/precious\" \"$note\"; done; ls -l \"$ROOT\"/repo/.git/arborist/doing/* > \"$ROOT/planted\"";
     let test_repo = test_repo(deed);
     fs::write(test_repo.root().join("precious"), "theirs\n").unwrap();
@@ -361,7 +361,7 @@ fn what_is_noted_for_people_is_never_written_through_a_link() {
 }
 
 #[test]
-fn a_plan_or_a_configuration_that_an_agent_overwrote_is_told_with_its_commit_and_comes_back() {
+fn a_plan_or_configuration_changed_by_an_agent_is_reported_with_a_command_that_restores_it() {
     let plan = "- [ ] T001 a\n- [ ] T002 b\n";
     let deeds = [
         ("tasks.md", "echo '- [ ] T009 mine' > tasks.md"),
@@ -391,7 +391,7 @@ fn a_plan_or_a_configuration_that_an_agent_overwrote_is_told_with_its_commit_and
 }
 
 #[test]
-fn a_lock_that_cannot_be_made_is_not_taken_for_another_run() {
+fn a_lock_that_cannot_be_created_is_not_reported_as_another_run() {
     let test_repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", "echo APPROVED");
     std::fs::write(test_repo.path(".git/arborist"), "in the way").unwrap();
     for verb in [["gardener"].as_slice(), &["cleanup"], &["gardener", "--isolate"]] {

@@ -60,7 +60,7 @@ fn merges(repo: &TestRepo) -> usize {
 }
 
 #[test]
-fn tasks_are_worked_on_apart_and_land_as_one_merge_each() {
+fn parallel_tasks_run_in_separate_worktrees_and_each_lands_as_one_merge() {
     // The first four have all begun before one of them lands.
     let work = "echo \"$task\" > \"$task.txt\"";
     let begun =
@@ -87,7 +87,7 @@ fn tasks_are_worked_on_apart_and_land_as_one_merge_each() {
 }
 
 #[test]
-fn one_job_can_leave_the_checkout_alone_too() {
+fn the_isolate_option_runs_a_single_job_in_a_lane() {
     let repo = repo(WORKER);
     repo.arborist(["gardener", "--isolate", "--until", "T002"]).succeeds().out("2 completed");
     assert_ne!(seen(&repo, "T001.dir"), repo.path("").display().to_string());
@@ -96,7 +96,7 @@ fn one_job_can_leave_the_checkout_alone_too() {
 }
 
 #[test]
-fn how_many_jobs_can_be_configured() {
+fn the_number_of_jobs_is_configurable() {
     let repo = repo(WORKER);
     repo.arborist(["gardener", "--jobs", "none"]).exits(129).err("not a number of jobs");
     repo.git(["config", "arborist.jobs", "2"]).succeeds();
@@ -120,7 +120,7 @@ fn a_failed_task_keeps_its_lane_and_stops_only_its_dependants() {
 }
 
 #[test]
-fn what_the_user_has_not_committed_stays_as_it_is() {
+fn uncommitted_changes_in_the_checkout_are_kept_when_tasks_land() {
     let repo = repo(WORKER);
     repo.write("notes.txt", "mine\n");
     repo.write(".gitignore", "*.log\nmine\n");
@@ -132,7 +132,7 @@ fn what_the_user_has_not_committed_stays_as_it_is() {
 }
 
 #[test]
-fn a_landing_that_would_touch_the_users_files_is_parked() {
+fn a_landing_that_would_overwrite_changes_of_the_user_is_parked() {
     let repo = repo(WORKER);
     repo.write("T001.txt", "mine\n");
     repo.arborist(["gardener", "--jobs", "2"])
@@ -175,7 +175,7 @@ fn a_parked_landing_is_compared_with_its_merge_once_in_a_run() {
 }
 
 #[test]
-fn what_was_parked_and_lands_anew_behind_a_commit_of_the_user_is_complete() {
+fn a_parked_landing_that_lands_again_after_a_commit_of_the_user_is_complete() {
     let repo = repo(WORKER);
     repo.write("T001.txt", "mine\n");
     repo.arborist(["gardener", "--jobs", "2", "--until", "T005"]).exits(2).out("parked");
@@ -188,7 +188,7 @@ fn what_was_parked_and_lands_anew_behind_a_commit_of_the_user_is_complete() {
 }
 
 #[test]
-fn tasks_that_conflict_land_one_and_tell_of_the_other() {
+fn of_two_conflicting_tasks_one_lands_and_the_other_is_reported() {
     let both = "echo \"$task\" > same.txt; touch \"$ROOT/at-$task\"; until [ -e \"$ROOT/at-T001\" ] && [ -e \"$ROOT/at-T002\" ]; do sleep 0.02; done";
     let repo = repo(&WORKER.replace("echo \"$task\" > \"$task.txt\"", both));
     repo.git(["config", "arborist.merge.assist", "false"]).succeeds();
@@ -205,7 +205,7 @@ fn tasks_that_conflict_land_one_and_tell_of_the_other() {
 }
 
 #[test]
-fn the_tests_of_a_phase_decide_over_the_landing_of_its_last_task() {
+fn the_tests_of_a_phase_gate_the_landing_of_its_last_task() {
     let repo = TestRepo::init();
     let tree = r#"{"nodes": {
       "P1": {"id": "P1", "name": "Phase", "children": ["T001", "T002"],
@@ -225,7 +225,7 @@ fn the_tests_of_a_phase_decide_over_the_landing_of_its_last_task() {
 }
 
 #[test]
-fn a_run_that_was_killed_goes_on_in_its_lanes_and_loses_nothing() {
+fn a_killed_run_continues_in_its_lanes_and_loses_nothing() {
     let repo = repo(
         r#"
 case "$prompt" in
@@ -259,7 +259,7 @@ esac
 }
 
 #[test]
-fn what_was_begun_in_a_lane_is_not_begun_anew_in_the_checkout() {
+fn a_task_of_a_killed_run_in_a_lane_is_not_started_again_in_the_checkout() {
     let repo = repo("echo half > half.txt; kill -9 $PPID; exit 1\n");
     assert_ne!(repo.arborist(["gardener", "--isolate", "--only", "T002"]).code(), 0);
     repo.agent(WORKER);
@@ -275,7 +275,7 @@ fn what_was_begun_in_a_lane_is_not_begun_anew_in_the_checkout() {
 }
 
 #[test]
-fn a_worktree_that_was_added_before_the_run_follows_it_and_its_task_lands() {
+fn the_task_of_a_worktree_added_before_the_run_lands() {
     let repo = repo(WORKER);
     repo.arborist(["worktree", "add", "T001"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2", "--only", "T001"]).succeeds();
@@ -287,7 +287,7 @@ fn a_worktree_that_was_added_before_the_run_follows_it_and_its_task_lands() {
 }
 
 #[test]
-fn what_had_not_landed_when_a_run_was_stopped_is_not_called_completed() {
+fn a_task_that_has_not_landed_when_a_run_is_stopped_is_not_reported_as_completed() {
     let repo = repo(WORKER);
     // The third run of the tests is the gate's: the first is the baseline, the second the task's.
     let test =
@@ -312,7 +312,7 @@ esac
 "#;
 
 #[test]
-fn each_of_many_jobs_gets_a_lane() {
+fn each_of_many_jobs_gets_its_own_lane() {
     let repo = repo(CROWD);
     let tasks: String = (1..=17).map(|n| format!("- [ ] T{n:03} [P] do it\n")).collect();
     repo.write("tasks.md", format!("## Phase 1: All\n\n{tasks}"));
@@ -323,7 +323,7 @@ fn each_of_many_jobs_gets_a_lane() {
 }
 
 #[test]
-fn a_configured_number_of_worktrees_limits_the_jobs_and_that_is_said() {
+fn worktree_max_limits_the_number_of_jobs_with_a_warning() {
     let repo = repo(WORKER);
     repo.git(["config", "arborist.worktree.max", "1"]).succeeds();
     repo.arborist(["gardener", "--jobs", "3"]).succeeds().err("worktree.max is 1").out("5 completed");
@@ -332,7 +332,7 @@ fn a_configured_number_of_worktrees_limits_the_jobs_and_that_is_said() {
 }
 
 #[test]
-fn commits_that_a_person_made_on_a_task_branch_before_the_run_land_with_the_task() {
+fn commits_of_the_user_on_a_task_branch_from_before_the_run_land_with_the_task() {
     let repo = repo(WORKER);
     let path = repo.arborist(["worktree", "add", "T001"]).answer();
     let lane = std::path::Path::new(&path);

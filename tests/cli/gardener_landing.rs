@@ -29,7 +29,7 @@ const PHASE: &str = r#"{"nodes": {
   "root_ids": ["P1"]}"#;
 
 #[test]
-fn an_edit_that_changes_neither_size_nor_second_is_not_overlooked() {
+fn an_edit_that_changes_neither_the_size_nor_the_second_of_a_file_is_committed() {
     let repo = TestRepo::init();
     let plan: String = (1..=4).map(|n| format!("- [ ] T00{n} [P] change f{n}\n")).collect();
     repo.write("tasks.md", plan);
@@ -48,7 +48,7 @@ esac
 }
 
 #[test]
-fn gates_of_a_tracked_configuration_need_consent() {
+fn gates_of_a_tracked_configuration_need_approval() {
     let repo = repo(TWO);
     repo.write(
         ".arborist/config.toml",
@@ -61,7 +61,7 @@ fn gates_of_a_tracked_configuration_need_consent() {
 }
 
 #[test]
-fn the_tests_of_a_plan_need_consent_as_gates_too() {
+fn tests_of_a_plan_need_approval_as_gates_too() {
     let repo = repo(PHASE);
     let mut trusted = repo.command("git-arborist-gardener", &repo.path(""));
     let _ = trusted.args(["--jobs", "2", "--until", "T001"]).env("ARBORIST_TRUST", "1").output().unwrap();
@@ -79,7 +79,7 @@ fn two_tasks_that_complete_a_phase_together_are_tested_together() {
 }
 
 #[test]
-fn a_branch_of_the_users_with_the_name_of_a_phase_is_left_alone() {
+fn a_branch_of_the_user_with_the_name_of_a_phase_is_not_changed() {
     let repo = repo(PHASE);
     repo.git(["branch", "arborist/task/main/P1"]).succeeds();
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
@@ -91,7 +91,7 @@ fn a_branch_of_the_users_with_the_name_of_a_phase_is_left_alone() {
 }
 
 #[test]
-fn what_did_not_land_is_told_again_each_time() {
+fn tasks_that_did_not_land_are_reported_by_every_run() {
     let repo = repo(TWO);
     let gates = "[{ name = \"g\", command = \"! test -e T001.txt\" }]";
     let config = format!("[merge]\nassist = false\ngates = {gates}\n");
@@ -103,7 +103,7 @@ fn what_did_not_land_is_told_again_each_time() {
 }
 
 #[test]
-fn what_a_person_took_out_of_the_queue_stays_out() {
+fn a_task_dropped_from_the_queue_is_not_queued_again() {
     let repo = repo(TWO);
     repo.write(
         ".arborist/config.toml",
@@ -119,7 +119,7 @@ fn what_a_person_took_out_of_the_queue_stays_out() {
 }
 
 #[test]
-fn branches_that_landed_go_if_that_is_wanted() {
+fn landed_branches_are_deleted_if_configured() {
     let repo = repo(TWO);
     repo.git(["config", "arborist.merge.delete-branches", "true"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2"]).succeeds();
@@ -127,7 +127,7 @@ fn branches_that_landed_go_if_that_is_wanted() {
 }
 
 #[test]
-fn what_lands_together_or_not_at_all_does_not_land_where_one_failed() {
+fn with_policy_all_or_nothing_no_task_lands_if_one_failed() {
     let repo = repo(TWO);
     repo.agent(&WORKER.replace(
         "echo \"$task\" >",
@@ -146,7 +146,7 @@ fn what_lands_together_or_not_at_all_does_not_land_where_one_failed() {
 }
 
 #[test]
-fn of_alternatives_the_first_that_can_land_does() {
+fn with_policy_first_only_one_task_lands() {
     let repo = repo(TWO);
     repo.agent(&WORKER.replace("$task.txt", "same.txt"));
     repo.arborist(["gardener", "--jobs", "2", "--policy", "first", "--keep-going"]).exits(1);
@@ -155,7 +155,7 @@ fn of_alternatives_the_first_that_can_land_does() {
 }
 
 #[test]
-fn a_run_goes_on_from_what_is_parked() {
+fn a_run_continues_on_top_of_a_parked_landing() {
     let repo = repo("- [ ] T001 [P] do a\n- [ ] T002 do b (depends on T001)\n");
     repo.write("T001.txt", "mine\n");
     repo.arborist(["gardener", "--jobs", "2", "--until", "T001"]).exits(2).out("parked");
@@ -166,7 +166,7 @@ fn a_run_goes_on_from_what_is_parked() {
 }
 
 #[test]
-fn who_resolves_a_conflict_is_who_was_asked_for_and_knows_both_tasks() {
+fn the_selected_runner_resolves_a_conflict_and_gets_the_descriptions_of_both_tasks() {
     let repo = repo(
         r#"{"nodes": {
   "T001": {"id": "T001", "name": "a", "description": "the first of both"},
@@ -223,7 +223,7 @@ esac
 "#;
 
 #[test]
-fn a_task_in_conflict_is_done_anew_on_what_has_landed_if_that_is_wanted() {
+fn with_on_conflict_reimplement_a_conflicting_task_is_done_again_on_the_new_target() {
     let repo = repo(TWO);
     repo.agent(CLASH);
     repo.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
@@ -246,7 +246,7 @@ fn a_task_in_conflict_is_done_anew_on_what_has_landed_if_that_is_wanted() {
 }
 
 #[test]
-fn a_task_is_not_done_anew_for_ever() {
+fn a_conflicting_task_is_not_done_again_if_resolve_attempts_is_0() {
     let repo = repo(TWO);
     for (key, value) in [("on-conflict", "reimplement"), ("resolve-attempts", "0")] {
         repo.git(["config", &format!("arborist.merge.{key}"), value]).succeeds();
@@ -256,7 +256,7 @@ fn a_task_is_not_done_anew_for_ever() {
 }
 
 #[test]
-fn an_unfinished_merge_in_the_checkout_is_named_before_the_first_task() {
+fn an_unfinished_merge_in_the_checkout_is_reported_before_the_first_task() {
     let repo = repo(TWO);
     repo.agent(CLASH);
     repo.git(["checkout", "-q", "-b", "other"]).succeeds();
@@ -271,7 +271,7 @@ fn an_unfinished_merge_in_the_checkout_is_named_before_the_first_task() {
 }
 
 #[test]
-fn the_runner_that_is_configured_for_conflicts_resolves_them_whoever_does_the_tasks() {
+fn the_runner_configured_for_the_resolve_step_resolves_conflicts() {
     let repo = repo(TWO);
     repo.agent(CLASH);
     let config = repo.home().join(".config/git-arborist/config.toml");
@@ -308,7 +308,7 @@ fn a_run_says_why_no_agent_resolves_a_conflict() {
 }
 
 #[test]
-fn a_landing_that_was_parked_before_is_not_counted_again() {
+fn a_landing_parked_by_an_earlier_run_is_not_reported_again_as_merged() {
     let repo = repo("- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n- [ ] T003 [P] do c\n");
     repo.write("T001.txt", "mine\n");
     let only = |task: &'static str| ["gardener", "--isolate", "--allow-dirty", "--json", "--only", task];

@@ -37,7 +37,7 @@ fn merges(repo: &TestRepo, branch: &str) -> usize {
         .count()
 }
 
-fn is_tidy(repo: &TestRepo) {
+fn assert_no_locks_or_temporary_refs_are_left(repo: &TestRepo) {
     repo.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
     let locks = Run::of(repo.command("find", &repo.path(".git")).args([".", "-name", "*.lock"]), b"");
     assert_eq!(locks.answer(), "");
@@ -47,7 +47,7 @@ fn is_tidy(repo: &TestRepo) {
 }
 
 #[test]
-fn of_four_gardeners_on_one_branch_one_works_and_the_others_say_who() {
+fn of_four_gardeners_on_one_branch_one_works_and_the_others_are_refused() {
     let repo = repo();
     let mut gardeners: Vec<Child> = (0..4).map(|_| start(&repo, &repo.path(""))).collect();
     let begun = Instant::now();
@@ -69,11 +69,11 @@ fn of_four_gardeners_on_one_branch_one_works_and_the_others_say_who() {
     assert_eq!(codes, [0, 3, 3, 3]);
     assert_eq!((merges(&repo, "main"), repo.calls()), (4, 8), "nothing is done twice");
     assert_eq!(repo.git(["status", "--porcelain"]).answer(), "");
-    is_tidy(&repo);
+    assert_no_locks_or_temporary_refs_are_left(&repo);
 }
 
 #[test]
-fn gardeners_of_two_branches_work_at_once_and_both_finish() {
+fn gardeners_on_two_branches_run_at_the_same_time_and_both_finish() {
     let repo = repo();
     let other = repo.root().join("other");
     repo.git(["worktree", "add", "-q", "-b", "other", other.to_str().unwrap()]).succeeds();
@@ -90,11 +90,11 @@ fn gardeners_of_two_branches_work_at_once_and_both_finish() {
         repo.arborist_in(&dir, ["state", "--exit-code"]).succeeds();
     }
     assert_eq!(repo.calls(), 16);
-    is_tidy(&repo);
+    assert_no_locks_or_temporary_refs_are_left(&repo);
 }
 
 #[test]
-fn refs_that_are_packed_all_the_time_stop_no_run_and_lose_no_turn() {
+fn constant_packing_of_refs_stops_no_run_and_loses_no_turn() {
     let plan: String = (1..=5).map(|n| format!("- [ ] T00{n} do it\n")).collect();
     let repo = TestRepo::planned("tasks.md", &plan, WORKER);
     // It fails if a ref is locked at that moment.

@@ -60,7 +60,7 @@ fn is_alive(pid: &str) -> bool {
 }
 
 #[test]
-fn a_signal_ends_all_agents_keeps_their_work_and_their_lanes_and_the_next_run_goes_on() {
+fn a_signal_ends_all_agents_and_keeps_their_work_and_lanes_for_the_next_run() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let repo = repo();
         let (child, agents) = start(&repo);
@@ -118,7 +118,7 @@ fn run_in_group(repo: &TestRepo, signal_at: usize) -> Run {
 
 /// Ctrl-C reaches everybody in the terminal's group. Whatever git is doing then, it is the wish to stop, and no failure.
 #[test]
-fn a_signal_to_the_whole_group_is_a_wish_to_stop_at_any_call_of_git() {
+fn a_signal_to_the_process_group_stops_the_run_without_an_error_at_any_git_call() {
     let quick =
         || TestRepo::planned("tasks.md", PLAN, &SLEEPER.replace("[ -e \"$ROOT/well\" ] ||", "true ||"));
     let undisturbed = quick();
@@ -171,7 +171,7 @@ fn ended_at_once() -> Option<TestRepo> {
 }
 
 #[test]
-fn the_second_signal_ends_all_at_once_and_the_next_run_saves_what_was_left() {
+fn a_second_signal_ends_all_agents_at_once_and_the_next_run_keeps_their_work() {
     let repo = (0..3).find_map(|_| ended_at_once()).expect("nobody is asked politely any more");
     fs::write(repo.root().join("well"), "").unwrap();
     repo.arborist(["gardener", "--jobs", "4"]).succeeds().err("was interrupted").out("4 completed");

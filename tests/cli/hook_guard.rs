@@ -23,7 +23,7 @@ echo done"
 }
 
 #[test]
-fn files_that_a_hook_writes_and_does_not_stage_are_not_there_for_the_tests() {
+fn tests_do_not_see_files_that_a_hook_writes_without_staging() {
     let lints = ["touch helper", "echo 'exit 0' > t.sh"];
     for (lint, place) in pairs(&lints, &[&["--jobs", "1"][..], &["--isolate"]]) {
         let repo = repo(lint);
@@ -45,7 +45,7 @@ fn files_that_a_hook_writes_and_stages_are_committed_and_tested() {
 }
 
 #[test]
-fn what_the_user_has_not_committed_stays_as_it_is_while_a_hook_is_asked() {
+fn uncommitted_changes_of_the_user_survive_a_hook_that_writes_to_the_same_files() {
     let repo = repo("echo hook >> mine.txt; echo hook >> kept.txt");
     repo.write("kept.txt", "kept\n");
     repo.git(["add", "kept.txt"]).succeeds();
@@ -58,7 +58,7 @@ fn what_the_user_has_not_committed_stays_as_it_is_while_a_hook_is_asked() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_process_that_a_hook_leaves_behind_ends_with_it() {
+fn background_processes_of_a_hook_are_ended_with_it() {
     let repo = repo("");
     let pid = repo.root().join("pid");
     let lint = format!("sleep 600 </dev/null >/dev/null 2>&1 & echo $! > '{}'", pid.display());

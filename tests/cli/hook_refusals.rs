@@ -38,7 +38,7 @@ fn expect_failed(repo: &TestRepo) {
 }
 
 #[test]
-fn a_later_attempt_that_leaves_what_the_hook_refused_is_refused_too() {
+fn a_later_attempt_that_keeps_a_change_refused_by_the_hook_is_refused_too() {
     let unrelated = "date +%N > other.txt";
     let nothing = "said='NOTHING TO DO: it is there'";
     for later in [unrelated, nothing] {
@@ -54,7 +54,7 @@ fn a_later_attempt_that_leaves_what_the_hook_refused_is_refused_too() {
 }
 
 #[test]
-fn a_later_attempt_that_removes_what_the_hook_refused_passes() {
+fn a_later_attempt_that_removes_a_change_refused_by_the_hook_passes() {
     for place in [&["--jobs", "1"][..], &["--isolate"]] {
         let repo = repo("rm bad.txt; echo good > good.txt");
         repo.arborist(["gardener", "--max-retries", "2"].iter().chain(place)).succeeds();
@@ -64,7 +64,7 @@ fn a_later_attempt_that_removes_what_the_hook_refused_passes() {
 }
 
 #[test]
-fn the_hook_sees_the_branch_also_after_it_refused() {
+fn the_hook_finds_head_on_the_run_branch_even_after_it_refused() {
     for (place, branch) in
         [("--jobs=1", "^main$"), ("--isolate", "^arborist/task/"), ("--session-branch", "^arborist/")]
     {
@@ -81,7 +81,7 @@ fn the_hook_sees_the_branch_also_after_it_refused() {
 }
 
 #[test]
-fn a_hook_that_accepts_now_what_it_refused_before_is_believed() {
+fn a_change_that_the_hook_refused_passes_once_the_hook_accepts_it() {
     let repo = repo(":");
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
     repo.write_script(".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n");
@@ -91,7 +91,7 @@ fn a_hook_that_accepts_now_what_it_refused_before_is_believed() {
 }
 
 #[test]
-fn a_command_of_the_plan_that_then_changes_nothing_does_not_pass_either() {
+fn a_plan_command_that_changes_nothing_after_a_hook_refusal_fails_too() {
     let repo = TestRepo::init();
     let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "a", "runner": "shell",
         "command": "[ -e bad.txt ] || echo SECRET > bad.txt"}}, "root_ids": ["T001"]}"#;
@@ -104,7 +104,7 @@ fn a_command_of_the_plan_that_then_changes_nothing_does_not_pass_either() {
 }
 
 #[test]
-fn neither_a_reset_nor_a_commit_of_the_user_hides_what_the_hook_refused() {
+fn a_refused_change_is_still_refused_after_a_reset_or_a_commit_of_the_user() {
     for is_reset in [true, false] {
         let repo = repo("date +%N > other.txt");
         repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
@@ -125,7 +125,7 @@ fn neither_a_reset_nor_a_commit_of_the_user_hides_what_the_hook_refused() {
 
 /// A failed call is not followed by the hook where the agent did something that it may not, or where the driver ended.
 #[test]
-fn files_of_an_attempt_that_the_hook_never_saw_are_shown_to_it_in_the_next_one() {
+fn files_of_a_failed_attempt_that_the_hook_never_saw_are_checked_in_the_next_attempt() {
     let killed = "echo SECRET > bad.txt; kill -9 $PPID; sleep 60";
     let violation = "echo SECRET > bad.txt; echo x > .git/hooks/post-checkout";
     for first in [killed, violation] {
@@ -142,7 +142,7 @@ fn files_of_an_attempt_that_the_hook_never_saw_are_shown_to_it_in_the_next_one()
 }
 
 #[test]
-fn the_hook_of_another_repository_sees_what_it_refused_there_before() {
+fn a_change_refused_by_the_hook_of_another_repository_is_refused_again() {
     let workspace = TestWorkspace::of(&["backend"], "- [ ] T001 [repo:backend] one\n");
     let first = "cd \"$ARBORIST_REPO_BACKEND\" && echo SECRET > bad.txt";
     workspace.agent(&agent(first, "cd \"$ARBORIST_REPO_BACKEND\" && date +%N > other.txt"));

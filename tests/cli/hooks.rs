@@ -15,7 +15,7 @@ fn guarded() -> TestRepo {
     repo
 }
 
-fn sound() -> String {
+fn valid_task_message() -> String {
     TaskCommit::new("T1", "test-pass").to_string()
 }
 
@@ -47,7 +47,7 @@ fn hook(repo: &TestRepo, message: &[u8]) -> Run {
 #[test]
 fn a_forged_message_is_refused_with_its_line_and_the_fix() {
     let repo = guarded();
-    let message = sound().replace("Arborist-Test: pass", "Arborist-Test: passed");
+    let message = valid_task_message().replace("Arborist-Test: pass", "Arborist-Test: passed");
     commit(&repo, &["-m", &message])
         .exits(1)
         .err("error: this looks like a task commit, but its message is not valid")
@@ -59,7 +59,7 @@ fn a_forged_message_is_refused_with_its_line_and_the_fix() {
 }
 
 #[test]
-fn messages_of_others_pass_untouched() {
+fn messages_that_are_not_task_commits_pass_unchanged() {
     let repo = guarded();
     for message in [
         "task(ui): fix",
@@ -73,21 +73,21 @@ fn messages_of_others_pass_untouched() {
 }
 
 #[test]
-fn a_sound_message_passes_however_it_is_made() {
+fn a_valid_message_passes_from_an_option_a_file_or_an_editor() {
     let repo = guarded();
-    repo.write("file", sound());
-    commit(&repo, &["-m", &sound()]).succeeds();
+    repo.write("file", valid_task_message());
+    commit(&repo, &["-m", &valid_task_message()]).succeeds();
     commit(&repo, &["-F", "file"]).succeeds();
     commit(&repo, &["-F", "file", "-s"]).succeeds();
-    commit_in_editor(&repo, &sound(), &[]).succeeds();
-    assert_eq!(last_message(&repo).trim_end(), sound().trim_end());
+    commit_in_editor(&repo, &valid_task_message(), &[]).succeeds();
+    assert_eq!(last_message(&repo).trim_end(), valid_task_message().trim_end());
     repo.git(["add", "file"]).succeeds();
-    commit_in_editor(&repo, &sound(), &["-v"]).succeeds();
-    assert_eq!(last_message(&repo).trim_end(), sound().trim_end());
+    commit_in_editor(&repo, &valid_task_message(), &["-v"]).succeeds();
+    assert_eq!(last_message(&repo).trim_end(), valid_task_message().trim_end());
 }
 
 #[test]
-fn the_diff_below_an_edited_message_is_not_part_of_it() {
+fn the_diff_that_commit_verbose_shows_is_not_checked_as_part_of_the_message() {
     let repo = guarded();
     repo.write("notes", "begin\nArborist-Step: complete\n--- x\n");
     repo.git(["add", "-A"]).succeeds();
@@ -97,7 +97,7 @@ fn the_diff_below_an_edited_message_is_not_part_of_it() {
 }
 
 #[test]
-fn scissors_that_git_did_not_write_hide_nothing() {
+fn a_scissors_line_that_git_did_not_write_does_not_hide_trailers() {
     let repo = guarded();
     let hidden = "fix\n\n# ------------------------ >8 ------------------------\nArborist-Step: complete\n";
     commit_in_editor(&repo, hidden, &[]).exits(1).err("is not valid");
@@ -108,53 +108,55 @@ fn scissors_that_git_did_not_write_hide_nothing() {
 }
 
 #[test]
-fn an_editor_that_does_nothing_still_leaves_a_template() {
+fn an_amended_message_that_the_editor_leaves_unchanged_passes() {
     let repo = guarded();
-    repo.write("file", sound());
+    repo.write("file", valid_task_message());
     commit(&repo, &["-F", "file"]).succeeds();
     let mut amend = repo.command("git", &repo.path(""));
     amend.env("GIT_EDITOR", ":").args(["commit", "--amend", "--allow-empty", "-q", "-v"]);
     Run::of(&mut amend, b"").succeeds();
-    assert_eq!(last_message(&repo).trim_end(), sound().trim_end());
+    assert_eq!(last_message(&repo).trim_end(), valid_task_message().trim_end());
 }
 
 #[test]
-fn every_way_to_clean_up_is_seen_as_git_does_it() {
+fn each_commit_cleanup_mode_is_applied_as_git_applies_it() {
     for (cleanup, is_sound) in
         [("strip", true), ("whitespace", false), ("verbatim", false), ("scissors", false)]
     {
         let repo = guarded();
         repo.git(["config", "commit.cleanup", cleanup]).succeeds();
-        let message = format!("{}# a comment among the trailers\n", sound());
+        let message = format!("{}# a comment among the trailers\n", valid_task_message());
         let run = commit(&repo, &["-m", &message]);
         assert_eq!(run.code() == 0, is_sound, "{cleanup}: {}", run.report());
     }
     let repo = guarded();
     repo.git(["config", "commit.cleanup", "scissors"]).succeeds();
-    commit_in_editor(&repo, &sound(), &[]).succeeds();
-    assert_eq!(last_message(&repo).trim_end(), sound().trim_end());
+    commit_in_editor(&repo, &valid_task_message(), &[]).succeeds();
+    assert_eq!(last_message(&repo).trim_end(), valid_task_message().trim_end());
 }
 
 #[test]
-fn every_comment_character_is_seen_as_git_sees_it() {
+fn each_comment_character_is_interpreted_as_by_git() {
     let char = "core.commentChar";
     for (key, comment) in [(char, ";"), (char, "auto"), (char, "%"), ("core.commentString", "//")] {
         let repo = guarded();
         repo.git(["config", key, comment]).succeeds();
-        commit_in_editor(&repo, &sound(), &[]).succeeds();
-        assert_eq!(last_message(&repo).trim_end(), sound().trim_end(), "{comment}");
+        commit_in_editor(&repo, &valid_task_message(), &[]).succeeds();
+        assert_eq!(last_message(&repo).trim_end(), valid_task_message().trim_end(), "{comment}");
         commit_in_editor(&repo, FORGED, &[]).exits(1);
     }
     let repo = guarded();
     repo.git(["config", "core.commentChar", ";"]).succeeds();
     let lines = "# for ';' this is text\n";
-    commit_in_editor(&repo, &format!("{lines}{}", sound()), &[]).exits(1).err("line 1: # for ';'");
-    commit_in_editor(&repo, &format!("; gone\n\n{}", sound()), &[]).succeeds();
+    commit_in_editor(&repo, &format!("{lines}{}", valid_task_message()), &[])
+        .exits(1)
+        .err("line 1: # for ';'");
+    commit_in_editor(&repo, &format!("; gone\n\n{}", valid_task_message()), &[]).succeeds();
 }
 
 #[test]
-fn a_subject_below_empty_lines_is_refused_if_they_may_stay() {
-    let message = format!("\n\n{}", sound());
+fn a_subject_below_empty_lines_is_refused_unless_the_cleanup_mode_strips_them() {
+    let message = format!("\n\n{}", valid_task_message());
     let repo = guarded();
     repo.write("message", &message);
     commit(&repo, &["--cleanup=verbatim", "-F", "message"])
@@ -162,14 +164,14 @@ fn a_subject_below_empty_lines_is_refused_if_they_may_stay() {
         .err("empty lines before the subject")
         .err("hint: line 1: start the message with its subject");
     commit(&repo, &["-F", "message"]).succeeds();
-    assert_eq!(last_message(&repo).trim_end(), sound().trim_end());
+    assert_eq!(last_message(&repo).trim_end(), valid_task_message().trim_end());
     repo.git(["config", "commit.cleanup", "verbatim"]).succeeds();
     commit(&repo, &["-F", "message"]).exits(1).err("empty lines before the subject");
     commit(&repo, &["-m", "\n\ntask(ui): fix\n"]).succeeds();
 }
 
 #[test]
-fn a_subject_below_comments_is_refused_whether_they_stay_or_go() {
+fn a_subject_below_comments_is_refused_in_every_cleanup_mode() {
     let repo = guarded();
     let bare = "# note\ntask(main@T1@complete): x";
     for cleanup in ["strip", "whitespace", "verbatim", "scissors", "default"] {
@@ -177,24 +179,24 @@ fn a_subject_below_comments_is_refused_whether_they_stay_or_go() {
         run.exits(1).err("error: this looks like a task commit").err(" are missing: ");
         repo.git(["config", "commit.cleanup", cleanup]).succeeds();
         commit(&repo, &["-m", bare]).exits(1);
-        commit(&repo, &["-m", &format!("# note\n{}", sound())]).exits(1);
+        commit(&repo, &["-m", &format!("# note\n{}", valid_task_message())]).exits(1);
         commit(&repo, &["-m", "# note\ntask(ui): x"]).succeeds();
         repo.git(["config", "--unset", "commit.cleanup"]).succeeds();
     }
-    commit_in_editor(&repo, &format!("# note\n{}", sound()), &[]).succeeds();
+    commit_in_editor(&repo, &format!("# note\n{}", valid_task_message()), &[]).succeeds();
 }
 
 #[test]
-fn a_fault_is_shown_with_its_line_in_the_file() {
+fn an_error_is_reported_with_its_line_in_the_message_file() {
     let repo = guarded();
-    let message = format!("# one\n# two\n{}", sound().replace("Retry: 0", "Retry: none"));
+    let message = format!("# one\n# two\n{}", valid_task_message().replace("Retry: 0", "Retry: none"));
     commit_in_editor(&repo, &message, &[]).exits(1).err("  line 7: Arborist-Retry: none\n");
 }
 
 #[test]
-fn odd_bytes_are_refused_where_they_claim_and_pass_where_they_do_not() {
+fn invalid_bytes_are_refused_only_in_messages_of_task_commits() {
     let repo = TestRepo::init();
-    let sound = sound();
+    let sound = valid_task_message();
     for pass in [
         b"task(ui): f\xfcr alle\n".to_vec(),
         b"f\xfcr alle\n".to_vec(),
@@ -215,10 +217,10 @@ fn odd_bytes_are_refused_where_they_claim_and_pass_where_they_do_not() {
 }
 
 #[test]
-fn a_message_of_five_megabytes_is_answered() {
+fn a_message_of_five_megabytes_is_checked() {
     let repo = TestRepo::init();
     let body = "> a line of an agent's words\n".repeat(180_000);
-    let long = sound().replacen("\n\n", &format!("\n\n{body}\n"), 1);
+    let long = valid_task_message().replacen("\n\n", &format!("\n\n{body}\n"), 1);
     assert!(long.len() > 5_000_000);
     hook(&repo, long.as_bytes()).succeeds();
     hook(&repo, long.replace("Retry: 0", "Retry: x").as_bytes()).exits(1).err("Arborist-Retry: x");
@@ -226,7 +228,7 @@ fn a_message_of_five_megabytes_is_answered() {
 }
 
 #[test]
-fn a_message_that_is_wrong_in_every_line_is_refused_at_once() {
+fn a_message_that_is_wrong_in_every_line_is_refused_in_reasonable_time() {
     let repo = TestRepo::init();
     let scissors = "# ------------------------ >8 ------------------------\n";
     let trailers = "Arborist-Foo: x\n".repeat(320_000);
@@ -240,14 +242,14 @@ fn a_message_that_is_wrong_in_every_line_is_refused_at_once() {
 }
 
 #[test]
-fn a_message_file_that_is_not_there_is_an_error() {
+fn a_missing_message_file_is_an_error() {
     let repo = TestRepo::init();
     repo.arborist(["hooks", "run", "commit-msg", "nowhere"]).exits(128).err("could not read the message");
     repo.arborist(["hooks", "run", "commit-msg"]).exits(129);
 }
 
 #[test]
-fn without_the_binary_only_messages_that_could_claim_are_refused() {
+fn without_the_binary_only_messages_that_look_like_task_commits_are_refused() {
     let repo = guarded();
     let hook = repo.read(".git/hooks/commit-msg");
     let named = hook.lines().find(|line| line.starts_with("arborist=")).unwrap();
@@ -259,13 +261,13 @@ fn without_the_binary_only_messages_that_could_claim_are_refused() {
     commit("task(ui): fix").succeeds();
     commit("fix").succeeds();
     commit(FORGED).exits(1).err("git-arborist-hooks is not there to check it");
-    commit(&sound()).exits(1);
+    commit(&valid_task_message()).exits(1);
     repo.arborist(["hooks", "status"]).succeeds().out("is gone, so the one on PATH is used");
-    repo.git(["commit", "--allow-empty", "-qm", &sound()]).succeeds();
+    repo.git(["commit", "--allow-empty", "-qm", &valid_task_message()]).succeeds();
 }
 
 #[test]
-fn a_refused_message_can_be_edited_from_any_folder() {
+fn the_printed_edit_command_for_a_refused_message_works_in_any_folder() {
     let repo = guarded();
     repo.write("sub/file", "x");
     repo.git(["add", "-A"]).succeeds();

@@ -28,7 +28,7 @@ fn snapshot(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 /// Installs, lets `check` look, uninstalls, and expects every byte to be as before.
-fn comes_and_goes(repo: &TestRepo, check: impl Fn()) {
+fn expect_clean_install_and_uninstall(repo: &TestRepo, check: impl Fn()) {
     let before = snapshot(&repo.path(""));
     repo.arborist(["hooks", "install", "--dry-run"]).succeeds().out("would ");
     assert_eq!(snapshot(&repo.path("")), before);
@@ -56,8 +56,8 @@ fn commit(repo: &TestRepo, message: &str) -> Run {
 }
 
 #[test]
-fn an_empty_hooks_folder_gets_scripts() {
-    comes_and_goes(&TestRepo::init(), || {});
+fn install_writes_scripts_to_an_empty_or_missing_hooks_folder() {
+    expect_clean_install_and_uninstall(&TestRepo::init(), || {});
     let repo = TestRepo::init();
     fs::remove_dir_all(repo.path(".git/hooks")).unwrap();
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
@@ -66,13 +66,13 @@ fn an_empty_hooks_folder_gets_scripts() {
 }
 
 #[test]
-fn a_hook_that_is_there_is_called_first_and_can_refuse() {
+fn an_existing_hook_is_called_first_and_can_refuse() {
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\necho \"mine: $1\" >&2\n! grep -q WIP \"$1\"\n");
     repo.write_script(".git/hooks/pre-push", "#!/bin/sh\nexit 0\n");
     let odd = fs::Permissions::from_mode(0o751);
     fs::set_permissions(repo.path(".git/hooks/commit-msg"), odd).unwrap();
-    comes_and_goes(&repo, || {
+    expect_clean_install_and_uninstall(&repo, || {
         commit(&repo, FORGED).exits(1).err("mine: .git/COMMIT_EDITMSG").err("is not valid");
         commit(&repo, "WIP\n\nArborist-Step: x").exits(1).err("mine: ").never("is not valid");
         repo.arborist(["hooks", "status"]).succeeds().out("commit-msg.pre-arborist' first");
@@ -80,24 +80,24 @@ fn a_hook_that_is_there_is_called_first_and_can_refuse() {
 }
 
 #[test]
-fn a_hook_that_git_passed_over_is_still_passed_over() {
+fn an_existing_hook_that_is_not_executable_is_still_not_run() {
     let repo = TestRepo::init();
     repo.write(".git/hooks/commit-msg", "#!/bin/sh\nexit 1\n");
-    comes_and_goes(&repo, || {});
+    expect_clean_install_and_uninstall(&repo, || {});
 }
 
 #[test]
-fn a_hook_that_is_a_link_stays_one() {
+fn an_existing_hook_that_is_a_symlink_is_called_and_restored() {
     let repo = TestRepo::init();
     repo.write_script("scripts/check", "#!/bin/sh\necho linked >&2\n");
     symlink("../../scripts/check", repo.path(".git/hooks/commit-msg")).unwrap();
-    comes_and_goes(&repo, || {
+    expect_clean_install_and_uninstall(&repo, || {
         commit(&repo, FORGED).exits(1).err("linked").err("is not valid");
     });
 }
 
 #[test]
-fn both_pre_push_hooks_read_the_same_lines() {
+fn an_existing_pre_push_hook_reads_the_same_lines_as_ours() {
     let repo = TestRepo::init();
     repo.git(["init", "-q", "--bare", "../remote"]).succeeds();
     repo.write_script(
@@ -112,11 +112,11 @@ fn both_pre_push_hooks_read_the_same_lines() {
 }
 
 #[test]
-fn a_hooks_path_inside_the_repository_is_honoured_from_anywhere() {
+fn a_hooks_path_inside_the_repository_is_used_from_any_folder() {
     let repo = TestRepo::init();
     repo.git(["config", "core.hooksPath", ".githooks"]).succeeds();
     repo.write_script(".githooks/commit-msg", "#!/bin/sh\n");
-    comes_and_goes(&repo, || {
+    expect_clean_install_and_uninstall(&repo, || {
         assert!(repo.path(".githooks/commit-msg.pre-arborist").exists());
         assert!(repo.read(".githooks/commit-msg").contains("arborist=''\n"), "others may share this file");
         commit(&repo, FORGED).exits(1);
@@ -157,7 +157,7 @@ fn a_hooks_path_outside_of_the_repository_is_never_written_to() {
 }
 
 #[test]
-fn a_hook_that_a_hooks_path_shadows_goes_as_it_came() {
+fn uninstall_restores_a_hook_that_core_hooks_path_shadows() {
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# mine\n");
     let before = snapshot(&repo.path(".git/hooks"));
@@ -169,7 +169,7 @@ fn a_hook_that_a_hooks_path_shadows_goes_as_it_came() {
 }
 
 #[test]
-fn a_hooks_folder_that_is_a_link_to_elsewhere_is_not_written_to() {
+fn a_hooks_folder_that_is_a_link_out_of_the_repository_is_not_written_to() {
     let repo = TestRepo::init();
     fs::remove_dir_all(repo.path(".git/hooks")).unwrap();
     fs::create_dir(repo.root().join("mine")).unwrap();
@@ -179,7 +179,7 @@ fn a_hooks_folder_that_is_a_link_to_elsewhere_is_not_written_to() {
 }
 
 #[test]
-fn what_somebody_edited_is_neither_replaced_nor_removed() {
+fn an_edited_hook_is_neither_replaced_nor_removed() {
     let repo = TestRepo::init();
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
     let edited = format!("{}# and mine\n", repo.read(".git/hooks/commit-msg"));
@@ -192,7 +192,7 @@ fn what_somebody_edited_is_neither_replaced_nor_removed() {
 }
 
 #[test]
-fn an_earlier_hook_in_the_way_is_not_lost() {
+fn an_existing_backup_of_an_earlier_hook_is_not_overwritten() {
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# one\n");
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
@@ -205,7 +205,7 @@ fn an_earlier_hook_in_the_way_is_not_lost() {
 }
 
 #[test]
-fn a_hook_named_twice_or_installed_by_two_at_once_is_kept() {
+fn an_existing_hook_survives_repeated_and_concurrent_installs() {
     let mine = "#!/bin/sh\n# mine\n";
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", mine);
@@ -230,7 +230,7 @@ fn a_hook_named_twice_or_installed_by_two_at_once_is_kept() {
 }
 
 #[test]
-fn an_installation_that_was_cut_off_is_finished_by_the_next() {
+fn an_interrupted_install_or_uninstall_is_completed_by_the_next() {
     let mine = "#!/bin/sh\n# mine\n";
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", mine);

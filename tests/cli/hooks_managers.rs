@@ -28,7 +28,7 @@ fn commit(repo: &TestRepo, message: &str) -> Run {
 }
 
 #[test]
-fn huskys_files_get_a_block_that_goes_without_a_trace() {
+fn husky_files_get_a_block_that_uninstall_removes_completely() {
     let repo = husky();
     repo.write(".husky/commit-msg", "echo mine >&2");
     repo.arborist(["hooks", "install"]).succeeds().out(".husky/commit-msg'").out(".husky/pre-push'");
@@ -60,7 +60,7 @@ fn an_older_husky_gets_the_block_too() {
 }
 
 #[test]
-fn huskys_own_pre_push_still_reads_its_lines() {
+fn the_pre_push_hook_of_husky_still_reads_the_pushed_refs() {
     let repo = husky();
     repo.git(["init", "-q", "--bare", "../remote"]).succeeds();
     repo.write(".husky/pre-push", "while read -r a b c d; do echo \"mine: $c\" >&2; done\n");
@@ -72,7 +72,7 @@ fn huskys_own_pre_push_still_reads_its_lines() {
 }
 
 #[test]
-fn a_fresh_worktree_without_huskys_folder_is_told_not_to_be_guarded() {
+fn a_new_worktree_without_the_husky_folder_is_reported_as_unguarded() {
     let repo = husky();
     repo.arborist(["hooks", "install"]).succeeds();
     repo.commit("with husky\n");
@@ -86,7 +86,7 @@ fn a_fresh_worktree_without_huskys_folder_is_told_not_to_be_guarded() {
 }
 
 #[test]
-fn an_edited_block_is_left() {
+fn an_edited_husky_block_is_not_changed() {
     let repo = husky();
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds();
     let edited = repo.read(".husky/commit-msg").replace("|| exit\n", "|| true\n");
@@ -98,7 +98,7 @@ fn an_edited_block_is_left() {
 }
 
 #[test]
-fn lefthook_is_chained_and_the_lasting_lines_are_shown() {
+fn lefthook_is_chained_and_the_lines_for_its_configuration_are_shown() {
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", LEFTHOOK);
     repo.arborist(["hooks", "install"])
@@ -120,7 +120,7 @@ fn lefthook_is_chained_and_the_lasting_lines_are_shown() {
 }
 
 #[test]
-fn pre_commit_is_chained_and_may_chain_us_in_turn() {
+fn pre_commit_is_chained_and_can_chain_our_hook_in_turn() {
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", PRE_COMMIT);
     repo.arborist(["hooks", "install", "commit-msg"]).succeeds().err(".pre-commit-config.yaml");
@@ -142,7 +142,7 @@ fn pre_commit_is_chained_and_may_chain_us_in_turn() {
 }
 
 #[test]
-fn the_shipped_pre_commit_hook_names_what_exists() {
+fn the_shipped_pre_commit_configuration_names_a_command_that_exists() {
     let shipped = include_str!("../../.pre-commit-hooks.yaml");
     assert!(shipped.contains("entry: git-arborist-hooks run commit-msg\n"));
     let repo = TestRepo::init();
@@ -164,7 +164,7 @@ fn with_new_git(repo: &TestRepo, args: &[&str]) -> Run {
 }
 
 #[test]
-fn a_new_git_reads_the_hook_from_its_configuration() {
+fn for_git_2_54_hooks_are_installed_in_its_configuration() {
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\n# mine\n");
     let before = repo.read(".git/config");
@@ -194,7 +194,7 @@ fn a_new_git_reads_the_hook_from_its_configuration() {
 }
 
 #[test]
-fn a_new_git_needs_no_hooks_path_and_an_edited_command_is_left() {
+fn for_git_2_54_a_hooks_path_does_not_matter_and_an_edited_command_is_kept() {
     let repo = TestRepo::init();
     repo.git(["config", "--global", "core.hooksPath", "/nowhere"]).succeeds();
     with_new_git(&repo, &["install", "commit-msg"]).succeeds();

@@ -60,7 +60,7 @@ fn in_other_formats(check: fn(&TestRepo)) {
 }
 
 #[test]
-fn sound_and_foreign_commits_are_pushed() {
+fn valid_task_commits_and_ordinary_commits_are_pushed() {
     let check = |repo: &TestRepo| {
         repo.commit("task(ui): fix\n");
         repo.task("T1", "test-pass");
@@ -74,7 +74,7 @@ fn sound_and_foreign_commits_are_pushed() {
 }
 
 #[test]
-fn an_unsound_commit_is_refused_with_its_line_and_the_fix() {
+fn an_invalid_task_commit_is_refused_with_its_line_and_the_fix() {
     on_both_sides(|repo| {
         let bad = repo.commit(UNSOUND);
         repo.commit("on top\n");
@@ -92,7 +92,7 @@ fn an_unsound_commit_is_refused_with_its_line_and_the_fix() {
 }
 
 #[test]
-fn a_commit_that_has_everything_which_the_hints_name_is_pushed() {
+fn a_commit_with_all_trailers_that_the_hints_name_is_pushed() {
     on_both_sides(|repo| {
         let subject = "task(main@T1@complete): complete \"do it\"";
         repo.commit(format!("{subject}\n"));
@@ -111,14 +111,14 @@ fn a_commit_that_has_everything_which_the_hints_name_is_pushed() {
 }
 
 #[test]
-fn a_nul_does_not_hide_a_claim() {
+fn a_nul_byte_does_not_hide_a_task_commit() {
     let repo = with_finished(Guard::PrePush, "--object-format=sha1");
     repo.commit("task(main@T1@complete): complete\0\n");
     push(&repo, &["main"]).exits(1).err("a NUL byte");
 }
 
 #[test]
-fn what_the_remote_has_already_is_not_checked_again() {
+fn commits_that_the_remote_already_has_are_not_checked_again() {
     let repo = with_finished(Guard::PrePush, "--object-format=sha1");
     repo.commit(UNSOUND);
     push(&repo, &["--no-verify", "main"]).succeeds();
@@ -128,7 +128,7 @@ fn what_the_remote_has_already_is_not_checked_again() {
 }
 
 #[test]
-fn a_branch_of_arborists_is_never_turned_back() {
+fn arborist_refs_accept_only_fast_forward_pushes() {
     on_both_sides(|repo| {
         for target in ["arborist/task/main/T2", "refs/arborist/saved/x"] {
             push(repo, &[&format!("arborist/task/main/T2:{target}")]).succeeds();
@@ -138,7 +138,7 @@ fn a_branch_of_arborists_is_never_turned_back() {
 }
 
 #[test]
-fn a_branch_of_arborists_goes_only_when_nothing_goes_with_it() {
+fn a_task_branch_can_be_deleted_only_if_no_commit_is_lost() {
     let check = |repo: &TestRepo| {
         push(repo, &["--delete", "arborist/task/main/T2"]).exits(1).err("1 commit would be lost");
         repo.git(["merge", "-q", "--no-ff", "-m", "land", "arborist/task/main/T2"]).succeeds();
@@ -150,7 +150,7 @@ fn a_branch_of_arborists_goes_only_when_nothing_goes_with_it() {
 }
 
 #[test]
-fn what_comes_and_goes_while_a_run_works_may_go() {
+fn refs_of_tickets_landings_and_claims_can_be_rewound_and_deleted() {
     on_both_sides(|repo| {
         repo.git(["commit", "-q", "--allow-empty", "-m", "a ticket"]).succeeds();
         for name in [
@@ -168,7 +168,7 @@ fn what_comes_and_goes_while_a_run_works_may_go() {
 }
 
 #[test]
-fn a_branch_may_go_in_the_push_that_lands_it_but_not_with_the_branch_that_holds_it() {
+fn a_push_can_delete_a_task_branch_that_it_lands_but_not_together_with_its_only_copy() {
     let repo = with_finished(Guard::PrePush, "--object-format=sha1");
     repo.git(["branch", "copy", "arborist/task/main/T2"]).succeeds();
     push(&repo, &["copy"]).succeeds();
@@ -178,7 +178,7 @@ fn a_branch_may_go_in_the_push_that_lands_it_but_not_with_the_branch_that_holds_
 }
 
 #[test]
-fn recorded_state_is_not_dropped_from_any_branch() {
+fn no_branch_can_lose_the_only_commits_with_the_state_of_tasks() {
     let check = |repo: &TestRepo| {
         repo.commit("mine\n");
         push(repo, &["main:feature"]).succeeds();
@@ -200,7 +200,7 @@ fn recorded_state_is_not_dropped_from_any_branch() {
 }
 
 #[test]
-fn commits_that_are_not_here_cannot_be_judged_so_ours_are_refused() {
+fn a_task_branch_is_not_overwritten_if_the_clone_lacks_its_remote_commits() {
     let repo = with_finished(Guard::PrePush, "--object-format=sha1");
     let elsewhere = repo.root().join("clone");
     let url = remote(&repo);
@@ -220,7 +220,7 @@ fn commits_that_are_not_here_cannot_be_judged_so_ours_are_refused() {
 }
 
 #[test]
-fn a_push_by_address_is_checked_as_well() {
+fn a_push_to_a_url_is_checked_too() {
     let repo = with_finished(Guard::PrePush, "--object-format=sha1");
     let url = remote(&repo);
     let url = url.to_str().unwrap();
@@ -230,7 +230,7 @@ fn a_push_by_address_is_checked_as_well() {
 }
 
 #[test]
-fn thousands_of_refs_are_checked_in_one_go() {
+fn a_push_of_thousands_of_refs_is_checked_in_reasonable_time() {
     let repo = TestRepo::init();
     let old = repo.git(["rev-parse", "HEAD"]).answer();
     let new = repo.task("T1", "implement-pass");
@@ -251,7 +251,7 @@ fn thousands_of_refs_are_checked_in_one_go() {
 }
 
 #[test]
-fn many_branches_of_arborists_may_grow_and_only_grow_in_one_push() {
+fn one_push_can_advance_many_task_branches_but_not_rewind_them() {
     on_both_sides(|repo| {
         let names: Vec<String> = (0..6).map(|n| format!("arborist/task/main/N{n}")).collect();
         let specs: Vec<String> = names.iter().map(|name| format!("main:refs/heads/{name}")).collect();
@@ -269,7 +269,7 @@ fn many_branches_of_arborists_may_grow_and_only_grow_in_one_push() {
 }
 
 #[test]
-fn a_subject_below_empty_lines_is_found() {
+fn a_pushed_task_commit_with_empty_lines_before_its_subject_is_refused() {
     on_both_sides(|repo| {
         repo.commit("\n\ntask(main@T1@complete): complete\n");
         push(repo, &["main"]).exits(1).err("empty lines before the subject");
@@ -277,7 +277,7 @@ fn a_subject_below_empty_lines_is_found() {
 }
 
 #[test]
-fn lines_that_git_does_not_write_are_an_error() {
+fn input_lines_that_git_does_not_write_are_an_error() {
     let repo = TestRepo::init();
     let run = ["hooks", "run", "pre-push", "origin", "url"];
     repo.arborist_with(run, b"").succeeds();
@@ -297,7 +297,7 @@ fn a_branch_whose_name_is_not_utf8_is_guarded_too() {
 }
 
 #[test]
-fn without_the_binary_only_arborists_refs_are_refused() {
+fn without_the_binary_only_pushes_to_arborist_refs_are_refused() {
     for guard in [Guard::PrePush, Guard::PreReceive] {
         let repo = with_finished(guard, "--object-format=sha1");
         let (side, hook) = match guard {
@@ -318,7 +318,7 @@ fn without_the_binary_only_arborists_refs_are_refused() {
 }
 
 #[test]
-fn a_record_is_not_deleted_together_with_the_ref_that_keeps_its_commits() {
+fn one_push_cannot_delete_both_a_task_branch_and_the_last_ref_to_its_commits() {
     on_both_sides(|repo| {
         let session = "arborist/task/main/T2";
         push(repo, &[&format!("{session}:refs/heads/tmp")]).succeeds();
@@ -333,7 +333,7 @@ fn a_record_is_not_deleted_together_with_the_ref_that_keeps_its_commits() {
 }
 
 #[test]
-fn a_branch_is_not_rewound_where_only_a_record_keeps_the_state_of_its_tasks() {
+fn a_branch_is_not_rewound_if_only_saved_work_keeps_the_state_of_its_tasks() {
     let repo = with_finished(Guard::PreReceive, "--object-format=sha1");
     repo.task("T1", "test-pass");
     push(&repo, &["main", "main:refs/arborist/saved/x"]).succeeds();
@@ -344,7 +344,7 @@ fn a_branch_is_not_rewound_where_only_a_record_keeps_the_state_of_its_tasks() {
 }
 
 #[test]
-fn recorded_state_is_not_dropped_with_a_tag_that_was_the_last_to_keep_it() {
+fn the_last_tag_that_keeps_the_state_of_tasks_is_not_deleted_or_moved() {
     on_both_sides(|repo| {
         repo.task("T1", "test-pass");
         push(repo, &["main:refs/heads/feat"]).succeeds();
@@ -365,7 +365,7 @@ fn recorded_state_is_not_dropped_with_a_tag_that_was_the_last_to_keep_it() {
 }
 
 #[test]
-fn the_record_of_a_session_is_not_dropped_through_another_ref() {
+fn the_last_ref_that_keeps_the_record_of_a_session_is_not_deleted() {
     let repo = with_finished(Guard::PreReceive, "--object-format=sha1");
     let session = "refs/arborist/sessions/20260102-030405-abcd";
     repo.commit("session 20260102-030405-abcd: start\n\n{}\n");

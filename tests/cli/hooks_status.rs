@@ -15,7 +15,7 @@ fn commit_msg(repo: &TestRepo) -> Value {
 }
 
 #[test]
-fn every_situation_has_its_word() {
+fn status_names_each_state_of_a_hook() {
     let repo = TestRepo::init();
     assert_eq!(commit_msg(&repo)["state"], "missing");
 
@@ -49,7 +49,7 @@ fn every_situation_has_its_word() {
 }
 
 #[test]
-fn a_hooks_path_of_one_command_is_seen() {
+fn a_hooks_path_set_for_one_command_is_reported() {
     let repo = TestRepo::init();
     repo.git(["-c", "core.hooksPath=/x", "arborist", "hooks", "status"])
         .succeeds()
@@ -57,7 +57,7 @@ fn a_hooks_path_of_one_command_is_seen() {
 }
 
 #[test]
-fn asking_runs_nothing_that_the_repository_brings_along() {
+fn hooks_status_runs_no_hook_or_program_of_the_repository() {
     let repo = TestRepo::init();
     let trap = format!("#!/bin/sh\ntouch '{}'\n", repo.path("sprung").display());
     for hook in ["commit-msg", "pre-push", "update", "post-index-change", "reference-transaction"] {
@@ -73,13 +73,13 @@ fn asking_runs_nothing_that_the_repository_brings_along() {
 }
 
 #[test]
-fn outside_of_a_repository_there_is_one_clear_line() {
+fn hooks_status_outside_of_a_repository_reports_one_clear_error() {
     let repo = TestRepo::init();
     repo.arborist_in(repo.root(), ["hooks", "status"]).exits(128).err("not a git repository").silent();
 }
 
 #[test]
-fn a_hook_that_refuses_before_ours_is_named_by_the_test() {
+fn hooks_test_reports_another_hook_that_refuses_before_ours() {
     let repo = TestRepo::init();
     repo.write_script(".git/hooks/commit-msg", "#!/bin/sh\necho 'I never agree' >&2\nexit 1\n");
     repo.arborist(["hooks", "install"]).succeeds();

@@ -39,7 +39,7 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 }
 
 #[test]
-fn one_signal_ends_a_run_although_its_git_hangs() {
+fn one_signal_ends_a_run_whose_git_hangs() {
     for trap in ["", "trap '' TERM"] {
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
         let root = repo.root().display().to_string();
@@ -72,7 +72,7 @@ done
 ";
 
 #[test]
-fn a_git_that_hangs_ends_with_every_command_that_is_interrupted() {
+fn a_hung_git_is_ended_when_its_command_is_interrupted() {
     let commands = ["state", "plan", "verify", "session list", "worktree list", "merge status", "cleanup -n"];
     for (at, words) in commands.iter().enumerate() {
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
@@ -142,7 +142,7 @@ exec REAL_GIT \"$@\"
 ";
 
 #[test]
-fn a_git_that_finds_a_file_moved_away_is_run_again() {
+fn a_git_command_that_fails_because_a_file_was_moved_is_retried() {
     for complaint in [
         "unable to resolve reference 'refs/heads/main': No such file or directory",
         "Unable to create '/r/.git/refs/heads/a/b.lock': No such file or directory",
@@ -160,7 +160,7 @@ fn a_git_that_finds_a_file_moved_away_is_run_again() {
 }
 
 #[test]
-fn a_git_that_fails_for_another_reason_is_not_run_again() {
+fn a_git_command_that_fails_for_another_reason_is_not_retried() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
     let root = repo.root().display().to_string();
     let script = FAILING_ONCE.replace("ROOT", &root).replace("COMPLAINT", "the disk is full");

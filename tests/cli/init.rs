@@ -3,7 +3,7 @@
 use arborist_testkit::{Run, Terminal, TestRepo};
 
 #[test]
-fn it_writes_what_it_finds_and_the_result_is_a_configuration() {
+fn init_writes_what_it_detects_as_a_valid_configuration() {
     let repo = TestRepo::init();
     repo.write("Cargo.toml", "[package]\nname = \"x\"\n");
     repo.write_script("bin/codex", "#!/bin/sh\n");
@@ -36,7 +36,7 @@ fn it_writes_what_it_finds_and_the_result_is_a_configuration() {
 }
 
 #[test]
-fn it_never_overwrites_and_a_dry_run_writes_nothing() {
+fn init_never_overwrites_a_configuration_and_its_dry_run_writes_nothing() {
     let repo = TestRepo::init();
     repo.arborist(["init", "--dry-run"]).succeeds().shows();
     assert!(!repo.path(".arborist").exists());
@@ -45,7 +45,7 @@ fn it_never_overwrites_and_a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn hooks_are_installed_only_where_the_user_says_so() {
+fn init_installs_hooks_only_with_the_option() {
     for (option, is_installed, hint) in
         [("--hooks", true, false), ("--no-hooks", false, false), ("", false, true)]
     {
@@ -68,7 +68,7 @@ fn hooks_are_installed_only_where_the_user_says_so() {
 }
 
 #[test]
-fn on_a_terminal_it_asks_and_anything_but_yes_is_no() {
+fn on_a_terminal_init_asks_about_hooks_and_installs_them_only_after_yes() {
     for (answer, is_installed) in
         [("y\n", true), ("Yes\n", true), ("\n", false), ("yo\n", false), ("\x04", false)]
     {
@@ -86,7 +86,7 @@ fn on_a_terminal_it_asks_and_anything_but_yes_is_no() {
 }
 
 #[test]
-fn it_proposes_what_worktrees_need() {
+fn init_proposes_setup_commands_and_copied_files_for_worktrees() {
     for (files, setup) in [
         (&["package.json", "package-lock.json"][..], "npm ci"),
         (&["package.json", "pnpm-lock.yaml"], "pnpm install --frozen-lockfile"),

@@ -45,7 +45,7 @@ const PLANTS: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn what_an_agent_plants_in_a_clone_inside_the_checkout_is_put_back() {
+fn settings_and_hooks_planted_in_a_clone_inside_the_checkout_are_undone() {
     for ((deed, words), mode) in pairs(&PLANTS, &modes()) {
         let repo = repo(deed);
         let before = repo.read("vendor/deep/lib/.git/config");
@@ -59,7 +59,7 @@ fn what_an_agent_plants_in_a_clone_inside_the_checkout_is_put_back() {
 }
 
 #[test]
-fn a_git_directory_inside_the_checkout_is_not_replaced_by_another_one() {
+fn the_git_directory_of_a_clone_inside_the_checkout_cannot_be_replaced() {
     let repo =
         repo("mv vendor/deep/lib/.git vendor/other; echo 'gitdir: ../../other' > vendor/deep/lib/.git");
     repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
@@ -69,7 +69,7 @@ fn a_git_directory_inside_the_checkout_is_not_replaced_by_another_one() {
 }
 
 #[test]
-fn repositories_that_builds_and_tests_make_or_remove_fail_no_attempt() {
+fn creating_or_removing_ordinary_inner_repositories_fails_no_attempt() {
     let deeds = [
         "git init -q vendor/new; git -C vendor/new config core.fsmonitor true",
         "rm -rf vendor",
@@ -131,7 +131,7 @@ fn a_repository_that_is_planted_in_a_folder_with_tracked_files_is_moved_away() {
 }
 
 #[test]
-fn a_clone_that_is_replaced_by_a_link_to_a_copy_with_other_settings_is_put_back() {
+fn a_clone_that_is_replaced_by_a_link_to_a_copy_with_other_settings_is_restored() {
     let copy = "cp -r vendor/deep/lib spec/copy; git -C spec/copy config core.fsmonitor 'touch \"$HOME/planted\"; false'";
     for link in [
         "mv vendor/deep/lib vendor/old; ln -s ../../spec/copy vendor/deep/lib",
@@ -157,7 +157,7 @@ git init -q vendor; rm -r vendor/.git/hooks; ln -s ../../spec/hooks vendor/.git/
 }
 
 #[test]
-fn a_git_file_that_leads_nowhere_fails_the_attempt_that_made_it() {
+fn an_invalid_git_file_or_folder_fails_the_attempt_that_made_it() {
     for deed in ["mkdir a; echo garbage > a/.git; echo x > a/f", "mkdir -p a/.git; echo x > a/f"] {
         let repo = repo(deed);
         repo.arborist(["gardener", "--max-retries", "2"]).succeeds().never("the reviewer");
@@ -168,7 +168,7 @@ fn a_git_file_that_leads_nowhere_fails_the_attempt_that_made_it() {
 }
 
 #[test]
-fn a_repository_in_the_place_of_a_tracked_file_is_moved_away() {
+fn a_repository_that_replaces_a_tracked_file_is_moved_away() {
     let repo = repo("rm src/a.txt; git init -q src/a.txt; echo x > src/a.txt/x");
     repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
     let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
@@ -177,7 +177,7 @@ fn a_repository_in_the_place_of_a_tracked_file_is_moved_away() {
 }
 
 #[test]
-fn tests_may_make_repositories_in_ignored_folders() {
+fn agents_may_create_repositories_in_ignored_folders() {
     let repo = repo("mkdir -p vendor/new && git init -q vendor/new");
     repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
     assert!(repo.path("vendor/new/.git").exists());
@@ -191,7 +191,7 @@ printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n\\tfsmonitor = \"touch ~/pl
 ";
 
 #[test]
-fn a_folder_that_looks_like_a_bare_repository_is_no_longer_one_afterwards() {
+fn a_planted_bare_repository_fails_the_attempt_and_is_made_harmless() {
     let deeds = [
         ("bare vendor", "vendor"),
         ("bare src", "src"),
@@ -233,7 +233,7 @@ fn a_new_folder_that_looks_like_a_bare_repository_is_found_among_very_many_names
 }
 
 #[test]
-fn a_repository_that_runs_something_is_moved_out_of_an_ignored_folder_that_was_there() {
+fn a_repository_whose_settings_run_a_command_is_moved_out_of_an_existing_ignored_folder() {
     let repo =
         repo("git init -q vendor; git -C vendor config core.fsmonitor 'touch \"$HOME/planted\"; false'");
     repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
@@ -258,7 +258,7 @@ fn tracked_files_that_look_like_a_bare_repository_are_left_alone() {
 }
 
 #[test]
-fn a_plain_repository_in_an_ignored_folder_fails_no_attempt() {
+fn a_harmless_repository_in_an_ignored_folder_fails_no_attempt() {
     let repo = repo("git init -q vendor; git init -q --bare vendor/deep");
     repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
     assert!(repo.path("vendor/.git").exists() && repo.path("vendor/deep/HEAD").exists());
@@ -270,7 +270,7 @@ git -C \"$HOME/evil\" config core.fsmonitor 'touch \"$HOME/planted\"; false'
 ";
 
 #[test]
-fn a_folder_that_becomes_a_link_to_a_planted_repository_is_no_longer_one_afterwards() {
+fn a_folder_replaced_by_a_link_to_a_planted_repository_fails_the_attempt_and_is_undone() {
     let deeds = [
         ("mv vendor/plain vendor/old; ln -s \"$HOME/evil\" vendor/plain", "vendor/plain"),
         ("rm -r vendor/plain; ln -s \"$HOME/evil/plain\" vendor/plain", "vendor/plain"),
@@ -292,7 +292,7 @@ fn a_folder_that_becomes_a_link_to_a_planted_repository_is_no_longer_one_afterwa
 }
 
 #[test]
-fn folders_may_become_links_to_places_without_a_planted_repository() {
+fn folders_may_be_replaced_by_links_to_folders_without_a_planted_repository() {
     for deed in [
         "mkdir vendor/store; mv vendor/plain vendor/store/plain; ln -s store/plain vendor/plain",
         "rm -r vendor/plain; ln -s deep/lib vendor/plain",
@@ -307,7 +307,7 @@ fn folders_may_become_links_to_places_without_a_planted_repository() {
 }
 
 #[test]
-fn a_git_file_in_an_ignored_folder_leads_to_no_repository_below_the_worktrees() {
+fn a_git_file_in_an_ignored_folder_that_points_into_git_worktrees_is_removed() {
     let config =
         "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = \"touch $HOME/planted; false\"\\n'";
     let through_common = format!(
@@ -329,7 +329,7 @@ echo 'ref: refs/heads/main' > .git/worktrees/w/HEAD; echo gitdir: $top/.git/work
 }
 
 #[test]
-fn other_folders_do_not_hide_a_planted_repository() {
+fn decoy_folders_do_not_hide_a_planted_repository() {
     let config =
         "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = \"touch $HOME/planted; false\"\\n'";
     let plant = format!(
@@ -352,7 +352,7 @@ gitlink() { git -C $1 update-index --add --cacheinfo 160000,$(git -C $1/$2 rev-p
 ";
 
 #[test]
-fn a_repository_with_a_planted_submodule_is_moved_out_of_an_ignored_folder_that_was_there() {
+fn a_repository_with_a_planted_submodule_is_moved_out_of_an_existing_ignored_folder() {
     let deeds = [
         ("plain vendor; plain vendor/new; gitlink vendor new; evil vendor/new", "vendor/.git"),
         (
@@ -396,7 +396,7 @@ fn a_submodule_that_is_added_to_the_index_of_a_clone_is_moved_away() {
 }
 
 #[test]
-fn a_worktree_link_in_an_ignored_folder_leads_to_no_planted_submodule() {
+fn a_git_file_in_an_ignored_folder_cannot_make_git_run_a_planted_submodule() {
     let deed = format!(
         "{NESTED}plain vendor; plain vendor/new; gitlink vendor new; evil vendor/new
 w=$PWD/.git/worktrees/w; mkdir -p $w; cp vendor/.git/index $w/index; rm -rf vendor/.git; git rev-parse HEAD > $w/HEAD
@@ -415,7 +415,7 @@ const FORGE: &str =
     "forge() { LC_ALL=C sed \"s#$2#$3#\" \"$1/index\" > spec/index; cp spec/index \"$1/index\"; }\n";
 
 #[test]
-fn an_index_that_leads_git_out_of_a_clone_is_moved_away() {
+fn an_index_with_a_submodule_path_outside_of_the_clone_is_moved_away() {
     let plant = "git -C vendor/deep/lib update-index --add --cacheinfo 160000,$(git -C vendor/deep/new rev-parse HEAD),zz/new
 evil vendor/deep/new";
     let deeds = [

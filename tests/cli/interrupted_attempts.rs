@@ -56,7 +56,7 @@ fn a_killed_driver_does_not_use_up_the_last_attempt() {
 }
 
 #[test]
-fn three_interruptions_in_a_row_need_a_person_and_retry_failed_continues() {
+fn after_three_interruptions_in_a_row_only_retry_failed_continues_a_task() {
     let repo = repo("strike kill; date +%N > t.txt; echo done", "echo APPROVED");
     let trigger = repo.root().join("kill");
     std::fs::write(&trigger, "").unwrap();
@@ -109,7 +109,7 @@ fn a_kill_during_the_tests_or_the_review_repeats_only_that_step_and_is_recorded(
 }
 
 #[test]
-fn turns_of_a_machine_that_was_lost_do_not_use_up_an_attempt() {
+fn unfinished_turns_from_a_lost_machine_do_not_use_up_an_attempt() {
     let repo = repo("echo x > x.txt; echo done", "echo APPROVED");
     repo.run_start("main", "s1");
     let turn = TaskCommit::new("T1", "turn")
@@ -129,7 +129,7 @@ fn turns_of_a_machine_that_was_lost_do_not_use_up_an_attempt() {
 }
 
 #[test]
-fn an_agent_that_our_limits_end_has_used_an_attempt() {
+fn an_agent_that_is_ended_by_a_time_limit_uses_up_an_attempt() {
     let repo = repo("sleep 60", "echo APPROVED");
     let silence = ["-c", "arborist.timeouts.silence=1", "arborist", "garden", "--max-retries", "2"];
     repo.git(silence).exits(1);
@@ -140,7 +140,7 @@ fn an_agent_that_our_limits_end_has_used_an_attempt() {
 }
 
 #[test]
-fn an_interruption_is_no_feedback_for_the_next_call() {
+fn an_interruption_is_not_given_as_feedback_to_the_next_call() {
     let repo = repo("echo x > x.txt; strike kill; echo done", "echo APPROVED");
     let trigger = repo.root().join("kill");
     std::fs::write(&trigger, "").unwrap();
@@ -151,7 +151,7 @@ fn an_interruption_is_no_feedback_for_the_next_call() {
 }
 
 #[test]
-fn the_trailer_stands_on_a_failed_implement_step_only() {
+fn the_interrupted_trailer_is_valid_only_on_a_failed_implement_step() {
     let repo = TestRepo::init();
     let sound = TaskCommit::new("T1", "implement-fail").trailer("Interrupted", "power loss");
     repo.commit(sound.to_string());
@@ -194,7 +194,7 @@ fn the_hint_after_the_third_signal_continues_the_task() {
 }
 
 #[test]
-fn work_from_before_an_interruption_counts_as_changes_of_the_task() {
+fn changes_made_before_an_interruption_count_as_changes_of_the_task() {
     for place in [&[][..], &["--isolate"]] {
         let repo = repo("echo same > t.txt; strike kill", "echo APPROVED");
         let trigger = repo.root().join("kill");
@@ -208,7 +208,7 @@ fn work_from_before_an_interruption_counts_as_changes_of_the_task() {
 }
 
 #[test]
-fn everything_that_was_undone_after_a_step_is_named_also_if_it_was_interrupted() {
+fn all_changes_that_were_undone_after_a_step_are_named_even_if_it_was_interrupted() {
     // Three kinds at once: a repository in a folder of the checkout, the user's uncommitted file, and a protected one.
     let deed = "git init -q src; echo evil > mine.txt; echo weak > check.sh";
     let stop =

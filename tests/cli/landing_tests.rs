@@ -31,7 +31,7 @@ fn run(repo: &TestRepo, args: &[&str]) -> Run {
 }
 
 #[test]
-fn two_tasks_that_are_red_together_do_not_both_land() {
+fn two_tasks_that_fail_the_tests_only_together_do_not_both_land() {
     let repo = repo();
     run(&repo, &["--test-command", NOT_BOTH]).exits(1);
     assert_eq!(landed(&repo), 1);
@@ -40,7 +40,7 @@ fn two_tasks_that_are_red_together_do_not_both_land() {
 }
 
 #[test]
-fn a_test_command_of_the_frozen_configuration_is_the_gate_too() {
+fn a_test_command_in_the_frozen_configuration_gates_landings() {
     let repo = repo();
     repo.write(".arborist/config.toml", format!("test-command = \"{NOT_BOTH}\"\n"));
     repo.commit("configuration\n");
@@ -57,7 +57,7 @@ fn configured_gates_replace_the_test_command() {
 }
 
 #[test]
-fn a_command_that_only_its_task_has_gates_its_landing() {
+fn a_test_command_of_a_single_task_gates_its_landing() {
     let test = |command: &str| serde_json::json!([{ "type": "unit", "command": command }]);
     let plan = serde_json::json!({
         "nodes": {
@@ -89,7 +89,7 @@ fn landings_without_any_test_are_named_in_one_warning() {
 }
 
 #[test]
-fn what_is_landed_by_hand_is_tested_with_the_test_command() {
+fn landings_by_hand_are_tested_with_the_test_command() {
     let queue_repo = QueueRepo::with_finished(&["T001", "T002"]);
     queue_repo.git(["config", "arborist.test-command", NOT_BOTH]).succeeds();
     queue_repo.merge(&["T001", "T002"]).exits(1);
@@ -109,7 +109,7 @@ fn a_landing_by_hand_without_a_test_warns_once() {
 }
 
 #[test]
-fn a_test_command_given_to_the_run_holds_for_landings_by_hand() {
+fn a_test_command_given_to_the_run_also_gates_landings_by_hand() {
     let repo = repo();
     repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
     run(&repo, &["--test-command", NOT_BOTH]).exits(1);
@@ -118,7 +118,7 @@ fn a_test_command_given_to_the_run_holds_for_landings_by_hand() {
 }
 
 #[test]
-fn a_test_command_that_only_a_record_knows_lands_nothing_until_it_is_given() {
+fn with_an_unapproved_test_command_from_a_record_nothing_lands_until_it_is_given() {
     let repo = repo();
     repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
     run(&repo, &["--test-command", NOT_BOTH]).exits(1);
@@ -130,7 +130,7 @@ fn a_test_command_that_only_a_record_knows_lands_nothing_until_it_is_given() {
 }
 
 #[test]
-fn a_gate_sees_only_what_is_committed() {
+fn a_gate_sees_only_committed_files_and_configured_copies() {
     let queue_repo = QueueRepo::with_finished(&["T001"]);
     queue_repo.write(".gitignore", "hidden.txt\n");
     queue_repo.commit("ignore\n");

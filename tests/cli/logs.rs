@@ -55,7 +55,7 @@ fn the_newest_attempt_is_shown_as_text() {
 }
 
 #[test]
-fn the_streams_of_all_programs_are_shown_as_text() {
+fn event_streams_of_all_agent_programs_are_shown_as_text() {
     for program in ["claude", "codex", "gemini", "opencode"] {
         let repo = turn_scripts::recorded(program);
         repo.arborist(["logs", "T001", "--step", "implement"]).succeeds().shows().never("{\"");
@@ -63,7 +63,7 @@ fn the_streams_of_all_programs_are_shown_as_text() {
 }
 
 #[test]
-fn an_attempt_and_a_step_can_be_chosen() {
+fn logs_can_be_selected_by_attempt_and_step() {
     let repo = rejected();
     repo.arborist(["logs", "T001", "--attempt", "1"]).succeeds().shows();
     let newest = repo.arborist(["logs", "T001"]).succeeds().out("T001 implement, attempt 3");
@@ -96,7 +96,7 @@ fn attempts_in_the_same_second_have_separate_logs() {
 }
 
 #[test]
-fn without_a_task_the_one_with_the_newest_log_is_shown() {
+fn without_an_argument_the_task_with_the_newest_log_is_shown() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
     repo.arborist(["logs"]).exits(1).shows();
     repo.arborist(["gardener"]).succeeds();
@@ -107,7 +107,7 @@ fn without_a_task_the_one_with_the_newest_log_is_shown() {
 }
 
 #[test]
-fn a_log_that_is_not_there_is_explained() {
+fn a_missing_log_is_explained() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
     repo.arborist(["garden", "T001"]).succeeds();
     repo.arborist(["logs", "T002"]).exits(1).shows();
@@ -165,7 +165,7 @@ fn the_transcript_of_a_turn_is_shown_with_its_prompt() {
 }
 
 #[test]
-fn a_log_that_is_too_large_is_cut_and_the_run_says_so() {
+fn step_logs_that_are_too_large_are_cut_with_a_warning() {
     let worker = "case \"$prompt\" in Review*) echo APPROVED ;; *) yes 'a line of output' | head -c 1300000; echo x > x ;; esac";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", worker);
     repo.git(["config", "arborist.log-limit", "1"]).succeeds();
@@ -182,7 +182,7 @@ fn a_log_that_is_too_large_is_cut_and_the_run_says_so() {
 }
 
 #[test]
-fn logs_of_gates_and_of_the_tests_before_a_run_that_are_too_large_are_cut_and_the_run_says_so() {
+fn gate_logs_and_baseline_logs_that_are_too_large_are_cut_with_a_warning() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     repo.git(["config", "arborist.log-limit", "1"]).succeeds();
     repo.git(["config", "arborist.test-command", "yes 'of a test' | head -c 1300000"]).succeeds();
@@ -195,7 +195,7 @@ fn logs_of_gates_and_of_the_tests_before_a_run_that_are_too_large_are_cut_and_th
 }
 
 #[test]
-fn locks_of_tasks_are_removed_with_their_release() {
+fn lock_files_of_tasks_are_removed_when_they_are_released() {
     let plan: String = (1..=6).map(|n| format!("- [ ] T00{n} [P] do {n}\n")).collect();
     let repo = TestRepo::planned("tasks.md", &plan, WORKER);
     repo.arborist(["gardener", "--jobs", "2"]).succeeds();
@@ -231,7 +231,7 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_running_task_is_followed_until_the_run_is_done_with_it() {
+fn logs_of_a_running_task_are_followed_until_the_run_is_done_with_it() {
     let worker = "case \"$prompt\" in
       Review*) echo APPROVED ;;
       *) echo a warning >&2; echo first words; until [ -e \"$ROOT/go\" ]; do sleep 0.02; done; echo x > x; echo last words ;; esac";
@@ -252,7 +252,7 @@ fn a_running_task_is_followed_until_the_run_is_done_with_it() {
 }
 
 #[test]
-fn a_task_has_the_logs_of_the_run_that_is_checked_out() {
+fn logs_of_a_task_are_those_of_the_run_on_the_checked_out_branch() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
     repo.arborist(["gardener", "--test-command", "! test -e T001.txt", "--max-retries", "1"]).exits(1);
     let run = ["gardener", "--session-branch", "--new-run", "--test-command", "true"];
@@ -274,7 +274,7 @@ fn a_task_has_the_logs_of_the_run_that_is_checked_out() {
 }
 
 #[test]
-fn a_task_that_the_plan_does_not_have_is_unknown_before_the_first_run() {
+fn a_task_that_is_not_in_the_plan_is_unknown_before_the_first_run() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     for command in ["logs", "reset", "merge"] {
         repo.arborist([command, "X7"]).exits(1).err("the plan has no task or phase 'X7'");

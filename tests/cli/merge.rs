@@ -14,7 +14,7 @@ use arborist_testkit::{Run, TaskCommit, Terminal, TestRepo, WORKER};
 use serde_json::Value;
 
 #[test]
-fn what_is_done_lands_in_order_without_a_checkout() {
+fn complete_tasks_land_in_order_while_the_target_is_not_checked_out() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.elsewhere();
     repo.merge(&["add", "T1", "T2"]).succeeds().shows();
@@ -56,7 +56,7 @@ fn a_task_is_queued_and_landed_by_one_command_and_only_once() {
 }
 
 #[test]
-fn commits_on_the_branch_of_a_landed_task_are_not_taken_for_landed() {
+fn later_commits_on_a_landed_task_branch_do_not_count_as_landed() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["T1"]).succeeds();
     let branch = "arborist/task/main/T1";
@@ -73,7 +73,7 @@ fn commits_on_the_branch_of_a_landed_task_are_not_taken_for_landed() {
 }
 
 #[test]
-fn after_a_landing_without_a_review_state_says_that_the_task_is_not_done() {
+fn state_reports_a_task_that_landed_without_a_review_as_not_done() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
     repo.commit("a plan\n");
@@ -109,7 +109,7 @@ fn landed_after_failure() -> (TestRepo, String) {
 }
 
 #[test]
-fn a_failed_task_that_was_landed_by_force_can_be_left_as_it_is() {
+fn a_failed_task_that_was_landed_by_force_can_be_skipped_in_the_plan() {
     let (repo, said) = landed_after_failure();
     let calls = repo.calls();
     repo.write("tasks.md", THREE.replace("[ ] T001", "[-] T001"));
@@ -127,7 +127,7 @@ fn a_failed_task_that_was_landed_by_force_can_be_given_to_an_agent() {
 }
 
 #[test]
-fn a_task_that_was_reset_has_not_landed_again() {
+fn a_reset_task_cannot_land_again_before_it_has_run() {
     let repo = TestRepo::planned("tasks.md", THREE, WORKER);
     repo.arborist(["gardener", "--jobs", "2", "--until", "T002"]).succeeds();
     repo.arborist(["reset", "T001"]).succeeds();
@@ -151,7 +151,7 @@ fn a_task_that_was_reset_has_not_landed_again() {
 }
 
 #[test]
-fn only_what_is_complete_is_taken_unless_it_is_forced() {
+fn without_force_only_complete_tasks_can_be_queued() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.branch_off("T2", "test-pass");
     repo.merge(&["add", "T2"]).exits(1).shows();
@@ -164,7 +164,7 @@ fn only_what_is_complete_is_taken_unless_it_is_forced() {
 }
 
 #[test]
-fn a_task_that_is_complete_no_more_is_not_merged() {
+fn a_queued_task_that_was_reset_on_its_branch_does_not_land() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     repo.on_branch("T1", |repo| {
@@ -176,7 +176,7 @@ fn a_task_that_is_complete_no_more_is_not_merged() {
 }
 
 #[test]
-fn a_branch_that_grew_is_landed_as_it_is_now_and_one_that_was_rewritten_is_not() {
+fn a_queued_branch_lands_with_its_new_commits_but_a_rewritten_one_does_not() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.merge(&["add", "T1", "T2"]).succeeds();
     repo.on_branch("T1", |repo| {
@@ -195,7 +195,7 @@ fn a_branch_that_grew_is_landed_as_it_is_now_and_one_that_was_rewritten_is_not()
 }
 
 #[test]
-fn to_queue_it_twice_is_to_queue_it_once_and_new_work_supersedes() {
+fn queueing_a_task_twice_keeps_one_ticket_which_new_work_updates() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     repo.merge(&["add", "T1"]).succeeds().shows();
@@ -211,7 +211,7 @@ fn to_queue_it_twice_is_to_queue_it_once_and_new_work_supersedes() {
 }
 
 #[test]
-fn the_urgent_go_first_and_the_old_become_urgent() {
+fn tickets_are_ordered_by_priority_which_rises_with_age() {
     let repo = QueueRepo::with_finished(&["T1", "T2", "T3", "T4"]);
     let order = |repo: &QueueRepo| -> Vec<String> {
         let queue: Value = serde_json::from_str(&repo.merge(&["list", "--json"]).answer()).unwrap();
@@ -228,7 +228,7 @@ fn the_urgent_go_first_and_the_old_become_urgent() {
 }
 
 #[test]
-fn a_priority_that_is_none_is_the_lowest() {
+fn an_invalid_priority_in_a_ticket_counts_as_the_lowest() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.merge(&["add", "T1", "--priority", "5"]).succeeds();
     repo.merge(&["add", "T2", "--priority", "0"]).succeeds();
@@ -245,7 +245,7 @@ fn a_priority_that_is_none_is_the_lowest() {
 }
 
 #[test]
-fn dependants_wait_for_what_they_need_and_may_land_with_it() {
+fn a_queued_task_waits_for_its_dependency_and_can_land_together_with_it() {
     let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b", "depends_on": ["T1"]}}, "root_ids": ["T1", "T2"]}"#;
     let repo = QueueRepo::planned(plan, &["T1", "T2"]);
     repo.merge(&["add", "T2", "--priority", "0"]).succeeds();
@@ -257,7 +257,7 @@ fn dependants_wait_for_what_they_need_and_may_land_with_it() {
 }
 
 #[test]
-fn what_the_target_has_already_is_not_recorded_as_merged() {
+fn a_task_whose_work_the_target_already_has_is_not_recorded_as_merged() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.git(["merge", "-q", "--ff-only", "arborist/task/main/T1"]).succeeds();
     repo.git(["branch", "-f", "arborist/task/main/T3", "main"]).succeeds();
@@ -267,7 +267,7 @@ fn what_the_target_has_already_is_not_recorded_as_merged() {
 }
 
 #[test]
-fn another_target_is_asked_for_by_name_and_never_guessed() {
+fn another_target_is_used_only_if_an_option_names_an_existing_branch() {
     let repo = QueueRepo::with_finished(&["T1"]);
     let main = repo.git(["rev-parse", "main"]).answer();
     repo.merge(&["add", "T1", "--into", "develop"]).exits(1).shows();
@@ -280,7 +280,7 @@ fn another_target_is_asked_for_by_name_and_never_guessed() {
 }
 
 #[test]
-fn what_the_user_changed_is_never_touched() {
+fn uncommitted_changes_of_the_user_survive_a_landing() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.write("mine.txt", "mine");
     repo.write("kept.txt", "changed");
@@ -294,7 +294,7 @@ fn what_the_user_changed_is_never_touched() {
 }
 
 #[test]
-fn untracked_attributes_do_not_change_what_a_merge_comes_to() {
+fn an_untracked_gitattributes_file_does_not_change_the_result_of_a_merge() {
     let repo = QueueRepo::with_finished(&[]);
     repo.write("list.txt", "a\n");
     repo.commit("a list\n");
@@ -311,7 +311,7 @@ fn untracked_attributes_do_not_change_what_a_merge_comes_to() {
 }
 
 #[test]
-fn what_waits_for_too_long_is_an_exit_code() {
+fn merge_status_exits_with_1_if_a_ticket_waits_longer_than_the_limit() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     repo.merge(&["status"]).succeeds();
@@ -322,7 +322,7 @@ fn what_waits_for_too_long_is_an_exit_code() {
 }
 
 #[test]
-fn branches_go_when_that_is_wanted_and_proved() {
+fn delete_branches_removes_landed_branches_that_are_not_checked_out() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.git(["config", "arborist.merge.delete-branches", "true"]).succeeds();
     let lane = repo.root().join("lane");
@@ -334,7 +334,7 @@ fn branches_go_when_that_is_wanted_and_proved() {
 }
 
 #[test]
-fn one_landing_at_a_time() {
+fn only_one_process_lands_on_a_target_at_a_time() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     let lock = repo.path(".git/arborist/locks/landing-main");
@@ -348,7 +348,7 @@ fn one_landing_at_a_time() {
 }
 
 #[test]
-fn it_works_in_repositories_of_every_kind() {
+fn tasks_land_in_sha256_reftable_and_bare_repositories() {
     for options in [&["--object-format=sha256"][..], &["--ref-format=reftable"]] {
         if arborist_testkit::TestRepo::init().git(["init", "-q", options[0], "probe"]).code() != 0 {
             continue;
@@ -365,7 +365,7 @@ fn it_works_in_repositories_of_every_kind() {
 }
 
 #[test]
-fn a_checkout_that_changes_while_something_lands_does_not_come_along() {
+fn a_checkout_that_is_switched_during_a_landing_keeps_its_branch_and_files() {
     for asked in ["read-tree -m", "update-ref -m arborist: land"] {
         let repo = QueueRepo::with_finished(&["T1"]);
         repo.write("kept.txt", "mine");
@@ -387,7 +387,7 @@ fn a_checkout_that_changes_while_something_lands_does_not_come_along() {
 }
 
 #[test]
-fn whoever_names_a_task_twice_means_it_once() {
+fn a_task_named_twice_in_a_command_counts_once() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1", "T1"]).succeeds().shows();
     repo.merge(&["retry", "T1", "T1"]).succeeds().shows().never("tried again");
@@ -396,7 +396,7 @@ fn whoever_names_a_task_twice_means_it_once() {
 }
 
 #[test]
-fn a_watch_goes_on_while_somebody_else_holds_the_lock() {
+fn merge_run_watch_continues_while_another_process_holds_the_lock() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     let path = repo.path(".git/arborist/locks/run-main");
@@ -415,7 +415,7 @@ fn a_watch_goes_on_while_somebody_else_holds_the_lock() {
 }
 
 #[test]
-fn a_task_that_was_done_in_place_has_nothing_to_land() {
+fn a_task_that_was_done_in_the_checkout_has_nothing_to_land() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T2.txt", "T2");
     repo.finish("T2");
@@ -423,7 +423,7 @@ fn a_task_that_was_done_in_place_has_nothing_to_land() {
 }
 
 #[test]
-fn a_run_that_is_not_there_is_an_error_and_not_an_empty_queue() {
+fn a_missing_run_is_an_error_and_not_an_empty_queue() {
     let repo = QueueRepo::with_finished(&["T1"]);
     for verb in [&["list"][..], &["status"], &["log"], &["run"], &["add", "T1"]] {
         let said = repo.merge(&[verb, &["--scope", "nope"]].concat()).exits(1);
@@ -456,7 +456,7 @@ fn lists_have_headings_and_fit_on_a_terminal() {
 }
 
 #[test]
-fn a_ticket_that_cannot_be_read_is_named_and_blocks_no_other() {
+fn an_unreadable_ticket_is_reported_and_blocks_no_other_ticket() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.elsewhere();
     repo.merge(&["add", "T1", "T2"]).succeeds();
@@ -471,7 +471,7 @@ fn a_ticket_that_cannot_be_read_is_named_and_blocks_no_other() {
 }
 
 #[test]
-fn a_task_that_waits_and_has_no_branch_cannot_be_forced() {
+fn a_pending_task_without_a_branch_cannot_be_queued_by_force() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n", WORKER);
     repo.arborist(["gardener", "--until", "T001"]).succeeds();
     let said = repo.arborist(["merge", "add", "T002", "--force"]).exits(1);

@@ -6,7 +6,7 @@ use crate::queue_repo::QueueRepo;
 use arborist_testkit::Run;
 
 #[test]
-fn a_checkout_in_the_way_parks_what_landed_and_the_next_stack_on_it() {
+fn a_landing_that_would_overwrite_files_is_parked_and_later_landings_stack_on_it() {
     let repo = QueueRepo::with_finished(&["T1", "T2", "T3"]);
     repo.write("T1.txt", "the user's own");
     let main = repo.git(["rev-parse", "main"]).answer();
@@ -28,7 +28,7 @@ fn a_checkout_in_the_way_parks_what_landed_and_the_next_stack_on_it() {
 }
 
 #[test]
-fn status_names_what_is_in_the_way_of_a_parked_landing() {
+fn merge_status_names_what_blocks_a_parked_landing() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "the user's own");
     repo.merge(&["T1"]).exits(2);
@@ -43,7 +43,7 @@ fn status_names_what_is_in_the_way_of_a_parked_landing() {
 }
 
 #[test]
-fn what_is_parked_lands_by_itself_once_the_checkout_is_free() {
+fn a_parked_landing_lands_with_the_next_merge_run_once_the_checkout_is_clean() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "the user's own");
     repo.merge(&["T1"]).exits(2);
@@ -53,7 +53,7 @@ fn what_is_parked_lands_by_itself_once_the_checkout_is_free() {
 }
 
 #[test]
-fn a_parked_task_has_not_landed() {
+fn state_does_not_count_a_parked_task_as_landed() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.merge(&["T2"]).succeeds();
     repo.write("T1.txt", "the user's own");
@@ -70,7 +70,7 @@ fn a_parked_task_has_not_landed() {
 }
 
 #[test]
-fn a_parked_task_that_is_named_again_is_told_how_to_update_the_checkout() {
+fn merging_a_parked_task_again_hints_how_to_update_the_checkout() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "the user's own");
     repo.merge(&["T1"]).exits(2);
@@ -79,7 +79,7 @@ fn a_parked_task_that_is_named_again_is_told_how_to_update_the_checkout() {
 }
 
 #[test]
-fn a_landing_that_the_user_overtook_is_merged_anew() {
+fn a_parked_landing_is_merged_again_if_the_user_has_committed_to_the_target() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "the user's own");
     repo.merge(&["T1"]).exits(2);
@@ -91,7 +91,7 @@ fn a_landing_that_the_user_overtook_is_merged_anew() {
 }
 
 #[test]
-fn an_ignored_file_of_the_users_is_in_the_way_too() {
+fn an_ignored_file_that_would_be_overwritten_parks_the_landing() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write(".git/info/exclude", "T1.txt\n");
     repo.write("T1.txt", "secret");
@@ -100,7 +100,7 @@ fn an_ignored_file_of_the_users_is_in_the_way_too() {
 }
 
 #[test]
-fn a_branch_in_the_middle_of_a_rebase_is_not_moved() {
+fn a_target_in_the_middle_of_a_rebase_is_not_moved() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("more.txt", "more");
     repo.commit("more\n");
@@ -116,7 +116,7 @@ fn a_branch_in_the_middle_of_a_rebase_is_not_moved() {
 }
 
 #[test]
-fn a_checkout_whose_folder_is_gone_is_in_nobodys_way() {
+fn a_checkout_whose_folder_is_gone_does_not_block_a_landing() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.elsewhere();
     let gone = repo.root().join("gone");
@@ -127,7 +127,7 @@ fn a_checkout_whose_folder_is_gone_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_checkout_on_a_disk_that_may_come_back_is_waited_for() {
+fn a_missing_but_locked_worktree_of_the_target_parks_the_landing() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.elsewhere();
     let gone = repo.root().join("gone");
@@ -139,7 +139,7 @@ fn a_checkout_on_a_disk_that_may_come_back_is_waited_for() {
 }
 
 #[test]
-fn a_merge_that_the_user_has_not_finished_is_not_landed_into() {
+fn an_unfinished_merge_of_the_user_in_the_target_parks_the_landing() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.git(["checkout", "-q", "-b", "side"]).succeeds();
     repo.write("side.txt", "side");
@@ -152,7 +152,7 @@ fn a_merge_that_the_user_has_not_finished_is_not_landed_into() {
 }
 
 #[test]
-fn an_ignored_folder_where_a_file_is_to_be_is_in_the_way() {
+fn an_ignored_folder_at_the_path_of_a_new_file_parks_the_landing() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write(".git/info/exclude", "T1.txt/\n");
     repo.write("T1.txt/mine", "mine");
@@ -161,7 +161,7 @@ fn an_ignored_folder_where_a_file_is_to_be_is_in_the_way() {
 }
 
 #[test]
-fn a_checkout_that_the_user_switches_away_in_the_last_moment_is_not_touched() {
+fn a_checkout_that_the_user_switches_just_before_its_update_is_not_touched() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.git(["branch", "other"]).succeeds();
     let root = repo.root().display().to_string();
@@ -182,7 +182,7 @@ fn a_checkout_that_the_user_switches_away_in_the_last_moment_is_not_touched() {
 }
 
 #[test]
-fn what_a_person_has_brought_up_is_not_parked_any_more() {
+fn a_parked_landing_that_the_user_has_merged_is_no_longer_parked() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "mine\n");
     repo.merge(&["T1"]).exits(2).shows();

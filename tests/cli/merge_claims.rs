@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const CLAIM: &str = "refs/arborist/claims/main";
 
 /// What somebody on another machine has claimed, as the message of a commit.
-fn foreign_claim() -> String {
+fn claim_of_another_machine() -> String {
     let holder = json!({ "pid": 7, "host": "elsewhere", "started": "1", "boot": "another" });
     let claim = json!({ "into": "main", "holder": holder, "since": 1739716222, "until": 1739716822 });
     format!("claim: main\n\n{claim}\n")
@@ -38,11 +38,11 @@ fn drain_that_waits(repo: &QueueRepo) -> Child {
 }
 
 #[test]
-fn what_somebody_elsewhere_claims_is_theirs_until_their_lease_runs_out() {
+fn a_claim_of_another_machine_is_respected_until_it_expires() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
-    let claim = repo.commit_object(&tree, &[], foreign_claim());
+    let claim = repo.commit_object(&tree, &[], claim_of_another_machine());
     repo.git(["update-ref", CLAIM, &claim]).succeeds();
     repo.merge(&["run"]).exits(3).shows();
     repo.merge(&["list"]).succeeds().shows();
@@ -56,11 +56,11 @@ fn what_somebody_elsewhere_claims_is_theirs_until_their_lease_runs_out() {
 }
 
 #[test]
-fn whoever_claims_in_between_is_first() {
+fn a_claim_that_was_written_just_before_ours_wins() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
-    let claim = repo.commit_object(&tree, &[], foreign_claim());
+    let claim = repo.commit_object(&tree, &[], claim_of_another_machine());
     before_git(&repo, "update-ref", &format!("git update-ref {CLAIM} {claim}"));
     let mut command = repo.command("git-arborist-merge", &repo.path(""));
     let run = Run::of(command.args(["run", "--scope", "main"]), b"");
@@ -71,7 +71,7 @@ fn whoever_claims_in_between_is_first() {
 }
 
 #[test]
-fn what_the_dead_claimed_is_taken_over_at_once() {
+fn the_claim_of_a_dead_process_is_taken_over_at_once() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     let mut child = drain_that_waits(&repo);
@@ -85,7 +85,7 @@ fn what_the_dead_claimed_is_taken_over_at_once() {
 }
 
 #[test]
-fn a_living_one_keeps_its_claim_even_if_its_locks_are_deleted() {
+fn a_live_process_keeps_its_claim_even_if_its_locks_are_deleted() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     let mut child = drain_that_waits(&repo);

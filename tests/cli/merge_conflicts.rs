@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::queue_repo::{QueueRepo, clash, content};
+use crate::queue_repo::{QueueRepo, conflicting_tasks, content};
 use serde_json::Value;
 
 fn ticket(repo: &QueueRepo) -> Value {
@@ -11,7 +11,7 @@ fn ticket(repo: &QueueRepo) -> Value {
 }
 
 #[test]
-fn a_conflict_is_told_with_its_file_its_kind_and_all_three_versions() {
+fn a_conflict_is_reported_with_its_file_its_kind_and_all_three_versions() {
     let repo = content();
     let main = repo.git(["rev-parse", "main"]).answer();
     repo.merge(&["T2"]).exits(2).shows();
@@ -29,7 +29,7 @@ fn a_conflict_is_told_with_its_file_its_kind_and_all_three_versions() {
 }
 
 #[test]
-fn every_kind_of_conflict_has_its_name() {
+fn each_kind_of_conflict_is_named_in_the_ticket() {
     type Work = fn(&QueueRepo);
     let nothing: Work = |_| {};
     let file: Work = |repo| repo.write("a.txt", "1\n2\n3\n4\n5\n6\n");
@@ -64,7 +64,7 @@ fn every_kind_of_conflict_has_its_name() {
         ("content", file, |o| o.write("a.txt", "x\n"), |o| o.write("a.txt", "y\n")),
     ];
     for (kind, base, ours, theirs) in table {
-        let repo = clash(base, ours, theirs);
+        let repo = conflicting_tasks(base, ours, theirs);
         repo.merge(&["T2"]).exits(2);
         let ticket = ticket(&repo);
         let kinds: Vec<&str> =
@@ -78,7 +78,7 @@ fn every_kind_of_conflict_has_its_name() {
 }
 
 #[test]
-fn a_submodule_that_both_moved_is_a_conflict() {
+fn a_submodule_that_both_sides_changed_is_a_conflict() {
     let repo = QueueRepo::empty_queue_repo();
     let link = |repo: &QueueRepo, id: &str| {
         repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{id},sub")]).succeeds();
@@ -108,7 +108,7 @@ fn a_submodule_that_both_moved_is_a_conflict() {
 }
 
 #[test]
-fn one_conflict_does_not_hold_up_the_queue() {
+fn a_conflict_does_not_block_other_tickets_of_the_queue() {
     let repo = content();
     repo.branch_off("T3", "complete");
     repo.merge(&["add", "T2", "T3"]).succeeds();
@@ -117,7 +117,7 @@ fn one_conflict_does_not_hold_up_the_queue() {
 }
 
 #[test]
-fn all_land_or_none_if_that_is_wanted() {
+fn with_policy_all_or_nothing_all_named_tasks_land_or_none() {
     let repo = content();
     repo.branch_off("T3", "complete");
     repo.branch_off("T4", "complete");
@@ -135,7 +135,7 @@ fn all_land_or_none_if_that_is_wanted() {
 }
 
 #[test]
-fn of_several_the_first_that_can_land_are_chosen() {
+fn with_policy_first_only_the_first_task_that_can_land_does() {
     let repo = content();
     for task in ["T3", "T4", "T5"] {
         repo.branch_off(task, "complete");
@@ -148,9 +148,9 @@ fn of_several_the_first_that_can_land_are_chosen() {
 }
 
 #[test]
-fn paths_cannot_speak_to_the_terminal() {
+fn paths_in_conflicts_print_no_escape_sequences() {
     let name = "a\u{1b}[31mb.txt";
-    let repo = clash(
+    let repo = conflicting_tasks(
         |repo| repo.write(name, "one\n"),
         |repo| repo.write(name, "ours\n"),
         |repo| repo.write(name, "theirs\n"),

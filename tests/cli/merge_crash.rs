@@ -54,7 +54,7 @@ esac
 exec REAL_GIT "$@"
 "#;
 
-fn deadly(repo: &QueueRepo, at: usize, when: When) -> Run {
+fn run_with_deadly_git(repo: &QueueRepo, at: usize, when: When) -> Run {
     let count = repo.root().join("count");
     let _ = fs::remove_file(&count);
     let mut command = repo.command("git-arborist-merge", &repo.path(""));
@@ -67,7 +67,7 @@ fn deadly(repo: &QueueRepo, at: usize, when: When) -> Run {
 }
 
 /// Everything as it was before the first landing.
-fn begin_anew(repo: &QueueRepo, start: &str) {
+fn restore_start(repo: &QueueRepo, start: &str) {
     let refs = repo.git(["for-each-ref", "--format=delete %(refname)", "refs/arborist"]).answer();
     let refs: String = refs.lines().map(|line| format!("{line}\n")).collect();
     let mut update = repo.command("git", &repo.path(""));
@@ -99,9 +99,9 @@ fn kill_at_each_step(repo: &QueueRepo, when: When) {
     let dirt = || repo.git(["status", "--porcelain"]).answer();
     let before = (dirt(), repo.read("kept.txt"));
     for at in (1..).step_by(call_stride(3)) {
-        begin_anew(repo, &start);
+        restore_start(repo, &start);
         repo.plant("git", &DEADLY.replace("REAL_GIT", git.to_str().unwrap()));
-        let run = deadly(repo, at, when);
+        let run = run_with_deadly_git(repo, at, when);
         fs::remove_file(repo.bin().join("git")).unwrap();
         let main = repo.git(["rev-parse", "main"]).answer();
         assert!(main == start || tested(repo).contains(&main), "{at}: at a commit that was not tested");
@@ -121,7 +121,7 @@ fn kill_at_each_step(repo: &QueueRepo, when: When) {
 }
 
 #[test]
-fn killed_before_each_call_while_the_target_is_checked_out_and_dirty() {
+fn landings_survive_a_kill_before_each_git_call_with_a_dirty_checkout_of_the_target() {
     let repo = QueueRepo::with_finished(&["T1", "T2", "T3"]);
     repo.write("kept.txt", "changed");
     repo.write("mine.txt", "mine");
@@ -131,7 +131,7 @@ fn killed_before_each_call_while_the_target_is_checked_out_and_dirty() {
 }
 
 #[test]
-fn killed_after_each_call_while_the_target_is_checked_out_nowhere() {
+fn landings_survive_a_kill_after_each_git_call_without_a_checkout_of_the_target() {
     let repo = QueueRepo::with_finished(&["T1", "T2", "T3"]);
     repo.elsewhere();
     kill_at_each_step(&repo, When::After);

@@ -27,7 +27,7 @@ fn outcomes(json: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_gate_is_asked_about_exactly_the_commit_that_lands() {
+fn a_gate_runs_on_exactly_the_commit_that_lands() {
     let repo = gated(&["T1", "T2"], "git rev-parse HEAD >> ../../tested; cat T1.txt T2.txt kept.txt");
     let tested = repo.root().join("tested");
     let command = format!("git rev-parse HEAD >> '{}'; cat T1.txt T2.txt kept.txt", tested.display());
@@ -43,7 +43,7 @@ fn a_gate_is_asked_about_exactly_the_commit_that_lands() {
 }
 
 #[test]
-fn a_red_gate_keeps_one_back_and_says_where_its_log_is() {
+fn a_failed_gate_keeps_a_task_in_the_queue_and_names_its_log() {
     let repo = gated(&["T1"], "echo the roof leaks; ! test -e T1.txt");
     let main = repo.git(["rev-parse", "main"]).answer();
     repo.merge(&["T1"]).exits(1).shows();
@@ -61,7 +61,7 @@ fn a_red_gate_keeps_one_back_and_says_where_its_log_is() {
 }
 
 #[test]
-fn new_work_on_a_red_task_is_tried_by_itself() {
+fn a_task_that_failed_a_gate_is_tried_again_after_new_commits() {
     let repo = gated(&["T1"], "! test -e T1.txt");
     repo.merge(&["T1"]).exits(1);
     repo.on_branch("T1", |repo| {
@@ -72,7 +72,7 @@ fn new_work_on_a_red_task_is_tried_by_itself() {
 }
 
 #[test]
-fn what_a_gate_said_in_another_process_lets_nothing_through() {
+fn gate_results_recorded_by_another_process_are_not_trusted() {
     let repo = gated(&["T1"], "true");
     repo.elsewhere();
     repo.merge(&["T1"]).succeeds().shows();
@@ -84,7 +84,7 @@ fn what_a_gate_said_in_another_process_lets_nothing_through() {
 }
 
 #[test]
-fn the_gate_is_asked_again_if_the_target_moved_under_it() {
+fn a_gate_runs_again_if_the_target_moved_meanwhile() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.elsewhere();
     repo.write("other.txt", "other");
@@ -101,7 +101,7 @@ fn the_gate_is_asked_again_if_the_target_moved_under_it() {
 }
 
 #[test]
-fn a_branch_that_a_gate_deletes_is_put_back_and_the_gate_is_red() {
+fn a_branch_that_a_gate_deletes_is_restored_and_the_gate_does_not_count() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     repo.git(["config", "arborist.merge.batch", "1"]).succeeds();
     let deletes =
@@ -115,7 +115,7 @@ fn a_branch_that_a_gate_deletes_is_put_back_and_the_gate_is_red() {
 }
 
 #[test]
-fn a_gate_that_cannot_answer_lands_nothing_and_blames_nobody() {
+fn a_gate_that_cannot_run_lands_nothing_and_fails_no_task() {
     for (gate, why) in [
         ("no-such-program", "(command not found)"),
         ("kill -9 $$", "was ended by signal 9"),
@@ -138,7 +138,7 @@ fn a_gate_that_cannot_answer_lands_nothing_and_blames_nobody() {
 }
 
 #[test]
-fn a_flaky_gate_is_asked_twice_and_both_answers_are_kept() {
+fn a_flaky_gate_runs_twice_and_both_results_are_recorded() {
     let repo = gated(&["T1"], "");
     set_gate(
         &repo,
@@ -151,7 +151,7 @@ fn a_flaky_gate_is_asked_twice_and_both_answers_are_kept() {
 }
 
 #[test]
-fn what_was_red_before_is_held_or_landed_as_the_user_decides() {
+fn red_target_decides_whether_tasks_land_on_a_target_that_already_fails_the_gate() {
     let repo = gated(&["T1", "T2"], "! test -e kept.txt");
     repo.merge(&["T1"]).exits(2).shows();
     repo.merge(&["list"]).succeeds().shows();
@@ -163,7 +163,7 @@ fn what_was_red_before_is_held_or_landed_as_the_user_decides() {
 }
 
 #[test]
-fn what_was_red_before_excuses_nobody_from_the_other_gates() {
+fn if_one_gate_failed_before_tasks_must_still_pass_the_other_gates() {
     let repo = QueueRepo::with_finished(&["T1", "T2", "T3"]);
     let set = |gate: &str, command: &str| {
         repo.git(["config", &format!("arborist.merge.gates.{gate}.command"), command]).succeeds();
@@ -186,7 +186,7 @@ fn what_was_red_before_excuses_nobody_from_the_other_gates() {
 }
 
 #[test]
-fn a_gate_that_is_flaky_behind_one_that_was_red_before_is_asked_again() {
+fn a_flaky_gate_after_one_that_failed_before_runs_again() {
     let repo = QueueRepo::with_finished(&["T1"]);
     let flaky = format!(
         "f='{}/once'; ! test -e T1.txt || test -e \"$f\" || {{ touch \"$f\"; exit 1; }}",
@@ -200,7 +200,7 @@ fn a_gate_that_is_flaky_behind_one_that_was_red_before_is_asked_again() {
 }
 
 #[test]
-fn one_bad_task_of_eight_is_found_in_few_runs_and_the_others_land() {
+fn one_failing_task_of_eight_is_found_in_few_gate_runs_and_the_others_land() {
     let tasks = ["T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8"];
     // The first, the last, and one inside of each half.
     let bad_ones = if std::env::var_os("ARBORIST_EVERY_VARIANT").is_some() {
@@ -225,14 +225,14 @@ fn one_bad_task_of_eight_is_found_in_few_runs_and_the_others_land() {
 }
 
 #[test]
-fn two_that_are_good_alone_and_red_together_are_called_that() {
+fn two_tasks_that_fail_a_gate_only_together_are_reported_as_such() {
     let repo = gated(&["T1", "T2", "T3"], "! test -e T1.txt || ! test -e T2.txt");
     repo.merge(&["T1", "T2", "T3"]).exits(1).shows();
     repo.merge(&["status", "T2"]).exits(1).shows();
 }
 
 #[test]
-fn a_task_that_is_red_only_with_one_that_landed_just_before_is_an_interaction() {
+fn a_task_that_fails_only_with_a_recently_landed_one_is_reported_as_an_interaction() {
     let repo = gated(&["T1", "T2", "T3", "T4"], "! test -e T2.txt || ! test -e T4.txt");
     for landed in ["T1", "T2", "T3"] {
         repo.merge(&[landed]).succeeds();
@@ -242,7 +242,7 @@ fn a_task_that_is_red_only_with_one_that_landed_just_before_is_an_interaction() 
 }
 
 #[test]
-fn a_task_that_is_red_in_itself_is_not_called_an_interaction() {
+fn a_task_that_fails_on_its_own_is_not_reported_as_an_interaction() {
     let repo = gated(&["T1", "T2"], "! test -e T2.txt");
     repo.merge(&["T1"]).succeeds();
     repo.merge(&["T2"]).exits(1).err("T2 did not land, because the gate").never("together");
@@ -250,7 +250,7 @@ fn a_task_that_is_red_in_itself_is_not_called_an_interaction() {
 }
 
 #[test]
-fn why_a_gate_could_not_be_asked_is_kept_until_it_can() {
+fn the_reason_why_a_gate_could_not_run_is_kept_until_it_runs() {
     let repo = gated(&["T1"], "no-such-program");
     repo.merge(&["T1"]).exits(2);
     repo.merge(&["status"]).exits(2).shows();
@@ -262,7 +262,7 @@ fn why_a_gate_could_not_be_asked_is_kept_until_it_can() {
 }
 
 #[test]
-fn the_size_of_a_batch_is_what_the_user_says() {
+fn the_batch_size_can_be_configured() {
     let repo = gated(&["T1", "T2", "T3"], "true");
     repo.git(["config", "arborist.merge.batch", "1"]).succeeds();
     repo.merge(&["T1", "T2"]).succeeds().shows();
@@ -273,7 +273,7 @@ fn the_size_of_a_batch_is_what_the_user_says() {
 }
 
 #[test]
-fn a_gate_leaves_nothing_behind_for_the_next() {
+fn files_and_branches_of_a_gate_are_not_seen_by_the_next_gate() {
     let repo = gated(
         &["T1", "T2"],
         "! test -e left.txt && touch left.txt && git checkout -q -b mine 2>/dev/null; test -e left.txt",
@@ -283,7 +283,7 @@ fn a_gate_leaves_nothing_behind_for_the_next() {
 }
 
 #[test]
-fn ignored_files_go_before_the_next_gate_unless_they_are_kept() {
+fn ignored_files_are_removed_before_the_next_gate_unless_merge_keep_names_them() {
     let repo = QueueRepo::empty_queue_repo();
     repo.write(".gitignore", "*.o\ncache/\n.env\n");
     repo.commit("ignore\n");
@@ -301,7 +301,7 @@ fn ignored_files_go_before_the_next_gate_unless_they_are_kept() {
 }
 
 #[test]
-fn a_gate_is_asked_only_where_its_paths_are_changed() {
+fn a_gate_runs_only_if_its_paths_are_changed() {
     let repo = gated(&["T1", "T2"], "false");
     repo.git(["config", "arborist.merge.gates.check.when", "T2.*"]).succeeds();
     repo.merge(&["T1"]).succeeds().shows().never("gate run");
@@ -334,7 +334,7 @@ fn gates_of_the_repository_need_consent_and_are_read_from_the_accepted_commit() 
 }
 
 #[test]
-fn a_conflict_with_another_of_the_batch_waits_for_the_next_round() {
+fn a_task_that_conflicts_with_another_of_its_batch_waits_for_the_next_batch() {
     let repo = gated(&["T1"], "true");
     repo.git(["branch", "arborist/task/main/T2", "main"]).succeeds();
     repo.on_branch("T2", |repo| {
@@ -346,7 +346,7 @@ fn a_conflict_with_another_of_the_batch_waits_for_the_next_round() {
 }
 
 #[test]
-fn gates_that_were_changed_since_the_run_began_have_to_be_accepted_first() {
+fn gates_changed_since_the_start_of_the_run_must_be_accepted_first() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write(".arborist/config.toml", "[merge]\ngates = [{ name = \"g\", command = \"false\" }]\n");
     repo.merge(&["T1", "--yes"]).exits(2).shows();
@@ -356,7 +356,7 @@ fn gates_that_were_changed_since_the_run_began_have_to_be_accepted_first() {
 }
 
 #[test]
-fn a_target_that_is_red_itself_is_soon_found_out() {
+fn a_target_that_fails_the_gate_itself_is_detected_in_few_gate_runs() {
     let repo = gated(&["T1", "T2", "T3", "T4"], "false");
     repo.merge(&["T1", "T2", "T3", "T4"]).exits(2).shows();
     assert_eq!(runs(&repo), 7);
@@ -368,7 +368,7 @@ fn a_target_that_is_red_itself_is_soon_found_out() {
 }
 
 #[test]
-fn gates_with_the_same_command_are_each_asked() {
+fn gates_with_the_same_command_each_run() {
     for names in [["lint", "unit"], ["unit", "lint"]] {
         let repo = QueueRepo::with_finished(&["T1"]);
         let asked = repo.root().join("asked");

@@ -75,7 +75,7 @@ fn has_landed(repo: &QueueRepo, what: &str) {
 }
 
 #[test]
-fn a_landing_that_was_killed_in_the_checkout_is_finished_by_the_next_one() {
+fn a_landing_killed_during_the_checkout_update_is_completed_by_the_next_merge_run() {
     for (what, writes) in [
         ("nothing", "true"),
         ("an added file", "mkdir new; GIT_ show $to:new/added.txt > new/added.txt"),
@@ -115,7 +115,7 @@ fn is_undone(repo: &QueueRepo, what: &str) {
 const OTHERS: [(&[&str], i32); 2] = [(&["cleanup"], 0), (&["reset", "T1", "--scope", "other"], 1)];
 
 #[test]
-fn a_landing_that_was_killed_in_the_checkout_is_undone_before_a_reset_moves_the_branch() {
+fn a_landing_killed_during_the_checkout_update_is_undone_before_a_reset_moves_the_branch() {
     for first in [None, Some(OTHERS[0]), Some(OTHERS[1])] {
         let repo = repo();
         repo.git(["branch", "other"]).succeeds();
@@ -129,7 +129,7 @@ fn a_landing_that_was_killed_in_the_checkout_is_undone_before_a_reset_moves_the_
 }
 
 #[test]
-fn a_landing_that_was_killed_in_the_checkout_is_undone_by_a_run_although_another_command_came_first() {
+fn a_landing_killed_during_the_checkout_update_is_undone_by_a_run_after_other_commands() {
     for (first, code) in OTHERS {
         let repo = repo_with(|repo| {
             let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b"}}, "root_ids": ["T1", "T2"]}"#;
@@ -150,7 +150,7 @@ fn a_landing_that_was_killed_in_the_checkout_is_undone_by_a_run_although_another
 }
 
 #[test]
-fn files_of_the_user_where_a_landing_was_interrupted_are_neither_removed_nor_written_over() {
+fn files_of_the_user_are_not_removed_or_overwritten_after_an_interrupted_landing() {
     let repo = repo();
     plant(&repo, KILLED, "GIT_ show $to:changed.txt > changed.txt; mkdir new; echo mine > new/added.txt");
     merge(&repo).exits(137);
@@ -163,7 +163,7 @@ fn files_of_the_user_where_a_landing_was_interrupted_are_neither_removed_nor_wri
 }
 
 #[test]
-fn a_disk_that_is_full_in_the_middle_of_a_landing_leaves_the_checkout_as_it_was() {
+fn a_full_disk_during_a_landing_leaves_the_checkout_unchanged() {
     let repo = repo();
     let full = KILLED.replace("kill -9 $PPID\n", "echo 'error: unable to write file new/added.txt' >&2\n");
     plant(&repo, &full, "[ -e changed.new ] || GIT_ show $to:changed.txt > changed.txt");

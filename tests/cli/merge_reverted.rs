@@ -56,7 +56,7 @@ fn is_reverted(repo: &QueueRepo, words: &str) {
 }
 
 #[test]
-fn a_task_that_was_merged_by_hand_and_reverted_is_called_that_until_it_is_back() {
+fn a_task_merged_by_hand_and_reverted_counts_as_reverted_until_the_revert_is_reverted() {
     let repo = queued();
     let merge = merge_by_hand(&repo, &[]);
     assert_eq!(task(&repo, "T1")["landed"], true);
@@ -73,7 +73,7 @@ fn a_task_that_was_merged_by_hand_and_reverted_is_called_that_until_it_is_back()
 }
 
 #[test]
-fn a_merge_that_took_nothing_of_the_task_is_no_landing() {
+fn a_merge_without_the_changes_of_the_task_does_not_count_as_a_landing() {
     let repo = queued();
     let merge = merge_by_hand(&repo, &["-s", "ours"]);
     is_reverted(&repo, &format!("{} merged it without its changes", &merge[..10]));
@@ -82,7 +82,7 @@ fn a_merge_that_took_nothing_of_the_task_is_no_landing() {
 }
 
 #[test]
-fn changes_that_were_taken_back_without_a_word_are_noticed_too() {
+fn merged_changes_that_were_removed_without_git_revert_count_as_reverted() {
     let repo = queued();
     let merge = merge_by_hand(&repo, &[]);
     repo.git(["rm", "-q", "T1.txt"]).succeeds();
@@ -91,7 +91,7 @@ fn changes_that_were_taken_back_without_a_word_are_noticed_too() {
 }
 
 #[test]
-fn a_report_that_stays_does_not_hide_that_the_changes_were_taken_back() {
+fn a_remaining_report_file_does_not_hide_that_the_changes_were_reverted() {
     let repo = QueueRepo::planned(PLAN, &[]);
     repo.agent("case \"$prompt\" in Review*) echo APPROVED ;; *) echo one > T1.txt ;; esac");
     repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
@@ -109,7 +109,7 @@ fn a_report_that_stays_does_not_hide_that_the_changes_were_taken_back() {
 }
 
 #[test]
-fn later_work_on_the_same_files_is_no_revert() {
+fn later_work_on_the_same_files_does_not_count_as_a_revert() {
     let repo = queued();
     merge_by_hand(&repo, &[]);
     repo.write("T1.txt", "changed later\n");
@@ -126,7 +126,7 @@ fn later_work_on_the_same_files_is_no_revert() {
 }
 
 #[test]
-fn a_file_that_was_only_renamed_is_no_revert() {
+fn a_file_that_was_only_renamed_does_not_count_as_a_revert() {
     let repo = queued();
     merge_by_hand(&repo, &[]);
     repo.git(["mv", "T1.txt", "renamed.txt"]).succeeds();
@@ -157,7 +157,7 @@ fn a_squash_merge_that_was_reverted_is_not_landed_again() {
 }
 
 #[test]
-fn a_merged_task_of_which_only_a_part_was_reverted_is_said_to_be_so() {
+fn a_partly_reverted_task_stays_landed_and_is_reported_with_the_reverted_files() {
     let repo = QueueRepo::planned(PLAN, &[]);
     let work = "echo one > T1.txt; echo changed > both.txt";
     repo.agent(&format!("case \"$prompt\" in Review*) echo APPROVED ;; *) {work} ;; esac"));
@@ -197,7 +197,7 @@ fn revert_in_backend(workspace: &TestWorkspace, options: &[&str]) -> (String, St
 }
 
 #[test]
-fn a_task_that_was_reverted_in_another_repository_is_called_that_until_it_is_back() {
+fn a_task_reverted_in_another_repository_counts_as_reverted_until_the_revert_is_reverted() {
     let workspace = TestWorkspace::of(&["backend"], IN_BACKEND);
     workspace.agent(WORKER);
     workspace.arborist(["gardener", "--jobs", "2", "--only", "T001"]).succeeds();

@@ -3,7 +3,7 @@
 use crate::queue_repo::QueueRepo;
 
 #[test]
-fn finished_tasks_that_nobody_has_queued_are_named() {
+fn complete_tasks_that_are_not_queued_are_named() {
     let repo = QueueRepo::with_finished(&["T1", "T2"]);
     for verb in ["run", "status"] {
         let said = repo.merge(&[verb]).succeeds().shows();
@@ -19,7 +19,7 @@ fn finished_tasks_that_nobody_has_queued_are_named() {
 }
 
 #[test]
-fn a_task_that_was_taken_out_is_named_until_it_is_back() {
+fn a_dropped_task_is_named_until_it_is_queued_again() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.merge(&["add", "T1"]).succeeds();
     let back = "to queue it again, run: git arborist merge add T1";
@@ -31,7 +31,7 @@ fn a_task_that_was_taken_out_is_named_until_it_is_back() {
 }
 
 #[test]
-fn what_changes_nothing_needs_no_place_in_the_queue() {
+fn a_task_that_changes_nothing_on_the_target_is_not_reported_as_unqueued() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "T1");
     repo.commit("the same by hand\n");

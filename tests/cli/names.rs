@@ -80,7 +80,7 @@ fn words(name: &str) -> String {
 }
 
 #[test]
-fn the_tour_names_only_what_exists() {
+fn the_architecture_page_names_only_paths_and_items_that_exist() {
     let tour = fs::read_to_string("ARCHITECTURE.md").unwrap();
     let path = Regex::new(r"`((?:shared|bins|tests|benches|fuzz|hooks|man)/[\w/.]*)`").unwrap();
     for found in path.captures_iter(&tour) {

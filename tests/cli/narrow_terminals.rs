@@ -66,7 +66,7 @@ fn workspace() -> TestWorkspace {
 }
 
 #[test]
-fn the_tree_of_a_narrow_terminal_keeps_ids_and_remarks_whole() {
+fn the_task_tree_on_a_narrow_terminal_shows_ids_and_remarks_in_full() {
     let workspace = workspace();
     let shown = lines(&workspace, 80, &["state"]);
     assert!(shown.contains(&format!("  ▶ {LONG}")), "{shown:#?}");
@@ -82,7 +82,7 @@ fn the_tree_of_a_narrow_terminal_keeps_ids_and_remarks_whole() {
 }
 
 #[test]
-fn lists_on_a_narrow_terminal_cut_branches_at_their_start_before_ids() {
+fn lists_on_a_narrow_terminal_shorten_branches_before_ids() {
     let workspace = workspace();
     let scope = workspace.session_branch("repo");
     let queue = lines(&workspace, 80, &["merge", "list", "--scope", &scope]);
@@ -97,7 +97,7 @@ fn lists_on_a_narrow_terminal_cut_branches_at_their_start_before_ids() {
 }
 
 #[test]
-fn a_list_of_sessions_shows_the_plan_beside_a_long_branch() {
+fn the_session_list_shortens_a_long_branch_and_still_shows_the_plan() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     repo.git(["checkout", "-q", "-b", "feature/customer-portal-with-a-rather-long-branch-name"]).succeeds();
     repo.arborist(["gardener"]).succeeds();
@@ -109,7 +109,7 @@ fn a_list_of_sessions_shows_the_plan_beside_a_long_branch() {
 }
 
 #[test]
-fn help_is_as_wide_as_the_terminal_also_if_that_does_not_know_its_height() {
+fn help_is_as_wide_as_the_terminal_even_if_its_height_is_unknown() {
     let repo = TestRepo::init();
     for columns in [60, 80, 130] {
         for args in [&["merge", "-h"][..], &["gardener", "-h"], &["session", "replay", "-h"]] {
@@ -141,7 +141,7 @@ fn examples_fit_into_eighty_columns_so_that_they_can_be_copied() {
 }
 
 #[test]
-fn long_reasons_are_wrapped_on_a_terminal_only() {
+fn long_reasons_are_wrapped_only_on_a_terminal() {
     let reason =
         "this reason is much longer than the eighty columns of a terminal, because it explains all of it";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", &format!("echo '{reason}' >&2; exit 3"));
@@ -155,7 +155,7 @@ fn long_reasons_are_wrapped_on_a_terminal_only() {
 }
 
 #[test]
-fn a_list_of_task_commits_fits_and_says_nothing_twice() {
+fn the_list_of_task_commits_fits_on_a_terminal_and_repeats_nothing() {
     let repo = TestRepo::planned("task-tree.json", &plan(""), WORKER);
     repo.arborist(["gardener", "--until", LONG]).succeeds();
     repo.arborist(["garden", "T003", "--max-retries", "1"]).exits(1);

@@ -105,7 +105,7 @@ fn an_agent_that_clears_its_environment_is_refused_too() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_run_in_a_step_is_refused_although_the_locks_were_removed() {
+fn a_run_in_a_step_is_refused_even_if_the_locks_were_removed() {
     let remove = r#"rm -rf "$(git rev-parse --git-common-dir)/arborist/locks""#;
     let clear = r#"env -i HOME="$HOME" PATH="$PATH" ROOT="$ROOT""#;
     let repo = repo(&format!("{remove}; {clear}"), &["gardener"]);
@@ -117,7 +117,7 @@ fn a_run_in_a_step_is_refused_although_the_locks_were_removed() {
 }
 
 #[test]
-fn a_gate_is_refused_what_an_agent_is_refused() {
+fn a_gate_cannot_run_commands_that_write() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n");
     repo.commit("a plan\n");
@@ -129,7 +129,7 @@ fn a_gate_is_refused_what_an_agent_is_refused() {
 }
 
 #[test]
-fn a_run_in_another_repository_is_nobodys_business() {
+fn an_agent_may_start_a_run_in_another_repository() {
     let other = TestRepo::init();
     other.write("tasks.md", "- [ ] T001 one\n");
     other.commit("a plan\n");
@@ -155,7 +155,7 @@ fn await_file(file: &Path) {
 }
 
 #[test]
-fn a_session_that_began_while_another_was_at_work_is_not_taken_up_by_itself() {
+fn a_session_that_began_during_another_one_is_not_continued_automatically() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n");
     repo.commit("a plan\n");

@@ -15,24 +15,24 @@ fn fact(repo: &TestRepo, task: &str, label: &str) -> Option<String> {
 }
 
 /// Types what `state` says is next for a task.
-fn type_next(repo: &TestRepo, task: &str) -> Run {
+fn run_next_command(repo: &TestRepo, task: &str) -> Run {
     let next = fact(repo, task, "next").unwrap();
     repo.git(next.strip_prefix("git ").unwrap().split_whitespace())
 }
 
 #[test]
-fn a_task_is_ready_or_says_what_it_waits_for() {
+fn state_shows_a_task_as_ready_or_names_what_it_waits_for() {
     let repo = TestRepo::planned("tasks.md", THREE, WORKER);
     assert_eq!(fact(&repo, "T001", "state").unwrap(), "ready");
     assert_eq!(fact(&repo, "T002", "state").unwrap(), "pending: waits for T001");
     assert_eq!(fact(&repo, "T002", "next"), None);
-    type_next(&repo, "T001").succeeds();
+    run_next_command(&repo, "T001").succeeds();
     assert_eq!(fact(&repo, "T001", "state").unwrap(), "complete, attempt 1");
     assert_eq!(fact(&repo, "T001", "next"), None);
 }
 
 #[test]
-fn tasks_that_were_interrupted_in_lanes_are_continued_there() {
+fn tasks_that_were_interrupted_in_lanes_are_continued_in_lanes() {
     let stop = format!("{BOTH}\n[ $ARBORIST_TASK != T001 ] || kill -INT $PPID; sleep 60");
     let repo = TestRepo::planned("tasks.md", TWO, &stop);
     let said =
@@ -44,12 +44,12 @@ fn tasks_that_were_interrupted_in_lanes_are_continued_there() {
     assert_eq!(fact(&repo, "T001", "why").unwrap(), "stopped by Ctrl-C or SIGINT");
     repo.agent(WORKER);
     repo.arborist(["gardener"]).exits(2).err("to continue it there, run: git arborist gardener --jobs 2");
-    type_next(&repo, "T001").succeeds();
+    run_next_command(&repo, "T001").succeeds();
     repo.arborist(["state", "--exit-code"]).succeeds();
 }
 
 #[test]
-fn a_conflict_is_resolved_with_what_is_printed() {
+fn a_conflict_is_resolved_with_the_printed_command() {
     let clash = format!(
         "case \"$prompt\" in Review*) echo APPROVED ;; *) {BOTH}; echo \"$ARBORIST_TASK\" > same.txt ;; esac"
     );
@@ -64,7 +64,7 @@ fn a_conflict_is_resolved_with_what_is_printed() {
     repo.arborist(["state"]).succeeds().out("not landed (conflict)").out("1 of 2 done, 1 did not land");
     let said = repo.arborist(["merge", task]).exits(2);
     said.err("has a conflict that you have to resolve").out("1 in conflict");
-    let resolving = type_next(&repo, task);
+    let resolving = run_next_command(&repo, task);
     assert!(resolving.stderr().contains("the conflict of"), "{}", resolving.report());
 }
 
@@ -74,7 +74,7 @@ fn a_failed_gate_and_its_commands_are_named() {
     repo.git(["config", "arborist.merge.gates.lint.command", "! test -e T002.txt"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2", "--yes"]).exits(1);
     assert!(fact(&repo, "T002", "why").unwrap().starts_with("the gate 'lint' failed (log: "));
-    type_next(&repo, "T002").exits(1).err("git arborist worktree add T002");
+    run_next_command(&repo, "T002").exits(1).err("git arborist worktree add T002");
     repo.arborist(["merge", "run"]).exits(1).err("after a fix, run: git arborist merge retry T002");
 }
 
@@ -85,11 +85,11 @@ fn a_task_whose_commits_were_reverted_starts_over() {
     repo.git(["revert", "--no-edit", "HEAD"]).succeeds();
     assert_eq!(fact(&repo, "T001", "state").unwrap(), "ready: its commits were reverted, so it starts over");
     repo.arborist(["state"]).succeeds().out("ready         reverted").out("1 ready to start").never("paused");
-    type_next(&repo, "T001").succeeds();
+    run_next_command(&repo, "T001").succeeds();
 }
 
 #[test]
-fn a_selection_that_only_waits_is_refused() {
+fn a_selection_of_tasks_that_cannot_start_yet_is_refused() {
     let repo = TestRepo::planned("tasks.md", THREE, WORKER);
     repo.arborist(["gardener", "--only", "T003"]).exits(1).err("task 'T003' is not ready: it waits for T002");
     repo.arborist(["gardener", "--only", "T001", "--only", "T003"])
@@ -113,7 +113,7 @@ fn a_finished_selection_names_the_tasks_that_are_left() {
 }
 
 #[test]
-fn logs_that_are_not_here_are_not_named() {
+fn logs_that_do_not_exist_in_this_clone_are_not_named() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     repo.arborist(["gardener"]).succeeds();
     assert!(fact(&repo, "T001", "review log").is_some());
@@ -129,7 +129,7 @@ fn logs_that_are_not_here_are_not_named() {
 }
 
 #[test]
-fn a_review_without_a_verdict_is_named_as_such() {
+fn a_review_without_a_verdict_is_not_reported_as_a_rejection() {
     let mute = "case \"$prompt\" in Review*) echo 'Looks good to me' ;; *) echo work > work.txt ;; esac";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", mute);
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
@@ -140,7 +140,7 @@ fn a_review_without_a_verdict_is_named_as_such() {
 }
 
 #[test]
-fn who_commits_is_known_before_an_agent_is_called() {
+fn a_missing_git_identity_stops_a_run_before_an_agent_is_called() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     repo.git(["config", "user.useConfigOnly", "true"]).succeeds();
     let mut command = repo.command("git", &repo.path(""));
@@ -153,7 +153,7 @@ fn who_commits_is_known_before_an_agent_is_called() {
 }
 
 #[test]
-fn a_command_in_one_line_is_split_in_the_hint() {
+fn a_runner_command_in_one_string_is_split_into_words_in_the_hint() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     repo.git(["config", "arborist.runners.other.command", "sh agent.sh"]).succeeds();
     let said = repo.arborist(["gardener", "--runner", "other"]).exits(1);
@@ -161,7 +161,7 @@ fn a_command_in_one_line_is_split_in_the_hint() {
 }
 
 #[test]
-fn a_limit_of_nothing_is_refused() {
+fn a_budget_limit_of_zero_is_refused() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     for option in ["--max-cost", "--max-tokens", "--max-time", "--max-task-cost"] {
         repo.arborist(["gardener", option, "0"]).exits(129).err("must be ");
@@ -175,11 +175,11 @@ fn the_next_command_of_a_failed_task_has_the_options_of_the_run() {
     let next = "git arborist garden T001 --retry-failed --max-retries 1";
     assert_eq!(fact(&repo, "T001", "next").unwrap(), next);
     repo.agent(WORKER);
-    type_next(&repo, "T001").succeeds();
+    run_next_command(&repo, "T001").succeeds();
 }
 
 #[test]
-fn a_mistyped_task_gets_the_one_that_was_meant() {
+fn a_mistyped_task_or_plan_file_gets_a_suggestion() {
     let repo = TestRepo::planned("tasks.md", THREE, WORKER);
     repo.arborist(["gardener", "--only", "T0003"]).exits(1).err("did you mean 'T003'?");
     repo.arborist(["garden", "T01"]).exits(1).err("did you mean 'T001'?");
@@ -190,7 +190,7 @@ fn a_mistyped_task_gets_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_phase_runs_only_while_one_of_its_tasks_does() {
+fn a_phase_is_shown_as_running_only_while_one_of_its_tasks_runs() {
     let plan = "## Phase 1: Data\n- [ ] T001 do a\n- [ ] T002 do b\n";
     let repo = TestRepo::planned("tasks.md", plan, WORKER);
     repo.arborist(["gardener", "--until", "T001"]).succeeds();
@@ -207,7 +207,7 @@ fn a_complete_plan_needs_no_clean_checkout() {
 }
 
 #[test]
-fn an_agent_is_told_that_the_last_review_gave_no_verdict() {
+fn the_next_prompt_says_that_the_last_review_gave_no_verdict() {
     let mute = "case \"$prompt\" in
 Review*) [ $n = 1 ] && echo 'Looks good to me' || echo APPROVED ;;
 *) echo $n > work.txt ;;

@@ -33,7 +33,7 @@ esac
 "#;
 
 #[test]
-fn worktrees_that_the_run_makes_again_while_a_reviewer_works_are_no_ones_fault() {
+fn worktrees_that_the_run_recreates_during_a_review_do_not_invalidate_the_review() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
     repo.commit("a plan\n");
@@ -64,7 +64,7 @@ echo done"
 }
 
 #[test]
-fn a_worktree_that_an_agent_makes_with_settings_of_its_own_is_never_used() {
+fn a_worktree_that_an_agent_created_with_its_own_settings_is_never_used() {
     for jobs in ["1", "2"] {
         let repo = TestRepo::init();
         repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
@@ -100,7 +100,7 @@ echo done"
 }
 
 #[test]
-fn a_worktree_that_a_user_makes_meanwhile_stays_and_is_nobodys_fault() {
+fn a_worktree_that_was_created_during_a_step_is_kept_and_fails_no_attempt() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n");
     repo.commit("a plan\n");
@@ -117,7 +117,7 @@ echo done"
 }
 
 #[test]
-fn the_git_file_of_a_worktree_in_which_nothing_runs_is_restored() {
+fn the_git_file_of_an_idle_worktree_is_restored() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n");
     repo.commit("a plan\n");

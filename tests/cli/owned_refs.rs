@@ -73,7 +73,7 @@ fn count(repo: &TestRepo, status: &str) -> usize {
 }
 
 /// The whole plan was done by agents, the forged commits are kept, and nothing of them landed.
-fn is_sound(repo: &TestRepo, words: &str) {
+fn expect_no_forged_work(repo: &TestRepo, words: &str) {
     let tree = tree_of_main(repo);
     assert!(!tree.contains("evil.txt"), "{words}: {tree}");
     assert!(tree.contains("T001.txt") && tree.contains("T002.txt"), "{words}: {tree}");
@@ -85,11 +85,11 @@ fn is_sound(repo: &TestRepo, words: &str) {
 const OTHER_TASK: &str = "git update-ref refs/heads/arborist/task/main/T002 \"$p\"";
 
 #[test]
-fn a_task_that_a_child_process_forged_on_its_branch_does_not_land() {
+fn a_completion_that_a_child_process_forged_on_a_task_branch_does_not_land() {
     for who in ["agent", "reviewer", "test", "gate"] {
         let repo = repo(who, OTHER_TASK);
         repo.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
-        is_sound(&repo, who);
+        expect_no_forged_work(&repo, who);
         let failed = match who {
             "agent" => "@T001@implement-fail)",
             "test" => "@T001@test-fail)",
@@ -100,27 +100,27 @@ fn a_task_that_a_child_process_forged_on_its_branch_does_not_land() {
 }
 
 #[test]
-fn a_task_that_a_set_up_command_forged_does_not_land() {
+fn a_completion_that_a_setup_command_forged_does_not_land() {
     let repo = repo("set-up", OTHER_TASK);
     // Whoever prepares a lane and moves refs has not prepared it.
     assert_ne!(repo.arborist(["gardener", "--isolate"]).code(), 0);
     assert!(refs(&repo, "refs/heads/arborist/task/main/T002").is_empty());
     repo.arborist(["gardener", "--isolate"]).succeeds();
-    is_sound(&repo, "set-up");
+    expect_no_forged_work(&repo, "set-up");
 }
 
 #[test]
-fn a_task_that_was_forged_while_a_run_works_in_place_is_done_by_the_run() {
+fn a_task_that_was_forged_during_a_run_in_the_checkout_is_done_by_the_run() {
     for who in ["agent", "reviewer", "test"] {
         let repo = repo(who, OTHER_TASK);
         repo.arborist(["gardener"]).succeeds().out("2 completed");
         assert!(refs(&repo, "refs/heads/arborist/task").is_empty(), "{who}");
-        is_sound(&repo, who);
+        expect_no_forged_work(&repo, who);
     }
 }
 
 #[test]
-fn tests_that_move_the_branch_of_a_run_have_failed_and_moved_nothing() {
+fn tests_that_move_the_branch_of_a_run_fail_and_the_branch_is_restored() {
     for (deed, is_kept) in [
         ("git update-ref refs/heads/main \"$p\"", true),
         ("git branch -q other \"$p\"; git symbolic-ref refs/heads/main refs/heads/other", true),
@@ -147,7 +147,7 @@ fn owned(repo: &TestRepo) -> String {
 }
 
 #[test]
-fn a_baseline_that_changes_what_belongs_to_the_run_stops_it_and_has_changed_nothing() {
+fn a_baseline_that_changes_refs_or_settings_stops_the_run_and_is_undone() {
     let lanes: &[&[&str]] = &[&["gardener"], &["gardener", "--isolate"]];
     let deeds = [
         (OTHER_TASK, true),
@@ -178,7 +178,7 @@ fn a_baseline_that_changes_what_belongs_to_the_run_stops_it_and_has_changed_noth
 }
 
 #[test]
-fn a_baseline_in_place_that_switches_to_another_branch_stops_the_run_on_its_own() {
+fn a_baseline_that_switches_the_checkout_to_another_branch_stops_the_run_and_is_undone() {
     let repo = repo("baseline", "git symbolic-ref HEAD refs/heads/other");
     let before = owned(&repo);
     repo.arborist(["gardener"]).exits(1);
@@ -186,7 +186,7 @@ fn a_baseline_in_place_that_switches_to_another_branch_stops_the_run_on_its_own(
 }
 
 #[test]
-fn what_the_user_commits_during_a_baseline_beside_the_checkout_stays() {
+fn commits_of_the_user_during_a_baseline_in_a_worktree_are_kept() {
     let user =
         "c=$(git commit-tree -p main -m 'by the user' 'main^{tree}'); git update-ref refs/heads/main \"$c\"";
     let repo = repo("baseline", user);
@@ -197,15 +197,15 @@ fn what_the_user_commits_during_a_baseline_beside_the_checkout_stays() {
 }
 
 #[test]
-fn tests_in_a_lane_that_move_their_own_branch_have_failed_and_moved_nothing() {
+fn tests_in_a_lane_that_move_their_own_branch_fail_and_the_branch_is_restored() {
     let repo = repo("test", "git update-ref refs/heads/arborist/task/main/T001 \"$p\"");
     repo.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
     assert_eq!(count(&repo, "@T001@test-fail)"), 1);
-    is_sound(&repo, "own branch");
+    expect_no_forged_work(&repo, "own branch");
 }
 
 #[test]
-fn records_that_a_child_process_moved_are_put_back() {
+fn session_records_that_a_child_process_moved_are_restored() {
     let record = "refs/arborist/sessions/$s";
     let deeds = [
         format!("git update-ref -d {record}"),
@@ -234,7 +234,7 @@ fn records_that_a_child_process_moved_are_put_back() {
 }
 
 #[test]
-fn marks_of_unfinished_work_are_the_runs_own() {
+fn an_agent_that_changes_marks_of_unfinished_work_fails_the_attempt() {
     for deed in [
         "git update-ref -d refs/arborist/wip/main/T001/0",
         "git update-ref refs/arborist/wip/main/T001/0 \"$p\"",
@@ -250,7 +250,7 @@ fn marks_of_unfinished_work_are_the_runs_own() {
 }
 
 #[test]
-fn a_branch_that_stands_where_task_branches_must_be_is_put_aside() {
+fn a_branch_whose_name_blocks_task_branches_is_moved_away() {
     let repo = repo(
         "agent",
         "git update-ref -d refs/heads/arborist/task/main/T001; git update-ref refs/heads/arborist/task \"$p\"",
@@ -260,7 +260,7 @@ fn a_branch_that_stands_where_task_branches_must_be_is_put_aside() {
 }
 
 #[test]
-fn what_the_user_commits_to_the_target_meanwhile_is_built_upon_and_listed() {
+fn commits_of_the_user_on_the_target_during_a_run_are_kept_and_listed() {
     let user = "c=$(git commit-tree -p main -m 'by the user' $({ git ls-tree main; printf '100644 blob %s\\tuser.txt\\n' \"$blob\"; } | git mktree)); git update-ref refs/heads/main \"$c\"";
     let repo = repo("agent", user);
     repo.git(["checkout", "-q", "-b", "elsewhere"]).succeeds();
@@ -285,7 +285,7 @@ fn a_target_that_lost_commits_stops_the_run() {
 }
 
 #[test]
-fn commits_on_the_target_that_claim_to_be_the_runs_own_are_taken_off_and_charged() {
+fn forged_task_commits_on_the_target_are_removed_and_their_tasks_are_done() {
     let target = "git update-ref refs/heads/main \"$p\"";
     for deed in [
         target.to_owned(),
@@ -298,13 +298,13 @@ fn commits_on_the_target_that_claim_to_be_the_runs_own_are_taken_off_and_charged
     ] {
         let repo = repo("agent", &deed);
         repo.arborist(["gardener", "--isolate"]).succeeds();
-        is_sound(&repo, &deed);
+        expect_no_forged_work(&repo, &deed);
         assert_eq!(count(&repo, "@T002@merge"), 1, "{deed}");
     }
 }
 
 #[test]
-fn commits_that_claim_to_be_the_runs_own_do_not_count_in_the_next_run() {
+fn forged_task_commits_on_the_target_do_not_count_in_the_next_run() {
     // The user's own commit comes first, and stays.
     let user = "m=$(git rev-parse main); u=$(echo mine | git commit-tree \"$m^{tree}\" -p \"$m\"); git update-ref refs/heads/main \"$u\"";
     let forge = "p=$u; step implement-pass 'implement \"do b\"' 'Arborist-Step: implement\\nArborist-Result: pass\\nArborist-Retry: 0'
@@ -317,12 +317,12 @@ git update-ref refs/heads/main \"$p\"";
     assert!(repo.git(["log", "--format=%s", "main"]).answer().contains("mine"));
     assert_eq!(count(&repo, "@T002@complete"), 0);
     repo.arborist(["gardener", "--isolate", "--retry-failed"]).succeeds();
-    is_sound(&repo, "after the next run");
+    expect_no_forged_work(&repo, "after the next run");
     assert!(repo.git(["log", "--format=%s", "main"]).answer().contains("mine"));
 }
 
 #[test]
-fn what_is_parked_for_a_target_counts_only_if_it_is_a_landing() {
+fn a_parked_commit_that_is_not_a_genuine_landing_does_not_land() {
     for is_merge in [false, true] {
         let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
         let main = queue_repo.git(["rev-parse", "main"]).answer();
@@ -364,7 +364,7 @@ fn park(queue_repo: &QueueRepo, task: &str) -> String {
 }
 
 #[test]
-fn what_somebody_else_parked_is_not_built_upon_unless_its_gates_let_it_through() {
+fn a_landing_parked_by_another_process_does_not_land_if_its_gates_fail() {
     for is_queued in [false, true] {
         let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
         set_gate(&queue_repo, "! test -e T2.txt");
@@ -382,7 +382,7 @@ fn what_somebody_else_parked_is_not_built_upon_unless_its_gates_let_it_through()
 }
 
 #[test]
-fn what_is_parked_of_a_task_that_is_not_complete_does_not_land() {
+fn a_parked_landing_of_an_incomplete_task_does_not_land() {
     let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
     queue_repo.merge(&["add", "T2"]).succeeds();
     queue_repo.on_branch("T2", |queue_repo| {
@@ -394,7 +394,7 @@ fn what_is_parked_of_a_task_that_is_not_complete_does_not_land() {
 }
 
 #[test]
-fn what_another_process_parked_is_asked_about_again_and_lands() {
+fn a_landing_parked_by_another_process_lands_after_its_gates_run_again() {
     let queue_repo = QueueRepo::with_finished(&["T1"]);
     let asked = queue_repo.root().join("asked");
     set_gate(&queue_repo, &format!("echo yes >> '{}'", asked.display()));
@@ -414,7 +414,7 @@ fn set_gate(queue_repo: &QueueRepo, command: &str) {
 
 /// Nobody compares refs once a run was killed: its own records tell the next one what it wrote.
 #[test]
-fn a_task_that_was_forged_before_the_run_was_killed_does_not_land_either() {
+fn a_task_that_was_forged_before_the_run_was_killed_does_not_land() {
     let repo = repo("agent", OTHER_TASK);
     repo.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
@@ -428,11 +428,11 @@ echo done",
     assert_ne!(added.code(), 0, "{}", added.report());
     assert!(!tree_of_main(&repo).contains("evil.txt"));
     repo.arborist(["gardener", "--isolate"]).succeeds();
-    is_sound(&repo, "killed");
+    expect_no_forged_work(&repo, "killed");
 }
 
 #[test]
-fn a_replacement_that_an_agent_packed_is_taken_away_and_has_failed_the_attempt() {
+fn a_replace_ref_that_an_agent_packed_is_removed_and_fails_the_attempt() {
     let deed = "e=$(echo EVIL | git hash-object -w --stdin)
 git replace \"$(git rev-parse HEAD:tasks.md)\" \"$e\"; git pack-refs --all";
     for args in [&["gardener"][..], &["gardener", "--isolate"]] {
@@ -444,7 +444,7 @@ git replace \"$(git rev-parse HEAD:tasks.md)\" \"$e\"; git pack-refs --all";
 }
 
 #[test]
-fn a_replacement_of_the_users_own_stays() {
+fn a_replace_ref_of_the_user_is_kept() {
     let repo = repo("agent", ":");
     let other = repo.git(["hash-object", "-w", "tasks.md"]).answer();
     let name = format!("refs/replace/{}", "1".repeat(40));
@@ -455,7 +455,7 @@ fn a_replacement_of_the_users_own_stays() {
 }
 
 #[test]
-fn a_folder_of_tables_does_not_hide_that_a_branch_leads_to_another_one() {
+fn a_reftable_folder_does_not_hide_that_a_branch_became_a_symref() {
     let deed = "mkdir \"$(git rev-parse --git-common-dir)/reftable\"
 git update-ref refs/heads/release main; git symbolic-ref refs/heads/main refs/heads/release";
     let repo = repo("agent", deed);
@@ -469,7 +469,7 @@ git update-ref refs/heads/release main; git symbolic-ref refs/heads/main refs/he
 }
 
 #[test]
-fn a_folder_that_an_agent_registered_as_a_lane_is_not_worked_in() {
+fn a_folder_that_an_agent_registered_as_a_lane_is_not_used() {
     let deed = "v=$(dirname \"$0\")/docs/lane-7; mkdir -p \"$v\"; echo precious > \"$v/notes.txt\"
 g=$(git rev-parse --path-format=absolute --git-common-dir); w=$g/worktrees/evil; mkdir \"$w\"
 echo \"$v/.git\" > \"$w/gitdir\"; echo ../.. > \"$w/commondir\"; git rev-parse main > \"$w/HEAD\"
@@ -487,7 +487,7 @@ GIT_DIR=$w GIT_WORK_TREE=$v git read-tree main";
 
 #[cfg(target_os = "linux")]
 #[test]
-fn nobody_can_speak_to_the_gits_of_the_run_in_its_name() {
+fn agents_cannot_write_to_the_git_processes_of_the_run() {
     // Those that the driver keeps to read, to write and to move refs.
     let deed = r#"d=$(sed -n 's/^PPid:\t//p' /proc/$PPID/status)
 for p in /proc/[0-9]*; do
@@ -508,7 +508,7 @@ done"#;
 }
 
 #[test]
-fn what_tests_and_gates_move_is_named_with_the_ref_that_keeps_it() {
+fn commits_made_by_tests_and_gates_are_reported_with_the_ref_that_saves_them() {
     let kept = |repo: &TestRepo| refs(repo, "refs/arborist/saved").into_iter().next().unwrap_or_default();
     let tests = repo("test", "git update-ref HEAD \"$p\"");
     let said = tests.arborist(["gardener"]).succeeds();
@@ -525,7 +525,7 @@ fn what_tests_and_gates_move_is_named_with_the_ref_that_keeps_it() {
 }
 
 #[test]
-fn a_landing_ref_that_no_parked_task_needs_is_removed_with_true_words() {
+fn a_landing_ref_without_a_parked_task_is_removed_with_the_correct_reason() {
     let repo = repo("", "");
     repo.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds();
     let foreign = repo.git(["commit-tree", "-m", "foreign", "HEAD^{tree}"]).answer();

@@ -52,7 +52,7 @@ fn is_complete(repo: &TestRepo, dir: &Path, branch: &str) {
 }
 
 #[test]
-fn objects_are_packed_between_tasks_and_at_the_end_and_none_is_lost() {
+fn objects_are_packed_between_tasks_and_at_the_end_without_losing_any() {
     for jobs in [None, Some("2")] {
         let repo = repo(WRITER);
         let loose = |id: &str| repo.path(".git/objects").join(&id[..2]).join(&id[2..]);
@@ -72,7 +72,7 @@ fn objects_are_packed_between_tasks_and_at_the_end_and_none_is_lost() {
 }
 
 #[test]
-fn nothing_is_packed_where_the_user_does_not_want_it() {
+fn nothing_is_packed_if_settings_or_a_hook_forbid_it() {
     let settings = [("gc.auto", "0"), ("maintenance.auto", "false"), ("gc.auto", "6700")];
     for (key, value) in settings {
         let repo = repo(WRITER);
@@ -87,7 +87,7 @@ fn nothing_is_packed_where_the_user_does_not_want_it() {
 }
 
 #[test]
-fn a_run_beside_one_that_packs_is_not_disturbed() {
+fn a_concurrent_run_is_not_disturbed_by_packing() {
     let agent = "case $PWD in */other) touch \"$ROOT/begun\"; until [ -e \"$ROOT/go\" ]; do sleep 0.05; done ;; esac; ";
     let repo = repo(&WRITER.replace("echo $ARBORIST_TASK >", &format!("{agent}echo $ARBORIST_TASK >")));
     let other = repo.root().join("other");
@@ -114,7 +114,7 @@ fn a_run_beside_one_that_packs_is_not_disturbed() {
 }
 
 #[test]
-fn an_object_that_is_not_what_its_id_says_keeps_all_files_where_they_are() {
+fn nothing_is_packed_if_an_object_does_not_match_its_id() {
     let repo = repo(WRITER);
     let old = repo.git(["hash-object", "-w", "tasks.md"]).answer();
     repo.write("../text", "another\n");

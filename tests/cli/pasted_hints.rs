@@ -19,7 +19,7 @@ pub(crate) fn paste(repo: &TestRepo, command: &str) -> Run {
 }
 
 #[test]
-fn a_command_in_one_text_is_split_as_a_shell_does() {
+fn the_hint_splits_a_runner_command_in_one_string_as_a_shell_does() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     let command = format!("sh -c \"sh '{}/agent.sh'\"", repo.root().display());
     repo.git(["config", "arborist.runners.other.command", &command]).succeeds();
@@ -88,7 +88,7 @@ fn a_quiet_run_that_succeeds_prints_nothing() {
 }
 
 #[test]
-fn a_changed_configuration_is_shown_as_lines() {
+fn a_changed_configuration_is_shown_as_a_line_diff() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.write(".arborist/config.toml", "jobs = 1\nmax-retries = 2\n");
     repo.commit("configuration\n");
@@ -104,7 +104,7 @@ fn a_changed_configuration_is_shown_as_lines() {
 }
 
 #[test]
-fn a_hint_names_the_plan_that_was_named() {
+fn hints_keep_the_plan_and_the_runners_that_the_command_named() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.write("other plan.md", "- [ ] X001 one\n- [ ] X002 two\n");
     repo.commit("another plan\n");
@@ -180,7 +180,7 @@ fn a_landed_task_has_no_conflict_to_resolve() {
 }
 
 #[test]
-fn a_base_that_does_not_exist_is_an_answer_and_no_failure_of_git() {
+fn a_base_that_does_not_exist_is_reported_with_a_hint() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     let said = repo.arborist(["worktree", "add", "T001", "--base", "nowhere"]).exits(1);
     paste(&repo, &hinted(&said.err("'nowhere' names no commit").stderr(), "see the branches with: "))
@@ -188,7 +188,7 @@ fn a_base_that_does_not_exist_is_an_answer_and_no_failure_of_git() {
 }
 
 #[test]
-fn workers_without_a_remote_are_told_how_to_add_one() {
+fn workers_without_a_remote_get_a_hint_how_to_add_one() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.arborist(["work"]).exits(1).err("there is no remote 'origin'").err("git remote add origin <url>");
     repo.git(["remote", "add", "there", "/nowhere"]).succeeds();
@@ -240,7 +240,7 @@ fn a_damaged_record_is_named_by_resume() {
 }
 
 #[test]
-fn a_running_session_is_not_offered_to_be_continued() {
+fn resume_does_not_offer_a_running_session() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     let asked = ["gardener", "--session-branch", "--only", "T001", "--new-run"];
     repo.arborist(asked).succeeds();
@@ -269,7 +269,7 @@ fn a_parked_task_is_not_shown_as_done() {
 }
 
 #[test]
-fn output_of_an_agent_is_called_cut_only_if_it_was() {
+fn output_of_an_agent_is_marked_as_cut_only_if_it_was_cut() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", "echo nothing done; exit 3");
     repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
     repo.arborist(["state", "T001"]).succeeds().out("Output of the agent:\n").never("truncated");
@@ -292,7 +292,7 @@ fn a_long_reason_is_cut_between_words() {
 }
 
 #[test]
-fn a_reset_task_says_when_it_was_reset() {
+fn state_says_when_a_task_was_reset() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     repo.arborist(["gardener"]).succeeds();
     repo.arborist(["reset", "T001"]).succeeds();
@@ -300,7 +300,7 @@ fn a_reset_task_says_when_it_was_reset() {
 }
 
 #[test]
-fn a_command_without_a_run_says_how_one_is_started_on_its_branch() {
+fn commands_for_a_branch_without_a_run_hint_how_to_start_one() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.git(["branch", "other"]).succeeds();
     let scope = ["--scope", "other"];
@@ -313,7 +313,7 @@ fn a_command_without_a_run_says_how_one_is_started_on_its_branch() {
 }
 
 #[test]
-fn a_command_without_a_run_names_the_session_that_has_its_own_branch() {
+fn commands_without_a_run_hint_at_the_last_session_with_its_own_branch() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.arborist(["gardener", "--session-branch", "--jobs", "2", "--only", "T001"]).succeeds();
     std::fs::remove_dir_all(repo.path("spec")).unwrap();
@@ -327,7 +327,7 @@ fn a_command_without_a_run_names_the_session_that_has_its_own_branch() {
 }
 
 #[test]
-fn a_reset_task_of_another_branch_is_dropped_with_what_is_printed() {
+fn changes_of_a_reset_task_on_another_branch_are_undone_with_the_printed_command() {
     let repo = TestRepo::planned("tasks.md", TWO, WORKER);
     repo.arborist(["gardener", "--session-branch", "--only", "T001"]).succeeds();
     let branch = repo.git(["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist"]).answer();
@@ -336,7 +336,7 @@ fn a_reset_task_of_another_branch_is_dropped_with_what_is_printed() {
 }
 
 #[test]
-fn a_task_that_was_added_after_the_run_started_is_no_unknown_task() {
+fn a_task_added_after_the_start_of_the_run_is_not_reported_as_unknown() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     repo.arborist(["gardener"]).succeeds();
     repo.write("tasks.md", TWO);
@@ -369,7 +369,7 @@ fn a_configuration_with_comments_only_does_not_stop_a_run() {
 }
 
 #[test]
-fn options_of_a_replayed_run_are_put_behind_dashes() {
+fn the_error_for_run_options_of_a_replay_shows_them_after_two_dashes() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     let run = repo.arborist(["session", "replay", "abcd1234", "--turn", "4", "--model", "other"]).exits(129);
     run.err(
@@ -378,7 +378,7 @@ fn options_of_a_replayed_run_are_put_behind_dashes() {
 }
 
 #[test]
-fn tests_that_fail_because_of_a_failed_task_are_followed_by_its_reset() {
+fn the_next_command_resets_a_failed_task_whose_changes_break_the_tests() {
     let agent = "case \"$prompt\" in *T001*) echo bad > bad ;; *) echo good > T002.txt ;; esac";
     let repo = TestRepo::planned("tasks.md", ABREAST, &format!("{agent}\necho APPROVED\n"));
     let run =

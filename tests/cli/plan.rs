@@ -44,7 +44,7 @@ fn json(run: Run) -> Value {
 }
 
 #[test]
-fn without_arguments_it_shows_phases_tasks_and_what_waits_for_what() {
+fn without_arguments_plan_shows_phases_tasks_and_dependencies() {
     repo()
         .arborist(["plan"])
         .succeeds()
@@ -56,7 +56,7 @@ fn without_arguments_it_shows_phases_tasks_and_what_waits_for_what() {
 }
 
 #[test]
-fn waves_show_what_can_run_at_once_and_what_would_collide() {
+fn waves_show_tasks_that_can_run_at_once_and_files_that_two_of_them_name() {
     repo()
         .arborist(["plan", "--waves"])
         .succeeds()
@@ -69,7 +69,7 @@ fn waves_show_what_can_run_at_once_and_what_would_collide() {
 }
 
 #[test]
-fn check_names_place_fault_and_fix_and_exits_with_1() {
+fn check_reports_position_error_and_fix_and_exits_with_1() {
     let repo = repo();
     repo.arborist(["plan", "--check"])
         .succeeds()
@@ -97,7 +97,7 @@ fn each_error_of_a_plan_has_its_own_hint() {
 }
 
 #[test]
-fn a_circle_is_shown_as_a_path() {
+fn a_dependency_cycle_is_shown_as_a_path() {
     let repo = TestRepo::init();
     repo.write("a.md", "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n");
     repo.arborist(["plan", "a.md"])
@@ -106,7 +106,7 @@ fn a_circle_is_shown_as_a_path() {
 }
 
 #[test]
-fn the_tree_that_is_written_drives_state() {
+fn a_tree_file_that_plan_writes_is_read_by_state() {
     let repo = repo();
     repo.write("Cargo.toml", "[package]\n");
     repo.arborist(["plan", "tasks.md", "-o", "task-tree.json"])
@@ -123,7 +123,7 @@ fn the_tree_that_is_written_drives_state() {
 }
 
 #[test]
-fn a_file_that_grew_keeps_its_ids_and_what_was_added_by_hand() {
+fn a_tree_file_updated_from_its_plan_keeps_ids_and_manual_additions() {
     let repo = repo();
     repo.arborist(["plan", "tasks.md", "-o", "tree.json"]).succeeds();
     let edited = repo
@@ -141,7 +141,7 @@ fn a_file_that_grew_keeps_its_ids_and_what_was_added_by_hand() {
 }
 
 #[test]
-fn a_tree_that_cannot_be_read_is_not_overwritten() {
+fn an_unreadable_tree_file_is_not_overwritten() {
     let repo = repo();
     repo.write("tree.json", "{broken");
     repo.arborist(["plan", "tasks.md", "-o", "tree.json"])
@@ -152,7 +152,7 @@ fn a_tree_that_cannot_be_read_is_not_overwritten() {
 }
 
 #[test]
-fn a_tree_file_is_rewritten_as_it_is_from_wherever() {
+fn a_tree_file_is_rewritten_unchanged_from_any_folder() {
     let repo = repo();
     repo.write("Cargo.toml", "");
     let tree = r#"{"nodes": {"T1": {"name": "x", "source_file": "a.md", "source_line": 3, "mood": "good"}}, "spec_files": ["a.md"]}"#;
@@ -165,7 +165,7 @@ fn a_tree_file_is_rewritten_as_it_is_from_wherever() {
 }
 
 #[test]
-fn a_box_around_others_is_ticked_with_the_last_of_them() {
+fn a_box_with_nested_boxes_is_ticked_with_the_last_of_them() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] 1. a\n  - [x] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n");
     repo.run_start("main", "s1");
@@ -178,7 +178,7 @@ fn a_box_around_others_is_ticked_with_the_last_of_them() {
 }
 
 #[test]
-fn pictures_are_printed_for_mermaid_and_graphviz() {
+fn diagrams_are_printed_for_mermaid_and_graphviz() {
     let repo = repo();
     repo
         .arborist(["plan", "--format", "mermaid"])
@@ -192,7 +192,7 @@ fn pictures_are_printed_for_mermaid_and_graphviz() {
 }
 
 #[test]
-fn a_tick_is_one_byte_and_comes_from_history() {
+fn tick_changes_one_byte_for_each_task_that_is_complete_in_history() {
     let repo = repo();
     let spec = SPEC.replace('\n', "\r\n");
     repo.write("tasks.md", &spec);
@@ -224,7 +224,7 @@ fn a_plan_in_another_encoding_is_read_with_a_warning_and_never_changed() {
 }
 
 #[test]
-fn ids_are_given_to_boxes_that_have_none() {
+fn assign_ids_adds_ids_to_boxes_without_one() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "# Plan\n- [ ] first\n- [x] second\n");
     repo.arborist(["plan"]).succeeds().out("[ ] first first\n[x] second second  (waits for first)\n");
@@ -234,7 +234,7 @@ fn ids_are_given_to_boxes_that_have_none() {
 }
 
 #[test]
-fn assigned_ids_are_none_that_the_plan_already_names() {
+fn assigned_ids_avoid_ids_that_the_plan_already_names() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T009 a (depends on T010)\n- [ ] Write docs, as in T011\n- [ ] Publish\n");
     repo.arborist(["plan", "--assign-ids"]).succeeds().out("tasks.md:2: T012\ntasks.md:3: T013\n");
@@ -248,7 +248,7 @@ fn assigned_ids_are_none_that_the_plan_already_names() {
 }
 
 #[test]
-fn an_id_with_a_small_letter_is_reported_and_corrected() {
+fn an_id_with_a_lowercase_letter_is_reported_and_corrected() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] t010 lower\n- [ ] T009 upper\n- [ ] other\n");
     repo.arborist(["plan", "--check"]).succeeds().out("tasks.md:1:7: warning: 't010' is not read as an id");
@@ -287,7 +287,7 @@ fn the_plan_is_found_where_it_is_usually_kept() {
 }
 
 #[test]
-fn a_folder_is_one_plan_of_its_task_lists() {
+fn the_task_lists_of_a_folder_are_read_as_one_plan() {
     let repo = TestRepo::init();
     repo.write("specs/001-a/tasks.md", "- [ ] T001 a\n");
     repo.write("specs/001-a/spec.md", "- [ ] T009 not this\n");
@@ -300,7 +300,7 @@ fn a_folder_is_one_plan_of_its_task_lists() {
 }
 
 #[test]
-fn it_works_without_a_repository_when_files_are_named() {
+fn plan_works_outside_of_a_repository_if_a_file_is_named() {
     let repo = repo();
     let place = repo.root().join("elsewhere");
     std::fs::create_dir_all(&place).expect("a folder");
@@ -311,7 +311,7 @@ fn it_works_without_a_repository_when_files_are_named() {
 }
 
 #[test]
-fn a_conflict_in_a_tree_file_is_told_although_it_names_no_lines() {
+fn a_file_conflict_in_a_tree_file_without_line_numbers_is_reported() {
     let repo = TestRepo::init();
     let node = |id: &str| format!(r#""{id}": {{"id": "{id}", "name": "a", "files": ["src/a.rs"]}}"#);
     repo.write(
@@ -328,7 +328,7 @@ fn a_conflict_in_a_tree_file_is_told_although_it_names_no_lines() {
 }
 
 #[test]
-fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_alone() {
+fn misspelt_keys_of_a_json_plan_are_reported_and_unrelated_ones_are_ignored() {
     let repo = TestRepo::init();
     let tasks = |second: &str| {
         format!(
@@ -365,7 +365,7 @@ fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_a
 }
 
 #[test]
-fn no_text_of_a_plan_speaks_to_the_terminal() {
+fn text_of_a_plan_prints_no_escape_sequences() {
     let repo = TestRepo::init();
     repo.write(
         "tasks.md",
@@ -410,7 +410,7 @@ fn check_lists_every_error_and_warning_at_once() {
 }
 
 #[test]
-fn the_proposal_of_a_red_mark_tells_what_the_mark_does() {
+fn the_proposal_of_a_red_mark_shows_the_line_with_the_mark() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 write tests that must fail first\n- [ ] T002 b\n");
     for arguments in [&["plan"][..], &["plan", "--check"], &["plan", "--explain", "T001"]] {
@@ -436,7 +436,7 @@ fn equal_boxes_keep_their_ids_when_one_of_them_is_edited() {
 }
 
 #[test]
-fn a_word_that_looks_like_an_id_beside_other_ids_is_named() {
+fn a_word_that_looks_like_an_id_is_reported_if_other_tasks_have_ids() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] AUTH1 Log in\n- [ ] T002 Log out\n");
     let words = "tasks.md:1:7: warning: 'AUTH1' is not read as an id, so the task is called 'auth1-log-in'";
@@ -466,7 +466,7 @@ fn a_plan_is_not_written_to_a_folder_that_does_not_exist() {
 }
 
 #[test]
-fn without_a_complete_task_no_box_is_called_ticked() {
+fn tick_without_a_complete_task_says_that_no_box_was_ticked() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 a\n");
     repo.arborist(["plan", "--tick"]).succeeds().out("no task is complete, so no box was ticked");

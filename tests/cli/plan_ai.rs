@@ -34,7 +34,7 @@ fn wrong_at_first(times: usize) -> TestRepo {
 }
 
 #[test]
-fn an_agent_makes_the_tree_that_drives_state() {
+fn a_tree_file_made_by_an_agent_is_read_by_state() {
     let repo = repo("cat \"$ROOT/tree.json\"");
     repo.arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])
         .succeeds()
@@ -53,7 +53,7 @@ fn an_agent_makes_the_tree_that_drives_state() {
 }
 
 #[test]
-fn it_goes_on_as_with_any_other_plan() {
+fn a_plan_made_by_an_agent_can_be_shown_in_all_formats() {
     let repo = repo("cat \"$ROOT/tree.json\"");
     repo.arborist(["plan", "--ai", "spec.md"]).succeeds().out("[ ] T002 Add the form  (waits for T001)");
     repo.arborist(["plan", "--ai", "spec.md", "--waves"]).succeeds().out("wave 2, 1 task\n  T002");
@@ -62,7 +62,7 @@ fn it_goes_on_as_with_any_other_plan() {
 }
 
 #[test]
-fn what_is_wrong_is_told_to_the_agent() {
+fn errors_of_its_plan_are_returned_to_the_agent() {
     let repo = wrong_at_first(2);
     repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .succeeds()
@@ -79,7 +79,7 @@ fn what_is_wrong_is_told_to_the_agent() {
 }
 
 #[test]
-fn an_invalid_tree_is_never_written() {
+fn an_invalid_tree_of_an_agent_is_never_written() {
     let repo = wrong_at_first(3);
     repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .exits(1)
@@ -92,7 +92,7 @@ fn an_invalid_tree_is_never_written() {
 }
 
 #[test]
-fn words_around_the_tree_do_no_harm_and_words_alone_are_no_tree() {
+fn text_around_the_tree_is_ignored_and_text_without_a_tree_is_an_error() {
     let around =
         repo("echo 'Here {it} is:'; echo '```json'; cat \"$ROOT/tree.json\"; echo; echo '```'; echo 'Fine?'");
     around.arborist(["plan", "--ai", "spec.md"]).succeeds().out("T002 Add the form");
@@ -103,7 +103,7 @@ fn words_around_the_tree_do_no_harm_and_words_alone_are_no_tree() {
 }
 
 #[test]
-fn an_agent_that_fails_is_not_asked_again() {
+fn a_planning_agent_that_fails_is_not_called_again() {
     let repo = repo("cat \"$ROOT/tree.json\"; echo 'no credit left' >&2; exit 3");
     repo.arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .exits(1)
@@ -114,7 +114,7 @@ fn an_agent_that_fails_is_not_asked_again() {
 }
 
 #[test]
-fn an_agent_that_changes_the_checkout_is_told_of() {
+fn a_planning_agent_that_changes_the_checkout_causes_a_warning() {
     let repo = repo("echo hello > new.txt; git commit -q --allow-empty -m mine; cat \"$ROOT/tree.json\"");
     repo.arborist(["plan", "--ai", "spec.md"])
         .succeeds()
@@ -141,7 +141,7 @@ fn uncommitted_files_that_the_agent_changes_are_kept_and_named() {
 }
 
 #[test]
-fn warnings_are_told_to_the_agent_too_if_they_are_errors() {
+fn with_strict_warnings_are_returned_to_the_agent_too() {
     let source = r#""source_file": "spec.md", "source_line": 3, "files": ["a.rs"], "children"#;
     let repo = repo(&format!("sed 's/\"children/{source}/; s/\\[\"T001\"\\],$/[],/' \"$ROOT/tree.json\""));
     repo.arborist(["plan", "--ai", "spec.md"]).succeeds();
@@ -151,7 +151,7 @@ fn warnings_are_told_to_the_agent_too_if_they_are_errors() {
 }
 
 #[test]
-fn a_signal_stops_the_agent_and_nothing_is_written() {
+fn a_signal_stops_the_planning_agent_and_nothing_is_written() {
     let repo = repo("touch \"$ROOT/begun\"; sleep 60; cat \"$ROOT/tree.json\"");
     let script = r#"
         git-arborist-plan --ai spec.md -o tree.json & plan=$!
@@ -190,7 +190,7 @@ fn the_planner_is_the_runner_of_the_step_plan() {
 }
 
 #[test]
-fn what_the_agent_plants_in_the_git_directory_is_put_back_and_its_plan_is_not_used() {
+fn changes_of_a_planning_agent_to_the_git_directory_are_undone_and_its_plan_is_not_used() {
     let repo =
         repo("echo '#' > .git/hooks/post-checkout; git config core.fsmonitor evil; cat \"$ROOT/tree.json\"");
     repo.arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])

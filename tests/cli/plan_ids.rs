@@ -105,7 +105,7 @@ const ROWS: &[FormRow] = &[
 ];
 
 #[test]
-fn tasks_are_found_wherever_their_ids_stand() {
+fn tasks_are_found_at_every_supported_position_of_their_ids() {
     let misses = misses(ROWS);
     assert!(misses.is_empty(), "{}", misses.join("\n"));
 }
@@ -118,7 +118,7 @@ fn checked(text: &str) -> String {
 }
 
 #[test]
-fn lines_that_look_like_the_tasks_are_not_dropped_in_silence() {
+fn lines_that_look_like_tasks_but_are_not_read_as_tasks_are_reported() {
     let tasks = "## Phase 1: X\n- [ ] DB-1 a\n- [ ] DB-2 b\n";
     for line in
         ["### DB-3: c\n", "**DB-3**: c\n", "- **DB-3** c\n", "| ID | What |\n|---|---|\n| DB-3 | c |\n"]
@@ -138,7 +138,7 @@ fn lines_that_look_like_the_tasks_are_not_dropped_in_silence() {
 }
 
 #[test]
-fn one_missing_task_and_one_id_of_many_tasks_are_reported_once() {
+fn a_missing_task_and_an_ambiguous_id_are_each_reported_once() {
     let said = checked("- [ ] T001 a (depends on T108)\n- [ ] T002 b (depends on T108)\n");
     assert_eq!(said.matches("names 'T108'").count(), 1, "{said}");
     let twice = "- [ ] T1 a\n- [ ] T2 x\n- [ ] T1 b\n- [ ] T3 x\n- [ ] T1 c\n- [ ] T4 x\n- [ ] T1 d\n";
@@ -148,7 +148,7 @@ fn one_missing_task_and_one_id_of_many_tasks_are_reported_once() {
 }
 
 #[test]
-fn sentences_about_other_things_than_tasks_are_not_reported() {
+fn sentences_about_dependencies_of_other_things_than_tasks_are_not_reported() {
     for text in [
         "- [ ] T001 a\n  - `pyproject.toml` depends on: fastapi>=0.115\n",
         "- [ ] T001 a\n  - `api` depends on postgres (service_healthy)\n",

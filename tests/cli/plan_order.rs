@@ -30,7 +30,7 @@ fn a_serial_task_waits_for_the_parallel_ones_before_it() {
 }
 
 #[test]
-fn tests_that_are_to_be_written_first_come_before_the_implementation_and_sections_run_in_order() {
+fn tests_to_write_first_come_before_the_implementation_and_sections_run_in_order() {
     let repo = plan(
         "## Phase 3: User Story 1\n### Implementation for User Story 1\n- [ ] T002 [P] a\n- [ ] T003 [P] b\n\
          ### Tests for User Story 1\n- [ ] T001 [P] test\n### Documentation\n- [ ] T004 [P] write\n\
@@ -74,7 +74,7 @@ fn dependencies_between_stories_are_read_as_sentences_tables_and_drawings() {
 }
 
 #[test]
-fn ranges_and_denials_are_understood_and_before_with_ids_is_firm() {
+fn statements_with_ranges_denials_and_before_set_dependencies_of_tasks() {
     let text = "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n- [ ] T005 [P] e\n";
     for (said, id, wanted) in [
         ("T005 depends on T001–T003", "T005", "T001 T002 T003"),
@@ -133,7 +133,7 @@ fn boxes_without_ids_keep_their_ids_when_lines_are_inserted_and_the_file_is_not_
 }
 
 #[test]
-fn what_cannot_be_read_is_a_warning_and_an_error_under_strict() {
+fn text_that_cannot_be_understood_is_a_warning_and_an_error_under_strict() {
     for text in [
         "- [ ] T001 a\n- [%] T002 b\n",
         "- [ ] T001 a\n- [ ] T002 b\n## Dependencies\n- T002 depends on the weather\n",
@@ -146,7 +146,7 @@ fn what_cannot_be_read_is_a_warning_and_an_error_under_strict() {
 }
 
 #[test]
-fn without_a_name_all_plans_are_listed_and_the_only_one_is_used() {
+fn without_an_argument_the_only_plan_is_used_and_several_are_listed() {
     let repo = TestRepo::init();
     repo.write(".kiro/specs/login/tasks.md", "- [ ] 1. a\n- [ ] 2. b\n- [ ] 2.1 c\n");
     repo.arborist(["plan"]).succeeds().out("[ ] 1 a").out("2.1");
@@ -169,7 +169,7 @@ fn red_is_proposed_where_tests_must_fail_first() {
 }
 
 /// Six tasks without `[P]` in one phase, two phases for stories, and what a section says about them.
-fn said(dependencies: &str) -> TestRepo {
+fn plan_with_dependencies(dependencies: &str) -> TestRepo {
     plan(&format!(
         "{STORIES}## Phase 7: More\n- [ ] T007 g\n- [ ] T008 h\n- [ ] T009 i\n- [ ] T010 j\n\n## Dependencies\n\n{dependencies}"
     ))
@@ -177,7 +177,7 @@ fn said(dependencies: &str) -> TestRepo {
 
 #[test]
 fn tasks_that_may_run_in_parallel_do_not_wait_for_each_other_and_the_next_waits_for_all() {
-    let repo = said("- T008 and T009 can run in parallel (different files)\n");
+    let repo = plan_with_dependencies("- T008 and T009 can run in parallel (different files)\n");
     assert_eq!(needs(&repo, "T008"), "T007");
     assert_eq!(needs(&repo, "T009"), "T007");
     assert_eq!(needs(&repo, "T010"), "T008 T009");
@@ -185,48 +185,56 @@ fn tasks_that_may_run_in_parallel_do_not_wait_for_each_other_and_the_next_waits_
         "## Phase 1: a\n### First\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 [P] c\n### Second\n- [ ] T004 d\n\n## Dependencies\n\nT001, T002, T003 in parallel\n",
     );
     assert_eq!(needs(&repo, "T004"), "T001 T002 T003");
-    let repo = said("- T008 and T009 cannot run in parallel\n");
+    let repo = plan_with_dependencies("- T008 and T009 cannot run in parallel\n");
     assert_eq!(needs(&repo, "T009"), "T008");
 }
 
 #[test]
-fn tasks_that_run_sequentially_wait_for_each_other_also_behind_one_arrow() {
-    let repo =
-        said("- T007 → T008, T009 (same file) → T010\n- T008–T009 edit the same file and run sequentially\n");
+fn sequential_tasks_wait_for_each_other_even_after_a_common_arrow() {
+    let repo = plan_with_dependencies(
+        "- T007 → T008, T009 (same file) → T010\n- T008–T009 edit the same file and run sequentially\n",
+    );
     assert!(needs(&repo, "T009").contains("T008"));
-    let repo = said("- T008–T009 run sequentially or in parallel\n- T007 → T008, T009\n- T009 → T010\n");
+    let repo = plan_with_dependencies(
+        "- T008–T009 run sequentially or in parallel\n- T007 → T008, T009\n- T009 → T010\n",
+    );
     assert!(!needs(&repo, "T009").contains("T008"));
 }
 
 #[test]
 fn a_phase_waits_only_for_the_tasks_that_it_specifically_names() {
-    let repo = said("- **US2 (Phase 4)**: Depends on Phase 3 (specifically T003 for the page)\n");
+    let repo =
+        plan_with_dependencies("- **US2 (Phase 4)**: Depends on Phase 3 (specifically T003 for the page)\n");
     assert!(needs(&repo, "phase-4").contains("T003"));
     assert!(!needs(&repo, "phase-4").contains("phase-3"));
 }
 
 #[test]
-fn a_wish_gives_way_to_what_is_said_firmly() {
-    let repo = said("- **US2**: Best done after US1\n- **US2**: no dependency on US1\n");
+fn a_recommended_order_is_overridden_by_a_firm_statement() {
+    let repo = plan_with_dependencies("- **US2**: Best done after US1\n- **US2**: no dependency on US1\n");
     assert_eq!(needs(&repo, "phase-4"), "phase-2");
-    let repo = said("- **US2**: Depends on Phase 2, but final verification needs US1 complete\n");
+    let repo =
+        plan_with_dependencies("- **US2**: Depends on Phase 2, but final verification needs US1 complete\n");
     assert_eq!(needs(&repo, "phase-4"), "phase-2");
-    let repo = said("- **US2**: Depends on US1\n- **US2**: no dependency on US3\n");
+    let repo = plan_with_dependencies("- **US2**: Depends on US1\n- **US2**: no dependency on US3\n");
     assert!(needs(&repo, "phase-4").contains("phase-3"));
 }
 
 #[test]
-fn an_arrow_that_is_written_both_ways_follows_the_file_and_titles_in_a_row_are_one() {
-    let repo = said("T007 → T009\nT009 → T007 (needs the list)\nT010 → T009\nT008 → T007\n");
+fn contradicting_arrows_follow_the_file_and_adjacent_titles_count_as_one() {
+    let repo =
+        plan_with_dependencies("T007 → T009\nT009 → T007 (needs the list)\nT010 → T009\nT008 → T007\n");
     assert!(needs(&repo, "T009").contains("T007"));
     assert!(!needs(&repo, "T007").contains("T009"));
-    let repo = said("- **Parallel**: models can be developed in parallel after foundational setup\n");
+    let repo = plan_with_dependencies(
+        "- **Parallel**: models can be developed in parallel after foundational setup\n",
+    );
     assert_eq!((needs(&repo, "phase-1"), needs(&repo, "phase-2")), (String::new(), "phase-1".into()));
 }
 
 #[test]
-fn a_corner_below_a_drawn_line_leads_on_from_all_and_an_arrow_beside_it_from_one() {
-    let repo = said(
+fn in_a_drawing_a_corner_continues_all_rows_and_an_arrow_only_its_own_row() {
+    let repo = plan_with_dependencies(
         "```\nPhase 2\n  ├── US1 (a) ──┐\n  ├── US2 (b) ──┤──→ US3 (c)\n  └── Phase 7 ──┘\n                └──→ Phase 6 (Polish)\n```\n",
     );
     assert!(needs(&repo, "phase-5").contains("phase-4"));
@@ -236,7 +244,7 @@ fn a_corner_below_a_drawn_line_leads_on_from_all_and_an_arrow_beside_it_from_one
 }
 
 #[test]
-fn a_story_in_brackets_is_no_reason_to_run_phases_side_by_side() {
+fn a_story_that_only_a_phase_title_names_does_not_make_phases_parallel() {
     let repo = plan(
         "## Phase 0: Tools\n- [ ] T001 a\n## Phase 1: Login (US-1, M-01)\n- [ ] T002 b\n## Phase 2: Vault (US-2)\n- [ ] T003 c\n",
     );
@@ -248,7 +256,7 @@ fn a_story_in_brackets_is_no_reason_to_run_phases_side_by_side() {
 }
 
 #[test]
-fn bold_lines_part_a_phase_into_tests_and_implementation() {
+fn bold_lines_divide_a_phase_into_tests_and_implementation() {
     let repo = plan(
         "## Phase 1: a\n\n**Implementation**:\n\n- [ ] T002 [P] b\n\n**Tests (write first):**\n\n- [ ] T001 [P] t\n",
     );

@@ -3,7 +3,7 @@
 use arborist_testkit::TestRepo;
 use serde_json::{Value, json};
 
-use crate::gardener_choice::WORKER;
+use crate::gardener_task_selection::WORKER;
 
 /// A ticked task between two that are open.
 const TICKED_BETWEEN: &str =
@@ -22,7 +22,7 @@ fn readiness(repo: &TestRepo, id: &str) -> (bool, Value) {
 }
 
 #[test]
-fn a_ticked_task_passes_on_what_it_waits_for_in_every_command() {
+fn a_task_also_waits_for_the_dependencies_of_a_ticked_task_in_every_command() {
     let repo = TestRepo::planned("tasks.md", TICKED_BETWEEN, WORKER);
     assert_eq!(readiness(&repo, "T001"), (true, json!([])));
     assert_eq!(readiness(&repo, "T003"), (false, json!(["T001"])));
@@ -35,7 +35,7 @@ fn a_ticked_task_passes_on_what_it_waits_for_in_every_command() {
 }
 
 #[test]
-fn what_waits_behind_a_ticked_task_is_not_begun_when_the_first_task_fails() {
+fn a_task_after_a_ticked_one_does_not_start_if_a_dependency_of_the_ticked_one_fails() {
     let repo = TestRepo::planned("tasks.md", TICKED_BETWEEN, WORKER);
     std::fs::write(repo.root().join("broken"), "T001\n").unwrap();
     drop(repo.arborist(["gardener", "--keep-going"]));
@@ -43,7 +43,7 @@ fn what_waits_behind_a_ticked_task_is_not_begun_when_the_first_task_fails() {
 }
 
 #[test]
-fn a_ticked_task_does_not_change_the_plan() {
+fn a_tick_does_not_change_the_dependencies_of_a_plan() {
     let repo = TestRepo::planned("tasks.md", TICKED_BETWEEN, WORKER);
     let ticked = document(&repo, &["plan", "--format", "json"]);
     repo.write("tasks.md", TICKED_BETWEEN.replace("[x]", "[ ]"));
@@ -53,7 +53,7 @@ fn a_ticked_task_does_not_change_the_plan() {
 }
 
 #[test]
-fn a_phase_that_is_done_passes_on_what_it_waits_for() {
+fn tasks_after_a_complete_phase_wait_for_the_dependencies_of_that_phase() {
     let plan = "## Phase 1: Ground\n\n- [ ] T001 dig\n- [x] T002 fill\n\n## Phase 2: House\n\n- [x] T003 build\n\n\
                 ## Phase 3: Garden\n\n- [ ] T004 plant\n";
     let repo = TestRepo::planned("tasks.md", plan, WORKER);

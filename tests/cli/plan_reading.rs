@@ -570,7 +570,7 @@ fn every_form_of_a_task_list_is_read() {
 }
 
 #[test]
-fn a_model_that_a_program_would_take_for_an_option_is_refused() {
+fn a_model_name_that_looks_like_an_option_is_refused() {
     let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a", "model": "--yolo"}}, "root_ids": ["T1"]}"#;
     let repo = TestRepo::planned("task-tree.json", plan, "echo x > a.txt");
     let run = repo.arborist(["gardener"]);

@@ -1234,7 +1234,7 @@ fn misses(text: &str, (what, _, wanted): &Row) -> Vec<String> {
 }
 
 #[test]
-fn statements_about_order_become_the_edges_that_they_mean() {
+fn statements_about_order_become_dependencies() {
     let of_stories = SAID_OF_STORIES
         .iter()
         .chain(OF_STORIES)
@@ -1319,7 +1319,7 @@ fn needs(text: &str, id: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_same_order_is_read_in_many_words_and_languages() {
+fn statements_about_order_are_understood_in_many_phrasings_and_languages() {
     let mut misses = Vec::new();
     for said in SECOND_AFTER_FIRST {
         if !needs(&format!("{STORIES}- {said}\n"), "phase-4").iter().any(|on| on == "phase-3") {
@@ -1349,7 +1349,7 @@ fn the_same_order_is_read_in_many_words_and_languages() {
 }
 
 #[test]
-fn a_story_that_can_start_after_a_task_of_another_does_not_wait_for_all_of_it() {
+fn a_story_that_can_start_after_a_task_of_another_story_waits_only_for_that_task() {
     for said in [
         "- US2 depends on US1 components\n\n### Parallel\n\n- US2 and US3 can start simultaneously after US1 T003\n",
         "- **US2**: depends on US1 (T003 only)\n",
@@ -1360,7 +1360,7 @@ fn a_story_that_can_start_after_a_task_of_another_does_not_wait_for_all_of_it() 
 }
 
 #[test]
-fn a_mark_at_the_end_of_a_line_counts() {
+fn a_parallel_mark_at_the_end_of_a_line_counts() {
     for mark in ["(P)", "[P]"] {
         let text = format!("## Phase 1: a\n- [ ] T001 a {mark}\n- [ ] T002: Write b. {mark}\n");
         assert!(needs(&text, "T002").is_empty(), "{mark}");
@@ -1368,21 +1368,21 @@ fn a_mark_at_the_end_of_a_line_counts() {
 }
 
 #[test]
-fn a_label_in_bold_opens_a_list_of_order() {
+fn a_bold_label_starts_a_list_of_dependencies() {
     let text = "## Phase 1: a\n### Task 1: a\n- x\n### Task 2: b\n- y\n### Task 3: c\n- z\n\n## Summary\n\n\
                 Total: 3\n\n**Dependencies:**\n- Tasks 2-3 can be done in parallel\n";
     assert_eq!(needs(text, "3"), ["1"]);
 }
 
 #[test]
-fn sections_run_alongside_each_other_where_a_sentence_says_so() {
+fn sections_run_in_parallel_if_a_sentence_says_so() {
     let text = "## Phase 1: a\n### Module Content\n- [ ] T001 a\n### Module Assets\n- [ ] T002 b\n\n\
                 ## Parallel Example\n\n```bash\n# Asset creation (can run alongside or after content):\nTask: T002\n```\n";
     assert!(needs(text, "T002").is_empty());
 }
 
 #[test]
-fn a_first_phase_with_the_tag_of_a_story_is_called_by_its_story() {
+fn a_story_name_refers_to_the_phase_that_has_its_tag() {
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Foundational\n- [ ] T002 b\n\
                 ## Phase 3: Project Initialization (US1)\n- [ ] T003 [US1] c\n\
                 ## Phase 4: Scripts (US2)\n- [ ] T004 [US2] d\n## Phase 5: Types (US3)\n- [ ] T005 [US3] e\n\n\
@@ -1402,7 +1402,7 @@ fn phases_that_run_in_priority_order_follow_each_other() {
 }
 
 #[test]
-fn stories_of_which_the_priorities_are_said_to_run_one_after_the_other_do_so() {
+fn stories_run_in_priority_order_only_if_the_plan_offers_no_parallel_choice() {
     let in_order = "- Stories can proceed sequentially in priority order (P1 → P2)\n";
     assert_eq!(needs(&format!("{STORIES}{in_order}"), "phase-5"), ["phase-3", "phase-4"]);
     for choice in [
@@ -1430,7 +1430,7 @@ fn a_task_that_can_start_right_after_another_waits_for_that_one_only() {
 }
 
 #[test]
-fn a_task_beside_the_others_of_its_phase_leaves_them_in_their_order() {
+fn a_task_that_is_parallel_to_the_rest_of_its_phase_leaves_the_others_in_order() {
     for said in [
         "T003 can run in parallel with the other tasks of Phase 1",
         "T003 can run in parallel with other Phase 1 tasks",
@@ -1460,7 +1460,7 @@ fn tasks_of_two_stories_that_are_sequential_to_each_other_follow_the_order_of_th
 }
 
 #[test]
-fn ranges_with_a_mark_in_a_box_run_beside_each_other_and_lead_on_together() {
+fn ranges_with_a_parallel_mark_in_a_drawn_box_run_in_parallel_and_continue_together() {
     let text = "## Phase 1: User Story 1\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\
                 ## Phase 2: User Story 2\n- [ ] T005 e\n\n## Dependencies\n\n```\n╔══════════════════════════════╗\n\
                 ║ User Story 1 - in parallel   ║\n║   Payments (T001-T002) [P]   ║\n║   Products (T003-T004) [P]   ║\n\
@@ -1472,7 +1472,7 @@ fn ranges_with_a_mark_in_a_box_run_beside_each_other_and_lead_on_together() {
 }
 
 #[test]
-fn sequential_behind_the_last_tasks_in_brackets_excepts_them_from_parallel_work() {
+fn the_word_sequential_after_tasks_in_brackets_excludes_them_from_parallel_work() {
     let text = "## Phase 1: Setup\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n\
                 ## Dependencies\n\n- **Phase 1**: All tasks marked [P] can run in parallel (T001-T002, T003-T004 sequential)\n";
     assert!(needs(text, "T002").is_empty());
@@ -1485,7 +1485,7 @@ fn stories_with(said: &str) -> String {
 }
 
 #[test]
-fn words_below_a_name_in_a_drawing_explain_it_and_are_no_names() {
+fn text_below_a_name_in_a_drawing_is_a_comment_and_not_a_name() {
     let text = stories_with(
         "```\nPhase 1: Setup ────────────┐\n                           │\nPhase 2: Foundational ◄────┘\n         \
          (models, services)\n              │\n              │  BLOCKS ALL USER STORIES\n              ▼\n     \
@@ -1499,7 +1499,7 @@ fn words_below_a_name_in_a_drawing_explain_it_and_are_no_names() {
 }
 
 #[test]
-fn a_line_drawn_back_to_an_earlier_phase_gives_way_to_words_about_that_phase() {
+fn a_drawn_line_to_an_earlier_phase_is_overridden_by_a_sentence_about_that_phase() {
     let drawing = "```\nPhase 5\n   │\n   ▼\nPhase 3\n```\n";
     assert_eq!(needs(&stories_with(drawing), "phase-3"), ["phase-5"]);
     let worded = stories_with(&format!("- US1 depends on Phase 2\n\n{drawing}"));
@@ -1507,7 +1507,7 @@ fn a_line_drawn_back_to_an_earlier_phase_gives_way_to_words_about_that_phase() {
 }
 
 #[test]
-fn the_last_name_before_a_joint_leads_on() {
+fn rows_of_a_drawing_that_meet_at_a_junction_keep_their_own_dependencies() {
     let text = stories_with(
         "```\nPhase 2\n  ├─► US1 ─► US2 ─┐\n  │               ├─► Phase 7\n  └─► US1 ─► US3 ─┘\n```\n",
     );
@@ -1516,7 +1516,7 @@ fn the_last_name_before_a_joint_leads_on() {
 }
 
 #[test]
-fn a_cell_that_denies_a_dependency_names_none() {
+fn a_table_cell_that_denies_a_dependency_adds_none() {
     let table = |cell: &str| {
         stories_with(&format!("| Story | Depends on |\n|---|---|\n| US1 | Phase 2 |\n| US2 | {cell} |\n"))
     };
@@ -1532,7 +1532,7 @@ fn a_cell_that_denies_a_dependency_names_none() {
 }
 
 #[test]
-fn stories_may_be_counted_with_letters() {
+fn stories_may_be_numbered_with_letters() {
     let plan = "## Phase 0: Baseline\n- [ ] T001 a\n- [ ] T002 b\n## Story A (P1): x\n- [ ] T010 c\n## Story B (P2): y\n- [ ] T020 d\n\
                 ## Story C: z\n- [ ] T030 e\n## Phase 5: Polish\n- [ ] T040 f\n\n## Dependencies\n\n";
     let text = format!("{plan}- Stories B and C depend on T001–T002 (baseline) but not on each other\n");
@@ -1545,7 +1545,7 @@ fn stories_may_be_counted_with_letters() {
 }
 
 #[test]
-fn a_dash_between_a_story_and_its_title_is_no_range() {
+fn a_dash_between_a_story_and_its_title_is_not_read_as_a_range() {
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 3 - Quiz\n- [ ] T002 b\n## Phase 3: User Story 6 - 3D Robot\n- [ ] T003 c\n\n\
                 ## Dependencies\n\n| Story | Can start after | Depends on |\n|---|---|---|\n\
                 | US3 - Quiz | Setup (Phase 1) | No other stories |\n| US6 - 3D Robot | Setup (Phase 1) | No other stories |\n";
@@ -1553,7 +1553,7 @@ fn a_dash_between_a_story_and_its_title_is_no_range() {
 }
 
 #[test]
-fn tasks_of_a_range_keep_their_order_where_only_the_range_waits() {
+fn tasks_of_a_range_keep_their_order_if_only_the_range_has_a_dependency() {
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Build\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\
                 - [ ] T007 g\n\n## Dependencies\n\nT001 → T002-T004 → T005 → T006 → T007\n";
     assert_eq!(needs(text, "T003"), ["T001", "T002"]);
@@ -1561,7 +1561,7 @@ fn tasks_of_a_range_keep_their_order_where_only_the_range_waits() {
 }
 
 #[test]
-fn what_may_come_before_something_does_not_block_it() {
+fn a_story_that_may_come_before_another_does_not_block_it() {
     for said in [
         "- **US3**: Depends on Phase 2; can be implemented before US2 if needed\n",
         "- **US3**: Depends on Phase 2 — works even before US2 is done\n",
@@ -1575,7 +1575,7 @@ fn what_may_come_before_something_does_not_block_it() {
 }
 
 #[test]
-fn a_story_does_not_wait_for_what_it_is_said_to_be_independent_of() {
+fn a_story_does_not_wait_for_stories_that_it_is_independent_of() {
     let text = stories_with(
         "- **US2 (P1)**: Depends on Phase 2; independent of US1 for the code, but needs US1 for end-to-end tests\n",
     );
@@ -1583,7 +1583,7 @@ fn a_story_does_not_wait_for_what_it_is_said_to_be_independent_of() {
 }
 
 #[test]
-fn a_task_that_would_wait_for_itself_is_not_what_a_statement_is_about() {
+fn a_statement_never_makes_a_task_wait_for_itself() {
     let text = stories_with(
         "- After T002 run T005–T006, T008 depends on T003–T006\n\n```\nChecks (T003-T004)\n  ├─ T003\n  └─ T004\n```\n",
     );
@@ -1593,7 +1593,7 @@ fn a_task_that_would_wait_for_itself_is_not_what_a_statement_is_about() {
 }
 
 #[test]
-fn an_arrow_leads_past_words_only_to_what_it_names() {
+fn an_arrow_followed_by_plain_words_adds_no_dependency() {
     let text = stories_with("- **US3** → better settings for all stories\n");
     assert_eq!(needs(&text, "phase-3"), ["phase-2"]);
     let text = stories_with("- **US1–US3**: share one file → sequential, in order US1 → US2 → US3\n");
@@ -1603,21 +1603,21 @@ fn an_arrow_leads_past_words_only_to_what_it_names() {
 }
 
 #[test]
-fn the_title_of_a_phase_goes_before_a_word_in_another_title() {
+fn the_full_title_of_a_phase_takes_precedence_over_a_word_in_another_title() {
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Foundational\n- [ ] T002 b\n## Phase 3: Tests & TDD Setup\n- [ ] T003 c\n\n\
                 ## Dependencies\n\n- Phase 2 depends on Setup\n- Phase 3 depends on Foundational\n";
     assert_eq!(needs(text, "phase-2"), ["phase-1"]);
 }
 
 #[test]
-fn a_phase_that_only_mentions_a_story_is_no_part_of_it() {
+fn a_phase_that_only_mentions_a_story_is_not_part_of_it() {
     let text = "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 b\n## Phase 3: User Story 2\n- [ ] T003 c\n\
                 ## Phase 4: Settings (serves US1)\n- [ ] T004 d\n\n## Dependencies\n\n- US2 depends on US1\n";
     assert_eq!(needs(text, "phase-3"), ["phase-2"]);
 }
 
 #[test]
-fn the_backend_is_no_word_for_after() {
+fn the_chinese_word_for_backend_is_not_read_as_after() {
     let text = stories_with("- US1 后端模型（T003）与 US2 页面（T005）可并行\n- US2 的集成依赖 Phase 2\n");
     assert_eq!(needs(&text, "phase-3"), ["phase-2"]);
     let text = stories_with("- T003 和 T004 可与后端并行开发\n");
@@ -1625,7 +1625,7 @@ fn the_backend_is_no_word_for_after() {
 }
 
 #[test]
-fn the_title_of_a_box_does_not_lead_to_what_the_box_holds() {
+fn the_title_of_a_drawn_box_does_not_precede_its_contents() {
     let text = stories_with(
         "```\nPhase 2\n  ↓\n┌──────────────┐\n│ P1 stories   │\n├──────────────┤\n│ US1: x       │\n│ US2: y       │\n└──────────────┘\n```\n",
     );
@@ -1667,7 +1667,7 @@ fn a_word_that_permits_parallel_work_counts_in_any_language_and_with_any_verb() 
 }
 
 #[test]
-fn the_numbers_of_requirements_are_no_dependencies() {
+fn numbers_of_requirements_are_not_read_as_dependencies() {
     let text = "- [ ] 1. a\n  - _Requisitos: 2, 3_\n- [ ] 2. b\n- [ ] 3. c\n  - _Pré-requisitos: 1_\n";
     assert!(needs(text, "1").is_empty());
     assert_eq!(needs(text, "2"), ["1"]);
@@ -1675,7 +1675,7 @@ fn the_numbers_of_requirements_are_no_dependencies() {
 }
 
 #[test]
-fn tests_come_first_also_where_every_task_names_tasks_of_other_phases() {
+fn tests_come_first_even_if_every_task_names_dependencies_in_other_phases() {
     let text = "Tests are written first and must fail.\n\n## Phase 1: Setup\n- [ ] T001 a\n\n## Phase 2: User Story 1\n### Tests\n\
                 - [ ] T002 [P] [US1] test (depends on T001)\n### Implementation\n- [ ] T003 [US1] model (depends on T001)\n\
                 - [ ] T004 [US1] service (depends on T003)\n- [ ] T005 [US1] page (depends on T003, T004)\n";
@@ -1704,7 +1704,7 @@ const ISSUES: &str = "\
 ";
 
 #[test]
-fn a_heading_that_counts_names_the_tasks_below_it() {
+fn a_reference_to_a_numbered_heading_means_the_tasks_below_it() {
     let text = format!("{ISSUES}- Phase 3: can start after Phase 2 (Issue #1)\n");
     assert_eq!(needs(&text, "phase-3"), ["T002", "T003"]);
     let text = format!("{ISSUES}- Phase 2 issue fixes can run in parallel\n");
@@ -1721,13 +1721,13 @@ fn tasks_that_wait_for_the_same_later_phase_keep_their_order() {
 }
 
 #[test]
-fn a_part_of_a_phase_does_not_take_the_number_of_another_phase() {
+fn a_numbered_section_is_not_mistaken_for_the_phase_with_that_number() {
     let text = format!("{ISSUES}- Phase 3 depends on Phase 1 only\n");
     assert_eq!(needs(&text, "phase-3"), ["phase-1"]);
 }
 
 #[test]
-fn stories_follow_each_other_where_the_plan_says_that_its_phases_run_in_order() {
+fn stories_follow_each_other_if_the_plan_says_that_its_phases_run_in_order() {
     let plan = |head: &str, end: &str| {
         format!(
             "# Tasks\n\n**Organization**: {head}\n\n## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: User Story 1\n\
@@ -1753,7 +1753,7 @@ fn stories_follow_each_other_where_the_plan_says_that_its_phases_run_in_order() 
 }
 
 #[test]
-fn tasks_that_should_wait_are_what_a_sentence_is_about() {
+fn in_a_sentence_with_should_wait_only_the_named_task_waits() {
     let text = stories_with(
         "- **US2**: Depends on Phase 2 - new commands come from US1, so T005 should wait for T003\n",
     );
@@ -1762,7 +1762,7 @@ fn tasks_that_should_wait_are_what_a_sentence_is_about() {
 }
 
 #[test]
-fn tasks_in_brackets_are_what_before_and_arrows_stand_between() {
+fn before_and_arrows_connect_the_tasks_in_brackets() {
     let text = tasks_with("- Models (T001) before services (T003) before endpoints (T004)");
     assert!(needs(&text, "T004").contains(&"T003".to_owned()));
     assert!(!needs(&text, "T004").contains(&"T001".to_owned()));
@@ -1776,14 +1776,14 @@ fn tasks_in_brackets_are_what_before_and_arrows_stand_between() {
 }
 
 #[test]
-fn what_follows_a_phase_waits_for_those_that_single_arrows_send_behind_it() {
+fn a_phase_also_waits_for_earlier_tasks_that_arrows_move_after_the_previous_phase() {
     let text = "## Phase 1: a\n- [ ] 1.1 a\n- [ ] 1.2 b\n- [ ] 1.3 c\n## Phase 2: b\n- [ ] 2.1 d\n## Phase 3: c\n- [ ] 3.1 e\n\n\
                 ## Dependencies\n\n- 1.1 → 1.2 → 1.3\n- 2.1 → 1.2\n";
     assert_eq!(needs(text, "phase-3"), ["1.2", "1.3", "phase-2"]);
 }
 
 #[test]
-fn all_tasks_of_a_phase_that_tests_and_documents_may_run_at_once() {
+fn all_tasks_of_a_phase_for_tests_and_documentation_may_run_in_parallel() {
     let text = |title: &str| {
         format!(
             "## Phase 1: a\n- [ ] 1.1 a\n## Phase 2: {title}\n- [ ] 2.1 Add unit tests\n- [ ] 2.2 Update the README\n\n\
@@ -1795,7 +1795,7 @@ fn all_tasks_of_a_phase_that_tests_and_documents_may_run_at_once() {
 }
 
 #[test]
-fn a_line_that_leads_to_the_corner_behind_a_name_does_not_lead_to_the_name() {
+fn in_a_drawing_a_line_to_the_corner_after_a_name_does_not_lead_to_that_name() {
     let text = "## Phase 1: a\n- [ ] T1 a\n## Phase 2: b\n- [ ] T2 b\n## Phase 3: c\n- [ ] T3 c\n## Phase 4: d\n- [ ] T4 d\n\n\
                 ## Dependencies\n```\nPhase 1 ───┬── Phase 3\n           │\nPhase 2 ───┘\n              ↓\n           Phase 4\n```\n";
     assert_eq!(needs(text, "phase-3"), ["phase-1", "phase-2"]);
@@ -1811,7 +1811,7 @@ fn chains_with(needs: &str, said: &str) -> String {
 }
 
 #[test]
-fn lines_of_work_that_begin_independently_do_not_wait_for_each_other() {
+fn chains_of_tasks_that_begin_independently_do_not_wait_for_each_other() {
     for (needs_words, said) in [
         ("depends on", "- T001 (PATCH route) and T004 (DELETE route) within Phase 1 are independent"),
         ("after", "- T001 and T004 can run in parallel"),
@@ -1843,7 +1843,7 @@ fn sections_with(titles: [&str; 3], said: &str) -> String {
 }
 
 #[test]
-fn sections_of_modules_run_in_parallel_where_the_plan_says_so_of_modules() {
+fn sections_for_modules_run_in_parallel_if_the_plan_says_that_modules_do() {
     let none = Vec::<String>::new();
     let listed =
         "- Módulos diferentes podem ser feitos em paralelo\n  - A: T001-T002\n  - B: T003-T004\n  - C: T005";
@@ -1868,7 +1868,7 @@ fn sections_of_modules_run_in_parallel_where_the_plan_says_so_of_modules() {
 }
 
 #[test]
-fn tests_are_the_reason_to_wait_only_where_there_are_tests() {
+fn explain_names_tests_as_the_reason_only_for_sections_with_tests() {
     let repo = TestRepo::init();
     let explain = |titles: [&str; 3]| {
         repo.write("tasks.md", sections_with(titles, ""));
@@ -1879,7 +1879,7 @@ fn tests_are_the_reason_to_wait_only_where_there_are_tests() {
 }
 
 #[test]
-fn boxes_that_repeat_heading_tasks_tell_their_status() {
+fn boxes_that_repeat_tasks_of_headings_set_their_status() {
     let repo = TestRepo::init();
     let text = "## Phase I: Base\n### Task I-1.1: Model\n**ID:** I-1.1\n**Depends on:** none\n### Task I-1.2: Store\n**ID:** I-1.2\n\
                 **Depends on:** I-1.1\n## Phase II: Web\n### Task II-1.1: Page\n**ID:** II-1.1\n**Depends on:** Phase I Complete\n\n\
@@ -1892,7 +1892,7 @@ fn boxes_that_repeat_heading_tasks_tell_their_status() {
 }
 
 #[test]
-fn a_table_of_phases_follows_the_drawing_and_its_status_counts() {
+fn phases_in_a_table_follow_the_drawing_and_take_their_status_from_the_table() {
     let repo = TestRepo::init();
     for (heading, status, done, open) in [
         ("Dependency graph", "Status", "Done", "Open"),
@@ -1923,7 +1923,7 @@ fn extras_with(said: &str) -> String {
 }
 
 #[test]
-fn a_starred_extra_leaves_the_task_before_it_a_task() {
+fn a_starred_optional_task_does_not_turn_the_task_before_it_into_a_group() {
     let text = extras_with("- Tasks marked with * are optional");
     assert_eq!((needs(&text, "1.1"), needs(&text, "2")), (vec!["1".into()], vec!["1.1".into()]));
     // Elsewhere in this list, the lines of a whole repeat what its parts do.
@@ -1952,7 +1952,7 @@ fn core_tasks_do_not_wait_for_starred_ones_that_do_not_block() {
 }
 
 #[test]
-fn a_file_that_is_only_cited_may_be_read_by_tasks_at_once() {
+fn a_file_that_parallel_tasks_only_cite_is_not_reported_as_a_conflict() {
     let repo = TestRepo::init();
     let check = |first: &str, second: &str| {
         repo.write("tasks.md", format!("## Phase 1\n- [ ] T001 [P] {first}\n- [ ] T002 [P] {second}\n"));

@@ -19,7 +19,7 @@ fn next(stdout: &str) -> String {
 }
 
 #[test]
-fn a_failed_task_without_a_plan_is_continued_by_its_words() {
+fn a_failed_task_given_as_a_message_is_continued_with_the_printed_command() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", "exit 3");
     let run = repo.arborist(["garden", "-m", "Add x", "--max-retries", "1"]).exits(1);
     let command = next(&run.stdout());
@@ -59,7 +59,7 @@ fn uncommitted_changes_to_the_configuration_are_not_blamed_on_a_commit() {
 }
 
 #[test]
-fn an_untracked_file_comes_back_after_a_parked_landing() {
+fn an_untracked_file_is_restored_by_the_hinted_commands_after_a_parked_landing() {
     let repo = QueueRepo::with_finished(&["T1"]);
     repo.write("T1.txt", "the user's own\n");
     repo.write("other.txt", "untracked\n");
@@ -71,7 +71,7 @@ fn an_untracked_file_comes_back_after_a_parked_landing() {
 }
 
 #[test]
-fn landings_that_the_user_brought_up_are_recorded_with_what_verify_prints() {
+fn landings_that_the_user_merged_are_recorded_with_the_command_that_verify_prints() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
     repo.git(["config", "arborist.test-command", "true"]).succeeds();
     repo.write("T001.txt", "mine\n");
@@ -85,7 +85,7 @@ fn landings_that_the_user_brought_up_are_recorded_with_what_verify_prints() {
 }
 
 #[test]
-fn a_phase_is_called_a_phase() {
+fn a_phase_given_instead_of_a_task_is_reported_as_a_phase() {
     let repo = TestRepo::planned("tasks.md", PHASES, WORKER);
     let phase = "phase-1";
     let said = repo.arborist(["garden", phase]).exits(1).err("'phase-1' is a phase, not a task").stderr();
@@ -122,7 +122,7 @@ fn untracked_files_are_called_untracked_and_can_be_stashed_as_printed() {
 }
 
 #[test]
-fn a_job_without_a_host_is_at_the_only_host_that_is_named() {
+fn cancel_expects_a_job_without_a_host_on_the_only_named_host() {
     let shared = SharedPlan::new(1, 1, SHARED_WORKER);
     shared.repo.plant("ssh", "#!/bin/sh\nprintf '%s\\n' \"$*\" > \"$ROOT/called\"\n");
     let root = shared.repo.root().to_owned();
@@ -139,7 +139,7 @@ fn a_job_without_a_host_is_at_the_only_host_that_is_named() {
 }
 
 #[test]
-fn a_command_in_one_word_with_a_placeholder_is_split_as_printed() {
+fn a_runner_command_with_a_placeholder_in_one_string_is_split_by_the_hinted_command() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", WORKER);
     let command = format!("sh '{}/agent.sh' {{prompt}}", repo.root().display());
     repo.git(["config", "arborist.runners.other.command", &command]).succeeds();
@@ -151,7 +151,7 @@ fn a_command_in_one_word_with_a_placeholder_is_split_as_printed() {
 }
 
 #[test]
-fn a_changed_gate_is_accepted_as_printed() {
+fn a_changed_gate_is_accepted_with_the_printed_command() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n", WORKER);
     repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2"]).exits(1);

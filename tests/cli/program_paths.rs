@@ -36,7 +36,7 @@ printf '#!/bin/sh\\ntouch \"$HOME/planted\"\\nexec /bin/sh \"$@\"\\n' > .venv/bi
 chmod +x .venv/bin/judge .venv/bin/sh; cp .venv/bin/judge .venv/bin/sh tools";
 
 #[test]
-fn a_program_that_an_agent_puts_on_the_path_is_not_started() {
+fn a_program_that_an_agent_writes_to_a_path_folder_is_not_started() {
     for (folder, place) in pairs(&["tools", ""], &[&[][..], &["--isolate"], &["--session-branch"]]) {
         let repo = repo(PLANT);
         let first = if folder.is_empty() { repo.path(".venv/bin") } else { folder.into() };
@@ -68,7 +68,7 @@ fn a_program_that_is_only_in_the_checkout_needs_its_full_path() {
 }
 
 #[test]
-fn bwrap_closes_folders_of_the_path_in_the_checkout() {
+fn bwrap_makes_path_folders_in_the_checkout_read_only() {
     if !ConfinementBackend::Bwrap.works() {
         println!("skipped: bwrap does not work here");
         return;
@@ -86,7 +86,7 @@ fn bwrap_closes_folders_of_the_path_in_the_checkout() {
 }
 
 #[test]
-fn a_task_does_not_change_the_settings_of_its_reviewer() {
+fn a_task_cannot_change_the_settings_of_its_reviewer_without_permission() {
     let settings = [
         ("claude", ".claude/settings.json"),
         ("claude", ".mcp.json"),
@@ -132,7 +132,7 @@ fn obedient_reviewer(repo: &TestRepo) {
 }
 
 #[test]
-fn settings_of_a_reviewer_behind_links_are_not_changed() {
+fn settings_of_a_reviewer_behind_symlinks_cannot_be_changed() {
     for (link, target, deed) in [
         (".claude", "conf", "echo evil > conf/settings.json"),
         (".claude", "conf", "mkdir other; echo evil > other/settings.json; ln -sfn other .claude"),
@@ -152,7 +152,7 @@ fn settings_of_a_reviewer_behind_links_are_not_changed() {
 }
 
 #[test]
-fn other_tasks_are_not_judged_with_the_settings_of_a_rejected_task() {
+fn other_tasks_are_not_reviewed_with_settings_that_a_rejected_task_changed() {
     for place in [&[][..], &["--session-branch"]] {
         let deed =
             "echo x > $ARBORIST_TASK.txt; test $ARBORIST_TASK = T002 || echo evil > .claude/settings.json";
@@ -169,7 +169,7 @@ fn other_tasks_are_not_judged_with_the_settings_of_a_rejected_task() {
 }
 
 #[test]
-fn a_task_of_another_repository_does_not_change_the_settings_of_its_reviewer_there() {
+fn a_task_in_another_repository_cannot_change_the_settings_of_its_reviewer_in_it() {
     for place in [&[][..], &["--jobs", "2"]] {
         let workspace = TestWorkspace::of(&["backend"], "- [ ] T001 [repo:backend] an endpoint\n");
         workspace.agent("echo x > a.txt; mkdir -p .claude; echo evil > .claude/settings.json");

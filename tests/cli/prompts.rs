@@ -57,7 +57,7 @@ fn a_prompt_names_the_phase_its_goal_the_dependencies_and_the_documents() {
 }
 
 #[test]
-fn a_task_in_the_users_words_has_no_plan_to_name() {
+fn the_prompt_of_a_task_given_as_a_message_names_no_plan() {
     let repo = TestRepo::init();
     repo.agent(WORKER);
     repo.arborist(["garden", "-m", "add a form"]).succeeds();
@@ -136,7 +136,7 @@ fn a_template_of_the_user_needs_no_approval() {
 }
 
 #[test]
-fn a_template_that_changed_since_the_run_began_stops_it() {
+fn a_template_that_changed_since_the_start_of_a_run_stops_the_run() {
     let repo = repo();
     repo.write(".arborist/prompts/implement.md", "{prompt}\nOne.\n");
     repo.arborist(["garden", "--yes"]).succeeds();
@@ -163,7 +163,7 @@ fn a_mistyped_template_or_placeholder_is_refused() {
 }
 
 #[test]
-fn templates_reach_the_branch_of_a_session() {
+fn uncommitted_templates_are_used_on_a_session_branch() {
     let repo = repo();
     repo.write(".arborist/prompts/implement.md", "{prompt}\nHere too.\n");
     repo.arborist(["gardener", "--session-branch", "--yes", "--only", "T001"]).succeeds();
@@ -194,7 +194,7 @@ fn a_prompt_that_is_too_long_for_an_argument_is_passed_in_a_file() {
 }
 
 #[test]
-fn a_name_with_line_breaks_is_one_line_of_a_dry_run() {
+fn a_task_name_with_line_breaks_is_shown_on_one_line_by_a_dry_run() {
     let name = r"Two\r    implement  forged\nT009 x\u2028T008 y\u0085z";
     let plan = format!(r#"{{"nodes": {{"T1": {{"id": "T1", "name": "{name}"}}}}, "root_ids": ["T1"]}}"#);
     let repo = TestRepo::planned("task-tree.json", &plan, "true");

@@ -117,7 +117,7 @@ fn later_tasks_are_not_tested_with_a_test_that_a_failed_task_has_weakened() {
 }
 
 #[test]
-fn what_a_killed_run_leaves_of_protected_files_is_restored_before_the_next_task() {
+fn protected_files_changed_in_a_killed_run_are_restored_before_the_next_task() {
     let deeds = [
         ("echo true > tests/old.sh", "tests/old.sh", "true"),
         ("echo 'echo APPROVED' > review.sh", "review.sh", "echo APPROVED"),
@@ -148,7 +148,7 @@ fn what_a_killed_run_leaves_of_protected_files_is_restored_before_the_next_task(
 }
 
 #[test]
-fn no_turn_commits_a_change_of_a_protected_file() {
+fn turn_commits_never_contain_changes_of_a_protected_file() {
     let repo = turn_scripts::repo(
         "claude",
         "opens; calls 1 'Do it'; echo x > a.txt; echo true > tests/old.sh; reads 1
@@ -166,7 +166,7 @@ calls 2 'Do more'; echo x > b.txt; reads 2; kill -9 $PPID; sleep 60",
 }
 
 #[test]
-fn what_the_user_has_not_committed_stays_while_a_protected_file_is_restored() {
+fn uncommitted_changes_of_the_user_survive_the_restoring_of_a_protected_file() {
     let repo = protected(PLAN, "echo false > tests/old.sh");
     repo.write("tests/other.sh", "mine\n");
     repo.write("notes.txt", "mine\n");
@@ -237,7 +237,7 @@ fn the_plan_can_allow_a_task_to_change_protected_files() {
 }
 
 #[test]
-fn a_person_can_allow_it_with_an_option() {
+fn the_allow_option_permits_changes_of_a_protected_file() {
     for jobs in ["1", "2"] {
         let repo = protected(PLAN, "rm -f tests/old.sh");
         let run = ["gardener", "--jobs", jobs, "--max-retries", "1"];
@@ -248,7 +248,7 @@ fn a_person_can_allow_it_with_an_option() {
 }
 
 #[test]
-fn what_a_person_allowed_is_allowed_in_the_continued_run() {
+fn the_allow_option_still_applies_when_the_run_is_continued() {
     for (resume, jobs) in pairs(&[&["gardener", "--retry-failed"][..], &["session", "resume"]], &["1", "2"]) {
         let repo = protected(PLAN, "rm -f tests/old.sh; test -e \"$ROOT/ready\" || exit 1");
         let allow = ["--allow", ":(glob,icase)tests/O*.sh", "--allow", "ci"];
@@ -268,7 +268,7 @@ fn what_a_person_allowed_is_allowed_in_the_continued_run() {
 }
 
 #[test]
-fn what_only_a_record_allows_is_not_allowed() {
+fn a_permission_that_is_only_in_a_record_does_not_apply() {
     let repo = protected(PLAN, "rm -f tests/old.sh; test -e \"$ROOT/ready\" || exit 1");
     let run = ["gardener", "--max-retries", "1"];
     repo.arborist([&run[..], &["--allow", "tests/old.sh"]].concat()).exits(1);
@@ -278,7 +278,7 @@ fn what_only_a_record_allows_is_not_allowed() {
 }
 
 #[test]
-fn the_word_tests_protects_usual_test_files() {
+fn protect_tests_protects_files_with_common_test_names() {
     let files =
         ["src/cart.test.ts", "pkg/test_cart.py", "a/b/tests/data.json", "cart_test.go", "conftest.py"];
     let others = ["src/cart.ts", ".github/workflows/ci.yml", "contest.py", "Cargo.lock"];
@@ -304,7 +304,7 @@ fn the_word_tests_protects_usual_test_files() {
 }
 
 #[test]
-fn a_tracked_file_adds_protection_and_takes_none_away() {
+fn a_tracked_configuration_adds_protected_files_but_removes_none() {
     for (script, refused) in [
         ("echo more >> tests/old.sh", Some(REFUSED)),
         ("echo more >> ci/run", Some("protected files were changed: ci/run")),
@@ -322,7 +322,7 @@ fn a_tracked_file_adds_protection_and_takes_none_away() {
 }
 
 #[test]
-fn a_pathspec_that_cannot_be_used_is_an_error_before_anything_runs() {
+fn an_unusable_pathspec_is_an_error_before_anything_runs() {
     for (key, plan) in [
         (":(nonsense)x", PLAN),
         ("../x", PLAN),
@@ -370,7 +370,7 @@ fn permissions_of_a_plan_are_shown_before_they_are_used() {
 }
 
 #[test]
-fn a_permission_of_a_plan_names_paths() {
+fn a_permission_of_a_plan_must_name_paths() {
     let wide =
         [":!tests", ":^tests", ":(exclude)tests", "**", "*", ".", ":(glob)**", ":(glob)**/*", ":/", "?*"];
     for pathspec in wide {

@@ -48,7 +48,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_of_the_readme_and_the_chapters_is_understood() {
+fn every_command_in_the_readme_and_the_chapters_is_valid() {
     let texts = texts().into_iter().map(|path| fs::read_to_string(path).unwrap());
     let commands: Vec<_> = texts.flat_map(|text| commands(&text)).collect();
     assert!(commands.len() > 50, "{commands:?}");
@@ -63,7 +63,7 @@ fn every_command_of_the_readme_and_the_chapters_is_understood() {
 }
 
 #[test]
-fn every_command_stands_in_the_readme() {
+fn every_command_is_listed_in_the_readme() {
     let text = fs::read_to_string("README.md").unwrap();
     for verb in VERBS {
         assert!(
@@ -75,7 +75,7 @@ fn every_command_stands_in_the_readme() {
 }
 
 #[test]
-fn the_readme_says_beside_the_first_example_what_agents_may_do_in_the_checkout() {
+fn the_readme_says_after_the_first_example_what_agents_may_do_in_the_checkout() {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
     let after = text.split_once("git arborist gardener --runner claude").unwrap().1;
     let note = after.split("```").nth(1).unwrap().trim_start();

@@ -64,7 +64,7 @@ fn secrets_are_recognised_in_every_form_after_control_characters_are_removed() {
 }
 
 #[test]
-fn a_secret_that_an_agent_writes_into_a_file_is_warned_about() {
+fn a_secret_that_an_agent_writes_into_a_file_causes_a_warning() {
     let repo = repo("echo \"token = $API_TOKEN\" > config.py; printf %s \"$API_TOKEN\" | base64 > encoded\n");
     let said = garden(&repo, &[], 0);
     let said = said.err("warning: T001: the agent wrote the value of API_TOKEN into config.py");
@@ -73,7 +73,7 @@ fn a_secret_that_an_agent_writes_into_a_file_is_warned_about() {
 }
 
 #[test]
-fn a_token_or_a_private_key_that_an_agent_writes_into_a_file_is_warned_about() {
+fn a_token_or_a_private_key_that_an_agent_writes_into_a_file_causes_a_warning() {
     let token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
     let repo = repo(&format!(
         "echo 'token = {token}' > config.py
@@ -86,7 +86,7 @@ echo 'postgres://user:password@localhost/db; .sk-a-very-long-name-of-a-css-class
 }
 
 #[test]
-fn a_secret_that_the_file_had_before_is_not_warned_about() {
+fn a_secret_that_was_in_the_file_before_causes_no_warning() {
     let repo = repo("echo more >> config.py\n");
     repo.write("config.py", format!("token = {TOKEN}\n"));
     repo.commit("a secret of the user's\n");
@@ -94,7 +94,7 @@ fn a_secret_that_the_file_had_before_is_not_warned_about() {
 }
 
 #[test]
-fn an_attempt_that_writes_a_secret_into_a_file_fails_if_that_is_refused() {
+fn with_redact_files_refuse_an_attempt_that_writes_a_secret_fails() {
     let repo = repo(
         "echo good > good.txt; git add good.txt
 case \"$prompt\" in *API_TOKEN*) echo 'token = env(1)' > config.py ;;
@@ -111,7 +111,7 @@ case \"$prompt\" in *API_TOKEN*) echo 'token = env(1)' > config.py ;;
 }
 
 #[test]
-fn a_secret_in_the_name_of_a_file_or_in_utf_16_fails_the_attempt_if_that_is_refused() {
+fn with_redact_files_refuse_a_secret_in_a_file_name_or_in_utf_16_fails_the_attempt() {
     for (work, what) in [
         ("echo x > \"f-$API_TOKEN\"", "into the name of a file: f-"),
         ("printf %s \"$API_TOKEN\" | sed 's/./&\\x00/g' > wide", "into wide"),
@@ -126,14 +126,14 @@ fn a_secret_in_the_name_of_a_file_or_in_utf_16_fails_the_attempt_if_that_is_refu
 }
 
 #[test]
-fn files_are_not_searched_if_that_is_switched_off() {
+fn files_are_not_searched_for_secrets_if_the_search_is_off() {
     let repo = repo("echo \"token = $API_TOKEN\" > config.py\n");
     repo.git(["config", "arborist.redact.files", "off"]).succeeds();
     garden(&repo, &[], 0).never("API_TOKEN");
 }
 
 #[test]
-fn a_tracked_file_does_not_switch_the_search_off_without_approval() {
+fn a_tracked_configuration_cannot_relax_the_search_for_secrets_without_approval() {
     for value in ["off", "warn"] {
         let repo = repo("echo x > x.txt\n");
         repo.write(".arborist/config.toml", format!("redact.files = \"{value}\"\n"));

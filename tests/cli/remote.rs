@@ -53,7 +53,7 @@ fn commit(repo: &TestRepo) {
 }
 
 #[test]
-fn a_daemon_serves_clones_fetches_and_pushes() {
+fn workspace_commands_clone_fetch_and_push_through_a_git_daemon() {
     let repo = repo("");
     let daemon = GitDaemon::start(&repo);
     configure(&repo, &daemon.url("backend"));
@@ -85,7 +85,7 @@ fn a_remote_whose_path_or_name_has_an_equals_sign_is_pushed_to() {
 }
 
 #[test]
-fn a_remote_that_never_answers_is_given_up() {
+fn a_remote_that_never_answers_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git://{}/backend.git", listener.local_addr().unwrap());
     let repo = cloned(&url);
@@ -135,7 +135,7 @@ fn is_heard(heard: &Receiver<Option<String>>, wanted: &str) -> bool {
 }
 
 #[test]
-fn a_remote_that_asks_for_a_password_gets_no_prompt() {
+fn a_remote_that_asks_for_a_password_causes_no_prompt() {
     let (url, _heard) = locked_server();
     let repo = cloned(&url);
     repo.arborist(["workspace", "sync"]).exits(1).err("terminal prompts disabled");
@@ -147,7 +147,7 @@ fn a_remote_that_asks_for_a_password_gets_no_prompt() {
 }
 
 #[test]
-fn askpass_and_helpers_are_asked_as_git_asks_them() {
+fn askpass_and_credential_helpers_are_used_as_by_git() {
     let (url, heard) = locked_server();
     let repo = cloned(&url);
     repo.plant("answer", "#!/bin/sh\necho from-askpass\n");
@@ -177,7 +177,7 @@ fn ssh_arguments(repo: &TestRepo, set: impl Fn(&mut Command)) -> String {
 }
 
 #[test]
-fn ssh_is_asked_to_ask_nothing_and_keeps_what_the_user_set() {
+fn ssh_runs_in_batch_mode_and_keeps_the_options_of_the_user() {
     let repo = cloned("ssh://example.invalid/backend.git");
     let said = ssh_arguments(&repo, |_| ());
     assert!(said.contains("/ssh -o BatchMode=yes") && said.contains("example.invalid"), "{said}");

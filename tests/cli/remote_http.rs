@@ -3,12 +3,12 @@
 
 use std::fs;
 
-use crate::http_server::{HttpServer, MANNER, behave};
+use crate::http_server::{HttpServer, MANNER, set_server_behavior};
 use crate::test_workspace::{TestWorkspace, remotes::WORKER};
 use arborist_testkit::Terminal;
 
 #[test]
-fn a_web_server_serves_a_run_and_the_container_that_goes_on_with_it() {
+fn a_run_with_http_remotes_can_be_resumed_from_a_new_clone() {
     let workspace = TestWorkspace::of_remotes();
     let Some(server) = HttpServer::start(&workspace) else { return };
     workspace.use_remotes(|repo| server.url(repo), "on_checkpoint");
@@ -18,8 +18,8 @@ fn a_web_server_serves_a_run_and_the_container_that_goes_on_with_it() {
     let run = workspace.arborist(["gardener", "--max-retries", "1"]).exits(1);
     run.err("cloned 'backend' from http://127.0.0.1").never("warning: 'app' was not pushed");
     assert!(workspace.has("repo", "T001.txt") && workspace.has("backend", "T002.txt"));
-    workspace.vanish();
-    workspace.mend();
+    workspace.delete_container();
+    workspace.let_tests_pass();
     workspace.git_in(workspace.root(), ["clone", "-q", &server.url("repo"), "repo"]).succeeds();
     let resumed = workspace.arborist(["session", "resume"]).succeeds().out("1 completed (T003)");
     resumed.err("session refs from").err("cloned 'backend' from http://127.0.0.1");
@@ -34,12 +34,12 @@ fn a_web_server_serves_a_run_and_the_container_that_goes_on_with_it() {
 
 /// All the time from the first fetch to the last push. Gives what the run said.
 #[track_caller]
-fn costs_a_warning(manner: &str, why: &str) -> Option<String> {
+fn expect_warning_and_later_push(manner: &str, why: &str) -> Option<String> {
     let workspace = TestWorkspace::of_remotes();
     let server = HttpServer::start(&workspace)?;
-    workspace.mend();
+    workspace.let_tests_pass();
     workspace.use_remotes(|repo| server.url(repo), "on_completion");
-    behave(workspace.root(), manner);
+    set_server_behavior(workspace.root(), manner);
     if manner == "hang" {
         workspace.set_network_timeout(2);
     }
@@ -53,7 +53,7 @@ fn costs_a_warning(manner: &str, why: &str) -> Option<String> {
     workspace.arborist(["state"]).succeeds().out("app: unpushed by ").out("backend: unpushed by ");
     assert_eq!((workspace.pushed("repo"), workspace.pushed("backend")), (Vec::new(), Vec::new()));
     workspace.arborist(["workspace", "push"]).exits(1).err("'app' was not pushed").err(why);
-    behave(workspace.root(), "");
+    set_server_behavior(workspace.root(), "");
     workspace.set_network_timeout(60);
     workspace.arborist(["workspace", "push"]).succeeds();
     assert!(workspace.has("repo", "T003.txt") && workspace.has("backend", "T002.txt"));
@@ -62,30 +62,30 @@ fn costs_a_warning(manner: &str, why: &str) -> Option<String> {
 }
 
 #[test]
-fn one_that_wants_a_password_costs_a_warning() {
-    let said = costs_a_warning("401", "terminal prompts disabled");
+fn a_web_server_that_asks_for_a_password_causes_a_warning() {
+    let said = expect_warning_and_later_push("401", "terminal prompts disabled");
     let hint = "hint: git is not allowed to ask on the terminal: sign in with a credential helper";
     assert!(said.is_none_or(|said| said.matches(hint).count() == 1));
 }
 
 #[test]
-fn one_that_refuses_costs_a_warning() {
-    costs_a_warning("403", "403");
+fn a_web_server_that_refuses_requests_causes_a_warning() {
+    expect_warning_and_later_push("403", "403");
 }
 
 #[test]
-fn one_that_hangs_costs_a_warning() {
-    costs_a_warning("hang", "no answer for 2 s");
+fn a_web_server_that_hangs_causes_a_warning() {
+    expect_warning_and_later_push("hang", "no answer for 2 s");
 }
 
 /// Whoever sits at a terminal is not asked either.
 #[test]
-fn one_that_wants_a_password_asks_nobody_at_a_terminal() {
+fn a_web_server_that_asks_for_a_password_causes_no_prompt_on_a_terminal() {
     let workspace = TestWorkspace::of_remotes();
     let Some(server) = HttpServer::start(&workspace) else { return };
-    workspace.mend();
+    workspace.let_tests_pass();
     workspace.use_remotes(|repo| server.url(repo), "on_checkpoint");
-    behave(workspace.root(), "401");
+    set_server_behavior(workspace.root(), "401");
     let mut command = workspace.command("git", &workspace.path(""));
     command.args(["arborist", "gardener"]);
     let (code, _, written) = Terminal::start(command, 120).ends();
@@ -94,10 +94,10 @@ fn one_that_wants_a_password_asks_nobody_at_a_terminal() {
 }
 
 #[test]
-fn one_that_vanishes_between_fetch_and_push_costs_a_warning_and_no_work() {
+fn a_web_server_that_ends_between_fetch_and_push_causes_a_warning_and_loses_no_work() {
     let workspace = TestWorkspace::of_remotes();
     let Some(server) = HttpServer::start(&workspace) else { return };
-    workspace.mend();
+    workspace.let_tests_pass();
     workspace.use_remotes(|repo| server.url(repo), "on_completion");
     let vanish = format!("case \"$prompt\" in *T002:*) printf gone > \"$ROOT/{MANNER}\" ;; esac");
     workspace.agent(&format!("{vanish}\n{WORKER}"));
@@ -108,7 +108,7 @@ fn one_that_vanishes_between_fetch_and_push_costs_a_warning_and_no_work() {
         .succeeds()
         .out("app: unpushed by ")
         .out("backend: unpushed by ");
-    behave(workspace.root(), "");
+    set_server_behavior(workspace.root(), "");
     let again = HttpServer::start(&workspace).unwrap();
     workspace.use_remotes(|repo| again.url(repo), "on_completion");
     workspace.arborist(["workspace", "push"]).succeeds();

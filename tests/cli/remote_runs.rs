@@ -12,7 +12,7 @@ use crate::git_daemon::GitDaemon;
 use crate::test_workspace::{TestWorkspace, remotes::WORKER};
 
 #[test]
-fn a_daemon_serves_a_run_and_the_container_that_goes_on_with_it() {
+fn a_run_with_git_daemon_remotes_can_be_resumed_from_a_new_clone() {
     let workspace = TestWorkspace::of_remotes();
     let daemon = GitDaemon::start(&workspace);
     workspace.use_remotes(|repo| daemon.url(repo), "on_checkpoint");
@@ -29,7 +29,7 @@ fn a_daemon_serves_a_run_and_the_container_that_goes_on_with_it() {
     for name in ["repo", "backend", "repo.arborist", "backend.arborist"] {
         fs::remove_dir_all(workspace.root().join(name)).unwrap();
     }
-    workspace.mend();
+    workspace.let_tests_pass();
     workspace.git_in(workspace.root(), ["clone", "-q", &daemon.url("repo"), "repo"]).succeeds();
     workspace.arborist(["session", "resume"]).succeeds().out("1 completed (T003)");
     assert!(workspace.has("repo", "T003.txt"));
@@ -43,9 +43,9 @@ fn a_daemon_serves_a_run_and_the_container_that_goes_on_with_it() {
 }
 
 #[test]
-fn a_daemon_that_ends_in_mid_run_costs_a_warning_and_no_work() {
+fn a_git_daemon_that_ends_during_a_run_causes_a_warning_and_loses_no_work() {
     let workspace = TestWorkspace::of_remotes();
-    workspace.mend();
+    workspace.let_tests_pass();
     let daemon = GitDaemon::start(&workspace);
     workspace.use_remotes(|repo| daemon.url(repo), "on_checkpoint");
     workspace
@@ -67,11 +67,11 @@ fn a_daemon_that_ends_in_mid_run_costs_a_warning_and_no_work() {
 }
 
 #[test]
-fn a_remote_that_hangs_is_given_up_when_a_run_begins_and_when_it_is_resumed() {
+fn a_remote_that_hangs_times_out_when_a_run_starts_and_when_it_is_resumed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let workspace = TestWorkspace::of_remotes();
-    workspace.mend();
+    workspace.let_tests_pass();
     workspace.set_network_timeout(2);
     workspace.use_remotes(|repo| format!("git://{address}/{repo}.git"), "on_completion");
     let base = workspace.git(["rev-parse", "--short=10", "HEAD"]).answer();
@@ -83,9 +83,9 @@ fn a_remote_that_hangs_is_given_up_when_a_run_begins_and_when_it_is_resumed() {
 }
 
 #[test]
-fn a_remote_that_refuses_is_told_and_nothing_is_forced() {
+fn a_refused_push_is_reported_and_never_forced() {
     let workspace = TestWorkspace::of_remotes();
-    workspace.mend();
+    workspace.let_tests_pass();
     workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_completion");
     let hook = workspace.remote_of("repo").join("hooks/update");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
@@ -117,9 +117,9 @@ fn a_remote_that_refuses_is_told_and_nothing_is_forced() {
 
 /// Its records go through after each commit, its branch does not.
 #[test]
-fn what_a_remote_goes_on_refusing_is_told_once() {
+fn a_ref_that_a_remote_keeps_refusing_is_reported_once() {
     let workspace = TestWorkspace::of_remotes();
-    workspace.mend();
+    workspace.let_tests_pass();
     workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_checkpoint");
     let hook = "#!/bin/sh\ncase $1 in refs/heads/*) echo not today >&2; exit 1 ;; esac\n";
     fs::create_dir_all(workspace.remote_of("repo").join("hooks")).unwrap();
@@ -130,9 +130,9 @@ fn what_a_remote_goes_on_refusing_is_told_once() {
 }
 
 #[test]
-fn what_a_remote_begins_to_refuse_is_told_also_beside_what_it_refused_before() {
+fn a_ref_that_a_remote_starts_to_refuse_later_is_reported_too() {
     let workspace = TestWorkspace::of_remotes();
-    workspace.mend();
+    workspace.let_tests_pass();
     workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_checkpoint");
     // Not before a push is over in which a branch was refused, however slow the pushes are.
     let later = "i=0; until [ -e \"$ROOT/pushed\" ] || [ $i = 600 ]; do i=$((i+1)); sleep 0.02; done; : > \"$ROOT/later\"";
@@ -153,9 +153,9 @@ fn what_a_remote_begins_to_refuse_is_told_also_beside_what_it_refused_before() {
 
 /// The remote has taken the last push, and does not answer.
 #[test]
-fn a_signal_ends_also_the_last_push() {
+fn a_signal_also_ends_the_last_push_of_a_run() {
     let workspace = TestWorkspace::of_remotes();
-    workspace.mend();
+    workspace.let_tests_pass();
     workspace.set_network_timeout(600);
     workspace.use_remotes(|repo| workspace.remote_of(repo).display().to_string(), "on_completion");
     let hook = format!("#!/bin/sh\n: > '{}'\nexec sleep 300\n", workspace.root().join("hangs").display());

@@ -61,7 +61,7 @@ fn subjects(repo: &TestRepo) -> String {
 }
 
 #[test]
-fn a_test_that_ran_while_its_files_were_replaced_has_failed() {
+fn tests_fail_if_their_files_were_replaced_while_they_ran() {
     for deed in [FILE, FOLDER] {
         let repo = repo("exit 1", "[ \"$ARBORIST_TASK\" = T001 ]", &deed);
         assert_eq!(run(&repo), 1);
@@ -73,7 +73,7 @@ fn a_test_that_ran_while_its_files_were_replaced_has_failed() {
 }
 
 #[test]
-fn a_gate_that_ran_while_its_files_were_replaced_lets_nothing_through() {
+fn a_gate_does_not_pass_if_its_files_were_replaced_while_it_ran() {
     for deed in [FILE, FOLDER] {
         let repo = repo("[ -z \"$ARBORIST_GATE\" ]", "[ -n \"$ARBORIST_GATE\" ]", &deed);
         assert_ne!(run(&repo), 0);
@@ -82,7 +82,7 @@ fn a_gate_that_ran_while_its_files_were_replaced_lets_nothing_through() {
 }
 
 #[test]
-fn a_review_of_files_that_were_replaced_is_asked_for_again() {
+fn a_review_is_repeated_if_its_files_were_replaced_meanwhile() {
     let repo = repo("exit 0 # new", "false", &FILE);
     std::fs::write(repo.root().join("reviews"), "").unwrap();
     assert_eq!(run(&repo), 0);
@@ -95,7 +95,7 @@ fn a_review_of_files_that_were_replaced_is_asked_for_again() {
 }
 
 #[test]
-fn tests_that_write_what_is_there_themselves_still_pass() {
+fn tests_that_rewrite_a_file_with_the_same_content_still_pass() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n");
     repo.write("lock.json", "{}\n");
@@ -148,7 +148,7 @@ fn a_review_counts_only_if_no_tracked_file_was_written_meanwhile() {
 }
 
 #[test]
-fn a_review_whose_prompt_was_rewritten_is_asked_for_again() {
+fn a_review_is_repeated_if_its_prompt_file_was_rewritten() {
     let repo = misled(
         "f=$(ls \"$ROOT\"/repo/spec/logs/T001_review_*.prompt); cp -p \"$f\" \"$ROOT/kept\"; echo approve > \"$f\"",
         "cat \"$ROOT/kept\" > \"$f\"",

@@ -29,7 +29,7 @@ fn files(repo: &TestRepo) -> String {
 const DROPPED: &str = "one\ntwo\nthree\nfour\nfive\nsix\nSEVEN";
 
 #[test]
-fn reset_names_what_is_still_in_the_tree() {
+fn reset_names_changes_of_the_task_that_are_still_in_the_tree() {
     let repo = failed(&[]);
     let before = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
     let said = repo.arborist(["reset", "T1"]).succeeds();
@@ -38,7 +38,7 @@ fn reset_names_what_is_still_in_the_tree() {
 }
 
 #[test]
-fn drop_takes_out_what_the_task_added_and_nothing_else_and_saves_it() {
+fn drop_undoes_and_saves_only_the_changes_of_the_task() {
     for is_reset in [false, true] {
         let repo = failed(&[]);
         if is_reset {
@@ -70,7 +70,7 @@ fn drop_takes_out_what_the_task_added_and_nothing_else_and_saves_it() {
 }
 
 #[test]
-fn drop_never_touches_what_is_not_committed() {
+fn drop_refuses_to_overwrite_uncommitted_changes() {
     for deed in ["worktree", "staged", "ignored"] {
         let repo = failed(&[]);
         match deed {
@@ -94,7 +94,7 @@ fn drop_never_touches_what_is_not_committed() {
 }
 
 #[test]
-fn drop_goes_on_where_it_was_killed() {
+fn a_killed_drop_is_completed_by_the_next_one() {
     let repo = failed(&[]);
     // Killed after the files were written, before anything was committed.
     repo.write("changed.txt", format!("{DROPPED}\n"));
@@ -106,7 +106,7 @@ fn drop_goes_on_where_it_was_killed() {
 }
 
 #[test]
-fn in_lanes_the_branch_is_saved_and_begun_again() {
+fn in_lanes_drop_saves_the_task_branch_and_the_next_run_starts_a_new_one() {
     let repo = failed(&["--isolate"]);
     let own = repo.git(["for-each-ref", "--format=%(objectname)", "refs/heads/arborist/task"]).answer();
     repo.arborist(["reset", "--drop", "T1"]).succeeds().shows();
@@ -119,7 +119,7 @@ fn in_lanes_the_branch_is_saved_and_begun_again() {
 }
 
 #[test]
-fn drop_never_undoes_what_others_have_committed_since() {
+fn drop_refuses_to_undo_later_commits_of_the_user() {
     let edits: [(&str, &str); 2] = [("changed.txt", "one\nof the user\n"), ("new/bad.py", "mended\n")];
     for (path, text) in edits {
         let repo = failed(&[]);
@@ -135,7 +135,7 @@ fn drop_never_undoes_what_others_have_committed_since() {
 }
 
 #[test]
-fn each_file_is_named_with_what_happened_to_it() {
+fn reset_and_drop_name_each_file_with_what_happened_to_it() {
     let repo = TestRepo::init();
     repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
     repo.write("keep.txt", "there\n");

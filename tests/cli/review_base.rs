@@ -80,7 +80,7 @@ fn a_rejected_file_is_still_reviewed_after_any_commit_of_the_task_was_reverted()
 }
 
 #[test]
-fn what_a_revert_took_out_of_the_tree_is_not_reviewed_any_more() {
+fn files_that_a_revert_removed_are_no_longer_reviewed() {
     let repo = rejected(&[]);
     let commit = subject(&repo, "implement-pass");
     repo.git(["revert", "--no-edit", &commit]).succeeds();
@@ -90,7 +90,7 @@ fn what_a_revert_took_out_of_the_tree_is_not_reviewed_any_more() {
 }
 
 #[test]
-fn commits_of_others_between_the_attempts_are_not_shown_as_the_tasks_work() {
+fn user_commits_between_attempts_are_not_part_of_the_reviewed_diff() {
     let repo = rejected(&[]);
     repo.write("theirs.txt", "of the user\n");
     repo.commit("of the user\n");
@@ -105,7 +105,7 @@ fn commits_of_others_between_the_attempts_are_not_shown_as_the_tasks_work() {
 }
 
 #[test]
-fn in_a_file_that_both_changed_only_the_tasks_lines_are_shown() {
+fn in_a_file_changed_by_task_and_user_only_lines_of_the_task_are_reviewed() {
     let repo = TestRepo::init();
     repo.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
     let lines: String = (0..40).map(|n| format!("line {n}\n")).collect();
@@ -127,7 +127,7 @@ fn in_a_file_that_both_changed_only_the_tasks_lines_are_shown() {
 }
 
 #[test]
-fn a_pull_that_swaps_the_parents_hides_nothing() {
+fn a_pull_that_swaps_merge_parents_hides_no_change_from_the_reviewer() {
     let repo = rejected(&[]);
     let tip = repo.git(["rev-parse", "HEAD"]).answer();
     repo.git(["switch", "-q", "-c", "colleague", "main~5"]).succeeds();
@@ -156,7 +156,7 @@ fn after_a_crash_everything_that_the_task_wrote_is_reviewed() {
 }
 
 #[test]
-fn in_lanes_a_task_that_begins_anew_is_reviewed_from_the_tree_that_it_begins_with() {
+fn in_lanes_a_restarted_task_is_reviewed_against_the_tree_that_it_restarts_from() {
     for how in [["gardener", "--isolate", "--retry-failed"].as_slice(), &["gardener", "--isolate"]] {
         let repo = rejected(&["--isolate"]);
         repo.write("theirs.txt", "of the user\n");
@@ -173,7 +173,7 @@ fn in_lanes_a_task_that_begins_anew_is_reviewed_from_the_tree_that_it_begins_wit
 }
 
 #[test]
-fn in_lanes_a_reverted_commit_on_the_tasks_branch_hides_nothing() {
+fn in_lanes_a_reverted_commit_on_the_task_branch_hides_no_change_from_the_reviewer() {
     let repo = rejected(&["--isolate"]);
     let lane = repo.path("../repo.arborist/lane-1");
     let commit = repo.git_in(&lane, ["log", "-1", "--format=%H", "--grep=@failed)"]).answer();
@@ -212,7 +212,7 @@ fn judge(repo: &TestRepo) -> String {
 }
 
 #[test]
-fn after_resume_of_a_turn_everything_up_to_it_is_reviewed() {
+fn after_resuming_at_a_turn_all_changes_up_to_it_are_reviewed() {
     let (repo, id) = turned();
     repo.arborist(["session", "resume", &id, "--turn", "1", "--", "--max-retries", "1"]).exits(1);
     let diff = reviewed(&repo);
@@ -225,7 +225,7 @@ fn after_resume_of_a_turn_everything_up_to_it_is_reviewed() {
 }
 
 #[test]
-fn a_replay_is_reviewed_with_everything_that_the_other_session_had_written() {
+fn a_replay_is_reviewed_with_all_replayed_changes_of_the_other_session() {
     for turn in ["1", "2"] {
         let (repo, id) = turned();
         repo.arborist(["session", "replay", &id, "--turn", turn, "--", "--max-retries", "1"]).exits(1);
@@ -238,7 +238,7 @@ fn a_replay_is_reviewed_with_everything_that_the_other_session_had_written() {
 }
 
 #[test]
-fn attributes_and_single_zero_bytes_hide_nothing_from_the_reviewer() {
+fn attributes_and_single_zero_bytes_hide_no_change_from_the_reviewer() {
     for deed in [
         "echo '*.py -diff' > .gitattributes; echo 'os.system(x)' > a.py",
         "echo '*.py binary' > .gitattributes; echo 'os.system(x)' > a.py",
@@ -253,7 +253,7 @@ fn attributes_and_single_zero_bytes_hide_nothing_from_the_reviewer() {
 }
 
 #[test]
-fn a_submodule_that_git_is_told_to_ignore_is_not_moved_unseen() {
+fn a_submodule_with_ignore_all_cannot_be_moved_unnoticed() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T1 a\n", "");
     let other = TestRepo::init();
     other.write("g", "old\n");
@@ -283,7 +283,7 @@ store() { # <kind> <id> <file with other content>
 "#;
 
 #[test]
-fn content_that_is_stored_under_the_id_of_another_is_replaced_and_has_failed_the_attempt() {
+fn an_object_stored_under_the_id_of_other_content_is_replaced_and_fails_the_attempt() {
     // A file that git takes in later, one that is staged already, and a folder.
     let deeds = [
         "echo 'os.system(x)' > a.py; store blob $(git hash-object a.py) \"$ROOT/harmless\"",
@@ -309,7 +309,7 @@ fn content_that_is_stored_under_the_id_of_another_is_replaced_and_has_failed_the
 }
 
 #[test]
-fn content_that_is_replaced_again_in_every_attempt_is_never_approved() {
+fn a_task_that_replaces_an_object_in_every_attempt_is_never_approved() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T1 a\n", "");
     fs::write(repo.root().join("harmless"), "harmless\n").unwrap();
     let deed = "echo 'os.system(x)' > a.py; store blob $(git hash-object a.py) \"$ROOT/harmless\"";
@@ -321,7 +321,7 @@ fn content_that_is_replaced_again_in_every_attempt_is_never_approved() {
 }
 
 #[test]
-fn a_script_in_short_pieces_among_other_bytes_is_shown_to_the_reviewer() {
+fn a_script_in_short_pieces_of_a_binary_file_is_shown_to_the_reviewer() {
     // Runs `touch` in any shell, and is mostly no text.
     let script =
         "printf 'echo starts\\nIFS=\\001\\na=h\\001\\na=c$a\\001\\na=u$a\\001\\n$a;\\001\\nexit\\n' > tool.sh
@@ -337,7 +337,7 @@ i=0; while [ $i -lt 60 ]; do printf '\\000\\377\\376' >> tool.sh; i=$((i+1)); do
 }
 
 #[test]
-fn thousands_of_equal_files_can_be_moved() {
+fn a_move_of_thousands_of_identical_files_is_reviewed_in_reasonable_time() {
     // Comparing each with each would take longer than the test suite.
     let repo = TestRepo::planned("tasks.md", "- [ ] T1 a\n", "");
     for n in 0..8000 {

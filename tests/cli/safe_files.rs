@@ -27,14 +27,14 @@ true"
 }
 
 /// What lies outside, with its content.
-fn precious(repo: &TestRepo) -> BTreeMap<PathBuf, Vec<u8>> {
+fn files_outside(repo: &TestRepo) -> BTreeMap<PathBuf, Vec<u8>> {
     let folders = ["precious", "precious/folder"].map(|name| repo.root().join(name));
     let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().flatten());
     entries.map(|entry| (entry.path(), fs::read(entry.path()).unwrap_or_default())).collect()
 }
 
 /// Runs a command that must end by itself.
-fn ends(repo: &TestRepo, args: &[&str]) -> Run {
+fn run_with_timeout(repo: &TestRepo, args: &[&str]) -> Run {
     let mut command = repo.command("timeout", &repo.path(""));
     command.args(["-k", "1", "300", "git", "arborist"]).args(args);
     let run = Run::of(&mut command, b"");
@@ -47,7 +47,7 @@ const PLANT: &str = "plant() { rm -rf \"$1\"; mkdir -p \"$(dirname \"$1\")\"; \
                      case $2 in fifo) mkfifo \"$1\" ;; *) ln -s \"$2\" \"$1\" ;; esac; }";
 
 #[test]
-fn what_an_agent_links_in_the_git_directory_is_put_back_and_nothing_behind_it_is_touched() {
+fn links_that_an_agent_plants_in_the_git_directory_are_undone_and_their_targets_untouched() {
     let hooks = "plant \"$git/hooks\" \"$ROOT/precious/folder\"";
     let config = "cp \"$git/config\" \"$ROOT/precious/file\"; echo '# more' >> \"$ROOT/precious/file\"; \
                   plant \"$git/config\" \"$ROOT/precious/file\"";
@@ -58,9 +58,9 @@ fn what_an_agent_links_in_the_git_directory_is_put_back_and_nothing_behind_it_is
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {
             let repo = repo(&format!("{PLANT}; {deed}; ls \"$ROOT/precious\" > /dev/null"));
             let config = repo.read(".git/config");
-            let before = precious(&repo);
-            ends(&repo, args).succeeds().shows();
-            let after = precious(&repo);
+            let before = files_outside(&repo);
+            run_with_timeout(&repo, args).succeeds().shows();
+            let after = files_outside(&repo);
             let file = repo.root().join("precious/file");
             assert!(
                 after.iter().all(|(path, text)| before[path] == *text || *path == file),
@@ -77,7 +77,7 @@ fn what_an_agent_links_in_the_git_directory_is_put_back_and_nothing_behind_it_is
 }
 
 #[test]
-fn predictable_names_that_are_links_or_queues_are_never_written_through() {
+fn temporary_files_and_logs_are_never_written_through_planted_links_or_named_pipes() {
     let names = "for n in $(seq 0 15); do for p in $PPID; do \
                  for x in object index-snapshot index-back index-turns index-staged index-hook; do \
                  plant \"$git/arborist/$x-$p-$n\" WHERE; done; done; done";
@@ -85,16 +85,16 @@ fn predictable_names_that_are_links_or_queues_are_never_written_through() {
     let folders = "plant \"$git/arborist/doing\" WHERE; plant \"$git/arborist/cache\" WHERE";
     for (deed, what) in pairs(&[names, logs, folders, names], &["\"$ROOT/precious/folder\"", "fifo"]) {
         let repo = repo(&format!("{PLANT}; {}", deed.replace("WHERE", what)));
-        let before = precious(&repo);
-        ends(&repo, &["gardener"]).succeeds();
-        assert_eq!(precious(&repo), before, "{deed} {what}");
-        ends(&repo, &["cleanup", "--older-than", "0"]).succeeds();
-        assert_eq!(precious(&repo), before, "{deed} {what}");
+        let before = files_outside(&repo);
+        run_with_timeout(&repo, &["gardener"]).succeeds();
+        assert_eq!(files_outside(&repo), before, "{deed} {what}");
+        run_with_timeout(&repo, &["cleanup", "--older-than", "0"]).succeeds();
+        assert_eq!(files_outside(&repo), before, "{deed} {what}");
     }
 }
 
 #[test]
-fn folders_that_the_user_linked_before_are_theirs() {
+fn a_log_folder_that_the_user_made_a_link_is_used() {
     let repo = repo("true");
     let logs = repo.root().join("elsewhere");
     fs::create_dir_all(&logs).unwrap();
@@ -102,23 +102,23 @@ fn folders_that_the_user_linked_before_are_theirs() {
     symlink(&logs, repo.path("spec/logs")).unwrap();
     repo.write(".gitignore", "/spec/logs\n");
     repo.commit("logs are elsewhere\n");
-    ends(&repo, &["gardener"]).succeeds();
+    run_with_timeout(&repo, &["gardener"]).succeeds();
     assert!(repo.path("spec/logs").is_symlink());
     assert!(fs::read_dir(&logs).unwrap().count() > 0, "logs go where the user wants them");
 }
 
 #[test]
-fn a_plan_that_is_a_link_to_a_file_of_the_repository_is_read_and_one_that_leads_out_is_not() {
+fn a_plan_may_be_a_link_to_a_file_inside_the_repository_but_not_outside() {
     let repo = repo("true");
     repo.write("plans/real.md", "- [ ] T001 do it\n");
     fs::remove_file(repo.path("tasks.md")).unwrap();
     symlink("plans/real.md", repo.path("tasks.md")).unwrap();
     repo.commit("a linked plan\n");
-    ends(&repo, &["gardener", "--dry-run"]).succeeds().shows();
+    run_with_timeout(&repo, &["gardener", "--dry-run"]).succeeds().shows();
     fs::remove_file(repo.path("tasks.md")).unwrap();
     symlink("../precious/file", repo.path("tasks.md")).unwrap();
     repo.commit("a plan elsewhere\n");
-    let run = ends(&repo, &["gardener", "--tree", "tasks.md"]);
+    let run = run_with_timeout(&repo, &["gardener", "--tree", "tasks.md"]);
     assert_ne!(run.code(), 0, "{}", run.report());
 }
 
@@ -130,13 +130,16 @@ fn a_plan_that_is_a_link_stays_a_link() {
     symlink("plans/real.md", repo.path("tasks.md")).unwrap();
     let refused =
         "'tasks.md' is a symbolic link to 'plans/real.md', and the link or the file is not committed";
-    ends(&repo, &["gardener", "--allow-dirty"]).exits(1).err(refused).err("git add tasks.md plans/real.md");
+    run_with_timeout(&repo, &["gardener", "--allow-dirty"])
+        .exits(1)
+        .err(refused)
+        .err("git add tasks.md plans/real.md");
     repo.commit("a linked plan\n");
     repo.write("plans/real.md", "- [ ] T001 do it\n- [ ] T002 more\n");
-    ends(&repo, &["gardener", "--allow-dirty"]).exits(1).err(refused);
+    run_with_timeout(&repo, &["gardener", "--allow-dirty"]).exits(1).err(refused);
     repo.commit("more tasks\n");
     for mode in [&["gardener", "--only", "T001"][..], &["gardener", "--isolate"]] {
-        ends(&repo, mode).succeeds();
+        run_with_timeout(&repo, mode).succeeds();
         let entry = repo.git(["ls-tree", "HEAD", "tasks.md"]).answer();
         assert!(entry.starts_with("120000 "), "{entry}");
         assert_eq!(repo.git(["status", "--short"]).answer(), "");
@@ -144,7 +147,7 @@ fn a_plan_that_is_a_link_stays_a_link() {
 }
 
 #[test]
-fn a_queue_in_the_place_of_a_file_that_is_read_is_an_error_and_never_waited_for() {
+fn a_named_pipe_instead_of_an_input_file_is_an_error_and_does_not_block() {
     for name in ["tasks.md", ".arborist/config.toml", ".git/info/exclude", ".worktreeinclude"] {
         let repo = repo("true");
         let _ = fs::remove_file(repo.path(name));
@@ -153,7 +156,7 @@ fn a_queue_in_the_place_of_a_file_that_is_read_is_an_error_and_never_waited_for(
         Run::of(repo.command("mkfifo", repo.root()).arg(queue), b"").succeeds();
         assert!(repo.path(name).symlink_metadata().unwrap().file_type().is_fifo());
         for args in [&["gardener"][..], &["state"], &["gardener", "--isolate"], &["worktree", "list"]] {
-            let run = ends(&repo, args);
+            let run = run_with_timeout(&repo, args);
             if name == "tasks.md" && args[0] != "worktree" {
                 run.exits(1).err("'tasks.md'").err("not a regular file");
             }
@@ -162,11 +165,11 @@ fn a_queue_in_the_place_of_a_file_that_is_read_is_an_error_and_never_waited_for(
 }
 
 #[test]
-fn a_queue_that_an_agent_leaves_where_git_reads_is_its_failure_and_the_run_goes_on() {
+fn a_named_pipe_that_an_agent_leaves_where_git_reads_fails_its_attempt_and_the_run_continues() {
     let names = [".gitignore", "sub/.gitattributes", ".gitmodules", "tasks.md"];
     for (name, args) in pairs(&names, &[&["gardener"][..], &["gardener", "--isolate"]]) {
         let repo = repo(&format!("{PLANT}; plant {name} fifo"));
-        ends(&repo, args)
+        run_with_timeout(&repo, args)
             .succeeds()
             .err("left a FIFO, a socket, a device or a huge file in place of a file:")
             .err(name);
@@ -177,20 +180,20 @@ fn a_queue_that_an_agent_leaves_where_git_reads_is_its_failure_and_the_run_goes_
 }
 
 #[test]
-fn a_queue_of_the_users_own_where_git_reads_is_named_before_an_agent_is_asked() {
+fn a_named_pipe_of_the_user_where_git_reads_is_reported_before_an_agent_is_called() {
     for name in [".gitignore", ".gitattributes"] {
         let repo = repo("true");
         let queue = repo.path(name).display().to_string();
         Run::of(repo.command("mkfifo", repo.root()).arg(queue), b"").succeeds();
         for args in [&["gardener"][..], &["garden", "T001"]] {
-            ends(&repo, args).exits(128).err(name).err("hint: remove it");
+            run_with_timeout(&repo, args).exits(128).err(name).err("hint: remove it");
         }
         assert_eq!(repo.calls(), 0);
     }
 }
 
 #[test]
-fn a_log_is_never_written_into_a_file_that_has_another_name() {
+fn a_log_is_never_written_into_a_file_that_has_another_hard_link() {
     // Which log is next can be told from the clock, which stands still here.
     let deed = "mkdir -p spec/logs; for part in '' .0; do
         ln \"$ROOT/precious\" \"spec/logs/T001_test_20250216T143022$part.log\"; done; echo a > T001.txt";

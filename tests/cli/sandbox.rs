@@ -42,7 +42,7 @@ fn repo(script: &str) -> TestRepo {
 }
 
 /// The command line that runs `script` in a shell, with `$ROOT` as the kit's agents have it.
-fn shell(repo: &TestRepo, script: &str) -> String {
+fn shell_test_command(repo: &TestRepo, script: &str) -> String {
     repo.write_script("../try.sh", &format!("ROOT='{}'\n{script}", repo.root().display()));
     format!("sh '{}'", repo.path("../try.sh").display())
 }
@@ -85,8 +85,10 @@ fn tests_gates_and_set_up_commands_change_nothing_outside_of_the_worktree() {
     for mode in working_modes() {
         let repo = repo("");
         // A test fails if it finds what it or another command could do.
-        let command =
-            shell(&repo, &format!("{TRY}\n! test -e escaped.txt || {{ cat escaped.txt; exit 1; }}\n"));
+        let command = shell_test_command(
+            &repo,
+            &format!("{TRY}\n! test -e escaped.txt || {{ cat escaped.txt; exit 1; }}\n"),
+        );
         repo.git(["config", "arborist.merge.gates.try.command", &command]).succeeds();
         repo.git(["config", "arborist.worktree.setup", &command]).succeeds();
         repo.arborist(["gardener", "--jobs", "2", "--sandbox", mode, "--test-command", &command]).succeeds();
@@ -95,7 +97,7 @@ fn tests_gates_and_set_up_commands_change_nothing_outside_of_the_worktree() {
 }
 
 #[test]
-fn devices_cannot_be_made_in_the_sandbox_even_by_root() {
+fn not_even_root_can_create_devices_in_the_sandbox() {
     for (mode, jobs) in pairs(&working_modes(), &[&[][..], &["--jobs", "2"]]) {
         let repo = repo("if mknod node c 1 3 2>/dev/null; then rm node; echo made > escaped.txt; fi\n");
         repo.arborist([&["gardener", "--sandbox", mode], jobs].concat()).succeeds();
@@ -104,7 +106,7 @@ fn devices_cannot_be_made_in_the_sandbox_even_by_root() {
 }
 
 #[test]
-fn root_keeps_only_the_rights_to_use_files_and_ports_in_the_sandbox() {
+fn root_keeps_only_capabilities_for_files_and_ports_in_the_sandbox() {
     // chown, dac_override, fowner, fsetid, setgid, setuid, net_bind_service and setfcap.
     let script = "rights=$(sed -n 's/^CapEff:\t//p' /proc/self/status)\n\
                   [ $((0x$rights & ~0x800004db)) = 0 ] || echo \"$rights\" > escaped.txt\n\
@@ -147,7 +149,7 @@ esac
 "#;
 
 #[test]
-fn a_reviewer_may_write_its_worktree_if_no_other_program_could() {
+fn a_reviewer_may_write_its_worktree_only_in_the_sandbox() {
     for mode in working_modes() {
         let repo = repo(WRITE_IN_REVIEW);
         let run = repo.arborist(["gardener", "--jobs", "2", "--sandbox", mode]).succeeds();
@@ -161,7 +163,7 @@ fn a_reviewer_may_write_its_worktree_if_no_other_program_could() {
 }
 
 #[test]
-fn the_command_that_continues_a_run_names_its_sandbox() {
+fn the_proposed_command_to_continue_a_run_names_its_sandbox() {
     for mode in working_modes() {
         let repo = repo("exit 1\n");
         let run = repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "1"]).exits(1);
@@ -175,7 +177,7 @@ fn the_command_that_continues_a_run_names_its_sandbox() {
 }
 
 #[test]
-fn a_git_directory_with_another_name_is_closed_in_the_checkout() {
+fn bwrap_protects_a_git_directory_that_is_not_named_dot_git() {
     if !has_bwrap() {
         return;
     }
@@ -227,7 +229,7 @@ rm -rf m
 "#;
 
 #[test]
-fn bwrap_closes_the_git_directory_of_the_users_checkout() {
+fn bwrap_makes_the_git_directory_of_the_users_checkout_read_only() {
     if !has_bwrap() {
         return;
     }
@@ -258,7 +260,7 @@ until [ -e "$ROOT/prompts/go" ]; do sleep 0.02; done
 "#;
 
 #[test]
-fn what_outlives_a_killed_driver_is_killed_too_or_cannot_write_the_git_directory() {
+fn processes_that_survive_a_killed_driver_are_killed_or_cannot_write_the_git_directory() {
     for mode in working_modes() {
         // With one task only: that of another one might just be starting, see below.
         let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", &agent(LEAVE));
@@ -301,8 +303,7 @@ PATH=${PATH#*:} exec bwrap "$@"
 "#;
 
 #[test]
-fn what_was_just_starting_when_the_driver_was_killed_cannot_write_the_git_directory_and_the_next_run_ends_it()
-{
+fn an_agent_that_starts_while_the_driver_is_killed_is_confined_and_ended_by_the_next_run() {
     if !has_bwrap() {
         return;
     }
@@ -385,7 +386,7 @@ fn a_bwrap_in_the_repository_is_not_used() {
 }
 
 #[test]
-fn the_network_cannot_be_taken_away_from_programs_without_a_sandbox() {
+fn network_access_cannot_be_denied_without_a_sandbox() {
     if !has_bwrap() {
         return;
     }
@@ -404,7 +405,7 @@ fn the_network_cannot_be_taken_away_from_programs_without_a_sandbox() {
 }
 
 #[test]
-fn the_network_can_be_taken_away_by_bwrap_only() {
+fn only_bwrap_can_deny_network_access() {
     let repo = repo("[ \"$(grep -c : /proc/net/dev)\" = 1 ] || exit 1\n");
     repo.git(["config", "arborist.sandbox.network", "none"]).succeeds();
     without_bwrap(&repo, &["gardener", "--sandbox", "auto"]).exits(128).err("sandbox.network is none, which");
@@ -415,7 +416,7 @@ fn the_network_can_be_taken_away_by_bwrap_only() {
 }
 
 #[test]
-fn bwrap_hides_what_must_not_be_read_and_set_up_commands_may_read_keys() {
+fn bwrap_hides_deny_read_paths_from_agents_but_setup_commands_may_read_keys() {
     if !has_bwrap() {
         return;
     }
@@ -437,7 +438,7 @@ fn a_change_to_the_git_directory_is_reported_as_such() {
         return;
     }
     let repo = repo("");
-    let command = shell(&repo, "echo x > \"$PWD/.git/new\"\n");
+    let command = shell_test_command(&repo, "echo x > \"$PWD/.git/new\"\n");
     let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", &command]).exits(1);
     run.err("the sandbox allows no changes to").err("git-arborist makes the commits");
 
@@ -447,7 +448,7 @@ fn a_change_to_the_git_directory_is_reported_as_such() {
 }
 
 #[test]
-fn children_write_no_core_dumps() {
+fn child_processes_write_no_core_dumps() {
     for mode in ["off"].into_iter().chain(working_modes()) {
         let repo = repo("[ \"$(ulimit -Hc)\" = 0 ] || exit 1\n");
         let test = "[ \"$(ulimit -c)\" = 0 ]";
@@ -457,7 +458,7 @@ fn children_write_no_core_dumps() {
 }
 
 #[test]
-fn the_check_reports_each_rule() {
+fn sandbox_check_reports_each_rule() {
     let repo = repo("");
     std::fs::create_dir_all(repo.home().join(".ssh")).unwrap();
     std::fs::write(repo.home().join(".ssh/id"), "secret").unwrap();
@@ -508,7 +509,7 @@ fn list(folder: &std::path::Path) -> std::collections::BTreeSet<std::ffi::OsStri
 }
 
 #[test]
-fn temporary_files_go_to_a_folder_that_is_removed() {
+fn temporary_files_go_to_a_folder_that_is_removed_after_the_step() {
     if !Confinement::is_enforced() {
         return;
     }
@@ -520,7 +521,7 @@ fn temporary_files_go_to_a_folder_that_is_removed() {
 }
 
 #[test]
-fn folders_of_the_users_choice_can_be_written() {
+fn folders_in_the_sandbox_write_setting_can_be_written() {
     if !Confinement::is_enforced() {
         return;
     }
@@ -533,25 +534,25 @@ fn folders_of_the_users_choice_can_be_written() {
 }
 
 #[test]
-fn what_the_sandbox_refused_is_named_with_the_key_that_allows_it() {
+fn paths_that_the_sandbox_denied_are_reported_with_the_setting_that_allows_them() {
     if !Confinement::is_enforced() {
         return;
     }
     let repo = repo("");
     std::fs::create_dir_all(repo.home().join("data")).unwrap();
-    let command = shell(&repo, "echo x > \"$HOME/data/file\"\n");
+    let command = shell_test_command(&repo, "echo x > \"$HOME/data/file\"\n");
     let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", &command]).exits(1);
     run.err("the sandbox allows no changes to").err("/data/file").err("arborist.sandbox.write");
 }
 
 #[test]
-fn what_the_sandbox_refused_to_a_test_is_in_its_log_and_in_the_state_of_its_task() {
+fn paths_denied_to_a_test_are_in_its_log_and_in_the_state_of_its_task() {
     if !Confinement::is_enforced() {
         return;
     }
     let repo = repo("touch made\n");
     std::fs::create_dir_all(repo.home().join("data")).unwrap();
-    let command = shell(&repo, "test ! -e made || echo x > \"$HOME/data/file\"\n");
+    let command = shell_test_command(&repo, "test ! -e made || echo x > \"$HOME/data/file\"\n");
     let args = ["gardener", "--sandbox", "auto", "--max-retries", "1", "--test-command", &command];
     repo.arborist(args).exits(1);
     let refused = "the sandbox allows no changes to";
@@ -560,7 +561,7 @@ fn what_the_sandbox_refused_to_a_test_is_in_its_log_and_in_the_state_of_its_task
 }
 
 #[test]
-fn what_the_sandbox_refused_to_an_agent_is_in_its_log_and_in_the_state_of_its_task() {
+fn paths_denied_to_an_agent_are_in_its_log_and_in_the_state_of_its_task() {
     if !Confinement::is_enforced() {
         return;
     }
@@ -575,9 +576,9 @@ fn what_the_sandbox_refused_to_an_agent_is_in_its_log_and_in_the_state_of_its_ta
 }
 
 #[test]
-fn a_step_can_be_left_out_of_the_sandbox() {
+fn the_sandbox_can_be_turned_off_for_one_step() {
     let repo = repo("");
-    let command = shell(&repo, "touch \"$ROOT/tested\"\n");
+    let command = shell_test_command(&repo, "touch \"$ROOT/tested\"\n");
     repo.git(["config", "arborist.steps.test.sandbox.mode", "off"]).succeeds();
     repo.git(["config", "arborist.steps.gate.sandbox.mode", "off"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2", "--sandbox", "auto", "--test-command", &command]).succeeds();
@@ -585,7 +586,7 @@ fn a_step_can_be_left_out_of_the_sandbox() {
 }
 
 #[test]
-fn a_tracked_file_does_not_open_the_sandbox_without_approval() {
+fn tracked_configuration_cannot_loosen_the_sandbox_without_approval() {
     for (settings, line) in [
         ("[sandbox]\nmode = \"off\"\n", "sandbox.mode = \"off\""),
         ("[sandbox]\nwrite = [\"~/x\"]\n", "sandbox.write = [\"~/x\"]"),
@@ -609,7 +610,7 @@ fn a_tracked_file_does_not_open_the_sandbox_without_approval() {
 }
 
 #[test]
-fn a_git_directory_cannot_be_made_writable_as_a_whole_but_a_folder_in_it_can() {
+fn a_whole_git_directory_cannot_be_made_writable_but_a_folder_in_it_can() {
     let script = "for place in cache hooks; do echo x > \"$ROOT/repo/.git/$place/planted\"; done";
     let repo = repo(script);
     let git_dir = repo.path(".git").canonicalize().unwrap();
@@ -642,7 +643,7 @@ fn a_git_directory_cannot_be_made_writable_as_a_whole_but_a_folder_in_it_can() {
 }
 
 #[test]
-fn a_relative_folder_is_refused() {
+fn a_relative_path_in_a_sandbox_setting_is_refused() {
     let repo = repo("");
     repo.git(["config", "arborist.sandbox.write", "somewhere"]).succeeds();
     repo.arborist(["gardener"]).exits(1).err("'arborist.sandbox.write' must be a list of folders");

@@ -39,7 +39,7 @@ fn advice(repo: &TestRepo, folder: &str) -> String {
 }
 
 #[test]
-fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
+fn the_folder_that_a_program_needs_is_proposed_but_never_the_home_directory() {
     for mode in working_modes() {
         for (command, proposed) in [
             ("echo x > ~/data/file", Some("data")),
@@ -77,7 +77,7 @@ fn the_folder_that_a_program_needs_is_proposed_and_never_the_home_directory() {
 }
 
 #[test]
-fn a_folder_that_was_proposed_allows_it() {
+fn granting_the_proposed_folder_makes_the_step_pass() {
     for mode in working_modes() {
         let repo = repo("mkdir -p ~/.newtool/cache || exit 1");
         let said = repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "1"]).exits(1).stderr();
@@ -91,7 +91,7 @@ fn a_folder_that_was_proposed_allows_it() {
 }
 
 #[test]
-fn a_folder_that_node_could_not_make_is_proposed() {
+fn a_folder_that_node_could_not_create_is_proposed() {
     if !has_bwrap() {
         return;
     }
@@ -102,7 +102,7 @@ fn a_folder_that_node_could_not_make_is_proposed() {
 }
 
 #[test]
-fn steps_that_pass_report_what_was_refused() {
+fn steps_that_pass_report_what_the_sandbox_denied() {
     for mode in working_modes() {
         let repo = repo("touch ~/data/by-agent || true\necho done");
         let test = "test ! -e T001.txt || touch ~/data/by-test || true";
@@ -136,7 +136,7 @@ fn a_gate_that_the_sandbox_stops_is_explained_in_its_log_and_in_the_state_of_the
 }
 
 #[test]
-fn what_was_refused_to_a_gate_that_passed_is_in_the_state_of_the_task() {
+fn paths_denied_to_a_gate_that_passed_are_in_the_state_of_the_task() {
     for mode in working_modes() {
         let repo = repo("");
         let gate = "test ! -e T001.txt || touch ~/data/by-gate || true";
@@ -149,7 +149,7 @@ fn what_was_refused_to_a_gate_that_passed_is_in_the_state_of_the_task() {
 }
 
 #[test]
-fn what_was_refused_to_set_up_commands_is_recorded_with_the_task() {
+fn paths_denied_to_setup_commands_are_recorded_with_the_task() {
     for mode in working_modes() {
         let repo = repo("");
         repo.git(["config", "arborist.worktree.setup", "touch ~/data/by-setup || true"]).succeeds();
@@ -174,7 +174,7 @@ fn a_folder_with_keys_is_never_proposed() {
 }
 
 #[test]
-fn hidden_files_are_named_with_the_setting_that_hides_them() {
+fn hidden_files_are_reported_with_the_setting_that_hides_them() {
     for mode in working_modes() {
         let repo = repo("");
         fs::create_dir(repo.home().join(".aws")).unwrap();
@@ -191,7 +191,7 @@ fn hidden_files_are_named_with_the_setting_that_hides_them() {
 }
 
 #[test]
-fn hosts_that_cannot_be_reached_are_named_with_the_setting_that_closes_the_network() {
+fn unreachable_hosts_are_reported_with_the_setting_that_denies_network_access() {
     if !has_bwrap() {
         return;
     }
@@ -206,7 +206,7 @@ fn hosts_that_cannot_be_reached_are_named_with_the_setting_that_closes_the_netwo
 }
 
 /// Lets `auto` use this backend. bubblewrap is preferred to Landlock, unless the first one on `PATH` does not work.
-fn prefer(repo: &TestRepo, backend: &str) {
+fn select_backend(repo: &TestRepo, backend: &str) {
     if backend == "landlock" {
         repo.plant("bwrap", "#!/bin/sh\nexit 1\n");
     }
@@ -217,7 +217,7 @@ fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_c
     for backend in working_modes() {
         for place in [&[][..], &["--isolate"]] {
             let repo = repo("");
-            prefer(&repo, backend);
+            select_backend(&repo, backend);
             let args = ["gardener", "--sandbox", "auto", "--test-command", "echo x > ~/data/file"];
             let run = repo.arborist([&args[..], place].concat()).exits(1);
             let run = run.err("error: the tests fail in the sandbox, but pass outside of it: 'echo x > ~/data/file' failed with exit code ");
@@ -227,7 +227,7 @@ fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_c
         }
         // The output does not say why.
         let repo = repo("");
-        prefer(&repo, backend);
+        select_backend(&repo, backend);
         let args = ["gardener", "--sandbox", "auto", "--test-command", "echo x 2>/dev/null > ~/data/file"];
         repo.arborist(args)
             .exits(1)
@@ -240,7 +240,7 @@ fn tests_that_fail_only_in_the_sandbox_are_reported_as_such_before_an_agent_is_c
 fn tests_that_fail_everywhere_are_reported_as_failing() {
     for backend in working_modes() {
         let repo = repo("");
-        prefer(&repo, backend);
+        select_backend(&repo, backend);
         repo.git(["config", "arborist.steps.test.sandbox.write", "~/data"]).succeeds();
         let test = "echo run >> ~/data/runs; false";
         let run = repo.arborist(["gardener", "--sandbox", "auto", "--test-command", test]).exits(1);
@@ -251,7 +251,7 @@ fn tests_that_fail_everywhere_are_reported_as_failing() {
 }
 
 #[test]
-fn tests_are_not_run_outside_of_a_sandbox_that_was_chosen() {
+fn tests_are_not_run_outside_a_sandbox_that_the_user_chose() {
     let test = "touch ~/data/file";
     for mode in working_modes() {
         for is_of_step in [false, true] {
@@ -274,12 +274,12 @@ fn tests_are_not_run_outside_of_a_sandbox_that_was_chosen() {
 }
 
 #[test]
-fn tests_are_not_run_outside_of_the_sandbox_if_history_may_have_code_of_agents() {
+fn tests_are_not_run_outside_the_sandbox_if_history_may_contain_code_of_agents() {
     let test = "touch ~/data/file";
     for backend in working_modes() {
         // Work of an agent, with a commit of the user on top of it.
         let repo = repo("");
-        prefer(&repo, backend);
+        select_backend(&repo, backend);
         repo.git(["branch", "before"]).succeeds();
         repo.arborist(["gardener", "--sandbox", "auto"]).succeeds();
         repo.write("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n");
@@ -300,7 +300,7 @@ fn tests_are_not_run_outside_of_the_sandbox_if_history_may_have_code_of_agents()
 }
 
 #[test]
-fn the_network_cannot_be_closed_for_a_runner_whose_step_uses_landlock() {
+fn network_access_cannot_be_denied_to_a_runner_whose_step_uses_landlock() {
     if !has_bwrap() || !working_modes().contains(&"landlock") {
         return;
     }

@@ -64,7 +64,7 @@ fn an_agent_can_commit_and_its_commits_are_folded() {
 }
 
 #[test]
-fn a_stash_in_the_private_directory_is_kept() {
+fn a_stash_in_the_private_git_directory_is_saved() {
     let script =
         "echo stashed > stashed.txt && git add -A && git stash -q && echo x > \"$ARBORIST_TASK.txt\"";
     let Some(repo) = repo(script) else { return };
@@ -94,7 +94,7 @@ const HOSTILE: [&str; 9] = [
 ];
 
 #[test]
-fn a_hostile_private_directory_does_nothing() {
+fn a_manipulated_private_git_directory_harms_nothing() {
     for (deed, jobs) in pairs(&HOSTILE, &[&[][..], &["--jobs", "2"]]) {
         let Some(repo) = repo("") else { return };
         let other = repo.root().join("other");
@@ -120,7 +120,7 @@ fn a_hostile_private_directory_does_nothing() {
 }
 
 #[test]
-fn commits_that_are_too_large_are_not_kept() {
+fn commits_in_the_private_git_directory_that_are_too_large_are_not_saved() {
     let script = "echo x > \"$ARBORIST_TASK.txt\"; git add -A; git commit -q -m large; dir=$(git rev-parse --git-dir)\n\
                   mkdir -p \"$dir/objects/aa\"; truncate -s 300M \"$dir/objects/aa/$(printf %038d 0)\"";
     let Some(repo) = repo(script) else { return };
@@ -131,14 +131,14 @@ fn commits_that_are_too_large_are_not_kept() {
 }
 
 #[test]
-fn tests_and_reviewers_get_no_private_directory() {
+fn tests_and_reviewers_get_no_private_git_directory() {
     let Some(repo) = repo("") else { return };
     repo.agent("case \"$prompt\" in Review*) git commit -q --allow-empty -m x 2>/dev/null || echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac\n");
     run(&repo, &["--test-command", "! git commit -q --allow-empty -m x"]).succeeds();
 }
 
 #[test]
-fn only_bwrap_can_give_a_private_directory() {
+fn only_bwrap_can_provide_a_private_git_directory() {
     let Some(repo) = repo("echo x > \"$ARBORIST_TASK.txt\"") else { return };
     let args = ["gardener", "--sandbox", "landlock"];
     repo.arborist(args).exits(128).err("sandbox.git is private, which needs bubblewrap (bwrap)");

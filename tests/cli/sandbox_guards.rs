@@ -27,7 +27,7 @@ fn has_bwrap() -> bool {
 }
 
 #[test]
-fn settings_and_refs_that_the_user_changes_while_an_agent_runs_are_not_blamed_on_it() {
+fn changes_of_the_user_to_settings_and_refs_are_not_blamed_on_a_running_agent() {
     if !has_bwrap() {
         return;
     }
@@ -53,7 +53,7 @@ fn settings_and_refs_that_the_user_changes_while_an_agent_runs_are_not_blamed_on
 }
 
 #[test]
-fn a_step_outside_of_the_sandbox_is_compared_although_the_others_are_in_it() {
+fn the_git_directory_is_checked_after_a_step_that_runs_outside_the_sandbox() {
     if !has_bwrap() {
         return;
     }
@@ -71,7 +71,7 @@ fn a_step_outside_of_the_sandbox_is_compared_although_the_others_are_in_it() {
 }
 
 #[test]
-fn a_folder_in_the_git_directory_that_is_granted_makes_it_compared() {
+fn the_git_directory_is_checked_if_a_folder_in_it_is_granted() {
     if !has_bwrap() {
         return;
     }

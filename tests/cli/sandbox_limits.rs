@@ -15,7 +15,7 @@ fn repo(agent: &str) -> TestRepo {
     TestRepo::planned("tasks.md", "- [ ] T001 a\n", &format!("{agent}\n{WORKER}"))
 }
 
-fn set(repo: &TestRepo, key: &str, value: &str) {
+fn set_config(repo: &TestRepo, key: &str, value: &str) {
     repo.git(["config", &format!("arborist.{key}"), value]).succeeds();
 }
 
@@ -31,16 +31,16 @@ fn is_root(repo: &TestRepo) -> bool {
 }
 
 #[test]
-fn an_agent_or_test_that_writes_too_large_a_file_fails_with_the_reason() {
+fn an_agent_or_test_that_writes_a_too_large_file_fails_with_the_reason() {
     for mode in modes() {
         let run = ["gardener", "--max-retries", "1", "--sandbox", mode];
         let by_agent = repo(&format!("{LARGE} || exit"));
-        set(&by_agent, "sandbox.max-file-size", "1");
+        set_config(&by_agent, "sandbox.max-file-size", "1");
         by_agent.arborist(run).exits(1).err(TOO_LARGE);
-        set(&by_agent, "sandbox.max-file-size", "4");
+        set_config(&by_agent, "sandbox.max-file-size", "4");
         by_agent.arborist([&run[..], &["--retry-failed"]].concat()).succeeds();
         let by_test = repo("");
-        set(&by_test, "sandbox.max-file-size", "1");
+        set_config(&by_test, "sandbox.max-file-size", "1");
         let command = format!("test ! -e T001.txt || {LARGE}");
         let ended = by_test.arborist([&run[..], &["--test-command", &command]].concat()).exits(1);
         ended.err("failed with exit code 153 (file size limit exceeded)").err(TOO_LARGE);
@@ -50,12 +50,12 @@ fn an_agent_or_test_that_writes_too_large_a_file_fails_with_the_reason() {
 }
 
 #[test]
-fn the_limit_holds_for_all_children_of_a_run() {
+fn the_file_size_limit_applies_to_all_child_processes_of_a_run() {
     let repo = repo("echo agent $(ulimit -f) >> \"$ROOT/limits\"");
     let log = |what: &str| format!("echo {what} $(ulimit -f) >> '{}/limits'", repo.root().display());
-    set(&repo, "sandbox.max-file-size", "1");
-    set(&repo, "merge.gates.size.command", &log("gate"));
-    set(&repo, "worktree.setup", &log("setup"));
+    set_config(&repo, "sandbox.max-file-size", "1");
+    set_config(&repo, "merge.gates.size.command", &log("gate"));
+    set_config(&repo, "worktree.setup", &log("setup"));
     repo.write_script("../hook", &format!("#!/bin/sh\n{}\n", log("hook")));
     let hook = repo.path(".git/hooks/pre-commit");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
@@ -68,19 +68,19 @@ fn the_limit_holds_for_all_children_of_a_run() {
 }
 
 #[test]
-fn one_step_can_have_another_limit() {
+fn one_step_can_have_a_different_limit() {
     let repo = repo(LARGE);
-    set(&repo, "sandbox.max-file-size", "1");
-    set(&repo, "steps.implement.sandbox.max-file-size", "4");
-    set(&repo, "steps.review.sandbox.max-file-size", "4");
+    set_config(&repo, "sandbox.max-file-size", "1");
+    set_config(&repo, "steps.implement.sandbox.max-file-size", "4");
+    set_config(&repo, "steps.review.sandbox.max-file-size", "4");
     repo.arborist(["gardener", "--max-retries", "1"]).succeeds();
-    set(&repo, "steps.test.sandbox.max-file-size", "2");
+    set_config(&repo, "steps.test.sandbox.max-file-size", "2");
     let limit = "test \"$(ulimit -f)\" = 3907";
     repo.arborist(["gardener", "--new-run", "--max-retries", "1", "--test-command", limit]).succeeds();
 }
 
 #[test]
-fn a_tracked_file_can_only_lower_the_limits() {
+fn tracked_configuration_can_only_lower_the_limits() {
     for (tracked, users, expected) in
         [("1", None, "1954"), ("5", Some("1"), "1954"), ("1", Some("5"), "1954")]
     {
@@ -88,7 +88,7 @@ fn a_tracked_file_can_only_lower_the_limits() {
         repo.write(".arborist/config.toml", format!("[steps.test.sandbox]\nmax-file-size = {tracked}\n"));
         repo.commit("settings\n");
         if let Some(users) = users {
-            set(&repo, "sandbox.max-file-size", users);
+            set_config(&repo, "sandbox.max-file-size", users);
         }
         let command = format!("test \"$(ulimit -f)\" = {expected}");
         repo.arborist(["gardener", "--max-retries", "1", "--test-command", &command]).succeeds();
@@ -106,17 +106,17 @@ fn a_test_that_starts_too_many_processes_fails_with_the_reason() {
         }
         let command = format!("test ! -e T001.txt || {{ {script}; }}");
         let run = ["gardener", "--max-retries", "1", "--sandbox", mode, "--test-command", &command];
-        set(&repo, "steps.test.sandbox.max-processes", "10");
+        set_config(&repo, "steps.test.sandbox.max-processes", "10");
         let words = "at most 10 processes and threads may run (setting sandbox.max-processes)";
         repo.arborist(run).exits(1).err(words);
         // Other tests of the same user start processes, too.
-        set(&repo, "steps.test.sandbox.max-processes", "2000");
+        set_config(&repo, "steps.test.sandbox.max-processes", "2000");
         repo.arborist(["gardener", "--sandbox", mode, "--new-run", "--test-command", &command]).succeeds();
     }
 }
 
 #[test]
-fn the_check_names_the_limits() {
+fn sandbox_check_shows_the_limits() {
     let repo = repo("");
     let check = |mode: &str| {
         let mut command = repo.command("git", &repo.path(""));
@@ -133,8 +133,8 @@ fn the_check_names_the_limits() {
         assert_eq!(row(&run, "write large files"), "not limited", "{mode}");
         assert_eq!(row(&run, "run many processes"), "not limited", "{mode}");
     }
-    set(&repo, "sandbox.max-file-size", "20");
-    set(&repo, "sandbox.max-processes", "1");
+    set_config(&repo, "sandbox.max-file-size", "20");
+    set_config(&repo, "sandbox.max-processes", "1");
     for mode in modes() {
         let run = check(mode);
         assert_eq!(row(&run, "write large files"), "limited to 20 MB", "{mode}");

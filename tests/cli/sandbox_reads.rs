@@ -37,7 +37,7 @@ grep -q fine "$HOME/settings" && grep -q fine "$HOME/folder/file" && ls "$HOME" 
 "#;
 
 #[test]
-fn keys_cannot_be_read_but_everything_beside_them_can() {
+fn keys_cannot_be_read_but_other_files_in_the_home_directory_can() {
     for (mode, place) in pairs(&working_modes(), &[&[][..], &["--jobs", "2"]]) {
         let repo = repo(TRY);
         let home = repo.home();
@@ -57,7 +57,7 @@ fn keys_cannot_be_read_but_everything_beside_them_can() {
 }
 
 #[test]
-fn programs_work_where_reading_is_limited() {
+fn common_programs_work_although_keys_cannot_be_read() {
     let script = r#"
 set -e
 for program in git python3 node perl; do
@@ -76,7 +76,7 @@ rm new.sh
 }
 
 #[test]
-fn worktrees_of_others_cannot_be_read() {
+fn other_worktrees_of_the_repository_cannot_be_read() {
     for (mode, place) in pairs(&working_modes(), &[&[][..], &["--jobs", "2"]]) {
         let script = "if cat \"$ROOT/repo.arborist/mine/secret\" 2>/dev/null; then exit 1; fi\ncat tasks.md >/dev/null || exit 1\n";
         let repo = repo(script);
@@ -120,7 +120,7 @@ ls "$ROOT/other" >/dev/null && git log -1 >/dev/null && git status >/dev/null ||
 "#;
 
 #[test]
-fn git_directories_of_repositories_beside_the_checkout_cannot_be_read_with_bubblewrap() {
+fn bubblewrap_hides_git_directories_of_repositories_next_to_the_checkout() {
     for (mode, place) in pairs(&working_modes(), &[&[][..], &["--jobs", "2"]]) {
         let repo = repo(READ_NEIGHBOURS);
         for name in ["other", "lender", "granted"] {
@@ -190,7 +190,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 ";
 
 #[test]
-fn a_run_without_a_sandbox_says_so_once_and_records_it() {
+fn a_run_without_a_sandbox_warns_once_and_records_it() {
     let repo = repo("");
     let has_python = Path::new("/usr/bin/python3").exists();
     if !cfg!(target_os = "linux") || !has_python {

@@ -67,7 +67,7 @@ fn file_of(name: &str) -> String {
 }
 
 #[test]
-fn the_schemas_are_those_of_the_code() {
+fn published_schemas_match_the_code() {
     for (name, schema) in schemas() {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         if std::env::var_os("BLESS").is_some() {
@@ -89,7 +89,7 @@ pub(crate) fn validate(name: &str, document: &str) {
 }
 
 #[test]
-fn what_is_printed_is_what_is_promised() {
+fn json_output_of_commands_matches_the_schemas() {
     let repo = TestRepo::with_options(&[]);
     validate("state", &repo.arborist(["state", "--json"]).answer());
     validate("sandbox-check", &repo.arborist(["sandbox", "check", "--json"]).exits(1).stdout());
@@ -124,7 +124,7 @@ fn what_is_printed_is_what_is_promised() {
 }
 
 #[test]
-fn a_session_is_what_is_promised() {
+fn json_output_about_sessions_matches_the_schemas() {
     let repo = TestRepo::init();
     let session = |args: &[&str]| repo.arborist(["session"].iter().chain(args)).answer();
     validate("session-recorded", &session(&["start", "--id", "s1", "--json"]));
@@ -151,7 +151,7 @@ fn a_session_is_what_is_promised() {
 }
 
 #[test]
-fn the_queue_is_what_is_promised() {
+fn json_output_about_the_merge_queue_matches_the_schemas() {
     let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
     queue_repo.on_branch("T2", |queue_repo| {
         queue_repo.write("T1.txt", "mine");
@@ -173,7 +173,7 @@ fn the_queue_is_what_is_promised() {
 }
 
 #[test]
-fn what_was_cleaned_up_is_what_is_promised() {
+fn json_output_of_cleanup_matches_the_schemas() {
     let queue_repo = QueueRepo::with_finished(&["T1", "T2"]);
     queue_repo.merge(&["add", "T1"]).succeeds();
     queue_repo.merge(&["run"]).succeeds();
@@ -189,7 +189,7 @@ fn what_was_cleaned_up_is_what_is_promised() {
 }
 
 #[test]
-fn a_document_with_a_key_missing_would_be_noticed() {
+fn schemas_require_every_key() {
     let schema: Value = serde_json::from_str(&fs::read_to_string(file_of("state")).unwrap()).unwrap();
     for key in ["scope", "head", "session", "summary", "tasks"] {
         let required = schema["required"].as_array().unwrap();
@@ -199,7 +199,7 @@ fn a_document_with_a_key_missing_would_be_noticed() {
 }
 
 #[test]
-fn a_word_or_a_field_that_nobody_prints_is_refused() {
+fn schemas_reject_unknown_fields_and_values() {
     let repo = TestRepo::init();
     repo.task("T1", "complete");
     let answer = repo.arborist(["trailers", "log", "--json"]).answer();
@@ -222,7 +222,7 @@ fn a_word_or_a_field_that_nobody_prints_is_refused() {
 }
 
 #[test]
-fn the_objects_of_our_documents_are_closed() {
+fn schemas_allow_no_additional_properties() {
     for name in [
         "trailers-parse", "trailers-log", "hooks-status", "worktree-list", "merge-queue", "merge-run",
         "merge-log", "cleanup", "cleanup-saved", "verify",

@@ -13,7 +13,7 @@ fn json(repo: &TestRepo, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_session_of_another_driver_is_recorded_from_its_start_to_its_end() {
+fn an_external_driver_records_a_session_from_start_to_end() {
     let repo = TestRepo::init();
     let base = repo.git(["rev-parse", "HEAD"]).answer();
     let id = begin(&repo);
@@ -37,7 +37,7 @@ fn a_session_of_another_driver_is_recorded_from_its_start_to_its_end() {
 }
 
 #[test]
-fn a_record_holds_the_code_that_it_is_about() {
+fn a_record_keeps_the_commit_that_it_is_about_reachable() {
     let repo = TestRepo::init();
     let id = begin(&repo);
     repo.write("a", "a");
@@ -52,7 +52,7 @@ fn a_record_holds_the_code_that_it_is_about() {
 }
 
 #[test]
-fn an_id_may_be_given_in_part_and_what_is_wrong_with_it_is_said() {
+fn session_ids_may_be_abbreviated_and_wrong_ids_are_explained() {
     let repo = TestRepo::init();
     for id in ["ab12", "ab34"] {
         assert_eq!(repo.arborist(["session", "start", "--id", id]).answer(), id);
@@ -66,7 +66,7 @@ fn an_id_may_be_given_in_part_and_what_is_wrong_with_it_is_said() {
 }
 
 #[test]
-fn where_nothing_is_recorded_that_is_said() {
+fn commands_say_so_if_no_session_is_recorded() {
     let repo = TestRepo::init();
     repo.arborist(["session", "list"]).succeeds().silent().shows();
     assert_eq!(json(&repo, &["list"])["sessions"], serde_json::json!([]));
@@ -75,7 +75,7 @@ fn where_nothing_is_recorded_that_is_said() {
 }
 
 #[test]
-fn a_commit_that_names_a_session_that_is_not_here_is_not_believed() {
+fn session_which_ignores_a_commit_that_names_a_missing_session() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.commit(TaskCommit::new("T1", "implement-pass").trailer("Session", "s1").to_string());
@@ -85,7 +85,7 @@ fn a_commit_that_names_a_session_that_is_not_here_is_not_believed() {
 }
 
 #[test]
-fn records_are_written_only_where_their_session_works() {
+fn records_are_written_only_on_the_branch_of_their_session() {
     let repo = TestRepo::init();
     let id = begin(&repo);
     repo.git(["switch", "-q", "-c", "other"]).succeeds();
@@ -95,7 +95,7 @@ fn records_are_written_only_where_their_session_works() {
 }
 
 #[test]
-fn what_others_put_among_the_records_is_told_and_not_read() {
+fn invalid_refs_among_the_session_records_are_reported_and_not_read() {
     let repo = TestRepo::init();
     let id = begin(&repo);
     repo.git(["update-ref", "refs/arborist/sessions/fake", "HEAD"]).succeeds();

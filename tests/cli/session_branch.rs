@@ -44,7 +44,7 @@ fn id_of(branch: &str) -> &str {
     branch.rsplit_once('/').unwrap().1
 }
 
-fn house(repo: &TestRepo, branch: &str) -> PathBuf {
+fn session_folder(repo: &TestRepo, branch: &str) -> PathBuf {
     repo.path(&format!("../repo.arborist/session-{}", id_of(branch)))
 }
 
@@ -63,7 +63,7 @@ fn checkout(repo: &TestRepo) -> [String; 4] {
 }
 
 #[test]
-fn a_run_works_on_a_branch_of_its_own_and_leaves_the_checkout_alone() {
+fn a_run_on_a_session_branch_leaves_the_checkout_unchanged() {
     let repo = repo();
     repo.write("kept.txt", "changed\n");
     repo.write("staged.txt", "staged\n");
@@ -76,7 +76,7 @@ fn a_run_works_on_a_branch_of_its_own_and_leaves_the_checkout_alone() {
     assert!(branch.starts_with("arborist/tasks/"), "{branch}");
     let run = run.out(&format!("merge  git merge {branch}")).err(&format!("created branch '{branch}' at "));
     assert!(run.stdout().contains("session-"), "{}", run.stdout());
-    let place = house(&repo, &branch);
+    let place = session_folder(&repo, &branch);
     assert_eq!(repo.git_in(&place, ["branch", "--show-current"]).answer(), branch);
     assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), "");
     assert_eq!(repo.read("../place").trim_end(), place.canonicalize().unwrap().to_str().unwrap());
@@ -96,7 +96,7 @@ fn a_run_works_on_a_branch_of_its_own_and_leaves_the_checkout_alone() {
 }
 
 #[test]
-fn it_begins_at_any_branch_and_without_one() {
+fn a_session_branch_begins_at_the_current_branch_or_detached_head() {
     for detached in [false, true] {
         let repo = repo();
         repo.git(["switch", "-q", "-c", "other"]).succeeds();
@@ -122,7 +122,7 @@ fn it_begins_at_any_branch_and_without_one() {
 }
 
 #[test]
-fn the_same_command_goes_on_with_the_session_and_only_a_new_run_begins_another() {
+fn the_same_command_continues_the_session_and_only_new_run_starts_another() {
     let repo = repo();
     repo.arborist(["gardener", "--session-branch", "--until", "T001"]).succeeds();
     let branch = only_branch(&repo);
@@ -140,7 +140,7 @@ fn the_same_command_goes_on_with_the_session_and_only_a_new_run_begins_another()
 }
 
 #[test]
-fn a_run_that_was_killed_goes_on_where_it_was() {
+fn a_killed_run_continues_on_its_session_branch() {
     let repo = repo();
     repo.agent(
         "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) if [ -f half.txt ]; then echo done; else echo half > half.txt; kill -9 $PPID; sleep 60; fi ;;\nesac",
@@ -156,7 +156,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_session_that_was_stopped_goes_on_by_its_own_name() {
+fn a_failed_session_is_resumed_by_its_id_after_a_reset_of_its_branch() {
     let repo = repo();
     repo.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     repo.arborist(["gardener", "--session-branch", "--test-command", "false", "--max-retries", "1"]).exits(1);
@@ -177,13 +177,13 @@ fn a_session_that_was_stopped_goes_on_by_its_own_name() {
 }
 
 #[test]
-fn tasks_at_once_land_on_the_session_branch() {
+fn parallel_tasks_land_on_the_session_branch() {
     let repo = repo();
     let before = checkout(&repo);
     repo.arborist(["gardener", "--session-branch", "--jobs", "2"]).succeeds().shows();
     let branch = only_branch(&repo);
     assert_eq!(checkout(&repo), before);
-    let (place, files) = (house(&repo, &branch), files(&repo, &branch));
+    let (place, files) = (session_folder(&repo, &branch), files(&repo, &branch));
     assert!(files.contains("T001.txt") && files.contains("T002.txt"), "{files}");
     assert_eq!(repo.git_in(&place, ["status", "--porcelain"]).answer(), "");
     assert!(place.join("T002.txt").is_file(), "its worktree follows");
@@ -193,7 +193,7 @@ fn tasks_at_once_land_on_the_session_branch() {
 }
 
 #[test]
-fn the_configuration_says_so_too_and_events_tell_of_the_branch() {
+fn session_branches_can_be_configured_and_are_reported_as_events() {
     let repo = repo();
     repo.git(["config", "arborist.session.branch", "true"]).succeeds();
     let base = repo.git(["rev-parse", "HEAD"]).answer();
@@ -205,7 +205,7 @@ fn the_configuration_says_so_too_and_events_tell_of_the_branch() {
     assert_eq!(made["repo"], "repo");
     let summary = &events.last().unwrap()["summary"];
     assert_eq!(summary["merge"], format!("git merge {branch}"));
-    let place = house(&repo, &branch).canonicalize().unwrap();
+    let place = session_folder(&repo, &branch).canonicalize().unwrap();
     assert_eq!(summary["worktree"], place.to_str().unwrap());
     repo.git(["config", "arborist.session.branch", "false"]).succeeds();
     repo.arborist(["gardener"]).succeeds().shows().never("git merge");
@@ -213,7 +213,7 @@ fn the_configuration_says_so_too_and_events_tell_of_the_branch() {
 }
 
 #[test]
-fn one_task_can_have_a_branch_too() {
+fn garden_accepts_session_branch() {
     let repo = repo();
     let before = checkout(&repo);
     repo.arborist(["garden", "--session-branch"]).succeeds().shows();
@@ -244,7 +244,7 @@ fn each_plan_has_its_own_session() {
 }
 
 #[test]
-fn looking_first_makes_nothing() {
+fn a_dry_run_creates_no_branch_and_no_worktree() {
     let repo = repo();
     repo.arborist(["gardener", "--session-branch", "--dry-run"]).succeeds().shows();
     assert_eq!(branches(&repo), [""; 0]);
@@ -254,7 +254,7 @@ fn looking_first_makes_nothing() {
 }
 
 #[test]
-fn a_plan_and_a_configuration_that_are_not_tracked_are_frozen_in_the_session_only() {
+fn an_uncommitted_plan_and_configuration_are_committed_only_to_the_session_branch() {
     let repo = repo();
     repo.write("tasks.md", format!("{PLAN}- [ ] T003 do c\n"));
     repo.write(".arborist/config.toml", "max-retries = 2\n");
@@ -274,7 +274,7 @@ fn a_plan_and_a_configuration_that_are_not_tracked_are_frozen_in_the_session_onl
 }
 
 #[test]
-fn branches_are_called_as_it_is_configured() {
+fn session_branches_use_the_configured_prefix() {
     let repo = repo();
     repo.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
     repo.git(["config", "arborist.workspace.repos.app.branch-prefix", "bot/"]).succeeds();
@@ -287,7 +287,7 @@ fn branches_are_called_as_it_is_configured() {
 }
 
 #[test]
-fn the_branch_of_a_replay_is_called_so_too() {
+fn the_branch_of_a_replay_uses_the_configured_prefix() {
     let repo = crate::turn_scripts::repo(
         "claude",
         "opens\ncalls 1 \"I add a\"; echo a$n > a; answers 1\nends done\n",
@@ -302,13 +302,13 @@ fn the_branch_of_a_replay_is_called_so_too() {
 }
 
 #[test]
-fn what_was_merged_and_deleted_was_not_renamed() {
+fn a_merged_and_deleted_session_branch_counts_as_done_and_not_as_renamed() {
     let repo = repo();
     repo.arborist(APART).succeeds();
     let branch = only_branch(&repo);
     repo.git(["merge", "-q", &branch]).succeeds();
     repo.arborist(["cleanup", "--older-than", "0d"]).succeeds();
-    let place = house(&repo, &branch);
+    let place = session_folder(&repo, &branch);
     if place.exists() {
         repo.git(["worktree", "remove", "--force", "--force", place.to_str().unwrap()]).succeeds();
     }
@@ -325,7 +325,7 @@ fn what_was_merged_and_deleted_was_not_renamed() {
 }
 
 #[test]
-fn an_agent_that_starts_it_again_is_refused_and_there_is_one_run() {
+fn an_agent_cannot_start_a_second_run_of_its_plan() {
     let repo = repo();
     repo.agent(&format!(
         "case \"$prompt\" in \"Review\"*) ;; *) cd '{}' && git arborist gardener --session-branch >\"$ROOT/second\" 2>&1; echo $? > \"$ROOT/code\"; cd - >/dev/null ;; esac\n{WORKER}",

@@ -36,7 +36,7 @@ fn sum_of(repo: &TestRepo, key: &str, branch: &str) -> Option<f64> {
 }
 
 #[test]
-fn what_is_told_at_the_end_of_a_call_enters_the_totals_once() {
+fn usage_reported_at_the_end_of_a_call_is_counted_once() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener"]).succeeds();
     assert_eq!(spent(&repo), (30, 7, Some(0.25)), "the turns have told 20 and 4 of it");
@@ -59,7 +59,7 @@ fn what_is_told_at_the_end_of_a_call_enters_the_totals_once() {
 }
 
 #[test]
-fn a_session_has_spent_what_its_commits_tell_whoever_works() {
+fn session_totals_equal_the_sums_in_its_commits_for_every_program() {
     for program in ["claude", "codex", "gemini", "opencode"] {
         let repo = crate::turn_scripts::recorded(program);
         let (read, written, cost) = spent(&repo);
@@ -82,7 +82,7 @@ fn a_session_has_spent_what_its_commits_tell_whoever_works() {
 }
 
 #[test]
-fn what_a_rejected_review_cost_enters_the_totals_too() {
+fn the_cost_of_a_rejected_review_is_counted() {
     let repo = repo("claude", WORK);
     let judge = r#"if [ ! -e "$HOME/seen" ]; then touch "$HOME/seen"
 echo '{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"REJECTED: no"}]}}'
@@ -114,7 +114,7 @@ fn records_of_older_versions_are_read() {
 }
 
 /// Nobody can be called from now on.
-fn send_everybody_home(repo: &TestRepo, test: &str) {
+fn make_runners_unavailable(repo: &TestRepo, test: &str) {
     let config = format!(
         "runner = \"robot\"\ntest-command = \"{test}\"\n[runners.robot]\ncommand = [\"nobody-is-called-so\"]\n"
     );
@@ -122,11 +122,11 @@ fn send_everybody_home(repo: &TestRepo, test: &str) {
 }
 
 #[test]
-fn what_is_played_offline_costs_nothing_and_says_so() {
+fn an_offline_replay_reports_that_it_costs_nothing() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener"]).succeeds();
     let id = sessions(&repo)[0]["id"].as_str().unwrap().to_owned();
-    send_everybody_home(&repo, "true");
+    make_runners_unavailable(&repo, "true");
     let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
     said.shows().never("tokens").never("$0.25");
     let played = sessions(&repo).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
@@ -145,13 +145,13 @@ fn what_is_played_offline_costs_nothing_and_says_so() {
 }
 
 #[test]
-fn a_played_session_that_was_killed_calls_nobody_when_it_is_gone_on_with() {
+fn a_killed_offline_replay_cannot_be_resumed_with_real_agents() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener"]).succeeds();
     let id = sessions(&repo)[0]["id"].as_str().unwrap().to_owned();
     let (config, calls) = (repo.home().join(".config/git-arborist/config.toml"), repo.calls());
     let before = fs::read_to_string(&config).unwrap();
-    send_everybody_home(&repo, "kill -9 $PPID; sleep 60");
+    make_runners_unavailable(&repo, "kill -9 $PPID; sleep 60");
     repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(137);
     let played = sessions(&repo).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
     let new = played["id"].as_str().unwrap();

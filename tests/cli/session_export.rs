@@ -21,7 +21,7 @@ fn repo() -> (TestRepo, String, String) {
 }
 
 #[test]
-fn all_records_stand_in_one_document() {
+fn the_default_export_contains_all_records() {
     let (repo, id, commit) = repo();
     let export: Value = serde_json::from_str(&repo.arborist(["session", "export", &id]).answer()).unwrap();
     let kinds: Vec<&str> =
@@ -32,7 +32,7 @@ fn all_records_stand_in_one_document() {
 }
 
 #[test]
-fn notes_of_git_ai_say_which_lines_a_session_wrote() {
+fn git_ai_notes_list_the_lines_that_a_session_wrote() {
     let (repo, id, commit) = repo();
     let export = ["session", "export", &id, "--format", "git-ai"];
     repo.arborist(export).succeeds().out(&format!("commit {commit}\n"));
@@ -100,7 +100,7 @@ fn schema() -> Value {
 }
 
 #[test]
-fn records_of_agent_trace_are_what_its_schema_takes() {
+fn agent_trace_records_match_their_schema() {
     let (repo, id, commit) = repo();
     let export = ["session", "export", &id, "--format", "agent-trace"];
     let printed = repo.arborist(export).answer();

@@ -28,7 +28,7 @@ fn session(repo: &TestRepo) -> Value {
 }
 
 #[test]
-fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user_had() {
+fn turns_of_an_interactive_agent_are_recorded_without_changes_of_the_user() {
     let repo = TestRepo::init();
     repo.write("mine", "before\n");
     repo.commit("files\n");
@@ -67,7 +67,7 @@ fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user
 }
 
 #[test]
-fn a_merge_of_the_user_is_left_alone_and_the_turn_says_why_it_has_no_commit() {
+fn a_turn_during_a_merge_of_the_user_has_no_commit_and_says_why() {
     let repo = TestRepo::init();
     repo.write("f", "base\n");
     repo.commit("base\n");
@@ -91,7 +91,7 @@ fn a_merge_of_the_user_is_left_alone_and_the_turn_says_why_it_has_no_commit() {
 }
 
 #[test]
-fn a_file_that_was_already_changed_is_named_and_an_end_without_a_word_is_no_turn() {
+fn files_that_were_already_changed_are_reported_and_a_stop_without_message_is_no_turn() {
     let repo = TestRepo::init();
     repo.write("a", "a\n");
     repo.commit("files\n");
@@ -111,7 +111,7 @@ fn a_file_that_was_already_changed_is_named_and_an_end_without_a_word_is_no_turn
 }
 
 #[test]
-fn what_cannot_be_recorded_disturbs_nobody() {
+fn failures_to_record_do_not_disturb_the_interactive_agent() {
     let repo = TestRepo::init();
     repo.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
     repo.git(["switch", "-q", "--detach"]).succeeds();
@@ -135,7 +135,7 @@ fn an_agent_of_a_run_is_recorded_by_the_run_alone() {
 }
 
 #[test]
-fn settings_of_others_stay_and_ours_come_and_go_once() {
+fn existing_agent_settings_survive_repeated_install_and_uninstall() {
     let repo = TestRepo::init();
     let theirs = json!({
         "permissions": { "allow": ["Bash(ls)"] },
@@ -168,7 +168,7 @@ fn settings_of_others_stay_and_ours_come_and_go_once() {
 }
 
 #[test]
-fn an_uninstallation_leaves_nothing_that_the_installation_added() {
+fn uninstall_removes_everything_that_install_added() {
     let repo = TestRepo::init();
     repo.write(".git/info/exclude", "# mine\n*.tmp\n");
     for uninstall in [&["hooks", "uninstall"][..], &["hooks", "uninstall", "--agent", "claude"]] {
@@ -193,7 +193,7 @@ fn an_uninstallation_leaves_nothing_that_the_installation_added() {
 }
 
 #[test]
-fn an_uninstallation_shows_settings_that_were_there_before_again_and_keeps_lines_of_the_user() {
+fn uninstall_restores_the_exclude_file_and_keeps_lines_of_the_user() {
     let repo = TestRepo::init();
     let mine = "{\n  \"model\": \"opus\"\n}\n";
     repo.write(SETTINGS, mine);

@@ -25,7 +25,7 @@ esac
 "#;
 
 /// Two tasks at once: the second does this once the first has landed.
-fn one_lands(second: &str) -> TestRepo {
+fn repo_with_one_landing(second: &str) -> TestRepo {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
     repo.commit("a plan\n");
@@ -62,7 +62,7 @@ fn worked() -> (TestRepo, String) {
 }
 
 #[test]
-fn a_turn_of_a_lane_comes_back_and_what_is_not_in_its_tree_begins_anew() {
+fn going_back_to_a_turn_of_a_lane_resets_tasks_that_are_not_in_its_tree() {
     let (repo, id) = worked();
     let turns = json(&repo, &["session", "turns", &id, "--json"]);
     let (number, commit) = ("1", turns["turns"][0]["commit"].as_str().unwrap());
@@ -85,7 +85,7 @@ fn a_turn_of_a_lane_comes_back_and_what_is_not_in_its_tree_begins_anew() {
 }
 
 #[test]
-fn what_was_done_in_lanes_is_played_again_in_lanes() {
+fn an_offline_replay_of_a_session_in_lanes_uses_lanes() {
     let (repo, id) = worked();
     fs::remove_file(repo.root().join("agent.sh")).unwrap();
     let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
@@ -99,8 +99,8 @@ fn what_was_done_in_lanes_is_played_again_in_lanes() {
 }
 
 #[test]
-fn whoever_has_the_records_alone_goes_on_with_what_had_landed() {
-    let repo = one_lands("landed; kill -9 $PPID; sleep 60");
+fn a_clone_with_only_the_records_resumes_with_all_landed_tasks() {
+    let repo = repo_with_one_landing("landed; kill -9 $PPID; sleep 60");
     repo.arborist(["gardener", "--session-branch", "--jobs", "2"]).exits(137);
     let id = only_session(&repo);
     let branch = format!("arborist/tasks/{id}");
@@ -117,8 +117,8 @@ fn whoever_has_the_records_alone_goes_on_with_what_had_landed() {
 }
 
 #[test]
-fn what_had_landed_before_a_turn_of_another_lane_stays() {
-    let repo = one_lands("landed");
+fn going_back_to_a_turn_of_one_lane_keeps_tasks_that_had_landed_before() {
+    let repo = repo_with_one_landing("landed");
     repo.arborist(["gardener", "--jobs", "2"]).succeeds();
     let id = only_session(&repo);
     let turn = first_turn(&repo, &id, "T002");
@@ -138,8 +138,8 @@ fn what_had_landed_before_a_turn_of_another_lane_stays() {
 }
 
 #[test]
-fn a_turn_that_conflicts_with_what_had_landed_by_then_is_refused() {
-    let repo = one_lands("landed");
+fn going_back_to_a_turn_that_conflicts_with_landed_tasks_is_refused() {
+    let repo = repo_with_one_landing("landed");
     repo.agent(&format!(
         "{LANDED}\n[ $ARBORIST_TASK = T001 ] || landed\necho $ARBORIST_TASK > same.txt\necho done"
     ));

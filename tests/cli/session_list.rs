@@ -4,7 +4,7 @@ use crate::turn_scripts::repo;
 use arborist_testkit::{Terminal, TestRepo, WORKER};
 
 #[test]
-fn columns_have_headings_and_fit_on_a_terminal() {
+fn session_list_has_headings_and_fits_the_terminal() {
     let repo =
         TestRepo::planned("specs/a long way/to the plan of this/tasks.md", "- [ ] T001 do a\n", WORKER);
     let plan = "specs/a long way/to the plan of this/tasks.md";
@@ -34,7 +34,7 @@ fn columns_have_headings_and_fit_on_a_terminal() {
 }
 
 #[test]
-fn turns_that_were_stopped_are_marked() {
+fn interrupted_turns_are_marked() {
     let stops = "opens\ncalls 1 \"I add a\"; echo a > a; answers 1\ncalls 2 \"I add b\"; echo b > b; kill -INT $PPID; sleep 60\n";
     let streaming = repo("claude", stops);
     let plain =
@@ -53,7 +53,7 @@ fn turns_that_were_stopped_are_marked() {
 }
 
 #[test]
-fn verdicts_attempts_and_ways_back_are_told_of_turns() {
+fn the_list_of_turns_shows_verdicts_attempts_and_resumed_turns() {
     let repo = TestRepo::planned(
         "tasks.md",
         "- [ ] T001 do a\n",
@@ -80,7 +80,7 @@ fn verdicts_attempts_and_ways_back_are_told_of_turns() {
 }
 
 #[test]
-fn a_clone_without_sessions_is_told_how_to_get_them() {
+fn session_list_in_a_clone_without_records_says_how_to_fetch_them() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     repo.arborist(["session", "list"]).succeeds().silent().shows().never("git fetch");
     repo.arborist(["gardener"]).succeeds();
@@ -93,7 +93,7 @@ fn a_clone_without_sessions_is_told_how_to_get_them() {
 }
 
 #[test]
-fn the_last_one_is_first_also_within_one_second() {
+fn sessions_of_the_same_second_are_listed_newest_first() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     let mut begun: Vec<String> = Vec::new();
     for number in 0..4 {

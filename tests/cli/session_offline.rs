@@ -41,7 +41,7 @@ fn turns(repo: &TestRepo, id: &str) -> Vec<Value> {
 }
 
 /// Nobody can be called from now on.
-fn send_everybody_home(repo: &TestRepo) {
+fn disable_runners(repo: &TestRepo) {
     let config =
         "runner = \"robot\"\ntest-command = \"true\"\n[runners.robot]\ncommand = [\"nobody-is-called-so\"]\n";
     fs::write(repo.home().join(".config/git-arborist/config.toml"), config).unwrap();
@@ -85,9 +85,9 @@ fn worked() -> (TestRepo, String) {
 }
 
 #[test]
-fn the_whole_session_is_played_again_with_the_same_trees_and_verdicts_and_nobody_is_called() {
+fn an_offline_replay_repeats_all_trees_and_verdicts_and_calls_no_agent() {
     let (repo, id) = worked();
-    send_everybody_home(&repo);
+    disable_runners(&repo);
     let (before, calls) = (refs_of(&repo, &id), repo.calls());
     let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
     let new = said.stdout().lines().next().unwrap().to_owned();
@@ -117,9 +117,9 @@ fn the_whole_session_is_played_again_with_the_same_trees_and_verdicts_and_nobody
 }
 
 #[test]
-fn from_a_turn_only_what_came_after_it_is_played() {
+fn an_offline_replay_from_a_turn_repeats_only_what_came_after_it() {
     let (repo, id) = worked();
-    send_everybody_home(&repo);
+    disable_runners(&repo);
     let of_second = |turn: &&Value| turn["node"] == "T002" && turn["commit"].is_string();
     let all = turns(&repo, &id);
     let first = all.iter().find(of_second).unwrap();
@@ -160,11 +160,11 @@ fn from_a_turn_only_what_came_after_it_is_played() {
 }
 
 #[test]
-fn what_is_played_is_told_as_json() {
+fn an_offline_replay_reports_json_events() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener"]).succeeds();
     let id = session(&repo);
-    send_everybody_home(&repo);
+    disable_runners(&repo);
     let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline", "--json"]).succeeds();
     let lines: Vec<Value> = said.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["event"], "run-begins");
@@ -174,7 +174,7 @@ fn what_is_played_is_told_as_json() {
 }
 
 #[test]
-fn without_transcripts_nothing_is_begun() {
+fn an_offline_replay_without_transcripts_is_refused() {
     let off = repo("claude", WORK);
     off.git(["config", "arborist.session.transcripts", "off"]).succeeds();
     off.arborist(["gardener"]).succeeds();
@@ -190,14 +190,14 @@ fn without_transcripts_nothing_is_begun() {
 }
 
 #[test]
-fn a_review_that_was_stopped_is_no_verdict() {
+fn an_offline_replay_does_not_count_an_interrupted_review_as_a_verdict() {
     let repo = repo("claude", WORK);
     let stops = "cat > /dev/null\necho 'Let me see.'\nif [ ! -e \"$HOME/seen\" ]; then touch \"$HOME/seen\"; kill -INT $PPID; sleep 60; fi\necho APPROVED\n";
     crate::turn_scripts::judge(&repo, stops);
     repo.arborist(["gardener"]).exits(130);
     repo.arborist(["gardener"]).succeeds();
     let id = session(&repo);
-    send_everybody_home(&repo);
+    disable_runners(&repo);
     let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
     let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
     assert!(story(&repo, &branch).last().unwrap().starts_with("T001@complete"));
@@ -205,12 +205,12 @@ fn a_review_that_was_stopped_is_no_verdict() {
 }
 
 #[test]
-fn where_the_recording_ends_the_session_rests() {
+fn an_offline_replay_pauses_where_the_records_end() {
     let killed = "opens\ncalls 1 \"I'll add a\"; echo a > a; answers 1\nkill -9 $PPID\nexit 1\n";
     let repo = repo("claude", killed);
     assert_ne!(repo.arborist(["gardener"]).code(), 0);
     let id = session(&repo);
-    send_everybody_home(&repo);
+    disable_runners(&repo);
     repo.arborist(["session", "replay", &id, "--turn", "1", "--offline"]).exits(1).shows();
     let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(1);
     let new = said.stdout().lines().next().unwrap().to_owned();
@@ -222,11 +222,11 @@ fn where_the_recording_ends_the_session_rests() {
 }
 
 #[test]
-fn what_real_programs_printed_is_read_the_same_way_again() {
+fn an_offline_replay_of_recorded_streams_gives_the_same_trees_for_every_program() {
     for program in ["claude", "codex", "gemini", "opencode"] {
         let repo = crate::turn_scripts::recorded(program);
         let id = session(&repo);
-        send_everybody_home(&repo);
+        disable_runners(&repo);
         let said = repo.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
         let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
         assert_eq!(story(&repo, &branch), story(&repo, "main"), "{program}");
@@ -236,11 +236,11 @@ fn what_real_programs_printed_is_read_the_same_way_again() {
 }
 
 #[test]
-fn a_session_on_a_branch_of_its_own_is_played_like_any_other() {
+fn an_offline_replay_works_for_a_session_branch() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener", "--session-branch"]).succeeds();
     let old = sessions(&repo)[0].clone();
-    send_everybody_home(&repo);
+    disable_runners(&repo);
     let replay = ["session", "replay", old["id"].as_str().unwrap(), "--turn", "0", "--offline"];
     let said = repo.arborist(replay).succeeds();
     let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
@@ -298,7 +298,7 @@ fn a_forged_record_deletes_nothing_behind_a_link() {
 }
 
 #[test]
-fn what_was_dropped_before_a_task_was_done_again_does_not_come_back() {
+fn an_offline_replay_does_not_restore_work_that_reset_dropped() {
     let repo = TestRepo::planned(
         "tasks.md",
         "- [ ] T001 one\n",
@@ -319,9 +319,9 @@ fn what_was_dropped_before_a_task_was_done_again_does_not_come_back() {
 }
 
 #[test]
-fn a_replay_is_played_again_with_the_same_trees() {
+fn a_replay_can_be_replayed_with_the_same_trees() {
     let (repo, id) = worked();
-    send_everybody_home(&repo);
+    disable_runners(&repo);
     let replay = |id: &str| {
         repo.wait(60);
         let said = repo.arborist(["session", "replay", id, "--turn", "0", "--offline"]).succeeds();

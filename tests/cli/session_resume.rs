@@ -55,7 +55,7 @@ fn failed() -> (TestRepo, String) {
 }
 
 #[test]
-fn a_failed_session_goes_on_on_its_branch_whatever_the_checkout_looks_like() {
+fn a_failed_session_is_resumed_on_its_branch_without_touching_the_checkout() {
     let (repo, id) = failed();
     let said = repo.arborist(["session", "resume", &id]).succeeds();
     said.err(&format!("continuing session '{id}' on 'work'"));
@@ -69,7 +69,7 @@ fn a_failed_session_goes_on_on_its_branch_whatever_the_checkout_looks_like() {
 }
 
 #[test]
-fn a_session_that_was_killed_goes_on_in_the_checkout_that_it_ran_in() {
+fn a_killed_session_continues_in_the_checkout_that_it_ran_in() {
     let repo = repo("claude", "opens\ncalls 1 \"I add a\"; echo a > a; answers 1\nkill -9 $PPID\nexit 1\n");
     let killed = repo.arborist(["gardener"]);
     assert_ne!(killed.code(), 0);
@@ -95,7 +95,7 @@ fn a_session_that_was_killed_goes_on_in_the_checkout_that_it_ran_in() {
 
 /// A run reads the cache too, so what it reads there must be what git has.
 #[test]
-fn a_cache_that_was_tampered_with_leads_no_run_astray() {
+fn a_manipulated_history_cache_does_not_change_what_a_run_does() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener"]).succeeds();
     repo.arborist(["state"]).succeeds();
@@ -131,7 +131,7 @@ fn a_clone_that_has_only_the_records_can_resume() {
 }
 
 #[test]
-fn going_back_to_a_turn_brings_its_tree_back_and_keeps_what_came_later_in_history() {
+fn going_back_to_a_turn_restores_its_tree_and_keeps_later_commits_in_history() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener"]).succeeds();
     let (_, id) = session(&repo);
@@ -155,7 +155,7 @@ fn going_back_to_a_turn_brings_its_tree_back_and_keeps_what_came_later_in_histor
 }
 
 #[test]
-fn going_back_overwrites_no_file_that_git_ignores() {
+fn going_back_to_a_turn_does_not_overwrite_ignored_files() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener"]).succeeds();
     let (_, id) = session(&repo);
@@ -185,7 +185,7 @@ fn a_changed_plan_is_not_written_through_a_link() {
 }
 
 #[test]
-fn a_plan_that_has_changed_since_is_shown_and_taken_only_when_asked_to() {
+fn resume_shows_plan_changes_and_takes_them_only_with_plan_changed() {
     let (repo, id) = failed();
     repo.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more\n");
     repo.arborist(["session", "resume", &id])
@@ -199,7 +199,7 @@ fn a_plan_that_has_changed_since_is_shown_and_taken_only_when_asked_to() {
 }
 
 #[test]
-fn a_replay_is_a_new_session_on_a_new_branch_and_leaves_the_old_one_alone() {
+fn a_replay_is_a_new_session_on_a_new_branch_and_leaves_the_original_unchanged() {
     let repo = repo("claude", WORK);
     repo.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more (after T001)\n");
     repo.commit("two tasks\n");
@@ -243,7 +243,7 @@ fn a_replay_is_a_new_session_on_a_new_branch_and_leaves_the_old_one_alone() {
 }
 
 #[test]
-fn what_cannot_be_gone_on_with_is_said() {
+fn resume_explains_why_a_session_cannot_be_continued() {
     let repo = repo("claude", WORK);
     let other = repo.arborist(["session", "start"]).answer();
     repo.arborist(["session", "resume", &other]).exits(1).shows();
@@ -262,7 +262,7 @@ fn what_cannot_be_gone_on_with_is_said() {
 }
 
 #[test]
-fn what_a_killed_run_left_running_is_ended_before_a_turn_comes_back() {
+fn processes_of_a_killed_run_are_ended_before_a_turn_is_restored() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
     repo.commit("a plan\n");
@@ -287,7 +287,7 @@ fn what_a_killed_run_left_running_is_ended_before_a_turn_comes_back() {
 }
 
 #[test]
-fn a_complete_session_under_a_newer_one_is_only_replayed() {
+fn a_complete_session_whose_branch_a_newer_one_uses_can_only_be_replayed() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener"]).succeeds();
     let (_, id) = session(&repo);

@@ -24,7 +24,7 @@ fn json(repo: &TestRepo, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_turn_that_wrote_files_is_a_commit_that_names_who_and_where() {
+fn a_turn_that_wrote_files_is_a_commit_with_author_and_trailers() {
     let (repo, id) = repo();
     repo.write("new file", "a\n");
     std::fs::remove_file(repo.path("gone")).unwrap();
@@ -50,7 +50,7 @@ fn a_turn_that_wrote_files_is_a_commit_that_names_who_and_where() {
 }
 
 #[test]
-fn only_the_files_that_are_named_are_committed_and_the_rest_stays_as_it_was() {
+fn files_from_commits_only_the_named_files_and_leaves_others_unchanged() {
     let (repo, id) = repo();
     repo.write("mine", "mine\n");
     repo.write("staged", "staged\n");
@@ -93,7 +93,7 @@ fn a_turn_that_wrote_nothing_is_recorded_without_a_commit() {
 }
 
 #[test]
-fn commit_and_turn_lead_to_each_other() {
+fn a_commit_can_be_found_by_its_turn_and_a_turn_by_its_commit() {
     let (repo, id) = repo();
     repo.write("kept", "1\n2 and more\n3\n");
     let first = turn(&repo, &id, &[]);
@@ -114,7 +114,7 @@ fn commit_and_turn_lead_to_each_other() {
 }
 
 #[test]
-fn what_differs_between_two_turns_is_shown() {
+fn session_diff_shows_the_changes_between_two_turns() {
     let (repo, id) = repo();
     repo.write("a", "a\n");
     turn(&repo, &id, &[]);
@@ -141,7 +141,7 @@ fn the_number_of_a_turn_must_be_the_next() {
 }
 
 #[test]
-fn what_the_user_had_changed_before_stays_out_of_every_turn() {
+fn changes_of_the_user_before_the_session_are_part_of_no_turn() {
     let repo = TestRepo::init();
     repo.write("b", "b\n");
     repo.commit("files\n");
@@ -167,7 +167,7 @@ fn what_the_user_had_changed_before_stays_out_of_every_turn() {
 
 /// What is staged and does not lie in the worktree is seen only in the index.
 #[test]
-fn what_is_staged_alone_stays_staged() {
+fn content_that_is_only_staged_stays_staged() {
     let (repo, id) = repo();
     repo.write("kept", "staged\n");
     repo.git(["add", "kept"]).succeeds();
@@ -186,7 +186,7 @@ fn what_is_staged_alone_stays_staged() {
 }
 
 #[test]
-fn a_turn_is_refused_while_the_user_is_in_the_middle_of_a_merge() {
+fn a_turn_is_refused_during_a_merge_of_the_user() {
     let (repo, id) = repo();
     repo.git(["switch", "-q", "-c", "theirs"]).succeeds();
     repo.write("kept", "theirs\n");
@@ -209,7 +209,7 @@ fn a_turn_is_refused_while_the_user_is_in_the_middle_of_a_merge() {
 }
 
 #[test]
-fn a_named_path_that_cannot_be_committed_is_refused_by_name() {
+fn a_named_path_that_cannot_be_committed_is_refused_and_reported() {
     let (repo, id) = repo();
     repo.write(".gitignore", ".env\n");
     repo.write(".env", "secret\n");
@@ -246,7 +246,7 @@ fn turns_that_end_at_the_same_time_wait_for_each_other() {
 }
 
 #[test]
-fn values_that_mean_nothing_are_refused_with_those_that_do() {
+fn invalid_option_values_are_refused_with_a_list_of_valid_ones() {
     let repo = TestRepo::init();
     repo.arborist(["session", "start", "--id", "s1"]).succeeds();
     let turn = ["session", "turn", "--session", "s1", "--node", "T1", "--model", "m"];
@@ -262,7 +262,7 @@ fn values_that_mean_nothing_are_refused_with_those_that_do() {
 }
 
 #[test]
-fn what_a_driver_writes_down_is_told_as_json() {
+fn records_written_by_an_external_driver_are_printed_as_json() {
     let repo = TestRepo::init();
     let json = |args: &[&str]| -> serde_json::Value {
         serde_json::from_str(&repo.arborist(["session"].iter().chain(args)).answer()).unwrap()

@@ -17,7 +17,7 @@ fn repo() -> TestRepo {
 }
 
 #[test]
-fn a_higher_place_wins_over_a_lower_one() {
+fn a_configuration_source_of_higher_precedence_wins() {
     let repo = repo();
     repo.arborist(["state"]).succeeds().shows();
     std::fs::create_dir_all(repo.home().join(".config/git-arborist")).unwrap();
@@ -38,7 +38,7 @@ fn a_higher_place_wins_over_a_lower_one() {
 }
 
 #[test]
-fn an_unknown_key_is_told_with_file_line_and_the_nearest_key() {
+fn an_unknown_key_is_reported_with_file_line_and_nearest_key() {
     let repo = repo();
     repo.write(".arborist/config.toml", "# ours\n\ntre = \"x\"\n");
     repo.arborist(["state"]).exits(1).shows().silent();
@@ -50,7 +50,7 @@ fn an_unknown_key_is_told_with_file_line_and_the_nearest_key() {
 }
 
 #[test]
-fn the_command_line_and_the_environment_are_named_as_such() {
+fn errors_name_the_command_line_or_the_environment_as_source() {
     use std::os::unix::ffi::OsStrExt;
     let repo = repo();
     repo.git(["-c", "arborist.treee=x", "arborist", "state"]).exits(1).shows();
@@ -60,7 +60,7 @@ fn the_command_line_and_the_environment_are_named_as_such() {
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_and_a_broken_file_are_told_with_their_line() {
+fn values_of_the_wrong_type_and_broken_files_are_reported_with_their_line() {
     let repo = repo();
     repo.write(".arborist/config.toml", "\ntree = 7\n");
     repo.arborist(["state"]).exits(1).shows();
@@ -75,7 +75,7 @@ fn a_value_of_the_wrong_kind_and_a_broken_file_are_told_with_their_line() {
 }
 
 #[test]
-fn the_tree_is_looked_for_in_order() {
+fn default_plan_paths_are_tried_in_order() {
     let repo = TestRepo::init();
     let paths = ["tasks.md", "spec/tasks.md", "specs/main/tasks.md", "task-tree.json"];
     for (n, path) in paths.into_iter().enumerate() {
@@ -87,7 +87,7 @@ fn the_tree_is_looked_for_in_order() {
 }
 
 #[test]
-fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot_be_is_refused_everywhere() {
+fn jobs_accepts_numbers_and_auto_and_invalid_numbers_are_refused_from_every_source() {
     let repo = repo();
     repo.commit("plans\n");
     for jobs in ["4", "\"4\"", "\"auto\""] {
@@ -109,7 +109,7 @@ fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot
 }
 
 #[test]
-fn what_is_given_a_value_and_is_a_table_is_told_by_its_command() {
+fn a_value_for_a_key_that_is_a_table_is_reported_with_the_key_to_use() {
     let repo = repo();
     repo.write(".arborist/config.toml", "[merge.gates]\ncheck = \"make test\"\n");
     let said = repo.arborist(["state"]).exits(1).shows();
@@ -119,7 +119,7 @@ fn what_is_given_a_value_and_is_a_table_is_told_by_its_command() {
 }
 
 #[test]
-fn a_key_with_the_prefix_of_gits_configuration_is_told_without_it() {
+fn a_key_with_the_prefix_of_git_config_is_reported_with_the_plain_key() {
     let repo = repo();
     for text in ["arborist.runner = \"demo\"\n", "[arborist]\nrunner = \"demo\"\n"] {
         repo.write(".arborist/config.toml", text);
@@ -129,7 +129,7 @@ fn a_key_with_the_prefix_of_gits_configuration_is_told_without_it() {
 }
 
 #[test]
-fn a_folder_of_reports_outside_of_the_worktree_is_refused_before_an_agent_is_called() {
+fn a_report_folder_outside_the_worktree_is_refused_before_an_agent_is_called() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
     for folder in ["/nope", "../out", ".git/x"] {
         let run = repo.arborist(["gardener", "--test-command", "true", "--report-dir", folder]).exits(1);
@@ -151,7 +151,7 @@ fn a_gate_without_a_command_is_refused() {
 }
 
 #[test]
-fn quotes_are_only_proposed_where_they_are_missing() {
+fn the_hint_about_quotes_appears_only_if_quotes_are_missing() {
     let repo = TestRepo::init();
     for text in ["[merge\n", "jobs = 1\njobs = 2\n"] {
         repo.write(".arborist/config.toml", text);
@@ -162,14 +162,14 @@ fn quotes_are_only_proposed_where_they_are_missing() {
 }
 
 #[test]
-fn a_template_for_approval_ends_with_its_quote() {
+fn a_prompt_template_shown_for_approval_ends_with_its_quote() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", WORKER);
     repo.write(".arborist/prompts/implement.md", "do it\n");
     repo.arborist(["gardener"]).exits(2).err("prompts.implement = \"do it\"\n");
 }
 
 #[test]
-fn a_command_that_checks_nothing_because_it_is_empty_is_refused() {
+fn an_empty_command_in_a_setting_is_refused() {
     for key in ["test-command", "merge.gates.check.command", "workspace.repos.app.tools.test"] {
         for command in ["", "  "] {
             let repo = repo();

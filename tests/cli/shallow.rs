@@ -45,7 +45,7 @@ fn count(repo: &TestRepo, clone: &Path) -> usize {
 }
 
 #[test]
-fn a_merge_fetches_all_where_a_step_is_not_enough_and_says_so() {
+fn a_merge_reports_that_it_fetched_all_history_if_one_step_is_not_enough() {
     let repo = remote(1, 70);
     let clone = shallow(&repo, "2");
     let said = repo
@@ -58,7 +58,7 @@ fn a_merge_fetches_all_where_a_step_is_not_enough_and_says_so() {
 }
 
 #[test]
-fn no_more_is_fetched_than_one_step_where_that_is_enough() {
+fn a_merge_fetches_only_one_step_of_history_if_that_is_enough() {
     let repo = remote(70, 60);
     repo.git(["branch", "other"]).succeeds();
     let clone = shallow(&repo, "20");
@@ -71,7 +71,7 @@ fn no_more_is_fetched_than_one_step_where_that_is_enough() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_the_error_says_what_is_missing() {
+fn the_error_says_that_history_is_missing_if_no_remote_is_available() {
     let repo = remote(1, 10);
     let clone = shallow(&repo, "2");
     let tip = repo.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer();
@@ -99,7 +99,7 @@ fn long_run(behind: usize) -> TestRepo {
 }
 
 #[test]
-fn a_landing_fetches_what_it_needs_and_reading_does_not() {
+fn a_landing_fetches_missing_history_and_read_only_commands_do_not() {
     let repo = long_run(70);
     let clone = shallow(&repo, "2");
     repo.arborist_in(&clone, ["state"]).exits(128).err("this is a shallow clone").err("--unshallow");
@@ -124,7 +124,7 @@ fn a_landing_that_cannot_fetch_changes_nothing() {
 }
 
 #[test]
-fn a_new_run_and_its_landings_need_no_more_than_the_newest_commit() {
+fn a_new_run_and_its_landings_need_only_the_newest_commit() {
     let worker = "case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n", worker);
     let source = format!("file://{}", repo.path("").display());
@@ -142,7 +142,7 @@ fn a_new_run_and_its_landings_need_no_more_than_the_newest_commit() {
 }
 
 #[test]
-fn a_clone_of_depth_1_is_worked_in_without_an_option() {
+fn a_run_works_in_a_clone_of_depth_1_without_options() {
     let worker = "case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac";
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n- [ ] T002 b\n", worker);
     let source = format!("file://{}", repo.path("").display());
@@ -157,7 +157,7 @@ fn a_clone_of_depth_1_is_worked_in_without_an_option() {
 }
 
 #[test]
-fn a_shallow_clone_with_a_part_of_a_run_is_refused() {
+fn a_run_is_refused_in_a_shallow_clone_that_has_only_a_part_of_it() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", "exit 1");
     repo.run_start("main", "s1");
     repo.commit_complete(&TaskCommit::new("T001", "complete").trailer("Session", "s1"));

@@ -20,7 +20,7 @@ fn landed(repo: &TestRepo, task: &str) -> bool {
 }
 
 #[test]
-fn a_run_in_a_sparse_checkout_asks_the_tracked_gates() {
+fn a_run_in_a_sparse_checkout_uses_the_tracked_gates() {
     let repo = TestRepo::planned("tasks.md", PLAN, WORKER);
     repo.write(".arborist/config.toml", GATES);
     repo.commit("gates\n");
@@ -36,7 +36,7 @@ fn a_run_in_a_sparse_checkout_asks_the_tracked_gates() {
 }
 
 #[test]
-fn a_landing_by_hand_in_a_sparse_checkout_asks_the_tracked_gates() {
+fn a_manual_landing_in_a_sparse_checkout_uses_the_tracked_gates() {
     let queue_repo = QueueRepo::empty_queue_repo();
     queue_repo.write(".arborist/config.toml", GATES);
     queue_repo.commit("gates\n");
@@ -48,7 +48,7 @@ fn a_landing_by_hand_in_a_sparse_checkout_asks_the_tracked_gates() {
 }
 
 #[test]
-fn a_configuration_that_is_missing_in_the_checkout_is_that_of_the_commit() {
+fn configuration_that_is_missing_in_the_checkout_is_read_from_the_commit() {
     let repo = TestRepo::planned("tasks.md", PLAN, WORKER);
     repo.write(".arborist/config.toml", "test-command = \"false\"\nmax-retries = 1\n");
     repo.commit("configuration\n");
@@ -58,7 +58,7 @@ fn a_configuration_that_is_missing_in_the_checkout_is_that_of_the_commit() {
 }
 
 #[test]
-fn a_new_configuration_in_the_checkout_is_frozen_with_the_start() {
+fn a_new_configuration_in_the_checkout_is_committed_with_the_run_start() {
     let repo = TestRepo::planned("tasks.md", PLAN, WORKER);
     repo.write(".arborist/config.toml", GATES);
     repo.arborist(["gardener", "--jobs", "2", "--keep-going", "--yes"]).exits(1);
@@ -67,7 +67,7 @@ fn a_new_configuration_in_the_checkout_is_frozen_with_the_start() {
 }
 
 #[test]
-fn a_task_in_words_stops_too_if_the_configuration_has_changed() {
+fn a_task_given_by_message_is_refused_if_the_configuration_changed() {
     let repo = TestRepo::planned("tasks.md", PLAN, WORKER);
     repo.write(".arborist/config.toml", "max-retries = 2\n");
     repo.commit("configuration\n");
@@ -79,7 +79,7 @@ fn a_task_in_words_stops_too_if_the_configuration_has_changed() {
 }
 
 #[test]
-fn gates_and_reviews_have_files_outside_of_a_sparse_checkout() {
+fn gates_and_reviewers_see_files_outside_the_sparse_checkout() {
     let repo = TestRepo::planned("tasks.md", PLAN, "");
     repo.write("src/a", "a\n");
     repo.write("out/o", "o\n");
@@ -99,7 +99,7 @@ case $ARBORIST_TASK in T001) mkdir -p out; echo 1 > out/flag ;; *) echo 1 > src/
 }
 
 #[test]
-fn the_reviewer_of_a_task_in_a_sparse_checkout_has_all_files() {
+fn the_reviewer_of_a_task_in_a_sparse_checkout_sees_all_files() {
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 a\n", "");
     repo.write("src/a", "a\n");
     repo.write("out/o", "o\n");

@@ -66,7 +66,7 @@ fn locks_in(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_rerun_removes_and_names_every_lock_that_a_killed_run_has_left() {
+fn a_rerun_removes_and_reports_every_lock_of_a_killed_run() {
     for args in [&["--jobs", "1"][..], &["--jobs", "2"], &["--session-branch"]] {
         let repo = repo();
         gardener(&repo, args).exits(137);
@@ -124,7 +124,7 @@ fn locks_in_the_other_repositories_of_a_workspace_are_removed_too() {
 }
 
 #[test]
-fn a_lock_that_no_dead_run_explains_is_reported_with_its_path_and_left_alone() {
+fn a_lock_that_no_killed_run_explains_is_reported_with_its_path_and_kept() {
     let repo = repo();
     let lock = repo.path(".git/refs/heads/main.lock");
     fs::write(&lock, "").unwrap();
@@ -136,7 +136,7 @@ fn a_lock_that_no_dead_run_explains_is_reported_with_its_path_and_left_alone() {
 }
 
 #[test]
-fn a_lock_that_the_user_holds_for_a_moment_is_waited_for() {
+fn a_lock_that_the_user_holds_briefly_is_waited_for() {
     let repo = repo();
     let lock = repo.path(".git/refs/heads/main.lock");
     fs::write(&lock, "").unwrap();
@@ -152,7 +152,7 @@ fn a_lock_that_the_user_holds_for_a_moment_is_waited_for() {
 /// The user's `git commit` waits for an editor, in the repository of a run that died.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_lock_of_a_git_that_lives_is_left_alone_after_a_crash_too() {
+fn a_lock_of_a_running_git_is_kept_after_a_crash() {
     let repo = repo();
     gardener(&repo, &[]).exits(137);
     let edited = repo.root().join("edited");
@@ -177,7 +177,7 @@ fn a_lock_of_a_git_that_lives_is_left_alone_after_a_crash_too() {
 
 /// A driver that is killed behind its last landing. Nothing is left to land, so nobody takes the claim over.
 #[test]
-fn the_claim_of_a_driver_that_died_behind_its_last_landing_is_removed() {
+fn the_claim_of_a_driver_that_was_killed_after_its_last_landing_is_removed() {
     let repo = repo();
     gardener(&repo, &["--jobs", "2"]).exits(137);
     let lock = fs::read_to_string(repo.path(".git/arborist/locks/run-main")).unwrap();
@@ -195,7 +195,7 @@ fn the_claim_of_a_driver_that_died_behind_its_last_landing_is_removed() {
 
 /// A child that was just being started has a copy of the lock's descriptor, and may die after the driver.
 #[test]
-fn the_lock_of_a_driver_that_died_is_waited_for_while_its_last_child_is_dying() {
+fn the_lock_of_a_killed_driver_is_waited_for_while_its_last_child_process_ends() {
     let repo = repo();
     gardener(&repo, &[]).exits(137);
     let path = repo.path(".git/arborist/locks/run-main");
@@ -213,7 +213,7 @@ fn the_lock_of_a_driver_that_died_is_waited_for_while_its_last_child_is_dying() 
 
 /// A kill between two renames of one transaction: the record of a turn is written, and its branch is where it was.
 #[test]
-fn a_turn_whose_record_was_written_is_brought_to_its_branch() {
+fn a_recorded_turn_that_is_missing_on_its_branch_is_added_to_it() {
     let script = r#"
 opens
 if [ ! -e "$ROOT/killed" ]; then

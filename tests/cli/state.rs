@@ -28,7 +28,7 @@ fn state_of(repo: &TestRepo, id: &str) -> String {
 }
 
 #[test]
-fn before_anything_has_happened_a_plan_is_pending_and_its_first_task_ready() {
+fn before_a_run_all_tasks_are_pending_and_the_first_is_ready() {
     let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     let document = state(&repo, &[]);
@@ -65,7 +65,7 @@ session s1, plan task-tree.json
 }
 
 #[test]
-fn where_nothing_is_known_nothing_is_done() {
+fn state_without_plan_or_run_reports_no_tasks() {
     let repo = TestRepo::init();
     repo.arborist(["state", "--exit-code"]).exits(1).shows();
     repo.arborist(["state", "--scope", "mian"]).exits(1).shows().silent();
@@ -75,7 +75,7 @@ fn where_nothing_is_known_nothing_is_done() {
 }
 
 #[test]
-fn a_task_that_the_plan_does_not_know_is_marked_and_not_counted() {
+fn a_task_that_is_not_in_the_plan_is_marked_and_not_counted() {
     let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
@@ -85,7 +85,7 @@ fn a_task_that_the_plan_does_not_know_is_marked_and_not_counted() {
 }
 
 #[test]
-fn a_plan_that_changed_since_it_was_frozen_is_told() {
+fn a_plan_that_changed_since_it_was_frozen_is_reported() {
     let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     let blob = repo.git(["hash-object", "-w", "task-tree.json"]).answer();
@@ -98,7 +98,7 @@ fn a_plan_that_changed_since_it_was_frozen_is_told() {
 }
 
 #[test]
-fn each_status_leads_to_its_state() {
+fn each_commit_status_sets_the_task_state() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     for (status, state) in [
@@ -118,7 +118,7 @@ fn each_status_leads_to_its_state() {
 }
 
 #[test]
-fn t1_does_not_answer_for_t10() {
+fn task_ids_are_not_matched_by_prefix() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T10", "complete");
@@ -130,7 +130,7 @@ fn t1_does_not_answer_for_t10() {
 }
 
 #[test]
-fn one_task_is_shown_with_its_history_its_failures_words_and_its_logs() {
+fn one_task_is_shown_with_its_history_failure_text_and_logs() {
     let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
@@ -144,7 +144,7 @@ fn one_task_is_shown_with_its_history_its_failures_words_and_its_logs() {
 }
 
 #[test]
-fn several_tasks_can_be_asked_for_and_the_exit_code_is_about_them() {
+fn state_accepts_several_tasks_and_the_exit_code_is_about_these() {
     let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
@@ -158,7 +158,7 @@ fn several_tasks_can_be_asked_for_and_the_exit_code_is_about_them() {
 }
 
 #[test]
-fn a_phase_is_complete_when_its_leaves_are_and_its_own_tests_passed() {
+fn a_phase_is_complete_if_its_tasks_are_complete_and_its_tests_passed() {
     let repo = TestRepo::init();
     let tests = r#""children": ["T001", "T002"], "test_commands": [{"type": "integration", "command": "make check"}]"#;
     repo.write("task-tree.json", TREE.replace(r#""children": ["T001", "T002"]"#, tests));
@@ -173,7 +173,7 @@ fn a_phase_is_complete_when_its_leaves_are_and_its_own_tests_passed() {
 }
 
 #[test]
-fn an_agents_words_cannot_forge_a_state() {
+fn forged_commit_messages_do_not_change_the_state() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "implement-pass");
@@ -216,7 +216,7 @@ fn commits_of_another_branch_session_or_earlier_run_do_not_count() {
 }
 
 #[test]
-fn without_any_run_start_the_whole_history_of_the_branch_counts() {
+fn without_a_run_start_the_whole_history_of_the_branch_counts() {
     let repo = TestRepo::init();
     repo.task("T1", "complete");
     repo.task("T2", "test-pass");
@@ -227,7 +227,7 @@ fn without_any_run_start_the_whole_history_of_the_branch_counts() {
 }
 
 #[test]
-fn a_bad_tree_file_is_told_by_file_and_line_and_nothing_else_is_printed() {
+fn an_invalid_plan_is_reported_with_file_and_line_and_nothing_else_is_printed() {
     let repo = TestRepo::init();
     for (bad, what) in [
         ("{\n  \"nodes\": {\n", "task-tree.json:"),
@@ -239,7 +239,7 @@ fn a_bad_tree_file_is_told_by_file_and_line_and_nothing_else_is_printed() {
 }
 
 #[test]
-fn the_frozen_plan_is_shown_whatever_an_agent_made_of_the_file() {
+fn state_shows_the_frozen_plan_although_an_agent_changed_the_file() {
     let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     let blob = repo.git(["hash-object", "-w", "task-tree.json"]).answer();
@@ -259,7 +259,7 @@ fn the_frozen_plan_is_shown_whatever_an_agent_made_of_the_file() {
 }
 
 #[test]
-fn what_has_not_landed_is_read_on_the_tasks_own_branch() {
+fn the_state_of_a_task_before_landing_is_read_from_its_own_branch() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["switch", "-q", "-c", "arborist/task/main/T1"]).succeeds();
@@ -279,7 +279,7 @@ fn what_has_not_landed_is_read_on_the_tasks_own_branch() {
 }
 
 #[test]
-fn marks_in_a_file_that_no_run_froze_say_nothing() {
+fn marks_in_a_plan_file_that_was_not_frozen_are_ignored() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "failed");
@@ -291,7 +291,7 @@ fn marks_in_a_file_that_no_run_froze_say_nothing() {
 }
 
 #[test]
-fn what_waits_for_a_task_waits_until_it_has_landed() {
+fn a_dependent_task_waits_until_its_dependency_has_landed() {
     let repo = TestRepo::init();
     repo.write("task-tree.json", TREE);
     repo.run_start("main", "s1");
@@ -305,7 +305,7 @@ fn what_waits_for_a_task_waits_until_it_has_landed() {
 }
 
 #[test]
-fn a_stale_branch_of_a_task_says_nothing() {
+fn a_stale_task_branch_is_ignored() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["branch", "arborist/task/main/T1"]).succeeds();

@@ -24,7 +24,7 @@ fn revert(repo: &TestRepo, args: &[&str]) {
 /// The colleague commits on an older state of the branch, pulls with a merge and pushes: the merge's first
 /// parent is theirs, and the run's own commits are on the second.
 #[test]
-fn a_colleague_who_pulls_with_a_merge_and_swaps_parents_changes_nothing() {
+fn a_merge_by_a_colleague_with_swapped_parents_does_not_change_the_state() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "implement-pass");
@@ -56,7 +56,7 @@ fn dates_do_not_matter() {
 
 /// A start that is dated after its own descendants, beside a merge: it is still the last start that counts.
 #[test]
-fn the_last_start_is_the_last_by_ancestry_even_with_clocks_gone_wrong() {
+fn the_last_run_start_is_chosen_by_ancestry_and_not_by_date() {
     let repo = TestRepo::init();
     repo.wait(500_000);
     repo.run_start("main", "s1");
@@ -75,7 +75,7 @@ fn the_last_start_is_the_last_by_ancestry_even_with_clocks_gone_wrong() {
 }
 
 #[test]
-fn two_ends_of_one_task_are_a_fork_and_both_are_named() {
+fn two_newest_commits_of_a_task_are_a_fork_and_both_are_reported() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T2", "complete");
@@ -100,7 +100,7 @@ fn two_ends_of_one_task_are_a_fork_and_both_are_named() {
 }
 
 #[test]
-fn two_runs_side_by_side_need_a_person() {
+fn two_merged_run_starts_are_reported_with_the_option_for_a_new_run() {
     let repo = TestRepo::init();
     repo.git(["branch", "side"]).succeeds();
     let ours = repo.run_start("main", "s1");
@@ -123,7 +123,7 @@ fn a_renamed_branch_is_found_again_with_scope() {
 }
 
 #[test]
-fn a_branch_that_was_branched_off_a_run_has_not_been_renamed() {
+fn a_branch_created_from_a_run_is_not_reported_as_renamed() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
@@ -132,7 +132,7 @@ fn a_branch_that_was_branched_off_a_run_has_not_been_renamed() {
 }
 
 #[test]
-fn a_merge_from_elsewhere_a_cherry_pick_and_a_squash_change_nothing() {
+fn task_commits_of_another_branch_do_not_count_if_merged_cherry_picked_or_squashed() {
     let repo = TestRepo::init();
     repo.git(["branch", "feature"]).succeeds();
     repo.run_start("main", "s1");
@@ -152,7 +152,7 @@ fn a_merge_from_elsewhere_a_cherry_pick_and_a_squash_change_nothing() {
 }
 
 #[test]
-fn reverting_a_failure_makes_the_task_ready_and_its_attempts_count_anew() {
+fn reverting_a_failure_makes_the_task_ready_and_restarts_its_attempt_count() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.commit(TaskCommit::new("T1", "test-fail").trailer("Retry", "4").to_string());
@@ -168,7 +168,7 @@ fn reverting_a_failure_makes_the_task_ready_and_its_attempts_count_anew() {
 }
 
 #[test]
-fn a_revert_of_the_revert_brings_it_back_and_so_on() {
+fn reverting_a_revert_restores_the_task_state_any_number_of_times() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "implement-pass");
@@ -184,7 +184,7 @@ fn a_revert_of_the_revert_brings_it_back_and_so_on() {
 }
 
 #[test]
-fn a_revert_takes_back_the_tasks_later_commits_too() {
+fn a_revert_also_undoes_later_commits_of_the_task() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.write("a", "a");
@@ -207,7 +207,7 @@ fn a_short_reference_in_a_revert_is_understood() {
 }
 
 #[test]
-fn reverting_a_landing_takes_back_all_that_came_with_it() {
+fn reverting_a_landing_undoes_all_task_commits_that_it_merged() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.git(["switch", "-q", "-c", "arborist/task/main/T1"]).succeeds();
@@ -230,7 +230,7 @@ fn reverting_a_landing_takes_back_all_that_came_with_it() {
 }
 
 #[test]
-fn what_the_cache_remembers_is_what_git_says() {
+fn the_history_cache_gives_the_same_state_as_git() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
@@ -273,7 +273,7 @@ fn the_cache_of_another_repository_or_branch_is_not_used() {
 }
 
 #[test]
-fn a_cache_that_was_tampered_with_is_not_believed() {
+fn a_manipulated_history_cache_is_ignored() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
@@ -292,7 +292,7 @@ fn a_cache_that_was_tampered_with_is_not_believed() {
 
 /// The cache keeps the tip and the start but leaves out a commit between them.
 #[test]
-fn a_cache_with_a_hole_hides_nothing() {
+fn a_history_cache_that_lacks_a_commit_does_not_change_the_state() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "complete");
@@ -312,7 +312,7 @@ fn a_cache_with_a_hole_hides_nothing() {
 
 /// The format of a run has a version, and the first commit of the run names it.
 #[test]
-fn a_run_in_a_newer_format_is_refused_and_the_present_one_is_named() {
+fn a_run_in_a_newer_format_is_refused_and_its_format_is_reported() {
     let repo = TestRepo::init();
     let base = repo.git(["rev-parse", "HEAD"]).answer();
     let start = TaskCommit::run_start("main", "s1", &base);
@@ -334,7 +334,7 @@ fn a_run_in_a_newer_format_is_refused_and_the_present_one_is_named() {
 
 /// A newer version may write trailers that this one does not know.
 #[test]
-fn a_trailer_that_is_not_known_is_ignored_here_and_reported_by_the_check() {
+fn an_unknown_trailer_is_ignored_by_state_and_reported_by_trailers_check() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     for step in TaskCommit::new("T1", "complete").steps_before() {

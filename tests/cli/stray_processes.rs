@@ -31,7 +31,7 @@ fn pids(repo: &TestRepo) -> Vec<String> {
 }
 
 /// Ends the processes, and returns whether any was still alive.
-fn end(pids: &[String]) -> bool {
+fn kill_all(pids: &[String]) -> bool {
     let kill = |pid: &String| {
         Command::new("kill").args(["-9", pid]).output().is_ok_and(|ended| ended.status.success())
     };
@@ -47,13 +47,13 @@ fn a_process_that_cleared_its_environment_is_ended_before_the_tests() {
             "{start} </dev/null >/dev/null 2>&1 &\nwhile [ ! -s \"$HOME/pids\" ] && sleep 0.05; do :; done"
         ));
         let run = repo.arborist(["garden", "--max-retries", "1", "--allow-red", "--test-command", ALL_ENDED]);
-        let alive = end(&pids(&repo));
+        let alive = kill_all(&pids(&repo));
         assert!(run.code() == 0 && !alive, "{start}: {}", run.report());
     }
 }
 
 #[test]
-fn a_process_that_forks_and_ends_all_the_time_is_ended_before_the_tests() {
+fn a_process_that_keeps_forking_is_ended_before_the_tests() {
     let start = "setsid hop \"$HOME/hops\" 60000; while [ ! -s \"$HOME/hops\" ] && sleep 0.05; do :; done";
     let repo = repo(start);
     // It ends itself after a minute or two.
@@ -66,7 +66,7 @@ fn a_process_that_forks_and_ends_all_the_time_is_ended_before_the_tests() {
 }
 
 #[test]
-fn a_daemon_that_the_drivers_own_git_starts_is_left_alone() {
+fn a_daemon_started_by_the_drivers_own_git_is_not_ended() {
     let repo = repo("");
     let gpg = "#!/bin/sh\ncat > /dev/null\n[ -s \"$HOME/pids\" ] || setsid stay </dev/null >/dev/null 2>&1 &
 printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nx\\n-----END PGP SIGNATURE-----\\n'
@@ -81,5 +81,5 @@ printf '\\n[GNUPG:] SIG_CREATED \\n' >&2\n";
     while pids(&repo).is_empty() && begun.elapsed() < Duration::from_secs(60) {
         thread::sleep(Duration::from_millis(10));
     }
-    assert!(end(&pids(&repo)), "it was ended");
+    assert!(kill_all(&pids(&repo)), "it was ended");
 }

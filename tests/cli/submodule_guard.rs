@@ -58,7 +58,7 @@ const REPLACEMENTS: [&str; 4] = [
 ];
 
 #[test]
-fn the_git_file_of_a_submodule_is_put_back_before_any_git_looks_into_it() {
+fn the_git_file_of_a_submodule_is_restored_before_git_reads_it() {
     for (deed, args) in pairs(&REPLACEMENTS, &MODES) {
         let repo =
             repo(&format!("{deed}\ngit config -f \"$ROOT/copy/config\" --unset core.worktree; touch lib/*"));
@@ -80,7 +80,7 @@ const PLANTED: [&str; 4] = [
 ];
 
 #[test]
-fn a_repository_that_an_agent_makes_is_moved_away_and_no_git_looks_into_it() {
+fn a_repository_that_an_agent_creates_is_moved_away_before_git_reads_it() {
     for (how, args) in pairs(&PLANTED, &MODES) {
         let repo = repo(&format!(
             "git init -q nested; cp work.txt nested; git -C nested add -A; git -C nested -c user.name=a -c user.email=a@b commit -qm x
@@ -96,7 +96,7 @@ filter nested/.git; echo more >> nested/work.txt"
 }
 
 #[test]
-fn a_repository_without_a_commit_is_moved_away_and_no_git_looks_into_it() {
+fn a_repository_without_commits_is_moved_away_before_git_reads_it() {
     let repo = repo(
         "git init -q nested; echo x > nested/x; filter nested/.git
 git init -q other; cp work.txt other; git -C other add -A; git -C other -c user.name=a -c user.email=a@b commit -qm x
@@ -108,7 +108,7 @@ filter other/.git; echo more >> other/work.txt",
 }
 
 #[test]
-fn what_a_test_puts_in_the_place_of_a_submodule_is_put_back() {
+fn a_repository_that_a_test_puts_in_place_of_a_submodule_runs_no_program() {
     for deed in [
         "cp -r .git/modules/lib lib/copy; rm lib/.git; mv lib/copy lib/.git; filter lib/.git",
         "git init -q nested; cp tasks.md nested; git -C nested add -A; git -C nested -c user.name=a -c user.email=a@b commit -qm x; git add nested; filter nested/.git; echo more >> nested/tasks.md",
@@ -129,7 +129,7 @@ fn what_a_test_puts_in_the_place_of_a_submodule_is_put_back() {
 }
 
 #[test]
-fn work_in_a_submodule_of_a_submodule_is_noticed() {
+fn changes_in_a_submodule_of_a_submodule_are_detected() {
     let repo = repo("");
     repo.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
@@ -150,7 +150,7 @@ echo changed >> lib/inner/tasks.md",
 }
 
 #[test]
-fn a_submodule_with_its_repository_in_the_worktree_works_as_before() {
+fn a_submodule_whose_git_directory_is_in_the_worktree_keeps_it() {
     let repo = repo("");
     let inside = repo.path("old");
     let origin = repo.root().join("origin");
@@ -170,7 +170,7 @@ echo changed >> old/tasks.md",
 }
 
 #[test]
-fn paths_that_some_file_system_takes_for_git_fail_the_attempt_and_never_land() {
+fn paths_that_a_file_system_may_treat_as_dot_git_fail_the_attempt_and_never_land() {
     for args in MODES {
         let repo = repo(
             "hidden=$(printf '.g\\342\\200\\214it'); for folder in .GIT sub/.Git '.git ' git~1 \"$hidden\"; do mkdir -p \"$folder\"; echo x > \"$folder/config\"; echo y > \"$folder/other\"; done",
@@ -187,7 +187,7 @@ fn paths_that_some_file_system_takes_for_git_fail_the_attempt_and_never_land() {
 }
 
 #[test]
-fn the_settings_of_submodules_in_other_lanes_are_put_back_before_those_are_filled() {
+fn submodule_settings_in_other_lanes_are_restored_before_files_are_written_there() {
     let repo = TestRepo::planned(
         "tasks.md",
         "- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 c (depends on T001, T002)\n\
@@ -229,7 +229,7 @@ git -C \"$M\" update-index --add --cacheinfo 160000,$C,zzz",
 ];
 
 #[test]
-fn what_leads_from_the_users_checkouts_to_repositories_is_put_back() {
+fn git_files_and_links_in_the_users_checkouts_are_restored() {
     for deed in IN_USERS_CHECKOUTS {
         let repo = repo(&format!(
             "unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE; M=$ROOT/repo
@@ -248,7 +248,7 @@ git clone -q \"$M\" \"$ROOT/evil\"; git -C \"$ROOT/evil\" config core.fsmonitor 
 }
 
 #[test]
-fn a_submodule_that_a_child_adds_to_the_index_is_taken_out_and_named() {
+fn a_submodule_that_a_child_process_adds_to_the_index_is_removed_and_reported() {
     let add =
         |path: &str| format!("git update-index --add --cacheinfo \"160000,$(git rev-parse HEAD),{path}\"");
     let evil =
@@ -340,7 +340,7 @@ fn a_repository_that_is_planted_in_a_submodule_is_moved_away() {
 }
 
 #[test]
-fn what_is_planted_in_a_submodule_is_moved_away_if_a_test_did_it() {
+fn a_repository_that_a_test_plants_in_a_submodule_is_moved_away() {
     let repo = nested_repo("");
     let script =
         format!("ROOT='{}'\n{EVIL}\n[ -e work.txt ] || exit 0\nevil lib/src\n", repo.root().display());

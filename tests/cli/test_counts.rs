@@ -42,12 +42,12 @@ fn fixture(repo: &TestRepo) {
 
 const RUN: [&str; 5] = ["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"];
 
-fn run<'a>(args: &[&'a str]) -> Vec<&'a str> {
+fn gardener_args<'a>(args: &[&'a str]) -> Vec<&'a str> {
     RUN.iter().chain(args).copied().collect()
 }
 
 #[test]
-fn fewer_skipped_or_no_tests_fail_the_test_step() {
+fn the_test_step_fails_if_tests_were_removed_or_skipped_or_none_ran() {
     let deeds = [
         ("rm tests/b", "'sh suite.sh' ran 1 test (2 before)"),
         ("echo skip > tests/b", "'sh suite.sh' ran 1 test (2 before) and skipped 1 test (0 before)"),
@@ -56,13 +56,13 @@ fn fewer_skipped_or_no_tests_fail_the_test_step() {
     ];
     for ((script, why), args) in pairs(&deeds, &[&["--jobs", "1"][..], &["--jobs", "2"]]) {
         let repo = repo(PLAN, &[("T001", script)]);
-        let ended = repo.arborist(run(args)).exits(1);
+        let ended = repo.arborist(gardener_args(args)).exits(1);
         assert!(ended.stderr().contains(why), "{script}: {}", ended.stderr());
     }
 }
 
 #[test]
-fn the_next_attempt_is_told_and_can_bring_the_tests_back() {
+fn the_next_attempt_learns_of_removed_tests_and_can_restore_them() {
     let script =
         "if test -e \"$ROOT/again\"; then echo test > tests/b; else touch \"$ROOT/again\"; rm tests/b; fi";
     let repo = repo("- [ ] T001 do it\n", &[("T001", script)]);
@@ -89,27 +89,27 @@ fn fewer_tests_can_be_allowed() {
         if setting {
             repo.git(["config", "arborist.test.allow-fewer", "true"]).succeeds();
         }
-        repo.arborist(run(args)).succeeds();
+        repo.arborist(gardener_args(args)).succeeds();
         let review = repo.prompt(1);
         assert!(review.contains("1 passed, 0 failed, 0 skipped (before: 2 passed"), "{review}");
     }
 }
 
 #[test]
-fn tests_of_the_last_completed_task_count() {
+fn test_counts_are_compared_with_the_last_completed_task() {
     for args in [&["--jobs", "1"][..], &["--isolate"]] {
         let repo = repo(PLAN, &[("T001", "echo test > tests/c"), ("T002", "rm tests/c")]);
-        let ended = repo.arborist(run(args)).exits(1);
+        let ended = repo.arborist(gardener_args(args)).exits(1);
         let why = "'sh suite.sh' ran 2 tests (3 before)";
         assert!(ended.stderr().contains(why), "{}", ended.stderr());
     }
     let allowed = "- [ ] T001 [allow:fewer-tests] do it\n- [ ] T002 do more\n";
     let repo = repo(allowed, &[("T001", "rm tests/b"), ("T002", "true")]);
-    repo.arborist(run(&[])).succeeds();
+    repo.arborist(gardener_args(&[])).succeeds();
 }
 
 #[test]
-fn an_attempt_is_compared_with_the_base_of_its_task() {
+fn test_counts_of_an_attempt_are_compared_with_the_base_of_its_task() {
     let script = "echo test > tests/c; if test -e tests/d; then rm tests/d; else echo test > tests/d; fi";
     let repo = repo("- [ ] T001 do it\n", &[("T001", script)]);
     std::fs::write(repo.root().join("reject"), "").unwrap();
@@ -118,7 +118,7 @@ fn an_attempt_is_compared_with_the_base_of_its_task() {
 }
 
 #[test]
-fn tests_that_the_user_removed_are_not_missed() {
+fn tests_that_the_user_removed_may_be_missing() {
     let repo = repo(PLAN, &[("T001", "true"), ("T002", "true")]);
     repo.arborist(["garden", "T001", "--test-command", "sh suite.sh"]).succeeds();
     repo.git(["rm", "-q", "tests/b"]).succeeds();
@@ -128,18 +128,18 @@ fn tests_that_the_user_removed_are_not_missed() {
 }
 
 #[test]
-fn a_new_run_knows_the_tests_of_the_run_before_it() {
+fn a_new_run_compares_test_counts_with_the_previous_run() {
     for args in [&["--jobs", "1"][..], &["--isolate"]] {
         let repo = repo("- [ ] T001 do it\n", &[("T001", "echo test > tests/c")]);
-        repo.arborist(run(args)).succeeds();
+        repo.arborist(gardener_args(args)).succeeds();
         std::fs::write(repo.root().join("T001.sh"), "rm tests/c").unwrap();
-        let ended = repo.arborist([run(args), vec!["--new-run"]].concat()).exits(1);
+        let ended = repo.arborist([gardener_args(args), vec!["--new-run"]].concat()).exits(1);
         assert!(ended.stderr().contains("ran 2 tests (3 before)"), "{}", ended.stderr());
     }
 }
 
 #[test]
-fn a_command_is_compared_only_with_itself() {
+fn test_counts_are_compared_per_command() {
     let plan = r#"{"nodes": {
         "T001": {"name": "a", "test_commands": [{"command": "sh suite.sh"}, {"command": "sh one.sh"}]},
         "T002": {"name": "b", "depends_on": ["T001"], "test_commands": [{"command": "sh one.sh"}]},
@@ -152,31 +152,31 @@ fn a_command_is_compared_only_with_itself() {
 }
 
 #[test]
-fn a_command_that_selects_tests_by_task_is_not_compared() {
+fn counts_of_a_command_that_selects_tests_by_task_are_not_compared() {
     let command = "test \"$ARBORIST_TASK\" = T002 && sh one.sh || sh suite.sh";
     let repo = repo(PLAN, &[("T001", "true"), ("T002", "true")]);
     repo.arborist(["gardener", "--max-retries", "1", "--test-command", command]).succeeds();
 }
 
 #[test]
-fn output_that_is_not_recognised_is_not_compared() {
+fn unrecognised_test_output_is_not_compared() {
     let repo = repo("- [ ] T001 do it\n", &[("T001", "rm tests/b")]);
     repo.arborist(["garden", "--test-command", "sh plain.sh"]).succeeds();
     assert!(!repo.prompt(1).contains("Tests that ran"), "{}", repo.prompt(1));
 }
 
 #[test]
-fn a_command_that_no_longer_says_how_many_tests_ran_fails_the_test_step() {
+fn the_test_step_fails_if_a_command_no_longer_reports_test_counts() {
     for (args, script) in
         pairs(&[&["--jobs", "1"][..], &["--isolate"]], &["echo 'echo fine' > suite.sh", ": > suite.sh"])
     {
         let work = [("T001", script), ("T002", "true")];
         let repo = repo(PLAN, &work);
         let why = "'sh suite.sh' does not say how many tests ran (2 before); to allow that, add [allow:fewer-tests] to the task";
-        repo.arborist(run(args)).exits(1).err(why);
+        repo.arborist(gardener_args(args)).exits(1).err(why);
         // Once it is allowed, the next task has nothing to be compared with.
         let repo = self::repo(&PLAN.replace("T001", "T001 [allow:fewer-tests]"), &work);
-        repo.arborist(run(args)).succeeds();
+        repo.arborist(gardener_args(args)).succeeds();
         let told = "its output does not say how many tests ran (before: 2 passed, 0 failed, 0 skipped)";
         assert!(repo.prompt(1).contains(told), "{}", repo.prompt(1));
         repo.arborist(["trailers", "check", "HEAD"]).succeeds();
@@ -184,7 +184,7 @@ fn a_command_that_no_longer_says_how_many_tests_ran_fails_the_test_step() {
 }
 
 #[test]
-fn a_user_may_remove_all_tests_or_their_numbers() {
+fn the_user_may_remove_all_tests_or_the_reported_counts() {
     for removes in [true, false] {
         let repo = repo(PLAN, &[("T001", "true"), ("T002", "true")]);
         repo.arborist(["garden", "T001", "--test-command", "sh suite.sh"]).succeeds();
@@ -199,7 +199,7 @@ fn a_user_may_remove_all_tests_or_their_numbers() {
 }
 
 #[test]
-fn the_numbers_of_many_programs_are_compared() {
+fn counts_of_many_test_programs_are_compared() {
     for (before, after, why) in [
         (
             "ok  \tm\t0.01s\nok  \tm/b\t(cached)\n",
@@ -237,7 +237,7 @@ fn the_numbers_of_many_programs_are_compared() {
 }
 
 #[test]
-fn tests_of_one_program_do_not_make_up_for_those_of_another() {
+fn more_tests_of_one_program_do_not_replace_those_of_another() {
     let both = "5 passed in 0.1s\nTests:  5 passed, 5 total\n";
     let why = "'cat numbers' ran 1 jest test (5 before)";
     for args in [&["--jobs", "1"][..], &["--jobs", "2"]] {
@@ -269,7 +269,7 @@ fn tests_of_one_program_do_not_make_up_for_those_of_another() {
 }
 
 #[test]
-fn a_command_of_its_own_that_runs_no_tests_fails_if_an_earlier_task_had_some() {
+fn a_task_specific_command_without_tests_fails_if_an_earlier_task_ran_tests() {
     let plan = r#"{"nodes": {
         "T001": {"name": "a", "test_commands": [{"command": "sh suite.sh"}]},
         "T002": {"name": "b", "depends_on": ["T001"], "test_commands": [COMMANDS]}
@@ -321,7 +321,7 @@ fn fewer_tests_fail_the_gate_of_a_landing() {
 }
 
 #[test]
-fn fewer_tests_fail_configured_gates_too() {
+fn fewer_tests_fail_configured_gates() {
     let work = [("T001", "true"), ("T002", "echo skip > tests/c")];
     let repo = repo(LANDING, &work);
     repo.git(["config", "arborist.merge.gates.all.command", "sh suite.sh"]).succeeds();
@@ -341,7 +341,7 @@ fn the_first_landing_is_compared_with_the_target_if_only_a_gate_counts_tests() {
 }
 
 #[test]
-fn a_landing_may_lose_the_tests_that_its_task_was_allowed_to_remove() {
+fn a_landing_may_remove_tests_if_its_task_was_allowed_to() {
     let repo = repo("- [ ] T001 do it\n", &[("T001", "rm tests/b")]);
     repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
     let run = ["gardener", "--jobs", "2", "--test-command", "sh suite.sh", "--allow", "fewer-tests"];
@@ -352,7 +352,7 @@ fn a_landing_may_lose_the_tests_that_its_task_was_allowed_to_remove() {
 }
 
 #[test]
-fn tests_that_the_user_removed_are_not_missed_at_a_landing() {
+fn a_landing_passes_without_tests_that_the_user_removed() {
     let repo = repo(LANDING, &[("T001", "true"), ("T002", "true")]);
     repo.git(["config", "arborist.merge.auto", "false"]).succeeds();
     repo.arborist(LAND).exits(1);
@@ -416,7 +416,7 @@ fn a_resolver_in_a_shared_plan_cannot_drop_tests() {
 }
 
 #[test]
-fn the_gates_of_phases_in_a_shared_plan_are_compared_on_all_machines() {
+fn test_counts_of_phase_gates_in_a_shared_plan_are_compared_on_all_machines() {
     // The first machine fails with the second task, so that another one does it.
     let worker = r#"
 case "$prompt $PWD" in
@@ -470,7 +470,7 @@ fn fewer_or_skipped_tests_fail_the_tests_of_a_phase() {
 }
 
 #[test]
-fn the_gate_of_a_phase_is_compared_with_the_state_before_its_first_task() {
+fn test_counts_of_a_phase_gate_are_compared_with_those_before_its_first_task() {
     let plan = |command: &str| {
         let tasks = r#""T002": {"id": "T002", "name": "b", "parent": "P2", "test_commands": [{"command": "sh plain.sh"}]},
             "T003": {"id": "T003", "name": "c", "parent": "P2", "depends_on": ["T002"], "test_commands": [{"command": "sh plain.sh"}]}"#;
@@ -499,7 +499,7 @@ fn the_gate_of_a_phase_is_compared_with_the_state_before_its_first_task() {
 }
 
 #[test]
-fn a_task_that_may_remove_tests_may_do_so_in_its_phase() {
+fn a_task_that_may_remove_tests_does_not_fail_the_gate_of_its_phase() {
     let allow = "\"allow\": [\"fewer-tests\"],";
     let repo = repo(&phased(allow), &[("T001", "true"), ("T002", "rm tests/b")]);
     repo.arborist(["gardener", "--yes"]).succeeds();

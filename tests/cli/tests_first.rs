@@ -37,7 +37,7 @@ fn state(repo: &TestRepo, id: &str) -> String {
 }
 
 #[test]
-fn failing_tests_are_written_first_and_pass_at_the_end_of_the_phase() {
+fn a_red_task_adds_failing_tests_that_pass_at_the_end_of_the_phase() {
     for args in [&["--jobs", "1"][..], &["--isolate"]] {
         let repo = repo(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > two.txt")]);
         let run = [&["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"], args].concat();
@@ -53,14 +53,14 @@ fn failing_tests_are_written_first_and_pass_at_the_end_of_the_phase() {
 }
 
 #[test]
-fn the_last_task_of_the_phase_has_to_make_all_of_them_pass() {
+fn the_last_task_of_the_phase_must_make_all_red_tests_pass() {
     let repo = repo(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > three.txt")]);
     repo.arborist(["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
     assert_eq!((state(&repo, "T002"), state(&repo, "T003")), ("complete".into(), "failed".into()));
 }
 
 #[test]
-fn a_later_task_must_not_break_other_tests() {
+fn a_task_after_red_tests_must_not_break_other_tests() {
     let breaks = "echo x > one.txt; echo 'false # run' > tests/old";
     let repo = repo(PLAN, &[("T001", RED), ("T002", breaks), ("T003", "true")]);
     repo.arborist(["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
@@ -68,7 +68,7 @@ fn a_later_task_must_not_break_other_tests() {
 }
 
 #[test]
-fn tests_that_pass_or_break_others_are_not_accepted_as_red() {
+fn a_red_task_must_add_failing_tests_and_break_no_others() {
     for (work, why) in [
         ("echo 'true # run' > tests/one", "they pass"),
         ("echo x > note.txt", "there are none"),
@@ -82,7 +82,7 @@ fn tests_that_pass_or_break_others_are_not_accepted_as_red() {
 }
 
 #[test]
-fn without_counts_the_exit_code_has_to_be_red() {
+fn without_test_counts_a_red_task_needs_a_failing_exit_code() {
     let command = "for test in tests/*; do sh $test || exit 1; done";
     let repo = repo(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > two.txt")]);
     repo.arborist(["gardener", "--max-retries", "1", "--test-command", command]).succeeds();
@@ -92,7 +92,7 @@ fn without_counts_the_exit_code_has_to_be_red() {
 }
 
 #[test]
-fn a_red_task_without_a_test_command_is_an_error_that_says_so() {
+fn a_red_task_without_a_test_command_is_an_error() {
     let repo = repo(PLAN, &[]);
     repo.arborist(["gardener"]).exits(1).shows();
     assert_eq!(repo.calls(), 0);

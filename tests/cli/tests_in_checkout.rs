@@ -7,7 +7,7 @@ const WORKER: &str =
     r#"case "$prompt" in "Review"*) echo APPROVED ;; *) echo x > "$ARBORIST_TASK.txt" ;; esac"#;
 
 /// A repository in which the user has changed, staged and not added files, and whose tests run `check.sh`.
-fn dirty(plan: &str, worker: &str) -> TestRepo {
+fn repo_with_uncommitted_files(plan: &str, worker: &str) -> TestRepo {
     let repo = TestRepo::planned("tasks.md", plan, worker);
     repo.write("base.txt", "base\n");
     repo.write("check.sh", "true\n");
@@ -28,7 +28,7 @@ fn assert_untouched(repo: &TestRepo) {
 }
 
 /// A worker whose first task adds a script that the tests run.
-fn planting(deed: &str) -> String {
+fn agent_that_plants(deed: &str) -> String {
     WORKER.replace("*) echo x", &format!("*) [ $ARBORIST_TASK != T001 ] || echo '{deed}' > deed.sh; echo x"))
 }
 
@@ -39,7 +39,7 @@ fn uncommitted_files_that_a_test_deletes_or_changes_are_restored() {
         "echo evil > notes.txt; echo evil >> base.txt; rm staged.txt",
         "rm -r notes.txt; mkdir notes.txt; echo x > notes.txt/x",
     ] {
-        let repo = dirty(PLAN, &planting(deed));
+        let repo = repo_with_uncommitted_files(PLAN, &agent_that_plants(deed));
         let said = repo.arborist(["gardener", "--allow-dirty", "--max-retries", "1"]).exits(1);
         said.err("your uncommitted files were changed while the tests ran");
         assert_untouched(&repo);
@@ -48,7 +48,7 @@ fn uncommitted_files_that_a_test_deletes_or_changes_are_restored() {
 
 #[test]
 fn staged_files_that_a_test_unstages_are_staged_again() {
-    let repo = dirty(PLAN, &planting("git reset -q"));
+    let repo = repo_with_uncommitted_files(PLAN, &agent_that_plants("git reset -q"));
     repo.git(["config", "arborist.sandbox.mode", "off"]).succeeds();
     repo.arborist(["gardener", "--allow-dirty", "--max-retries", "1"]).succeeds();
     assert_untouched(&repo);
@@ -56,15 +56,18 @@ fn staged_files_that_a_test_unstages_are_staged_again() {
 
 #[test]
 fn uncommitted_files_that_a_test_destroys_with_their_objects_are_restored() {
-    let repo = dirty(PLAN, &planting("git reset -q --hard; git clean -qfd; git prune --expire=now"));
+    let repo = repo_with_uncommitted_files(
+        PLAN,
+        &agent_that_plants("git reset -q --hard; git clean -qfd; git prune --expire=now"),
+    );
     repo.git(["config", "arborist.sandbox.mode", "off"]).succeeds();
     repo.arborist(["gardener", "--allow-dirty", "--max-retries", "1"]).exits(1);
     assert_untouched(&repo);
 }
 
 #[test]
-fn files_that_the_users_own_tests_write_fail_no_task() {
-    let repo = dirty(PLAN, WORKER);
+fn untracked_files_rewritten_by_the_users_own_tests_fail_no_task() {
+    let repo = repo_with_uncommitted_files(PLAN, WORKER);
     repo.write("check.sh", "date +%N > notes.txt; date +%N > coverage.xml\n");
     repo.git(["commit", "-qm", "report", "--", "check.sh"]).succeeds();
     repo.write("coverage.xml", "old\n");
@@ -72,8 +75,8 @@ fn files_that_the_users_own_tests_write_fail_no_task() {
 }
 
 #[test]
-fn the_tests_between_two_tasks_do_not_change_what_the_next_one_is_tested_with() {
-    let worker = planting("echo true > check.sh")
+fn tests_that_run_between_two_tasks_cannot_change_the_tests_of_the_next_task() {
+    let worker = agent_that_plants("echo true > check.sh")
         .replace("echo APPROVED", "[ $ARBORIST_TASK = T002 ] && echo APPROVED || echo REJECTED: no");
     let worker = worker.replace("echo x >", "touch \"bad-$ARBORIST_TASK\"; echo x >");
     let repo = TestRepo::planned("tasks.md", PLAN, &worker);
@@ -110,7 +113,7 @@ fn the_tests_of_a_phase_do_not_change_tracked_or_uncommitted_files() {
 }
 
 #[test]
-fn a_reviewer_is_told_if_not_all_new_files_are_named() {
+fn the_review_prompt_says_if_its_list_of_new_files_is_incomplete() {
     let worker = WORKER.replace("*) echo x", "*) for n in $(seq 100 170); do echo x > $n.ign; done; echo x");
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 do a\n", &worker);
     repo.write(".gitignore", "*.ign\n");
@@ -121,7 +124,7 @@ fn a_reviewer_is_told_if_not_all_new_files_are_named() {
 }
 
 #[test]
-fn a_named_pipe_in_the_place_of_the_reports_stops_no_task() {
+fn a_named_pipe_in_place_of_the_report_folder_stops_no_task() {
     let worker = WORKER
         .replace("*) echo x", "*) rm -rf spec/reports; mkdir -p spec; mkfifo spec/reports .mailmap; echo x");
     let repo = TestRepo::planned("tasks.md", PLAN, &worker);
@@ -132,8 +135,8 @@ fn a_named_pipe_in_the_place_of_the_reports_stops_no_task() {
 }
 
 #[test]
-fn a_folder_that_a_test_closes_keeps_nothing_from_being_restored() {
-    let worker = planting("echo true > ci/check.sh; chmod 555 ci");
+fn files_in_a_folder_that_a_test_makes_read_only_are_restored() {
+    let worker = agent_that_plants("echo true > ci/check.sh; chmod 555 ci");
     let repo = TestRepo::planned("tasks.md", PLAN, &worker);
     repo.write("ci/check.sh", "! [ -e T002.txt ]\n");
     repo.commit("files\n");
@@ -145,24 +148,24 @@ fn a_folder_that_a_test_closes_keeps_nothing_from_being_restored() {
 }
 
 #[test]
-fn folders_that_a_child_closes_do_not_stop_later_tasks() {
+fn folders_that_a_child_process_makes_read_only_do_not_stop_later_tasks() {
     for deed in
         ["mkdir -p spec/reports; chmod 555 spec/reports spec/logs spec", "mkdir -p sub; chmod 555 sub ."]
     {
         let worker = WORKER.replace("echo x >", &format!("echo x > \"$ARBORIST_TASK.txt\"; {deed}; : >> "));
         let repo = TestRepo::planned("tasks.md", PLAN, &worker);
         repo.arborist(["gardener", "--max-retries", "1"]).succeeds().out("2 completed");
-        let repo = TestRepo::planned("tasks.md", PLAN, &planting(deed));
+        let repo = TestRepo::planned("tasks.md", PLAN, &agent_that_plants(deed));
         repo.git(["config", "arborist.test-command", "! [ -e deed.sh ] || sh deed.sh"]).succeeds();
         repo.arborist(["gardener", "--max-retries", "1"]).succeeds().out("2 completed");
     }
 }
 
 #[test]
-fn folders_that_a_test_closes_in_a_lane_stop_neither_the_run_nor_cleanup() {
+fn folders_that_a_test_makes_read_only_in_a_lane_stop_neither_run_nor_cleanup() {
     let deed = "mkdir -p ro/d none; echo x > ro/d/x; chmod 555 ro/d ro; chmod 000 none";
     let plan = "- [ ] T001 do a\n- [ ] T002 do b (depends on T001)\n- [ ] T003 do c (depends on T002)\n";
-    let repo = TestRepo::planned("tasks.md", plan, &planting(deed));
+    let repo = TestRepo::planned("tasks.md", plan, &agent_that_plants(deed));
     repo.git(["config", "arborist.test-command", "! [ -e deed.sh ] || sh deed.sh"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2", "--max-retries", "1"]).succeeds().out("3 completed");
     repo.arborist(["cleanup", "--force", "--older-than", "0"]).succeeds();

@@ -11,7 +11,7 @@ use arborist_testkit::TestRepo;
 use serde_json::{Value, json};
 
 #[test]
-fn each_repository_has_its_tools() {
+fn each_repository_has_its_own_tools() {
     let repo = TestRepo::init();
     let mut bench = ToolsClient::open(&repo, &[]);
     assert_eq!(bench.hello["serverInfo"]["name"], "git-arborist");
@@ -76,7 +76,7 @@ fn files_are_read_written_and_edited() {
 }
 
 #[test]
-fn modes_and_line_ends_are_kept() {
+fn edits_keep_file_modes_and_line_endings() {
     let repo = TestRepo::init();
     repo.write_script("run", "#!/bin/sh\r\nold\r\n");
     let mut bench = ToolsClient::open(&repo, &[]);
@@ -91,7 +91,7 @@ fn modes_and_line_ends_are_kept() {
 }
 
 #[test]
-fn no_path_leads_out_of_the_worktree() {
+fn paths_outside_the_worktree_are_refused() {
     let repo = TestRepo::init();
     repo.write("../secret", "for nobody");
     symlink("../secret", repo.path("link")).unwrap();
@@ -128,7 +128,7 @@ fn no_path_leads_out_of_the_worktree() {
 }
 
 #[test]
-fn a_folder_that_becomes_a_link_is_not_searched() {
+fn search_does_not_follow_a_tracked_folder_replaced_by_a_link() {
     let repo = TestRepo::init();
     repo.write("dir/file", "needle inside\n");
     repo.git(["add", "-A"]).succeeds();
@@ -141,7 +141,7 @@ fn a_folder_that_becomes_a_link_is_not_searched() {
 }
 
 #[test]
-fn code_is_found_by_expression_and_glob() {
+fn code_is_found_by_regular_expression_and_glob() {
     let repo = TestRepo::init();
     repo.write("src/a.rs", "fn main() {}\n// TODO\nfn other() {}\n");
     repo.write("src/b.ts", "function main() {}\r\n");
@@ -169,7 +169,7 @@ fn code_is_found_by_expression_and_glob() {
 }
 
 #[test]
-fn large_and_binary_files_are_told() {
+fn large_and_binary_files_are_reported_and_not_read() {
     let repo = TestRepo::init();
     repo.write("binary", b"\x7fELF\0\0");
     let huge = fs::File::create(repo.path("huge")).unwrap();
@@ -193,7 +193,7 @@ fn large_and_binary_files_are_told() {
 }
 
 #[test]
-fn wrong_arguments_are_told_to_the_model() {
+fn wrong_arguments_are_reported_to_the_model() {
     let repo = TestRepo::init();
     let mut bench = ToolsClient::open(&repo, &[]);
     assert!(bench.fails("repo__read_file", json!({})).contains("missing field `path`"));
@@ -209,7 +209,7 @@ fn wrong_arguments_are_told_to_the_model() {
 }
 
 #[test]
-fn a_linked_worktree_is_a_place_of_its_own() {
+fn tools_work_in_the_linked_worktree_of_the_task() {
     let repo = TestRepo::init();
     repo.git(["worktree", "add", "-q", "../lane"]).succeeds();
     let lane = repo.root().join("lane").display().to_string();
@@ -220,7 +220,7 @@ fn a_linked_worktree_is_a_place_of_its_own() {
 }
 
 #[test]
-fn it_is_bound_to_a_repository() {
+fn the_tools_server_needs_valid_repositories() {
     let repo = TestRepo::init();
     repo.arborist_in(repo.root(), ["tools"]).exits(128).shows();
     repo.arborist(["tools", "--root", "a=.."]).exits(128).shows();
@@ -235,7 +235,7 @@ fn it_is_bound_to_a_repository() {
 }
 
 #[test]
-fn nonsense_does_not_end_it_and_the_end_does() {
+fn an_unknown_notification_does_not_end_the_tools_server() {
     let repo = TestRepo::init();
     let mut bench = ToolsClient::open(&repo, &[]);
     bench.say(&json!({ "jsonrpc": "2.0", "method": "notifications/nonsense" }));

@@ -7,7 +7,7 @@ use arborist_testkit::TestRepo;
 use serde_json::json;
 
 #[test]
-fn commands_run_in_their_repository_and_tell_how_they_ended() {
+fn commands_run_in_their_repository_and_report_how_they_ended() {
     let repo = TestRepo::init();
     let script = "where=echo $ARBORIST_REPO at $PWD; echo $API_TOKEN; echo oops >&2";
     let args = [
@@ -30,7 +30,7 @@ fn commands_run_in_their_repository_and_tell_how_they_ended() {
 }
 
 #[test]
-fn commands_find_the_branch_of_the_run_in_their_repository() {
+fn commands_get_the_name_and_branch_of_their_repository() {
     let repo = TestRepo::init();
     let script = "where=echo \"<$ARBORIST_REPO $ARBORIST_BRANCH>\"";
     let commands = ["--command", &format!("a:{script}"), "--command", &format!("b:{script}")];
@@ -49,7 +49,7 @@ fn a_command_that_takes_too_long_is_ended() {
 }
 
 #[test]
-fn commands_of_tracked_files_need_approval() {
+fn commands_in_tracked_configuration_need_approval() {
     let repo = TestRepo::init();
     repo.write(
         ".arborist/config.toml",
@@ -90,7 +90,7 @@ fn no_command_outlives_the_client() {
 }
 
 #[test]
-fn what_looks_like_a_bare_repository_after_a_call_is_taken_apart() {
+fn a_bare_repository_that_a_call_created_is_disabled() {
     let bare = "mkdir -p src/objects src/refs && echo 'ref: refs/heads/main' > src/HEAD";
     let repo = TestRepo::init();
     repo.write("src/a.txt", "a\n");
@@ -109,7 +109,7 @@ fn what_looks_like_a_bare_repository_after_a_call_is_taken_apart() {
 }
 
 #[test]
-fn bare_repositories_that_were_there_before_are_left_alone() {
+fn bare_repositories_that_existed_before_are_kept() {
     let repo = TestRepo::init();
     repo.git(["init", "-q", "--bare", "data/fixture"]).succeeds();
     let mut bench = ToolsClient::open(&repo, &["--root", "a=.", "--command", "a:nothing=true"]);

@@ -14,7 +14,7 @@ fn repo(settings: &str) -> TestRepo {
 }
 
 #[test]
-fn a_tracked_file_does_not_turn_off_a_gate_of_the_users() {
+fn tracked_configuration_cannot_turn_off_a_gate_of_the_user() {
     let repo = repo("[merge.gates.mine]\nwhen = \"nothing/**\"\ntimeout = 1\n");
     repo.git(["config", "arborist.merge.gates.mine.command", "echo asked >> \"$HOME/asked\""]).succeeds();
     repo.arborist(["gardener", "--isolate", "--yes"]).succeeds();
@@ -22,7 +22,7 @@ fn a_tracked_file_does_not_turn_off_a_gate_of_the_users() {
 }
 
 #[test]
-fn a_tracked_file_lets_nothing_land_on_a_red_target_without_approval() {
+fn tracked_configuration_cannot_allow_landings_on_a_red_target_without_approval() {
     let repo = repo("[merge]\nred-target = \"land\"\n");
     repo.arborist(["gardener", "--isolate", "--test-command", "true"])
         .exits(2)
@@ -31,7 +31,7 @@ fn a_tracked_file_lets_nothing_land_on_a_red_target_without_approval() {
 }
 
 #[test]
-fn a_tracked_file_does_not_have_saved_work_deleted_sooner_without_approval() {
+fn tracked_configuration_cannot_shorten_the_age_of_saved_work_without_approval() {
     let repo = repo("[cleanup]\nkeep-saved = \"0\"\n");
     repo.git(["update-ref", "--create-reflog", "refs/arborist/saved/reset/T001", "HEAD"]).succeeds();
     repo.wait(5);
@@ -44,7 +44,7 @@ fn a_tracked_file_does_not_have_saved_work_deleted_sooner_without_approval() {
 }
 
 #[test]
-fn a_tracked_folder_for_logs_hides_no_other_files() {
+fn a_log_folder_set_in_tracked_configuration_hides_no_other_files() {
     for folder in ["src", "*", "[ab]", "a b"] {
         let repo = repo(&format!("log-dir = \"{folder}\"\n"));
         repo.arborist(["gardener", "--test-command", "true"]).succeeds();
@@ -56,7 +56,7 @@ fn a_tracked_folder_for_logs_hides_no_other_files() {
 }
 
 #[test]
-fn a_tracked_list_of_caches_is_deleted_only_with_approval() {
+fn caches_listed_in_tracked_configuration_are_deleted_only_with_approval() {
     let repo = repo("[cleanup]\nreclaim = [\"data/\"]\n");
     repo.write(".gitignore", "data/\n");
     repo.commit("ignore data\n");
@@ -72,7 +72,7 @@ fn a_tracked_list_of_caches_is_deleted_only_with_approval() {
 }
 
 #[test]
-fn the_command_of_a_task_never_reviews_it() {
+fn the_shell_runner_cannot_be_a_fallback_for_reviews() {
     for fallback in ["steps.review.fallback", "fallback"] {
         let error = "'shell' cannot review, because it only runs the command of a task";
         let tracked = repo(&format!("{fallback} = [\"robot\", \"shell\"]\n"));
@@ -101,7 +101,7 @@ fn sample(setting: &Setting, round: usize) -> String {
 }
 
 #[test]
-fn every_key_needs_approval_unless_it_is_harmless() {
+fn every_tracked_setting_needs_approval_unless_it_is_harmless() {
     for round in [0, 1] {
         let line = |setting: &Setting| {
             let key = setting.key.replace("steps.*", "steps.review").replace('*', "some");
@@ -115,7 +115,7 @@ fn every_key_needs_approval_unless_it_is_harmless() {
 }
 
 #[test]
-fn a_tracked_file_weakens_tests_and_reviews_only_with_approval() {
+fn tracked_configuration_weakens_tests_and_reviews_only_with_approval() {
     for (settings, line) in [
         ("[test]\nallow-red = true\n", "test.allow-red = true"),
         ("[steps.review]\nplace = \"checkout\"\n", "steps.review.place = \"checkout\""),
@@ -130,7 +130,7 @@ fn a_tracked_file_weakens_tests_and_reviews_only_with_approval() {
 }
 
 #[test]
-fn a_tracked_folder_for_worktrees_has_no_tracked_files_unless_it_is_approved() {
+fn a_tracked_worktree_base_with_tracked_files_needs_approval() {
     for (base, is_harmless) in [
         ("src", false),
         ("src/", false),
@@ -152,7 +152,7 @@ fn a_tracked_folder_for_worktrees_has_no_tracked_files_unless_it_is_approved() {
 }
 
 #[test]
-fn a_folder_for_worktrees_hides_no_other_files() {
+fn the_worktree_base_hides_no_other_files() {
     let repo = repo("[worktree]\nbase = \"src\"\n");
     repo.write("src/a.c", "int main;\n");
     repo.commit("sources\n");

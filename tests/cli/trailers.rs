@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use arborist_testkit::{Run, TaskCommit, TestRepo};
 use serde_json::Value;
 
-fn sound() -> TaskCommit {
+fn valid_message() -> TaskCommit {
     TaskCommit::new("T1", "complete").body("Completed after 1 attempt(s).\n> Arborist-Result: fail\n")
 }
 
 #[test]
-fn parse_prints_what_interpret_trailers_prints_for_sound_messages() {
+fn parse_prints_the_same_as_git_interpret_trailers_for_valid_messages() {
     let repo = TestRepo::init();
     for status in ["implement-pass", "test-fail", "review-rejected", "complete", "failed", "merge", "reset"] {
         let message = TaskCommit::new("T1", status).to_string();
@@ -27,7 +27,7 @@ fn parse_prints_what_interpret_trailers_prints_for_sound_messages() {
 }
 
 #[test]
-fn parse_reads_other_messages_as_git_log_does_and_no_setting_changes_that() {
+fn parse_reads_other_messages_as_git_log_does_despite_git_settings() {
     let repo = TestRepo::init();
     repo.commit("fix it\n\nbody\n---\nmore\n\nSigned-off-by: A <a@b>\nFixes: #1\n");
     repo.git(["config", "trailer.separators", "="]).succeeds();
@@ -36,7 +36,7 @@ fn parse_reads_other_messages_as_git_log_does_and_no_setting_changes_that() {
 }
 
 #[test]
-fn parse_as_json_says_whether_a_message_is_sound() {
+fn parse_as_json_says_whether_a_message_is_valid() {
     let repo = TestRepo::init();
     let parse = |message: &str| -> Value {
         serde_json::from_str(
@@ -44,29 +44,29 @@ fn parse_as_json_says_whether_a_message_is_sound() {
         )
         .unwrap()
     };
-    let document = parse(&sound().to_string());
+    let document = parse(&valid_message().to_string());
     assert_eq!((&document["claims"], &document["sound"]), (&true.into(), &true.into()));
     assert_eq!(document["trailers"][1]["key"], "Arborist-Result");
-    let document = parse(&sound().trailer("Result", "passed").to_string());
+    let document = parse(&valid_message().trailer("Result", "passed").to_string());
     assert_eq!((&document["claims"], &document["sound"]), (&true.into(), &false.into()));
     assert_eq!(document["faults"][0]["line"], 7);
     assert_eq!(parse("fix it\n")["claims"], false);
 }
 
 #[test]
-fn parse_warns_of_a_message_that_claims_and_does_not_count() {
+fn parse_warns_of_a_message_with_our_trailers_that_is_no_valid_task_commit() {
     let repo = TestRepo::init();
     let forged = "fix it\n\nArborist-Step: complete\nArborist-Result: pass\n";
     repo.arborist_with(["trailers", "parse"], forged.as_bytes()).succeeds().shows();
 }
 
 #[test]
-fn check_names_commit_line_fault_and_fix() {
+fn check_reports_commit_line_problem_and_fix() {
     let repo = TestRepo::init();
     let base = repo.git(["rev-parse", "HEAD"]).answer();
-    repo.commit(sound().to_string());
+    repo.commit(valid_message().to_string());
     repo.commit("an ordinary commit\n");
-    let bad = repo.commit(sound().trailer("Result", "passed").to_string());
+    let bad = repo.commit(valid_message().trailer("Result", "passed").to_string());
     let range = format!("{base}..");
     let said = repo.arborist(["trailers", "check", &range]).exits(1);
     said.out(&format!("{}:7: 'passed' is not a valid value of Arborist-Result", &bad[..10]))
@@ -81,7 +81,7 @@ fn check_names_commit_line_fault_and_fix() {
 #[test]
 fn check_takes_a_file_or_standard_input_also_outside_of_a_repository() {
     let repo = TestRepo::init();
-    std::fs::write(repo.root().join("message"), sound().to_string()).unwrap();
+    std::fs::write(repo.root().join("message"), valid_message().to_string()).unwrap();
     repo.arborist_in(repo.root(), ["trailers", "check", "message"]).succeeds();
     repo.arborist_with(["trailers", "check"], b"\n").exits(129).shows();
     repo.arborist_with(["trailers", "check", "-"], b"x\n\nArborist-Step: complete\n").exits(1).shows();
@@ -92,22 +92,22 @@ fn check_takes_a_file_or_standard_input_also_outside_of_a_repository() {
 }
 
 #[test]
-fn check_survives_every_kind_of_bytes() {
+fn check_accepts_arbitrary_bytes() {
     let repo = TestRepo::init();
-    let nul = [sound().to_string().as_bytes(), b"\0Arborist-Result: fail\n"].concat();
+    let nul = [valid_message().to_string().as_bytes(), b"\0Arborist-Result: fail\n"].concat();
     repo.arborist_with(["trailers", "check"], &nul).exits(1).shows();
-    let latin = [b"caf\xe9\n\n".as_slice(), sound().to_string().as_bytes()].concat();
+    let latin = [b"caf\xe9\n\n".as_slice(), valid_message().to_string().as_bytes()].concat();
     repo.arborist_with(["trailers", "check"], &latin).exits(1).shows();
-    let crlf = sound().to_string().replace('\n', "\r\n");
+    let crlf = valid_message().to_string().replace('\n', "\r\n");
     repo.arborist_with(["trailers", "check"], crlf.as_bytes()).succeeds();
-    let long = sound().body(&"> x\n".repeat(1_250_000)).to_string();
+    let long = valid_message().body(&"> x\n".repeat(1_250_000)).to_string();
     repo.arborist_with(["trailers", "check"], long.as_bytes()).succeeds();
     let escape = "task(main@T1@complete): \u{1b}[2Jx\n\nArborist-Step: complete\n";
     repo.arborist_with(["trailers", "check"], escape.as_bytes()).exits(1).never("\u{1b}");
 }
 
 #[test]
-fn log_answers_by_task_step_result_session_and_date() {
+fn log_filters_by_task_step_result_session_and_date() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     repo.task("T1", "implement-pass");
@@ -145,7 +145,7 @@ fn wrong_arguments_are_refused_with_129() {
 }
 
 #[test]
-fn three_dots_are_what_either_side_adds() {
+fn a_range_with_three_dots_is_a_symmetric_difference() {
     let repo = TestRepo::init();
     repo.git(["checkout", "-q", "-b", "side"]).succeeds();
     repo.commit(TaskCommit::new("T1", "complete").to_string());
@@ -172,7 +172,7 @@ fn three_dots_are_what_either_side_adds() {
 }
 
 #[test]
-fn an_end_of_a_range_that_is_not_there_is_named_with_what_to_try() {
+fn a_missing_end_of_a_range_is_reported_with_a_suggestion() {
     let repo = TestRepo::init();
     for verb in ["log", "check"] {
         repo.arborist(["trailers", verb, "HEAD~20.."]).exits(128).err("'HEAD~20' names no commit").err(
@@ -195,9 +195,9 @@ fn parse_repeats_a_range_as_it_was_typed() {
 }
 
 #[test]
-fn a_subject_below_empty_lines_claims_and_does_not_count() {
+fn a_task_subject_below_empty_lines_does_not_count_and_is_reported_by_check() {
     let repo = TestRepo::init();
-    repo.commit(format!("\n\n{}", sound()));
+    repo.commit(format!("\n\n{}", valid_message()));
     assert!(repo.git(["log", "-1", "--format=%s"]).answer().starts_with("task(main@T1@complete): "));
     for source in ["HEAD", "HEAD~1.."] {
         repo.arborist(["trailers", "check", source]).exits(1).shows();
@@ -207,7 +207,7 @@ fn a_subject_below_empty_lines_claims_and_does_not_count() {
 }
 
 #[test]
-fn a_message_that_is_wrong_in_every_line_is_answered_at_once() {
+fn a_long_message_that_is_wrong_in_every_line_is_checked_quickly() {
     let repo = TestRepo::init();
     let message = format!("x\n\n{}", "Arborist-Foo: x\n".repeat(320_000));
     repo.commit(&message);
@@ -233,8 +233,8 @@ fn help_and_errors_spell_usage_as_git_does_and_no_command_has_a_version_of_its_o
 }
 
 #[test]
-fn a_dash_is_standard_input_for_the_option_too() {
-    let message = sound().to_string();
+fn check_file_accepts_a_dash_for_standard_input() {
+    let message = valid_message().to_string();
     let repo = TestRepo::init();
     repo.arborist_with(["trailers", "check", "--file", "-"], message.as_bytes()).succeeds();
 }
@@ -251,7 +251,7 @@ fn a_time_that_git_does_not_understand_is_an_error() {
 }
 
 #[test]
-fn the_lines_that_are_proposed_make_a_message_valid() {
+fn adding_the_lines_that_check_proposes_makes_a_message_valid() {
     let repo = TestRepo::init();
     let subject = "task(main@T1@complete): done";
     let said = repo.arborist_with(["trailers", "check"], subject.as_bytes()).exits(1).stdout();

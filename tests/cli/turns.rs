@@ -16,7 +16,7 @@ ends "All is done."
 "#;
 
 #[test]
-fn every_turn_that_changed_something_is_a_commit_of_the_agents() {
+fn every_turn_with_changes_is_a_commit_with_the_agent_as_author() {
     let repo = repo("claude", THREE_TURNS);
     let said = repo.arborist(["gardener"]).succeeds();
     said.shows();
@@ -57,7 +57,7 @@ fn every_turn_that_changed_something_is_a_commit_of_the_agents() {
 }
 
 #[test]
-fn what_was_changed_or_staged_before_stays_out_of_every_turn() {
+fn changes_made_or_staged_before_the_run_are_part_of_no_turn() {
     let repo = repo("claude", THREE_TURNS);
     repo.write("mine.txt", "tracked\n");
     repo.commit("mine\n");
@@ -77,7 +77,7 @@ fn what_was_changed_or_staged_before_stays_out_of_every_turn() {
 }
 
 #[test]
-fn commits_of_the_agents_own_are_folded_into_its_turns() {
+fn commits_that_an_agent_makes_are_folded_into_its_turns() {
     let repo = repo(
         "claude",
         r#"
@@ -96,7 +96,7 @@ ends "done"
 }
 
 #[test]
-fn the_hook_sees_what_all_turns_changed_and_a_refusal_leaves_them() {
+fn the_hook_sees_the_changes_of_all_turns_and_a_rejection_keeps_the_turns() {
     let repo = repo("claude", THREE_TURNS);
     let hook = "#!/bin/sh\ngit diff --cached --name-status --no-renames >&2\n! git diff --cached --name-only | grep -q zwei\n";
     repo.write_script(".git/hooks/pre-commit", hook);
@@ -109,7 +109,7 @@ fn the_hook_sees_what_all_turns_changed_and_a_refusal_leaves_them() {
 }
 
 #[test]
-fn numbers_of_turns_are_not_used_twice_by_attempts_or_lanes_or_later_runs() {
+fn turn_numbers_are_unique_across_attempts_lanes_and_later_runs() {
     let script = r#"
 opens
 calls 1 "I'll add a file"; echo "$ARBORIST_TASK" >> "$ARBORIST_TASK.txt"; answers 1
@@ -135,7 +135,7 @@ ends "done"
 }
 
 #[test]
-fn a_reviewer_sees_the_turns_and_makes_none() {
+fn a_reviewer_sees_the_changes_of_all_turns_and_creates_no_turn_commit() {
     let repo = repo("claude", THREE_TURNS);
     crate::turn_scripts::judge(&repo, "cat > \"$HOME/asked\"\necho APPROVED\n");
     repo.arborist(["gardener"]).succeeds();
@@ -144,7 +144,7 @@ fn a_reviewer_sees_the_turns_and_makes_none() {
 }
 
 #[test]
-fn an_agent_that_tells_of_no_turns_has_one_commit_for_its_step() {
+fn an_agent_that_reports_no_turns_has_one_commit_for_its_step() {
     let repo = repo("text", "echo one > one.txt\necho done\n");
     repo.arborist(["gardener"]).succeeds();
     assert_eq!(turns(&repo).len(), 0);

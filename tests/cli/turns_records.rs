@@ -59,7 +59,7 @@ fn a_run_is_a_session_with_a_record_for_each_turn() {
 }
 
 #[test]
-fn what_was_said_is_kept_redacted_unless_that_is_unwanted() {
+fn transcripts_are_stored_redacted_unless_turned_off() {
     let repo = repo("claude", WORK);
     repo.arborist(["gardener"]).succeeds();
     let name = format!("refs/arborist/transcripts/{}", session(&repo));
@@ -74,7 +74,7 @@ fn what_was_said_is_kept_redacted_unless_that_is_unwanted() {
 }
 
 #[test]
-fn a_run_that_stops_rests_and_one_that_goes_on_says_so() {
+fn a_run_that_stops_records_a_pause_and_a_continued_run_records_a_resume() {
     let repo = repo("claude", WORK);
     repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
     repo.commit("more\n");
@@ -93,7 +93,7 @@ fn a_run_that_stops_rests_and_one_that_goes_on_says_so() {
 }
 
 #[test]
-fn a_call_of_an_agent_without_turns_is_one_turn_whose_commit_is_that_of_its_step() {
+fn a_call_of_an_agent_without_turns_is_one_turn_with_the_commit_of_its_step() {
     let repo = repo("text", "echo one > one.txt\nprintf 'I added one'");
     repo.arborist(["gardener"]).succeeds();
     let records = records(&repo);
@@ -109,7 +109,7 @@ fn a_call_of_an_agent_without_turns_is_one_turn_whose_commit_is_that_of_its_step
 }
 
 #[test]
-fn the_work_of_an_agent_without_turns_has_its_author_and_the_trailers_of_a_turn() {
+fn the_commit_of_an_agent_without_turns_has_the_author_and_trailers_of_a_turn() {
     let repo = repo("text", "echo one > one.txt\nprintf 'I added one'");
     repo.arborist(["gardener", "--model", "openai/gpt-5"]).succeeds();
     let format = "--format=%an <%ae>%n%(trailers:only)";
@@ -124,7 +124,7 @@ fn the_work_of_an_agent_without_turns_has_its_author_and_the_trailers_of_a_turn(
 }
 
 #[test]
-fn the_command_of_a_task_has_no_other_author() {
+fn work_of_a_task_command_is_committed_as_the_user() {
     let repo = TestRepo::init();
     let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "a", "runner": "shell", "command": "echo a > a"}}, "root_ids": ["T001"]}"#;
     repo.write("task-tree.json", plan);
@@ -137,7 +137,7 @@ fn the_command_of_a_task_has_no_other_author() {
 }
 
 #[test]
-fn live_words_are_redacted_like_everything_else() {
+fn live_output_of_agents_is_redacted() {
     let repo = repo("claude", WORK);
     let said = repo.arborist(["gardener", "--json"]).succeeds();
     said.shows().never("sk-ant-api03-AAAA");

@@ -60,7 +60,7 @@ fn recorded_streams_of_three_writing_turns_give_three_commits() {
 }
 
 #[test]
-fn a_run_that_was_killed_in_mid_turn_resumes_with_nothing_lost() {
+fn a_run_killed_during_a_turn_resumes_and_loses_nothing() {
     for program in PROGRAMS {
         let killed = |script: String| {
             let third = "3) echo 'insert into users values (1);' > src/seed.sql";

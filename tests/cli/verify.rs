@@ -12,7 +12,7 @@ fn repo() -> TestRepo {
 }
 
 /// A repository with a run of `main` and the first steps of a task: what `change` writes is implemented.
-fn begun(change: impl Fn(&TestRepo)) -> TestRepo {
+fn with_first_steps(change: impl Fn(&TestRepo)) -> TestRepo {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     change(&repo);
@@ -33,20 +33,20 @@ fn steps(repo: &TestRepo, statuses: &[&str]) {
 
 /// A complete task that was implemented, tested and approved.
 fn complete() -> TestRepo {
-    let repo = begun(|repo| repo.write("a.txt", "a"));
+    let repo = with_first_steps(|repo| repo.write("a.txt", "a"));
     steps(&repo, &["test-pass", "review-approved", "complete"]);
     repo
 }
 
-fn document(run: &Said) -> Value {
+fn parse_report(run: &Said) -> Value {
     serde_json::from_str(&run.stdout()).unwrap()
 }
 
 /// The only problem, as its check and its words.
 #[track_caller]
-fn problem(repo: &TestRepo, args: &[&str]) -> (String, String) {
+fn only_problem(repo: &TestRepo, args: &[&str]) -> (String, String) {
     let run = repo.arborist(["verify", "--json"].iter().chain(args)).exits(1);
-    let found = document(&run);
+    let found = parse_report(&run);
     let problems = found["problems"].as_array().unwrap();
     assert_eq!(problems.len(), 1, "{found:#}");
     let text = |key: &str| problems[0][key].as_str().unwrap().to_owned();
@@ -58,7 +58,7 @@ fn a_run_in_place_is_verified() {
     let repo = repo();
     repo.arborist(["gardener"]).succeeds();
     repo.arborist(["verify", "--strict"]).succeeds().out("verified 2 tasks in HEAD");
-    let found = document(&repo.arborist(["verify", "--json", "HEAD~4..HEAD"]).succeeds());
+    let found = parse_report(&repo.arborist(["verify", "--json", "HEAD~4..HEAD"]).succeeds());
     assert_eq!(found["range"], "HEAD~4..HEAD");
     assert_eq!(found["tasks"].as_array().unwrap().len(), 1, "only tasks that end in the range: {found:#}");
     assert_eq!(found["tasks"][0]["task"], "T002");
@@ -74,7 +74,7 @@ fn landings_of_lanes_are_verified_with_their_gates() {
 }
 
 #[test]
-fn a_session_on_its_own_branch_is_verified_by_its_name_and_after_it_was_merged() {
+fn a_session_branch_is_verified_by_session_id_and_after_merging() {
     let repo = repo();
     repo.arborist(["gardener", "--session-branch"]).succeeds();
     let sessions = repo.arborist(["session", "list", "--json"]).answer();
@@ -90,7 +90,7 @@ fn a_session_on_its_own_branch_is_verified_by_its_name_and_after_it_was_merged()
 }
 
 #[test]
-fn a_plain_clone_is_verified_and_what_it_lacks_is_named() {
+fn a_plain_clone_is_verified_and_missing_records_and_gates_are_reported() {
     let repo = repo();
     repo.git(["config", "arborist.test-command", "true"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2"]).succeeds();
@@ -109,7 +109,7 @@ fn a_plain_clone_is_verified_and_what_it_lacks_is_named() {
 }
 
 #[test]
-fn a_plain_clone_says_how_to_get_what_it_lacks() {
+fn verify_in_a_plain_clone_says_how_to_fetch_missing_records() {
     let repo = repo();
     repo.git(["config", "arborist.test-command", "true"]).succeeds();
     repo.arborist(["gardener", "--jobs", "2"]).succeeds();
@@ -127,7 +127,7 @@ fn a_plain_clone_says_how_to_get_what_it_lacks() {
 }
 
 #[test]
-fn what_a_branch_adds_to_its_upstream_is_the_default() {
+fn verify_checks_the_commits_ahead_of_the_upstream_by_default() {
     let repo = repo();
     repo.git(["branch", "before"]).succeeds();
     repo.git(["remote", "add", "origin", "."]).succeeds();
@@ -138,7 +138,7 @@ fn what_a_branch_adds_to_its_upstream_is_the_default() {
 }
 
 #[test]
-fn commits_of_people_between_those_of_a_run_are_listed_and_are_no_problem() {
+fn commits_of_people_within_a_run_are_listed_and_are_no_problem() {
     let repo = repo();
     repo.arborist(["gardener", "--until", "T001"]).succeeds();
     repo.write("mine.txt", "mine");
@@ -151,16 +151,16 @@ fn commits_of_people_between_those_of_a_run_are_listed_and_are_no_problem() {
 
 #[test]
 fn a_completion_without_a_test_step_is_found() {
-    let repo = begun(|repo| repo.write("a.txt", "a"));
+    let repo = with_first_steps(|repo| repo.write("a.txt", "a"));
     steps(&repo, &["review-approved", "complete"]);
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "steps");
     assert!(words.contains("passed tests"), "{words}");
 }
 
 #[test]
 fn problems_are_shown_with_their_commit_task_and_check() {
-    let repo = begun(|repo| repo.write("a.txt", "a"));
+    let repo = with_first_steps(|repo| repo.write("a.txt", "a"));
     steps(&repo, &["review-approved", "complete"]);
     repo.arborist(["verify"]).exits(1).shows();
     complete().arborist(["verify"]).succeeds().shows();
@@ -168,11 +168,11 @@ fn problems_are_shown_with_their_commit_task_and_check() {
 
 #[test]
 fn a_review_of_another_tree_is_found() {
-    let repo = begun(|repo| repo.write("a.txt", "a"));
+    let repo = with_first_steps(|repo| repo.write("a.txt", "a"));
     steps(&repo, &["test-pass"]);
     repo.write("b.txt", "not tested");
     steps(&repo, &["review-approved", "complete"]);
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(
         (check.as_str(), words.as_str()),
         ("review", "the approved tree is not the tested one: 'b.txt'")
@@ -181,24 +181,24 @@ fn a_review_of_another_tree_is_found() {
 
 #[test]
 fn content_that_changed_after_the_approval_is_found() {
-    let repo = begun(|repo| repo.write("a.txt", "a"));
+    let repo = with_first_steps(|repo| repo.write("a.txt", "a"));
     steps(&repo, &["test-pass", "review-approved"]);
     repo.write("a.txt", "changed");
     steps(&repo, &["complete"]);
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "review");
     assert_eq!(
         words,
         "the 'complete' commit also changes files that were neither tested nor reviewed: 'a.txt'"
     );
 
-    let repo = begun(|repo| repo.write("a.txt", "a"));
+    let repo = with_first_steps(|repo| repo.write("a.txt", "a"));
     steps(&repo, &["test-pass", "review-approved"]);
     repo.write("a.txt", "changed");
     repo.commit("an innocent commit\n");
     repo.write("spec/reports/T1.json", "{}");
     steps(&repo, &["complete"]);
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "review");
     assert_eq!(words, "files were changed after the approved review: 'a.txt'");
 }
@@ -236,7 +236,7 @@ fn a_protected_file_that_was_changed_without_permission_is_found() {
     repo.write(".arborist/config.toml", "");
     repo.commit(step("implement-pass"));
     steps(&repo, &["test-pass", "review-approved", "complete"]);
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "protected");
     assert_eq!(words, "protected files were changed without permission: 'tests/a.sh'");
 }
@@ -255,10 +255,10 @@ fn a_protected_file_that_was_changed_with_permission_is_verified() {
 }
 
 #[test]
-fn a_landing_that_is_more_than_the_merge_is_found() {
+fn a_landing_that_changes_more_than_its_merge_is_found() {
     landed(|_| {}).arborist(["verify"]).succeeds();
     let repo = landed(|repo| repo.write("evil.sh", "evil"));
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "landing");
     assert_eq!(words, "it differs from the merge of its parents in 'evil.sh'");
 }
@@ -277,19 +277,19 @@ fn a_gate_result_for_another_tree_and_a_failed_gate_are_found() {
     record("green", &tree);
     repo.arborist(["verify"]).succeeds();
     record("green", &other);
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "gates");
     assert!(words.contains("another tree"), "{words}");
     record("red", &tree);
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!((check.as_str(), words.as_str()), ("gates", "gate 'test' did not pass on the landed tree"));
 }
 
 #[test]
-fn task_commits_of_a_run_that_did_not_start_here_are_found() {
+fn task_commits_without_a_run_start_of_their_session_are_found() {
     let repo = complete();
     repo.commit(TaskCommit::new("T9", "complete").trailer("Session", "s9").to_string());
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "run");
     assert!(words.contains("session 's9'"), "{words}");
 }
@@ -298,13 +298,13 @@ fn task_commits_of_a_run_that_did_not_start_here_are_found() {
 fn a_message_that_is_not_valid_is_found() {
     let repo = complete();
     repo.commit("task(main@T2@complete): complete \"b\"\n\nArborist-Step: complete\n");
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "message");
     assert!(words.contains("is not valid"), "{words}");
 }
 
 #[test]
-fn records_that_do_not_agree_with_history_are_found() {
+fn records_that_contradict_history_are_found() {
     let repo = repo();
     repo.arborist(["gardener"]).succeeds();
     let begin = repo.git(["rev-list", "--max-parents=0", "HEAD"]).answer();
@@ -320,11 +320,11 @@ fn records_that_do_not_agree_with_history_are_found() {
         repo.git(["update-ref", &name, &commit]).succeeds();
     };
     forge(&elsewhere);
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "records");
     assert!(words.contains("is not in this history"), "{words}");
     forge(&"1".repeat(40));
-    let (check, words) = problem(&repo, &[]);
+    let (check, words) = only_problem(&repo, &[]);
     assert_eq!(check, "records");
     assert!(words.contains("does not exist"), "{words}");
 }
@@ -379,7 +379,7 @@ fn an_unsigned_commit_among_signed_ones_is_found() {
     repo.git(["config", "arborist.sign", "false"]).succeeds();
     repo.arborist(["gardener"]).succeeds();
     let run = repo.arborist(["verify", "--signed", "--json"]).exits(1);
-    let found = document(&run);
+    let found = parse_report(&run);
     let problems = found["problems"].as_array().unwrap();
     assert!(!problems.is_empty());
     for problem in problems {
@@ -403,7 +403,7 @@ fn a_forged_chain_in_a_merged_branch_is_found_by_its_signatures() {
     }
     repo.git(["switch", "-q", "main"]).succeeds();
     repo.git(["merge", "-q", "--no-ff", "-m", "merge it", "side"]).succeeds();
-    let found = document(&repo.arborist(["verify", "--signed", "--json"]).exits(1));
+    let found = parse_report(&repo.arborist(["verify", "--signed", "--json"]).exits(1));
     let problems = found["problems"].as_array().unwrap();
     let of_signatures = problems.iter().filter(|problem| problem["check"] == "signature");
     assert_eq!((problems.len(), of_signatures.count()), (5, 4), "{found:#}");
@@ -424,7 +424,7 @@ fn a_forged_chain_in_a_merged_branch_is_found_by_the_records_of_the_run() {
         }
         repo.git(["switch", "-q", "main"]).succeeds();
         repo.git(["merge", "-q", "--no-ff", "-m", "merge it", "side"]).succeeds();
-        let (check, words) = problem(&repo, &[]);
+        let (check, words) = only_problem(&repo, &[]);
         assert_eq!(check, "records");
         assert!(words.contains(&format!("session '{session}' has no record of it")), "{words}");
         // A clone without records says that they were not compared.
@@ -437,7 +437,7 @@ fn a_forged_chain_in_a_merged_branch_is_found_by_the_records_of_the_run() {
 }
 
 #[test]
-fn what_only_the_users_configuration_protects_is_verified_in_another_clone() {
+fn files_protected_only_by_user_configuration_are_verified_in_another_clone() {
     let agent = format!("{WORKER}\ncase \"$prompt\" in Implement*) echo changed > kept.txt ;; esac\n");
     let repo = TestRepo::planned("tasks.md", "- [ ] T001 one\n", &agent);
     for file in ["kept.txt", "a \"b\", é.txt"] {
@@ -486,7 +486,7 @@ fn a_step_fails_if_its_commit_cannot_be_signed() {
 }
 
 #[test]
-fn only_gits_own_configuration_can_ask_for_signatures() {
+fn signing_can_only_be_configured_in_git_config() {
     let repo = repo();
     repo.write(".arborist/config.toml", "sign = false\n");
     repo.arborist(["state"])
@@ -496,7 +496,7 @@ fn only_gits_own_configuration_can_ask_for_signatures() {
 }
 
 #[test]
-fn a_repository_without_commits_is_named_as_such() {
+fn verify_in_a_repository_without_commits_says_so() {
     let repo = TestRepo::with_options(&[]);
     repo.arborist(["verify"])
         .exits(128)

@@ -54,7 +54,7 @@ fn generated() -> Vec<(String, String)> {
 }
 
 #[test]
-fn texts_for_users_avoid_words_that_are_hard_to_read() {
+fn user_visible_texts_avoid_unclear_words() {
     let is_test = |path: &str| path.ends_with("tests.rs") || path.contains("/tests/");
     let code = ["shared/src", "bins"].into_iter().flat_map(sources);
     let code = code.map(|(path, text)| (path.display().to_string(), literals(&text)));

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Child};
 
-use crate::shared_plan::{CLAIMS, HELD, SharedPlan, WORKER, ended, read_until, signal};
+use crate::shared_plan::{CLAIMS, HELD, SharedPlan, WORKER, read_until, signal, wait_for_output};
 use arborist_testkit::Run;
 
 /// Waits at its first task until another worker has begun one too.
@@ -16,7 +16,7 @@ esac
 "#;
 
 #[test]
-fn one_worker_does_a_whole_plan_and_lands_it_at_the_remote() {
+fn one_worker_completes_a_plan_and_lands_it_at_the_remote() {
     let shared = SharedPlan::of(
         "## Phase 1: Ground\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n\n## Phase 2: House\n\n- [ ] T003 build on it\n",
         1,
@@ -49,7 +49,7 @@ fn a_task_costs_at_most_three_pushes() {
 }
 
 #[test]
-fn a_landing_that_the_server_undoes_after_it_accepted_it_is_an_error() {
+fn a_landing_that_the_server_accepts_and_then_undoes_is_an_error() {
     use std::os::unix::fs::PermissionsExt;
     for undo in ["git update-ref refs/heads/main $old", "git update-ref -d refs/heads/main"] {
         let shared = SharedPlan::new(1, 1, WORKER);
@@ -73,7 +73,7 @@ fn two_clones_share_a_plan_by_running_the_same_command() {
     shared.set_ttl(30);
     let workers: Vec<Child> = (0..2).map(|number| shared.start(number, &[])).collect();
     for worker in workers {
-        let (code, said) = ended(worker);
+        let (code, said) = wait_for_output(worker);
         assert_eq!(code, Some(0), "{said}");
     }
     let tasks: Vec<String> = (1..=6).map(|task| format!("T{task:03}")).collect();
@@ -93,13 +93,13 @@ fn two_clones_share_a_plan_by_running_the_same_command() {
 }
 
 #[test]
-fn a_task_of_a_killed_worker_is_taken_over_after_its_time_to_live_and_finished_elsewhere() {
+fn a_task_of_a_killed_worker_is_taken_over_when_its_claim_expires() {
     let shared = SharedPlan::new(2, 2, HELD);
     shared.set_ttl(3);
     let killed = shared.start(0, &[]);
     SharedPlan::until("the first task", || shared.exists("held-T001"));
     signal(&killed, "KILL");
-    let _ = ended(killed);
+    let _ = wait_for_output(killed);
     shared.touch("go");
     shared.work(1, &[]).succeeds().out("2 completed");
     assert_eq!(shared.landings(), ["T001", "T002"]);
@@ -110,7 +110,7 @@ fn a_task_of_a_killed_worker_is_taken_over_after_its_time_to_live_and_finished_e
 }
 
 #[test]
-fn a_worker_that_was_stopped_past_its_time_to_live_cannot_publish_and_its_work_is_saved_and_named() {
+fn a_worker_suspended_past_its_claim_cannot_publish_and_its_work_is_saved() {
     let shared = SharedPlan::new(1, 2, HELD);
     shared.set_ttl(2);
     let stopped = shared.start(0, &[]);
@@ -120,7 +120,7 @@ fn a_worker_that_was_stopped_past_its_time_to_live_cannot_publish_and_its_work_i
     let landed = shared.at_origin(["rev-parse", "main"]);
     shared.touch("go");
     signal(&stopped, "CONT");
-    let (code, said) = ended(stopped);
+    let (code, said) = wait_for_output(stopped);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("so another worker has taken the task over"), "{said}");
     let at = said.find("refs/arborist/saved/").expect("the saved work is named");
@@ -132,14 +132,14 @@ fn a_worker_that_was_stopped_past_its_time_to_live_cannot_publish_and_its_work_i
 }
 
 #[test]
-fn racing_claimers_have_one_winner() {
+fn only_one_of_many_racing_workers_gets_a_task() {
     let rounds = std::env::var("WORK_CLAIM_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(2);
     for round in 0..rounds {
         let shared = SharedPlan::new(1, 8, WORKER);
         shared.set_ttl(30);
         let workers: Vec<Child> = (0..8).map(|number| shared.start(number, &[])).collect();
         for worker in workers {
-            let (code, said) = ended(worker);
+            let (code, said) = wait_for_output(worker);
             assert_eq!(code, Some(0), "round {round}: {said}");
         }
         assert_eq!(shared.places("T001").len(), 1, "round {round}");
@@ -164,7 +164,7 @@ fn a_target_that_moves_during_a_landing_is_merged_again() {
 }
 
 #[test]
-fn a_task_whose_gate_is_red_does_not_land_and_the_rest_of_the_batch_does() {
+fn a_task_with_a_failing_gate_does_not_land_but_the_rest_of_the_batch_does() {
     let shared = SharedPlan::new(3, 2, WORKER);
     shared.set_ttl(30);
     let gate = "test ! -e T002.txt";
@@ -195,7 +195,7 @@ fn a_failed_task_is_not_tried_by_other_workers() {
 }
 
 #[test]
-fn claims_that_nobody_of_us_wrote_are_named_and_hold_up_only_their_tasks() {
+fn invalid_claims_are_reported_and_delay_only_their_tasks() {
     let shared = SharedPlan::new(3, 1, WORKER);
     let tree = shared.at_origin(["mktree", "--missing"].map(|word| word));
     let origin = shared.origin();
@@ -216,7 +216,7 @@ fn claims_that_nobody_of_us_wrote_are_named_and_hold_up_only_their_tasks() {
     SharedPlan::until("T003", || shared.landings() == ["T003"]);
     assert!(worker.try_wait().unwrap().is_none(), "it waits for the claim of T002");
     signal(&worker, "INT");
-    let (_, said) = ended(worker);
+    let (_, said) = wait_for_output(worker);
     assert!(said.contains("T001 cannot be claimed"), "{said}");
     assert!(
         said.contains("not a claim: ") && !said.contains('\u{202e}') && !said.contains("\u{1b}[2J"),
@@ -233,7 +233,7 @@ fn a_server_without_atomic_pushes_is_refused() {
 }
 
 #[test]
-fn workers_end_when_they_are_asked_to() {
+fn workers_end_after_a_drain_or_stop_request() {
     let shared = SharedPlan::new(2, 2, HELD);
     shared.set_ttl(30);
     let mut drained = shared.start(0, &[]);
@@ -245,13 +245,13 @@ fn workers_end_when_they_are_asked_to() {
         .out("asked all workers of 'main' to drain");
     let _open = read_until(&mut drained, "asked to drain");
     shared.touch("go");
-    let (code, said) = ended(drained);
+    let (code, said) = wait_for_output(drained);
     assert_eq!((code, shared.landings()), (Some(1), vec!["T001".to_owned()]), "{said}");
     fs::remove_file(shared.repo.root().join("go")).unwrap();
     let stopped = shared.start(1, &[]);
     SharedPlan::until("the second task", || shared.exists("held-T002"));
     shared.repo.arborist_in(&shared.clone(0), ["work", "stop"]).succeeds();
-    let (code, said) = ended(stopped);
+    let (code, said) = wait_for_output(stopped);
     assert!(code != Some(0) && shared.landings() == ["T001"], "{code:?} {said}");
     assert_eq!(shared.left(), "", "what it had claimed is free");
     shared.touch("go");
@@ -260,7 +260,7 @@ fn workers_end_when_they_are_asked_to() {
 }
 
 #[test]
-fn commits_that_the_remote_does_not_have_are_refused() {
+fn a_worker_refuses_a_branch_with_unpushed_commits() {
     let shared = SharedPlan::new(1, 1, WORKER);
     fs::write(shared.clone(0).join("mine"), "x").unwrap();
     shared.repo.git_in(&shared.clone(0), ["add", "mine"]).succeeds();
@@ -269,7 +269,7 @@ fn commits_that_the_remote_does_not_have_are_refused() {
 }
 
 #[test]
-fn a_machine_without_a_clone_makes_one() {
+fn a_worker_creates_a_clone_if_it_has_none() {
     let shared = SharedPlan::new(1, 0, WORKER);
     let folder = shared.repo.root().join("elsewhere");
     fs::create_dir(&folder).unwrap();
@@ -282,7 +282,7 @@ fn a_machine_without_a_clone_makes_one() {
 }
 
 #[test]
-fn state_shows_who_works_on_what_and_what_is_left() {
+fn state_shows_the_tasks_of_all_workers_and_the_remaining_tasks() {
     let shared = SharedPlan::new(3, 2, HELD);
     let worker = shared.start(0, &[]);
     SharedPlan::until("the first task", || shared.exists("held-T001"));
@@ -303,7 +303,7 @@ fn state_shows_who_works_on_what_and_what_is_left() {
         .err("no worker 'nobody' has a task at the moment")
         .err(&format!("workers that have a task: {name}"));
     shared.repo.arborist_in(&shared.clone(1), ["work", "stop", &name]).succeeds().out(&name);
-    let (code, said) = ended(worker);
+    let (code, said) = wait_for_output(worker);
     assert_ne!(code, Some(0), "{said}");
     assert_eq!(shared.left(), "");
 }
@@ -315,7 +315,7 @@ fn a_worker_that_was_killed_continues_in_its_clone_without_waiting() {
     let killed = shared.start(0, &[]);
     SharedPlan::until("the first task", || shared.exists("held-T001"));
     signal(&killed, "KILL");
-    let _ = ended(killed);
+    let _ = wait_for_output(killed);
     shared.touch("go");
     shared.work(0, &[]).succeeds().out("2 completed");
     assert_eq!(
@@ -325,7 +325,7 @@ fn a_worker_that_was_killed_continues_in_its_clone_without_waiting() {
 }
 
 #[test]
-fn a_server_whose_rules_refuse_claims_is_named() {
+fn a_server_that_rejects_claims_is_reported() {
     let shared = SharedPlan::new(1, 1, WORKER);
     let hook = "#!/bin/sh\ncase $1 in refs/arborist/*) echo 'only branches here'; exit 1 ;; esac\n";
     shared.repo.write_script("../origin.git/hooks/update", hook);
@@ -344,7 +344,7 @@ fn a_worker_waits_for_a_remote_that_is_out_of_reach_for_a_while() {
     let (line, _open) = read_until(&mut worker, "could not be reached");
     assert!(line.contains("trying again"), "{line}");
     fs::rename(&away, shared.origin()).unwrap();
-    let (code, said) = ended(worker);
+    let (code, said) = wait_for_output(worker);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!((shared.landings(), shared.left()), (vec!["T001".to_owned()], String::new()));
 }
@@ -366,12 +366,12 @@ fn failed_tasks_are_tried_again_on_request() {
 }
 
 #[test]
-fn state_tells_how_fast_tasks_land_and_what_they_cost() {
+fn state_shows_how_fast_tasks_land_and_what_they_cost() {
     let shared = SharedPlan::new(3, 2, HELD);
     let worker = shared.start(0, &["--max-retries", "1"]);
     SharedPlan::until("the first task", || shared.exists("held-T001"));
     signal(&worker, "INT");
-    let _ = ended(worker);
+    let _ = wait_for_output(worker);
     shared.repo.wait(1800);
     shared.touch("go");
     shared.work(0, &[]).succeeds();
@@ -385,7 +385,7 @@ fn state_tells_how_fast_tasks_land_and_what_they_cost() {
 }
 
 #[test]
-fn a_clone_has_the_branch_that_is_named() {
+fn a_new_clone_of_a_worker_checks_out_the_given_branch() {
     let shared = SharedPlan::new(1, 1, WORKER);
     shared.repo.git_in(&shared.clone(0), ["push", "-q", "origin", "main:other"]).succeeds();
     let folder = shared.repo.root().join("elsewhere");
@@ -423,7 +423,7 @@ fn the_records_of_a_worker_are_shown_in_every_clone() {
 }
 
 #[test]
-fn a_finished_claim_whose_branch_cannot_land_is_named_and_taken_over_when_it_expires() {
+fn a_finished_claim_whose_branch_cannot_land_is_reported_and_taken_over_on_expiry() {
     // A commit that does not complete the task, one that is missing, one without a branch, and one with other history.
     for case in ["unsound", "missing", "no-branch", "unrelated"] {
         let shared = SharedPlan::new(2, 1, WORKER);

@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(3600);
 struct Random(u64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    fn random_below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -54,7 +54,7 @@ fn parameters() -> (usize, usize, u64) {
 }
 
 #[test]
-fn every_task_lands_once_whatever_happens_to_workers_and_connections() {
+fn every_task_lands_once_although_workers_are_killed_and_connections_cut() {
     let (workers, tasks, seed) = parameters();
     let agent = WORKER.replace("*) pwd", "*) sleep 0.$(($$ % 7)); pwd");
     let shared = SharedPlan::new(tasks, workers + 1, &agent);
@@ -77,10 +77,10 @@ fn every_task_lands_once_whatever_happens_to_workers_and_connections() {
     let begun = Instant::now();
     while shared.landings().len() < tasks {
         assert!(begun.elapsed() < LIMIT, "{} of {tasks} have landed; {mishaps:?}", shared.landings().len());
-        std::thread::sleep(Duration::from_millis(200 + random.below(400)));
-        let victim = usize::try_from(random.below(workers as u64)).unwrap();
+        std::thread::sleep(Duration::from_millis(200 + random.random_below(400)));
+        let victim = usize::try_from(random.random_below(workers as u64)).unwrap();
         let worker = &mut running[victim];
-        match random.below(10) {
+        match random.random_below(10) {
             0 | 1 if worker.stopped.is_none() => {
                 signal(&worker.child, "KILL");
                 mishaps.kills += 1;
@@ -93,7 +93,7 @@ fn every_task_lands_once_whatever_happens_to_workers_and_connections() {
             3 => {
                 // The daemon's children lose their connections with it.
                 drop(daemon.take());
-                std::thread::sleep(Duration::from_millis(random.below(500)));
+                std::thread::sleep(Duration::from_millis(random.random_below(500)));
                 daemon = std::iter::repeat_with(|| GitDaemon::at(&shared.repo, port)).flatten().next();
                 mishaps.cuts += 1;
             }

@@ -2,10 +2,10 @@
 
 use std::process::Child;
 
-use crate::shared_plan::{CLAIMS, HELD, SharedPlan, WORKER, ended, signal};
+use crate::shared_plan::{CLAIMS, HELD, SharedPlan, WORKER, signal, wait_for_output};
 
 /// A plan whose claims are at `claims.git`.
-fn apart(tasks: usize, clones: usize, agent: &str) -> SharedPlan {
+fn with_separate_coordination(tasks: usize, clones: usize, agent: &str) -> SharedPlan {
     let shared = SharedPlan::new(tasks, clones, agent);
     shared.repo.git_in(shared.repo.root(), ["init", "-q", "--bare", "claims.git"]).succeeds();
     let url = shared.repo.root().join("claims.git").display().to_string();
@@ -14,35 +14,35 @@ fn apart(tasks: usize, clones: usize, agent: &str) -> SharedPlan {
 }
 
 /// What is left of claims and branches of tasks at `claims.git`.
-fn left(shared: &SharedPlan) -> String {
+fn remaining_coordination_refs(shared: &SharedPlan) -> String {
     let folder = shared.repo.root().join("claims.git");
     let refs = ["for-each-ref", "--format=%(refname)", CLAIMS, "refs/heads"];
     shared.repo.git_in(&folder, refs).answer().replace('\n', " ")
 }
 
 #[test]
-fn only_landings_are_pushed_to_the_remote_with_the_code() {
-    let shared = apart(4, 2, WORKER);
+fn the_code_remote_receives_only_landings_and_records() {
+    let shared = with_separate_coordination(4, 2, WORKER);
     let hook = "#!/bin/sh\ncase $1 in refs/heads/main|refs/arborist/claims/%work/main/records/*) ;; *) exit 1 ;; esac\n";
     shared.repo.write_script("../origin.git/hooks/update", hook);
     let workers: Vec<Child> = (0..2).map(|number| shared.start(number, &[])).collect();
     for worker in workers {
-        let (code, said) = ended(worker);
+        let (code, said) = wait_for_output(worker);
         assert_eq!(code, Some(0), "{said}");
     }
     assert_eq!(shared.landings(), ["T001", "T002", "T003", "T004"], "every task lands once");
-    assert_eq!((left(&shared), shared.left()), (String::new(), String::new()));
+    assert_eq!((remaining_coordination_refs(&shared), shared.left()), (String::new(), String::new()));
     shared.repo.git_in(&shared.clone(0), ["pull", "-q"]).succeeds();
     shared.repo.arborist_in(&shared.clone(0), ["verify"]).succeeds();
 }
 
 #[test]
-fn every_clone_can_verify_the_gates_and_records_that_land_with_the_code() {
-    let shared = apart(4, 2, WORKER);
+fn every_clone_can_verify_gates_and_records_without_the_coordination_remote() {
+    let shared = with_separate_coordination(4, 2, WORKER);
     let run = ["--test-command", "test -e tasks.md"];
     let workers: Vec<Child> = (0..2).map(|number| shared.start(number, &run)).collect();
     for worker in workers {
-        let (code, said) = ended(worker);
+        let (code, said) = wait_for_output(worker);
         assert_eq!(code, Some(0), "{said}");
     }
     shared.repo.git(["config", "--global", "--unset", "arborist.work.coordination"]).succeeds();
@@ -50,20 +50,20 @@ fn every_clone_can_verify_the_gates_and_records_that_land_with_the_code() {
 }
 
 #[test]
-fn a_run_of_one_machine_asks_the_remote_with_the_claims() {
-    let shared = apart(2, 2, HELD);
+fn a_local_run_checks_the_coordination_remote_for_workers() {
+    let shared = with_separate_coordination(2, 2, HELD);
     let worker = shared.start(0, &[]);
     SharedPlan::until("the first task", || shared.exists("held-T001") || shared.exists("held-T002"));
     let refused = shared.repo.arborist_in(&shared.clone(1), ["gardener"]).exits(3);
     refused.err("through").err("claims.git").err("git arborist work");
     shared.touch("go");
-    let (code, said) = ended(worker);
+    let (code, said) = wait_for_output(worker);
     assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]
-fn a_worker_that_lost_its_claim_there_cannot_publish() {
-    let shared = apart(1, 2, HELD);
+fn a_worker_that_lost_its_claim_at_the_coordination_remote_cannot_publish() {
+    let shared = with_separate_coordination(1, 2, HELD);
     shared.set_ttl(2);
     let stopped = shared.start(0, &[]);
     SharedPlan::until("the task", || shared.exists("held-T001"));
@@ -72,43 +72,49 @@ fn a_worker_that_lost_its_claim_there_cannot_publish() {
     let landed = shared.at_origin(["rev-parse", "main"]);
     shared.touch("go");
     signal(&stopped, "CONT");
-    let (code, said) = ended(stopped);
+    let (code, said) = wait_for_output(stopped);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("so another worker has taken the task over"), "{said}");
-    assert_eq!((shared.at_origin(["rev-parse", "main"]), left(&shared)), (landed, String::new()));
+    assert_eq!(
+        (shared.at_origin(["rev-parse", "main"]), remaining_coordination_refs(&shared)),
+        (landed, String::new())
+    );
 }
 
 #[test]
 fn a_landed_task_whose_claim_could_not_be_removed_does_not_land_again() {
-    let shared = apart(2, 2, WORKER);
+    let shared = with_separate_coordination(2, 2, WORKER);
     shared.set_ttl(2);
     let zeros = "0".repeat(40);
     let hook = format!("#!/bin/sh\n[ $3 != {zeros} ] || [ -e ../open ]\n");
     shared.repo.write_script("../claims.git/hooks/update", &hook);
     shared.work(0, &["--jobs", "2"]).succeeds().out("2 completed");
     assert_eq!(shared.landings(), ["T001", "T002"]);
-    assert_ne!(left(&shared), "");
+    assert_ne!(remaining_coordination_refs(&shared), "");
     shared.touch("open");
     shared.work(1, &[]).succeeds().out("nothing is left to do");
-    assert_eq!((shared.landings(), left(&shared)), (vec!["T001".into(), "T002".into()], String::new()));
+    assert_eq!(
+        (shared.landings(), remaining_coordination_refs(&shared)),
+        (vec!["T001".into(), "T002".into()], String::new())
+    );
 }
 
 #[test]
-fn state_and_requests_find_the_claims_there() {
-    let shared = apart(2, 2, HELD);
+fn state_and_work_stop_use_the_claims_of_the_coordination_remote() {
+    let shared = with_separate_coordination(2, 2, HELD);
     let worker = shared.start(0, &[]);
     SharedPlan::until("the first task", || shared.exists("held-T001"));
     let said = shared.repo.arborist_in(&shared.clone(1), ["state", "--remote"]).succeeds();
     said.out("1 being worked on, 0 waiting to land, 0 failed, 1 not begun");
     shared.repo.arborist_in(&shared.clone(1), ["work", "stop"]).succeeds().out("claims.git");
-    let (code, said) = ended(worker);
+    let (code, said) = wait_for_output(worker);
     assert_ne!(code, Some(0), "{said}");
-    assert_eq!(left(&shared), "");
+    assert_eq!(remaining_coordination_refs(&shared), "");
 }
 
 #[test]
-fn workers_that_an_engine_starts_are_told_where_the_claims_are() {
-    let shared = apart(1, 1, WORKER);
+fn workers_started_by_an_engine_get_the_coordination_remote() {
+    let shared = with_separate_coordination(1, 1, WORKER);
     shared.repo.git(["config", "--global", "arborist.engines.own.submit", "sh -s"]).succeeds();
     let said = shared.work(0, &["--on", "own", "--dry-run"]).succeeds().stdout();
     assert!(said.contains("export ARBORIST_WORK_COORDINATION=") && said.contains("claims.git"), "{said}");
@@ -144,7 +150,7 @@ echo "$tasks" >> "$R/published"
 "#;
 
 #[test]
-fn a_task_is_not_published_as_long_as_its_push_is_refused_because_of_other_claims() {
+fn a_finished_task_is_published_later_if_a_push_fails_because_of_other_claims() {
     let agent = r#"
 case "$prompt" in
   "Review"*) echo APPROVED ;;

@@ -39,7 +39,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn without_a_section_the_workspace_is_this_repository() {
+fn without_configuration_the_workspace_is_this_repository() {
     let repo = TestRepo::init();
     repo.arborist(["workspace", "status"]).succeeds().shows();
     repo.arborist(["workspace", "sync"]).succeeds().shows();
@@ -47,7 +47,7 @@ fn without_a_section_the_workspace_is_this_repository() {
 }
 
 #[test]
-fn what_is_missing_is_cloned_and_then_fetched() {
+fn sync_clones_missing_repositories_and_fetches_existing_ones() {
     let repo = TestRepo::init();
     backend(&repo, "");
     repo.arborist(["workspace", "status"]).succeeds().shows();
@@ -70,7 +70,7 @@ fn what_is_missing_is_cloned_and_then_fetched() {
 }
 
 #[test]
-fn a_clone_is_as_deep_and_on_the_branch_that_was_asked_for() {
+fn sync_clones_with_the_configured_depth_and_branch() {
     let repo = TestRepo::init();
     backend(&repo, "clone-depth = 1\ndefault-branch = \"develop\"");
     repo.arborist(["workspace", "sync"]).succeeds();
@@ -82,7 +82,7 @@ fn a_clone_is_as_deep_and_on_the_branch_that_was_asked_for() {
 }
 
 #[test]
-fn a_path_that_is_missing_without_a_remote_is_an_error_that_names_the_key() {
+fn a_missing_path_without_a_remote_is_an_error_that_names_the_key() {
     let repo = TestRepo::init();
     configure(&repo, "[workspace.repos.backend]\npath = \"../backend\"\n");
     repo.arborist(["workspace", "sync"]).exits(1).shows();
@@ -93,7 +93,7 @@ fn a_path_that_is_missing_without_a_remote_is_an_error_that_names_the_key() {
 }
 
 #[test]
-fn unknown_keys_and_values_are_errors_that_say_where() {
+fn unknown_workspace_keys_and_values_are_errors_with_their_location() {
     let repo = TestRepo::init();
     let table = [
         (
@@ -126,7 +126,7 @@ fn unknown_keys_and_values_are_errors_that_say_where() {
 }
 
 #[test]
-fn a_remote_from_a_tracked_file_needs_consent_and_runs_nothing() {
+fn a_remote_in_tracked_configuration_needs_approval_and_runs_no_program() {
     let repo = TestRepo::init();
     let bare = remote(&repo, "backend");
     let canary = repo.root().join("canary");
@@ -153,7 +153,7 @@ fn a_remote_from_a_tracked_file_needs_consent_and_runs_nothing() {
 }
 
 #[test]
-fn a_helper_of_the_users_own_configuration_does_not_run_programs_either() {
+fn a_remote_helper_in_user_configuration_runs_no_program() {
     let repo = TestRepo::init();
     let canary = repo.root().join("canary");
     repo.git(["config", "--global", "protocol.ext.allow", "always"]).succeeds();
@@ -179,7 +179,7 @@ fn session(repo: &TestRepo) {
 }
 
 #[test]
-fn a_push_takes_the_branches_and_records_of_sessions_and_nothing_else() {
+fn workspace_push_pushes_only_branches_and_records_of_sessions() {
     let repo = TestRepo::init();
     backend(&repo, "");
     session(&repo);
@@ -206,7 +206,7 @@ fn a_push_takes_the_branches_and_records_of_sessions_and_nothing_else() {
 }
 
 #[test]
-fn nothing_is_forced_and_what_is_refused_keeps_nothing_else_back() {
+fn workspace_push_never_forces_and_a_rejected_ref_does_not_block_others() {
     let repo = TestRepo::init();
     backend(&repo, "");
     session(&repo);
@@ -226,7 +226,7 @@ fn nothing_is_forced_and_what_is_refused_keeps_nothing_else_back() {
 }
 
 #[test]
-fn what_others_pushed_of_sessions_is_taken_over() {
+fn sync_fetches_sessions_that_others_pushed() {
     let repo = TestRepo::init();
     backend(&repo, "");
     session(&repo);
@@ -242,7 +242,7 @@ fn what_others_pushed_of_sessions_is_taken_over() {
 }
 
 #[test]
-fn a_command_runs_in_each_repository() {
+fn foreach_runs_a_command_in_each_repository() {
     let repo = TestRepo::init();
     backend(&repo, "");
     repo.arborist(["workspace", "foreach", "pwd"]).exits(1).shows();

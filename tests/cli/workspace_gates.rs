@@ -17,7 +17,7 @@ fn workspace(gate: &str) -> TestWorkspace {
 }
 
 #[test]
-fn a_gate_is_asked_in_the_repository_of_its_task() {
+fn a_gate_runs_in_the_repository_of_its_task() {
     let workspace = workspace(
         "echo \"$ARBORIST_REPO $(ls T00*.txt | tr '\\n' ' ')\" >> \"$HOME/asked\"; test -e kept.txt -o -e tasks.md",
     );
@@ -37,7 +37,7 @@ fn a_gate_is_asked_in_the_repository_of_its_task() {
 }
 
 #[test]
-fn one_that_names_paths_is_asked_there_only_for_tasks_that_change_them() {
+fn a_gate_with_paths_runs_in_another_repository_only_for_tasks_that_change_them() {
     let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 [repo:backend] b\n- [ ] T003 c\n";
     let workspace = TestWorkspace::of(&["backend"], plan);
     workspace.agent(WORKER);
@@ -61,7 +61,7 @@ fn one_that_names_paths_is_asked_there_only_for_tasks_that_change_them() {
 }
 
 #[test]
-fn one_that_nobody_can_ask_there_lets_nothing_through() {
+fn a_landing_waits_if_its_gate_cannot_run_in_a_missing_repository() {
     let workspace = workspace("true");
     workspace.git(["config", "arborist.merge.auto", "false"]).succeeds();
     workspace.arborist(["gardener", "--jobs", "2"]).exits(1);
@@ -99,7 +99,7 @@ fn workspace_of_both(repos: &str, command: &str, when: &str) -> TestWorkspace {
     workspace
 }
 
-fn asked(workspace: &TestWorkspace) -> Vec<String> {
+fn repos_where_the_gate_ran(workspace: &TestWorkspace) -> Vec<String> {
     let asked = fs::read_to_string(workspace.home().join("asked")).unwrap_or_default();
     let mut names: Vec<String> = asked.lines().map(str::to_owned).collect();
     names.sort_unstable();
@@ -108,7 +108,7 @@ fn asked(workspace: &TestWorkspace) -> Vec<String> {
 }
 
 #[test]
-fn one_that_is_red_in_any_repository_of_a_task_keeps_it_from_landing() {
+fn a_gate_that_fails_in_any_repository_of_a_task_blocks_its_landing() {
     for (repos, command, when, wanted) in [
         ("backend,repo", "test ! -e src/caller.txt", "src/", vec!["repo"]),
         ("backend,repo", "test ! -e src/caller.txt", "always", vec!["backend", "repo"]),
@@ -117,29 +117,29 @@ fn one_that_is_red_in_any_repository_of_a_task_keeps_it_from_landing() {
         let workspace = workspace_of_both(repos, command, when);
         let said = workspace.arborist(["gardener", "--jobs", "2"]).exits(1);
         said.out("the gate 'check' failed");
-        assert_eq!(asked(&workspace), wanted, "{repos} {when}");
+        assert_eq!(repos_where_the_gate_ran(&workspace), wanted, "{repos} {when}");
         let landed = format!("{}:src/caller.txt", workspace.session_branch("repo"));
         assert_ne!(workspace.git(["cat-file", "-e", &landed]).code(), 0, "{repos} {when}");
     }
 }
 
 #[test]
-fn one_that_is_green_in_all_repositories_of_a_task_is_named_once() {
+fn a_gate_that_passes_in_all_repositories_of_a_task_is_recorded_once() {
     let workspace = workspace_of_both("backend,repo", "true", "always");
     workspace.arborist(["gardener", "--jobs", "2"]).succeeds().out("1 completed");
-    assert_eq!(asked(&workspace), ["backend", "repo"]);
+    assert_eq!(repos_where_the_gate_ran(&workspace), ["backend", "repo"]);
     let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
     assert_eq!(workspace.git(["log", "--branches", format, "--grep=@T001@merge"]).answer().trim(), "check");
 }
 
 /// The gate is red in backend whatever the task does there.
-fn workspace_that_was_red() -> TestWorkspace {
+fn workspace_with_failing_backend_gate() -> TestWorkspace {
     workspace("test ! -e kept.txt")
 }
 
 #[test]
-fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
-    let workspace = workspace_that_was_red();
+fn a_gate_that_failed_before_in_another_repository_delays_only_tasks_there() {
+    let workspace = workspace_with_failing_backend_gate();
     let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2);
     said.out("1 completed (T002)").out("the gate 'check' also fails without the task in 'backend'");
     let scope = workspace.session_branch("repo");
@@ -155,7 +155,7 @@ fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
 }
 
 #[test]
-fn one_that_is_red_there_keeps_only_its_task_from_landing() {
+fn a_gate_that_fails_in_another_repository_blocks_only_its_task() {
     let workspace = workspace("test ! -e T001.txt");
     workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     let said = workspace.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
@@ -176,18 +176,18 @@ fn workspace_of_two(worker: &str, gate: &str) -> (TestWorkspace, String) {
 }
 
 /// The second of two is tried first.
-fn turn_round(workspace: &TestWorkspace, scope: &str) {
+fn reverse_order(workspace: &TestWorkspace, scope: &str) {
     workspace.arborist(["merge", "drop", "T001", "--scope", scope]).succeeds();
     workspace.arborist(["merge", "add", "T001", "--priority", "9", "--scope", scope]).succeeds();
 }
 
 #[test]
-fn several_that_were_red_there_before_land_each_with_one_word_about_it() {
+fn tasks_that_land_despite_a_previously_failing_gate_get_one_warning_each() {
     for is_turned in [false, true] {
         let (workspace, scope) = workspace_of_two(WORKER, "test ! -e kept.txt");
         workspace.git(["config", "arborist.merge.red-target", "land"]).succeeds();
         if is_turned {
-            turn_round(&workspace, &scope);
+            reverse_order(&workspace, &scope);
         }
         let said = workspace.arborist(["merge", "run", "--scope", &scope]).succeeds().stderr();
         assert_eq!(
@@ -201,12 +201,12 @@ fn several_that_were_red_there_before_land_each_with_one_word_about_it() {
 }
 
 #[test]
-fn only_the_task_that_makes_it_red_there_is_kept_from_landing_whichever_is_tried_first() {
+fn only_the_task_that_breaks_a_gate_is_blocked_whatever_the_landing_order() {
     let worker = WORKER.replace("*) echo x", "*) [ $ARBORIST_TASK = T002 ] || touch bad; echo x");
     for is_turned in [false, true] {
         let (workspace, scope) = workspace_of_two(&worker, "test ! -e bad");
         if is_turned {
-            turn_round(&workspace, &scope);
+            reverse_order(&workspace, &scope);
         }
         let said = workspace.arborist(["merge", "run", "--scope", &scope]).exits(1);
         said.err("T001 did not land, because the gate")
@@ -216,7 +216,7 @@ fn only_the_task_that_makes_it_red_there_is_kept_from_landing_whichever_is_tried
 }
 
 /// How often a run is read in the session's branch of backend while these many tasks land.
-fn readings(count: usize) -> usize {
+fn count_history_reads(count: usize) -> usize {
     let tasks: String = (1..=count).map(|n| format!("- [ ] T00{n} [P] [repo:backend] do {n}\n")).collect();
     let workspace = TestWorkspace::of(&["backend"], &format!("# Tasks\n\n## Phase 1: Work\n{tasks}"));
     workspace.agent(WORKER);
@@ -239,7 +239,7 @@ fn readings(count: usize) -> usize {
 }
 
 #[test]
-fn the_history_there_is_not_read_again_for_each_task() {
-    let (three, one) = (readings(3), readings(1));
+fn history_of_another_repository_is_not_read_again_for_each_landing() {
+    let (three, one) = (count_history_reads(3), count_history_reads(1));
     assert!(three <= one, "{three} and {one}");
 }

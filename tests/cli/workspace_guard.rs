@@ -47,7 +47,7 @@ tree=$( { git ls-tree $B; printf '100644 blob %s\tevil.txt\n' $blob; } | git mkt
 C=$(git commit-tree $tree -p $B -m "by the user")"#;
 
 #[test]
-fn uncommitted_files_in_the_users_checkout_of_another_repository_are_kept_and_named() {
+fn uncommitted_files_in_the_checkout_of_another_repository_are_saved_and_reported() {
     let deed = "cd \"$ROOT/backend\"; git checkout -q kept.txt; echo garbage > mine.txt";
     for args in [&[][..], &["--jobs", "2"]] {
         let workspace = workspace(PLAN, deed);
@@ -66,7 +66,7 @@ fn uncommitted_files_in_the_users_checkout_of_another_repository_are_kept_and_na
 }
 
 #[test]
-fn a_branch_of_a_repository_that_the_task_does_not_name_is_put_back_and_not_pushed() {
+fn a_branch_in_a_repository_outside_the_task_is_restored_and_not_pushed() {
     let deed = format!("{FORGE}; git update-ref $B $C");
     let workspace = workspace("- [ ] T001 [repo:backend] one\n- [ ] T002 two\n", &deed);
     push_backend(&workspace);
@@ -80,7 +80,7 @@ fn a_branch_of_a_repository_that_the_task_does_not_name_is_put_back_and_not_push
 }
 
 #[test]
-fn refs_that_are_made_beside_the_branch_of_a_session_are_not_pushed() {
+fn refs_that_an_agent_creates_next_to_the_session_branch_are_not_pushed() {
     let deed = format!(
         "{FORGE}; S=${{B##*/}}; git update-ref refs/arborist/sessions/$S $C
 git update-ref refs/heads/arborist/zzz/$S $C
@@ -96,7 +96,7 @@ git update-ref refs/heads/arborist/task/$(echo ${{B#refs/heads/}} | sed 's,/,%2F
 }
 
 #[test]
-fn settings_and_hooks_of_a_repository_that_the_task_does_not_name_are_put_back() {
+fn settings_and_hooks_of_a_repository_outside_the_task_are_restored() {
     let deed = r#"git -C "$ROOT/backend" config filter.x.clean "touch '$ROOT/run'; cat"
 git -C "$ROOT/backend" config remote.origin.receivepack "touch '$ROOT/run'; git-receive-pack"
 mkdir -p "$ROOT/backend/.git/info"; echo '* filter=x' > "$ROOT/backend/.git/info/attributes"
@@ -118,7 +118,7 @@ printf '#!/bin/sh\ntouch "%s/run"\n' "$ROOT" > "$ROOT/backend/.git/hooks/pre-com
 }
 
 #[test]
-fn files_that_a_task_left_in_a_repository_that_it_does_not_name_are_not_what_the_next_task_is_tested_with() {
+fn the_next_task_is_not_tested_with_files_that_a_task_left_in_another_repository() {
     let deed = "echo evil > \"$W/evil.txt\"; echo evil >> \"$W/kept.txt\"; git -C \"$W\" add -A";
     let workspace = workspace(PLAN, deed);
     let test = format!("ls > '{0}/seen-'$ARBORIST_TASK; ! grep -q evil *.txt", workspace.root().display());
@@ -133,7 +133,7 @@ fn files_that_a_task_left_in_a_repository_that_it_does_not_name_are_not_what_the
 }
 
 #[test]
-fn a_checkout_that_a_task_moved_in_a_repository_that_it_does_not_name_is_on_its_branch_again() {
+fn a_worktree_that_a_task_switched_in_another_repository_is_on_its_branch_again() {
     let workspace = workspace(PLAN, "git -C \"$W\" checkout -q --detach; mkfifo \"$W/.gitignore\"");
     gardener(&workspace, &[]).succeeds();
     let backend = workspace.clone_of("backend");
@@ -143,7 +143,7 @@ fn a_checkout_that_a_task_moved_in_a_repository_that_it_does_not_name_is_on_its_
 }
 
 #[test]
-fn a_tool_of_another_repository_tests_a_task_as_it_is_committed_there() {
+fn a_tool_of_another_repository_runs_as_committed_and_not_as_a_task_changed_it() {
     let workspace = workspace("- [ ] T002 two\n", "echo 'exit 0' > \"$W/check.sh\"");
     let backend = workspace.clone_of("backend");
     fs::write(backend.join("check.sh"), "[ -z \"$ARBORIST_TASK\" ]\n").unwrap();
@@ -158,7 +158,7 @@ fn a_tool_of_another_repository_tests_a_task_as_it_is_committed_there() {
 }
 
 #[test]
-fn a_baseline_that_writes_to_another_repository_is_refused() {
+fn baseline_tests_that_write_to_another_repository_are_refused() {
     let workspace = workspace("- [ ] T002 two\n", "");
     let test = format!("git config -f '{}/backend/.git/config' x.y z", workspace.root().display());
     assert_eq!(gardener(&workspace, &["--test-command", &test]).code(), 1);
@@ -168,7 +168,7 @@ fn a_baseline_that_writes_to_another_repository_is_refused() {
 }
 
 #[test]
-fn what_the_hook_of_one_repository_writes_in_the_other_is_put_back_before_the_tests() {
+fn changes_by_a_hook_in_another_repository_are_undone_before_the_tests() {
     let workspace = workspace("- [ ] T001 [repo:backend] [repo:repo] one\n", "");
     let root = workspace.root().display().to_string();
     let hook = |other: &str| {
@@ -185,7 +185,7 @@ fn what_the_hook_of_one_repository_writes_in_the_other_is_put_back_before_the_te
 }
 
 #[test]
-fn what_a_gate_in_another_repository_does_to_the_one_with_the_plan_is_undone() {
+fn changes_by_a_gate_in_another_repository_to_the_plan_repository_are_undone() {
     let workspace = workspace("- [ ] T001 [P] [repo:backend] one\n- [ ] T002 [P] two\n", "");
     let gate = format!(
         "if [ -e kept.txt ] && [ ! -e '{0}/gated' ]; then touch '{0}/gated'; git config -f '{0}/repo/.git/config' filter.x.clean cat; echo '* filter=x' >> '{0}/repo/.git/info/attributes'; fi",
@@ -202,7 +202,7 @@ fn what_a_gate_in_another_repository_does_to_the_one_with_the_plan_is_undone() {
 }
 
 #[test]
-fn a_gate_of_merge_run_is_watched_in_all_repositories() {
+fn changes_by_a_gate_of_merge_run_are_undone_in_all_repositories() {
     let workspace = workspace("- [ ] T001 [P] [repo:backend] one\n- [ ] T002 [P] two\n", "");
     workspace.git(["config", "arborist.merge.auto", "false"]).succeeds();
     assert_eq!(gardener(&workspace, &["--jobs", "2"]).code(), 1);
@@ -223,7 +223,7 @@ fn a_gate_of_merge_run_is_watched_in_all_repositories() {
 }
 
 #[test]
-fn a_reviewer_hears_of_ignored_files_that_another_task_left_where_this_one_is_tested() {
+fn the_review_prompt_lists_ignored_files_that_another_task_left() {
     let deed = "echo evil > \"$W/planted.bin\"";
     let workspace = workspace(PLAN, deed);
     let backend = workspace.clone_of("backend");
@@ -242,7 +242,7 @@ fn a_reviewer_hears_of_ignored_files_that_another_task_left_where_this_one_is_te
 }
 
 /// A workspace in which the configuration of the repository with the plan includes a tracked file of the other one.
-fn including(deed: &str) -> TestWorkspace {
+fn workspace_with_include(deed: &str) -> TestWorkspace {
     let workspace = workspace("- [ ] T001 [repo:backend] one\n- [ ] T002 [repo:backend] two\n", deed);
     let clone = workspace.clone_of("backend");
     fs::write(clone.join("shared.gitconfig"), "[alias]\n\tx = log\n").unwrap();
@@ -253,20 +253,20 @@ fn including(deed: &str) -> TestWorkspace {
 }
 
 #[test]
-fn a_configuration_that_includes_a_file_of_another_repository_fails_no_attempt() {
+fn git_config_that_includes_a_file_of_another_repository_fails_no_attempt() {
     for options in [&[][..], &["--jobs", "2"]] {
-        let workspace = including("true");
+        let workspace = workspace_with_include("true");
         gardener(&workspace, options).succeeds().out("2 completed");
         assert_eq!(failures(&workspace), 0, "{options:?}");
     }
 }
 
 #[test]
-fn a_task_does_not_change_a_file_that_the_configuration_of_another_repository_includes() {
+fn a_task_cannot_change_a_file_included_by_git_config_of_another_repository() {
     for options in [&[][..], &["--jobs", "2"]] {
         let deed = "for file in \"$ROOT\"/backend.arborist/*/shared.gitconfig; do
 printf '[core]\\n\\tfsmonitor = false\\n' >> \"$file\"; done";
-        let workspace = including(deed);
+        let workspace = workspace_with_include(deed);
         let words = "'shared.gitconfig' belongs to the git configuration of another repository of the run";
         gardener(&workspace, options).succeeds().err(words);
         assert_eq!(failures(&workspace), 1, "{options:?}");
@@ -278,7 +278,7 @@ printf '[core]\\n\\tfsmonitor = false\\n' >> \"$file\"; done";
 }
 
 #[test]
-fn a_file_that_another_repository_includes_is_put_back_in_the_users_checkout_too() {
+fn a_file_included_by_another_repository_is_restored_in_the_users_checkout() {
     let plan = "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n";
     let workspace =
         workspace(plan, "printf '[core]\\n\\tfsmonitor = false\\n' >> \"$ROOT/repo/shared.gitconfig\"");

@@ -54,7 +54,7 @@ fn has_landed(workspace: &TestWorkspace, task: &str) -> bool {
 }
 
 #[test]
-fn several_at_once_work_in_one_other_repository_each_in_its_own_worktree_and_branch() {
+fn parallel_tasks_in_one_repository_have_their_own_worktrees_and_branches() {
     let workspace = TestWorkspace::of(&["backend"], TWO);
     workspace.agent(SIDE_BY_SIDE);
     workspace.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed");
@@ -95,7 +95,7 @@ fn tasks_of_several_repositories_land_in_each() {
 }
 
 #[test]
-fn a_task_that_depends_on_one_that_landed_there_has_its_work() {
+fn a_dependent_task_sees_work_that_landed_in_another_repository() {
     let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 [repo:backend] b (depends on T001)\n";
     let workspace = TestWorkspace::of(&["backend"], plan);
     workspace.agent(WORKER);
@@ -104,7 +104,7 @@ fn a_task_that_depends_on_one_that_landed_there_has_its_work() {
 }
 
 #[test]
-fn the_work_of_a_failed_task_stays_on_its_branch_there_and_is_not_under_the_next_task() {
+fn work_of_a_failed_task_in_another_repository_stays_on_its_branch() {
     let workspace = TestWorkspace::of(&["backend"], TWO);
     workspace.agent(WORKER);
     let test = "test ! -e T001.txt || test -e \"$HOME/mended\"";
@@ -123,7 +123,7 @@ fn the_work_of_a_failed_task_stays_on_its_branch_there_and_is_not_under_the_next
 }
 
 #[test]
-fn a_task_whose_gate_is_red_lands_in_no_repository() {
+fn a_task_with_a_failing_gate_lands_in_no_repository() {
     let workspace = TestWorkspace::of(&["backend"], TWO);
     workspace.agent(WORKER);
     workspace.git(["config", "arborist.merge.gates.check.command", "test ! -e T001.txt"]).succeeds();
@@ -148,7 +148,7 @@ fn in_conflict(more: &[&str]) -> (TestWorkspace, &'static str, &'static str) {
 }
 
 #[test]
-fn a_task_that_conflicts_there_lands_nowhere_until_a_person_has_merged_it_there() {
+fn a_conflict_in_another_repository_blocks_all_landings_of_the_task_until_resolved() {
     let (workspace, landed, left) = in_conflict(&[]);
     let (backend, branch) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
     let show = ["show".to_owned(), format!("{branch}:same.txt")];
@@ -171,7 +171,7 @@ fn a_task_that_conflicts_there_lands_nowhere_until_a_person_has_merged_it_there(
 }
 
 #[test]
-fn a_task_that_conflicts_there_is_done_again_if_the_user_wants_that() {
+fn a_task_with_a_conflict_in_another_repository_can_be_done_again() {
     let workspace = TestWorkspace::of(&["backend"], TWO);
     workspace.agent(&SIDE_BY_SIDE.replace("> \"$ARBORIST_TASK.txt\"", ">> same.txt"));
     workspace.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
@@ -182,7 +182,7 @@ fn a_task_that_conflicts_there_is_done_again_if_the_user_wants_that() {
 }
 
 #[test]
-fn a_task_that_would_overwrite_a_file_in_the_session_worktree_there_lands_nowhere() {
+fn a_landing_that_would_overwrite_a_file_in_another_repository_lands_nowhere() {
     let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n";
     let workspace = TestWorkspace::of(&["backend"], plan);
     workspace.agent(WORKER);
@@ -201,7 +201,7 @@ fn a_task_that_would_overwrite_a_file_in_the_session_worktree_there_lands_nowher
 }
 
 #[test]
-fn a_landing_that_was_killed_before_it_came_there_is_finished_by_the_next_run() {
+fn a_landing_killed_before_the_other_repository_is_finished_by_the_next_run() {
     for next in [&["gardener", "--jobs", "2"][..], &["gardener"], &["merge", "run"]] {
         let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 [repo:backend] b (depends on T001)\n";
         let workspace = TestWorkspace::of(&["backend"], plan);
@@ -233,7 +233,7 @@ fn a_landing_that_was_killed_before_it_came_there_is_finished_by_the_next_run() 
 }
 
 #[test]
-fn what_a_killed_run_left_in_a_lane_there_is_written_down() {
+fn work_of_a_killed_run_in_a_lane_of_another_repository_is_committed() {
     let workspace =
         TestWorkspace::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] x\n");
     workspace.agent("case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) if [ -f half.txt ]; then echo done; else echo half > half.txt; kill -9 $PPID; sleep 60; fi ;;\nesac");
@@ -246,7 +246,7 @@ fn what_a_killed_run_left_in_a_lane_there_is_written_down() {
 }
 
 #[test]
-fn a_task_that_is_reset_starts_over_there_too() {
+fn a_reset_task_also_starts_over_in_other_repositories() {
     let workspace =
         TestWorkspace::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] x\n");
     workspace.agent(WORKER);
@@ -260,7 +260,7 @@ fn a_task_that_is_reset_starts_over_there_too() {
 }
 
 #[test]
-fn lanes_there_are_cleaned_up_with_their_session() {
+fn lanes_of_other_repositories_are_cleaned_up_with_their_session() {
     let workspace = TestWorkspace::of(&["backend"], TWO);
     workspace.agent(WORKER);
     workspace.arborist(["gardener", "--jobs", "2"]).succeeds();
@@ -274,7 +274,7 @@ fn lanes_there_are_cleaned_up_with_their_session() {
 }
 
 #[test]
-fn branches_of_tasks_there_are_deleted_after_landing_if_the_user_wants_that() {
+fn task_branches_of_other_repositories_can_be_deleted_after_landing() {
     let workspace = TestWorkspace::of(&["backend"], TWO);
     workspace.agent(WORKER);
     workspace.git(["config", "arborist.merge.delete-branches", "true"]).succeeds();
@@ -285,7 +285,7 @@ fn branches_of_tasks_there_are_deleted_after_landing_if_the_user_wants_that() {
 }
 
 #[test]
-fn a_task_whose_branch_there_is_gone_does_not_land_without_it() {
+fn a_task_does_not_land_if_its_branch_in_another_repository_is_missing() {
     let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n";
     let workspace = TestWorkspace::of(&["backend"], plan);
     workspace.agent(WORKER);
@@ -304,7 +304,7 @@ fn a_task_whose_branch_there_is_gone_does_not_land_without_it() {
 }
 
 #[test]
-fn a_turn_of_a_lane_is_gone_back_to_in_every_repository() {
+fn going_back_to_a_turn_of_a_lane_restores_every_repository() {
     let workspace = TestWorkspace::of_turns();
     workspace.arborist(["gardener", "--jobs", "2"]).succeeds();
     let id = workspace.session_branch("backend").rsplit_once('/').unwrap().1.to_owned();
@@ -321,7 +321,7 @@ fn a_turn_of_a_lane_is_gone_back_to_in_every_repository() {
 }
 
 #[test]
-fn without_lanes_a_reviewer_is_told_of_the_files_of_a_failed_task_there() {
+fn without_lanes_the_review_prompt_lists_files_of_failed_tasks_in_other_repositories() {
     let workspace = TestWorkspace::of(&["backend"], TWO);
     workspace.agent(
         &WORKER.replace("echo APPROVED", "echo \"$prompt\" > \"$ROOT/review-$ARBORIST_TASK\"; echo APPROVED"),

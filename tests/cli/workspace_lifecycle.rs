@@ -42,7 +42,7 @@ fn turn(task: &str, words: &str, number: u32) -> String {
 }
 
 #[test]
-fn a_task_over_two_repositories_has_turns_and_snapshots_in_both_and_their_branches_stay() {
+fn a_task_in_two_repositories_has_turns_snapshots_and_branches_in_both() {
     let workspace = TestWorkspace::of(&["backend"], "- [ ] T001 [repo:repo, backend] both\n");
     crate::turn_scripts::agent(&workspace, "claude", BOTH);
     let bases = ["repo", "backend"]
@@ -103,7 +103,7 @@ ends "done"
 "#;
 
 #[test]
-fn what_was_done_side_by_side_in_a_clone_is_merged_and_pushed_turn_by_turn() {
+fn parallel_work_in_a_fresh_clone_is_merged_and_pushed_turn_by_turn() {
     let workspace =
         TestWorkspace::of_containers("- [ ] T001 [P] one\n- [ ] T002 [P] two\n", "on_completion", "");
     crate::turn_scripts::agent(&workspace, "claude", SIDE_BY_SIDE);
@@ -135,7 +135,7 @@ ends "done"
 "#;
 
 #[test]
-fn a_repository_with_little_history_is_worked_in_pushed_from_and_gone_on_with() {
+fn a_shallow_clone_can_be_worked_in_pushed_from_and_continued() {
     let plan = "- [ ] T001 [repo:backend] one\n- [ ] T002 [repo:backend] two\n- [ ] T003 three\n";
     for jobs in ["1", "2"] {
         let workspace = TestWorkspace::of_containers(plan, "on_checkpoint", "");
@@ -157,7 +157,7 @@ fn a_repository_with_little_history_is_worked_in_pushed_from_and_gone_on_with() 
         let run = ["gardener", "--yes", "--max-retries", "1", "--keep-going", "--jobs", jobs];
         workspace.arborist(run).exits(1);
         is_shallow();
-        workspace.vanish();
+        workspace.delete_container();
         workspace.clone_again();
         fs::write(workspace.root().join("mended"), "").unwrap();
         workspace.arborist(["session", "resume", "--yes"]).succeeds().never("was not pushed");

@@ -6,7 +6,7 @@ use std::fs;
 use crate::test_workspace::TestWorkspace;
 
 /// Nobody can be called from now on.
-fn send_everybody_home(workspace: &TestWorkspace) {
+fn disable_workspace_runners(workspace: &TestWorkspace) {
     let mut config =
         "runner = \"agent\"\ntest-command = \"true\"\n[steps.review]\nrunner = \"judge\"\n".to_owned();
     for name in ["agent", "plain", "judge"] {
@@ -53,10 +53,10 @@ fn replay(workspace: &TestWorkspace, id: &str, turn: &str) -> String {
 }
 
 #[test]
-fn the_whole_session_is_played_again_in_every_repository() {
+fn an_offline_replay_repeats_the_session_in_every_repository() {
     let (workspace, id) = TestWorkspace::of_session();
     let old = workspace.session_branch("backend");
-    send_everybody_home(&workspace);
+    disable_workspace_runners(&workspace);
     let (before, calls) = (refs(&workspace, &id), workspace.calls());
     let new = replay(&workspace, &id, "0");
     assert_eq!(
@@ -85,12 +85,12 @@ fn the_whole_session_is_played_again_in_every_repository() {
 }
 
 #[test]
-fn from_any_turn_every_repository_comes_to_the_same_end() {
+fn an_offline_replay_from_any_turn_ends_with_the_same_files_in_every_repository() {
     let (workspace, id) = TestWorkspace::of_session();
     let old = workspace.session_branch("backend");
     let turns = ["Write here", "Write there", "Write in both", "Add T002.txt"];
     let turns = turns.map(|message| workspace.turn(&id, message)["number"].to_string());
-    send_everybody_home(&workspace);
+    disable_workspace_runners(&workspace);
     let before = refs(&workspace, &id);
     for turn in turns {
         let new = replay(&workspace, &id, &turn);
@@ -106,11 +106,11 @@ fn from_any_turn_every_repository_comes_to_the_same_end() {
 }
 
 #[test]
-fn records_that_do_not_tell_of_other_repositories_are_played_by_what_the_commits_there_tell() {
+fn an_offline_replay_without_recorded_repositories_uses_their_commits() {
     let (workspace, id) = TestWorkspace::of_session();
     let old = workspace.session_branch("backend");
-    workspace.forget_others(&id);
-    send_everybody_home(&workspace);
+    workspace.remove_others_from_records(&id);
+    disable_workspace_runners(&workspace);
     let new = replay(&workspace, &id, "0");
     for repo in ["repo", "backend"] {
         assert_eq!(story(&workspace, repo, &new), story(&workspace, repo, &old), "{repo}");
@@ -118,7 +118,7 @@ fn records_that_do_not_tell_of_other_repositories_are_played_by_what_the_commits
 }
 
 #[test]
-fn what_is_not_here_is_not_played_and_nothing_is_begun() {
+fn an_offline_replay_is_refused_if_a_repository_or_branch_is_missing() {
     let (workspace, id) = TestWorkspace::of_session();
     let (backend, old) = (workspace.clone_of("backend"), workspace.session_branch("backend"));
     let refused = |word: &str, hint: &str| {
@@ -136,7 +136,7 @@ fn what_is_not_here_is_not_played_and_nothing_is_begun() {
 }
 
 #[test]
-fn what_a_killed_run_had_begun_is_played_to_the_same_end() {
+fn an_offline_replay_repeats_work_of_a_killed_attempt() {
     let half = "echo half > half.txt; echo half > \"$there/half.txt\"";
     let killed = format!("if mkdir \"$ROOT/killed\" 2>/dev/null; then {half}; kill -9 $PPID; exit 1; fi\n");
     for (agent, place) in [("agent", "calls 4"), ("plain", "[ \"$ARBORIST_TASK\" = T003 ]")] {
@@ -149,7 +149,7 @@ fn what_a_killed_run_had_begun_is_played_to_the_same_end() {
         workspace.arborist(["gardener"]).succeeds();
         let old = workspace.session_branch("backend");
         let id = old.rsplit_once('/').unwrap().1;
-        send_everybody_home(&workspace);
+        disable_workspace_runners(&workspace);
         let new = replay(&workspace, id, "0");
         for repo in ["repo", "backend"] {
             let (old, new) = (files(&workspace, repo, &old), files(&workspace, repo, &new));
@@ -160,13 +160,13 @@ fn what_a_killed_run_had_begun_is_played_to_the_same_end() {
 }
 
 #[test]
-fn a_session_in_lanes_is_played_in_every_repository_too() {
+fn an_offline_replay_of_a_session_in_lanes_works_in_every_repository() {
     let workspace = TestWorkspace::of_turns();
     workspace.arborist(["gardener", "--jobs", "2"]).succeeds();
     let old = workspace.session_branch("backend");
     let id = old.rsplit_once('/').unwrap().1;
     let turn = workspace.turn(id, "Write there")["number"].to_string();
-    send_everybody_home(&workspace);
+    disable_workspace_runners(&workspace);
     for turn in ["0", &turn] {
         let new = replay(&workspace, id, turn);
         for repo in ["repo", "backend"] {

@@ -40,7 +40,7 @@ fn files(workspace: &TestWorkspace, repo: &str) -> String {
 }
 
 #[test]
-fn with_a_remote_a_run_that_succeeded_is_pushed_in_every_repository() {
+fn a_successful_run_is_pushed_in_every_repository_with_a_remote() {
     let workspace = with_remotes();
     workspace
         .arborist(["gardener", "-v"])
@@ -59,7 +59,7 @@ fn with_a_remote_a_run_that_succeeded_is_pushed_in_every_repository() {
 }
 
 #[test]
-fn a_branch_that_the_remote_removes_after_the_push_is_not_called_pushed() {
+fn a_branch_that_the_remote_removes_after_the_push_is_not_reported_as_pushed() {
     let workspace = with_remotes();
     let hook = "#!/bin/sh\nwhile read -r old new name; do git update-ref -d \"$name\"; done\n";
     workspace.write_script("../backend.git/hooks/post-receive", hook);
@@ -78,14 +78,14 @@ fn a_branch_that_the_remote_removes_after_the_push_is_not_called_pushed() {
 }
 
 #[test]
-fn without_a_remote_nothing_is_fetched_or_pushed() {
+fn a_run_without_remotes_fetches_and_pushes_nothing() {
     let workspace = workspace();
     workspace.arborist(["gardener"]).succeeds().never("fetched").never("pushed");
     assert_eq!(pushed(&workspace, "backend"), [""; 0]);
 }
 
 #[test]
-fn never_is_never_also_with_a_remote() {
+fn the_push_policy_never_pushes_nothing_despite_a_remote() {
     let workspace = with_remotes();
     workspace.set("backend", "push", "never");
     workspace.arborist(["gardener"]).succeeds();
@@ -94,7 +94,7 @@ fn never_is_never_also_with_a_remote() {
 }
 
 #[test]
-fn a_run_that_failed_is_not_pushed_until_it_succeeds() {
+fn a_failed_run_is_not_pushed_until_it_succeeds() {
     let workspace = with_remotes();
     workspace.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     workspace.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
@@ -119,7 +119,7 @@ esac
 "#;
 
 #[test]
-fn at_checkpoints_the_remote_follows_while_the_run_goes_on() {
+fn the_push_policy_on_checkpoint_pushes_during_the_run() {
     let workspace = with_remotes();
     workspace.set("backend", "push", "on_checkpoint");
     workspace.agent(PATIENT);
@@ -161,7 +161,7 @@ fn a_commit_that_an_agent_made_itself_is_not_pushed_before_it_is_folded() {
 }
 
 #[test]
-fn a_failed_run_has_pushed_its_checkpoints_and_goes_on_pushing() {
+fn a_failed_run_has_pushed_its_checkpoints_and_continues_to_push() {
     let workspace = with_remotes();
     workspace.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     workspace.set("backend", "push", "on_checkpoint");
@@ -174,7 +174,7 @@ fn a_failed_run_has_pushed_its_checkpoints_and_goes_on_pushing() {
 }
 
 #[test]
-fn a_remote_that_vanishes_in_mid_run_costs_a_warning_and_no_work() {
+fn a_remote_that_disappears_during_a_run_causes_a_warning_and_no_loss() {
     let workspace = with_remotes();
     workspace.set("backend", "push", "on_checkpoint");
     workspace.arborist(["gardener", "--dry-run"]).succeeds().out("    in         backend\n");
@@ -198,7 +198,7 @@ fn a_remote_that_vanishes_in_mid_run_costs_a_warning_and_no_work() {
 }
 
 #[test]
-fn a_remote_that_hangs_is_given_up_and_the_run_says_where_it_begins() {
+fn a_remote_that_hangs_times_out_and_the_run_reports_its_base() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let workspace = workspace();
     workspace.set("backend", "remote", &format!("git://{}/backend.git", listener.local_addr().unwrap()));
@@ -211,7 +211,7 @@ fn a_remote_that_hangs_is_given_up_and_the_run_says_where_it_begins() {
 }
 
 #[test]
-fn a_run_begins_at_what_the_remote_has_and_leaves_the_users_branch_alone() {
+fn a_run_starts_from_the_remote_branch_and_does_not_move_the_users_branch() {
     let workspace = with_remotes();
     workspace.git_in(workspace.root(), ["clone", "-q", "backend.git", "other"]).succeeds();
     let other = workspace.root().join("other");
@@ -226,7 +226,7 @@ fn a_run_begins_at_what_the_remote_has_and_leaves_the_users_branch_alone() {
 }
 
 #[test]
-fn what_is_missing_is_cloned_when_a_run_begins_and_events_tell_of_it() {
+fn a_run_clones_missing_repositories_and_reports_events() {
     let workspace = with_remotes();
     fs::remove_dir_all(workspace.clone_of("backend")).unwrap();
     workspace.set("backend", "clone-depth", "1");
@@ -259,7 +259,7 @@ fn with_own_remote() -> TestWorkspace {
 }
 
 #[test]
-fn the_repository_with_the_plan_is_pushed_like_any_other() {
+fn the_plan_repository_is_pushed_like_any_other() {
     let workspace = with_own_remote();
     workspace.arborist(["gardener"]).succeeds().never("was not pushed");
     let branch = workspace.session_branch("repo");
@@ -271,7 +271,7 @@ fn the_repository_with_the_plan_is_pushed_like_any_other() {
 
 /// Where it works on the branch that is checked out, no push takes that along.
 #[test]
-fn who_wants_pushes_and_has_no_session_branch_is_warned_once() {
+fn a_push_policy_without_a_session_branch_causes_one_warning() {
     let workspace = with_own_remote();
     workspace.git(["config", "arborist.session.branch", "false"]).succeeds();
     let run = workspace

@@ -6,7 +6,7 @@ use crate::test_workspace::TestWorkspace;
 use serde_json::{Value, json};
 
 /// The newest commit in the other repository with this in its subject.
-fn commit_there(workspace: &TestWorkspace, subject: &str) -> String {
+fn newest_backend_commit(workspace: &TestWorkspace, subject: &str) -> String {
     let branch = workspace.session_branch("backend");
     workspace
         .git_in(
@@ -17,11 +17,11 @@ fn commit_there(workspace: &TestWorkspace, subject: &str) -> String {
 }
 
 #[test]
-fn a_turn_names_its_commit_and_its_files_in_every_repository() {
+fn a_turn_record_names_commit_and_files_in_every_repository() {
     let (workspace, id) = TestWorkspace::of_session();
     let there = |message: &str| workspace.turn(&id, message)["others"].clone();
     assert_eq!(there("Write here"), Value::Null, "nothing is said where there is nothing to say");
-    let other = |subject: &str, files: &[&str]| json!([{"repository": "backend", "commit": commit_there(&workspace, subject), "files": files}]);
+    let other = |subject: &str, files: &[&str]| json!([{"repository": "backend", "commit": newest_backend_commit(&workspace, subject), "files": files}]);
     let only = workspace.turn(&id, "Write there");
     assert_eq!((&only["commit"], &only["files"]), (&Value::Null, &json!([])));
     assert_eq!(only["others"], other("@turn): Write there", &["kept.txt", "there.txt"]));
@@ -40,14 +40,14 @@ fn a_turn_names_its_commit_and_its_files_in_every_repository() {
 }
 
 #[test]
-fn a_turn_is_shown_with_all_that_it_changed() {
+fn session_show_lists_the_changes_of_a_turn_in_every_repository() {
     let (workspace, id) = TestWorkspace::of_session();
     let show = |message: &str, more: &[&str]| {
         let number = workspace.turn(&id, message)["number"].to_string();
         let args = ["session", "show", &id, "--turn", &number];
         workspace.arborist(args.iter().chain(more)).succeeds()
     };
-    let only = commit_there(&workspace, "@turn): Write there");
+    let only = newest_backend_commit(&workspace, "@turn): Write there");
     show("Write there", &["--patch"])
         .out(&format!("commit    {only} in backend"))
         .out("wrote     backend:there.txt")
@@ -68,7 +68,7 @@ fn a_turn_is_shown_with_all_that_it_changed() {
 }
 
 #[test]
-fn what_differs_between_turns_is_told_for_every_repository() {
+fn session_diff_shows_the_changes_in_every_repository() {
     let (workspace, id) = TestWorkspace::of_session();
     let number = |message: &str| workspace.turn(&id, message)["number"].to_string();
     let (here, there, both) = (number("Write here"), number("Write there"), number("Write in both"));
@@ -86,14 +86,16 @@ fn what_differs_between_turns_is_told_for_every_repository() {
     let told: Value = serde_json::from_str(&diff(&here, &there, &["--json"]).stdout()).unwrap();
     assert_eq!(told["files"], json!([]));
     assert_eq!(told["others"][0]["files"], json!(["kept.txt", "there.txt"]));
-    assert_eq!(told["others"][0]["to"], commit_there(&workspace, "@turn): Write there"));
+    assert_eq!(told["others"][0]["to"], newest_backend_commit(&workspace, "@turn): Write there"));
 }
 
 #[test]
-fn a_commit_is_asked_about_in_any_repository() {
+fn session_which_finds_a_commit_of_any_repository() {
     let (workspace, id) = TestWorkspace::of_session();
-    let (turn, step) =
-        (commit_there(&workspace, "@turn): Write there"), commit_there(&workspace, "T003@implement-pass"));
+    let (turn, step) = (
+        newest_backend_commit(&workspace, "@turn): Write there"),
+        newest_backend_commit(&workspace, "T003@implement-pass"),
+    );
     let backend = workspace.clone_of("backend");
     let house = backend.with_file_name("backend.arborist").join(format!("session-{id}"));
     for (message, commit, model) in
@@ -129,9 +131,9 @@ fn a_commit_is_asked_about_in_any_repository() {
 }
 
 #[test]
-fn other_tools_are_told_of_the_commits_in_every_repository() {
+fn session_export_contains_commits_of_every_repository() {
     let (workspace, id) = TestWorkspace::of_session();
-    let commit = commit_there(&workspace, "@turn): Write there");
+    let commit = newest_backend_commit(&workspace, "@turn): Write there");
     let export = ["session", "export", &id, "--format"];
     let said = workspace.arborist(export.iter().chain(&["agent-trace"])).succeeds().stdout();
     let traces: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -151,12 +153,12 @@ fn other_tools_are_told_of_the_commits_in_every_repository() {
 }
 
 #[test]
-fn other_tools_are_told_only_of_commits_that_say_themselves_whose_they_are() {
+fn session_export_contains_only_commits_that_name_their_session_themselves() {
     let (workspace, id) = TestWorkspace::of_session();
     let backend = workspace.clone_of("backend");
     let theirs = workspace.git_in(&backend, ["rev-parse", "main"]).answer();
     let mine = workspace.git(["rev-parse", "main"]).answer();
-    let there = commit_there(&workspace, "@turn): Write there");
+    let there = newest_backend_commit(&workspace, "@turn): Write there");
     // Twice the same, one of a person in each repository, and one of another turn.
     workspace.forge(&id, |record| match record["number"].as_u64() {
         Some(1) => record["commit"] = json!(mine),
@@ -191,18 +193,18 @@ fn a_turn_that_changed_only_another_repository_is_pushed_at_once() {
 }
 
 #[test]
-fn a_record_that_names_no_other_repository_is_read_as_before() {
+fn records_without_other_repositories_are_still_read() {
     let (workspace, id) = TestWorkspace::of_session();
     // What an older version wrote: the same without the word.
-    workspace.forget_others(&id);
-    let only = commit_there(&workspace, "@turn): Write there");
+    workspace.remove_others_from_records(&id);
+    let only = newest_backend_commit(&workspace, "@turn): Write there");
     assert!(workspace.turns(&id).iter().all(|turn| turn["others"].is_null()));
     workspace.arborist(["session", "show", &id, "--turn", "3", "--patch"]).succeeds().shows();
     workspace.arborist(["session", "which", &only]).exits(1).shows();
 }
 
 #[test]
-fn a_model_that_is_asked_for_a_message_sees_what_changed_in_another_repository() {
+fn the_message_model_sees_changes_in_another_repository() {
     let workspace = TestWorkspace::of_turns();
     // It does not wait for its turns: they wait for their messages. It writes only there.
     let agent = fs::read_to_string(workspace.root().join("agent.sh")).unwrap().replace("-lt 600", "-lt 5");
@@ -217,14 +219,14 @@ fn a_model_that_is_asked_for_a_message_sees_what_changed_in_another_repository()
     );
     fs::write(&file, fs::read_to_string(&file).unwrap() + &more).unwrap();
     workspace.arborist(["gardener"]).succeeds();
-    assert!(!commit_there(&workspace, "@turn): Introduce a file elsewhere").is_empty());
+    assert!(!newest_backend_commit(&workspace, "@turn): Introduce a file elsewhere").is_empty());
     assert!(fs::read_to_string(workspace.home().join("asked")).unwrap().contains("+there 0"));
 }
 
 #[test]
-fn the_word_where_a_plan_is_takes_the_place_of_a_link() {
+fn a_link_in_place_of_the_cached_plan_location_is_replaced() {
     let (workspace, id) = TestWorkspace::of_session();
-    let commit = commit_there(&workspace, "@turn): Write there");
+    let commit = newest_backend_commit(&workspace, "@turn): Write there");
     let folder = workspace.clone_of("backend").join(".git/arborist/cache/plans");
     let word = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
     let precious = workspace.root().join("precious");

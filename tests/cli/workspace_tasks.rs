@@ -15,7 +15,7 @@ esac
 const PLAN: &str = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] an endpoint\n- [ ] T002 a page\n";
 
 #[test]
-fn a_task_works_in_its_own_repository_and_its_state_is_where_the_plan_is() {
+fn a_task_works_in_its_repository_and_its_state_is_in_the_plan_repository() {
     let workspace = TestWorkspace::of(&["backend"], PLAN);
     workspace.agent(WORKER);
     let checkout = workspace.git_in(&workspace.clone_of("backend"), ["rev-parse", "HEAD"]).answer();
@@ -49,7 +49,7 @@ fn a_task_works_in_its_own_repository_and_its_state_is_where_the_plan_is() {
 }
 
 #[test]
-fn the_base_of_each_repository_is_recorded_where_its_branch_begins() {
+fn the_base_of_each_repository_is_recorded_at_the_start_of_its_branch() {
     let workspace = TestWorkspace::of(&["backend", "web"], PLAN);
     workspace.agent(WORKER);
     workspace.arborist(["gardener"]).succeeds();
@@ -92,7 +92,7 @@ fn a_task_may_name_several_repositories() {
 }
 
 #[test]
-fn a_test_command_names_a_tool_of_a_repository() {
+fn a_test_command_can_be_a_tool_of_a_repository() {
     let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a", "repo": "backend",
         "test_commands": [{"type": "unit", "command": "backend:run-tests"}]}}, "root_ids": ["T1"]}"#;
     let workspace = TestWorkspace::of(&["backend"], plan);
@@ -106,7 +106,7 @@ fn a_test_command_names_a_tool_of_a_repository() {
 }
 
 #[test]
-fn a_tool_of_a_repository_tests_tasks_of_others_too() {
+fn a_tool_of_a_repository_can_test_tasks_of_other_repositories() {
     for jobs in ["1", "2"] {
         let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] [repo:repo] b\n- [ ] T003 [P] c\n";
         let workspace = TestWorkspace::of(&["backend"], plan);
@@ -129,7 +129,7 @@ fn a_tool_of_a_repository_tests_tasks_of_others_too() {
 }
 
 #[test]
-fn a_tool_that_there_is_not_is_an_error_before_anything_runs() {
+fn an_unknown_tool_is_an_error_before_anything_runs() {
     let workspace = TestWorkspace::of(&["backend"], PLAN);
     workspace.agent(WORKER);
     workspace.section("backend", "tools = { run-tests = \"true\", lint = \"true\" }\n");
@@ -150,7 +150,7 @@ fn a_tool_that_there_is_not_is_an_error_before_anything_runs() {
 }
 
 #[test]
-fn a_repository_that_there_is_not_is_an_error_before_anything_runs() {
+fn an_unknown_repository_is_an_error_before_anything_runs() {
     let workspace =
         TestWorkspace::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backnd] x\n");
     workspace.agent(WORKER);
@@ -160,7 +160,7 @@ fn a_repository_that_there_is_not_is_an_error_before_anything_runs() {
 }
 
 #[test]
-fn a_failed_attempt_is_kept_there_too_and_the_next_goes_on_from_it() {
+fn the_next_attempt_builds_on_a_failed_one_in_another_repository() {
     let workspace =
         TestWorkspace::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] x\n");
     workspace.agent(
@@ -173,7 +173,7 @@ fn a_failed_attempt_is_kept_there_too_and_the_next_goes_on_from_it() {
 }
 
 #[test]
-fn what_a_killed_run_left_there_is_written_down() {
+fn work_of_a_killed_run_in_another_repository_is_committed() {
     let workspace =
         TestWorkspace::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] x\n");
     workspace.agent("case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) if [ -f half.txt ]; then echo done; else echo half > half.txt; kill -9 $PPID; sleep 60; fi ;;\nesac");

@@ -21,7 +21,7 @@ fn workspace(plan: &str) -> TestWorkspace {
 
 /// The repositories that it ran in. Each time all that it was told was so.
 #[track_caller]
-fn asked(workspace: &TestWorkspace) -> Vec<String> {
+fn repos_where_the_tool_ran(workspace: &TestWorkspace) -> Vec<String> {
     let asked = fs::read_to_string(workspace.home().join("asked")).unwrap_or_default();
     let mut repos = Vec::new();
     for line in asked.lines() {
@@ -37,19 +37,19 @@ fn asked(workspace: &TestWorkspace) -> Vec<String> {
 }
 
 #[test]
-fn one_that_tests_a_task_of_another_repository_finds_its_own() {
+fn a_tool_that_tests_another_repository_runs_in_its_own() {
     for jobs in ["1", "2"] {
         let workspace =
             workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
         let run = ["gardener", "--yes", "--jobs", jobs, "--test-command", "backend:run-tests"];
         workspace.arborist(run).succeeds().out("2 completed");
-        let asked = asked(&workspace);
+        let asked = repos_where_the_tool_ran(&workspace);
         assert!(asked.len() >= 2 && asked.iter().all(|repo| repo == "backend"), "{jobs}: {asked:?}");
     }
 }
 
 #[test]
-fn one_that_tests_a_phase_gates_it_in_its_own_repository() {
+fn a_tool_that_tests_a_phase_runs_in_its_own_repository() {
     for jobs in ["1", "2"] {
         let plan = r#"{"nodes": {
             "P1": {"id": "P1", "name": "all", "children": ["T1", "T2"],
@@ -59,13 +59,13 @@ fn one_that_tests_a_phase_gates_it_in_its_own_repository() {
         let workspace = workspace(plan);
         workspace.arborist(["gardener", "--yes", "--jobs", jobs]).succeeds().out("2 completed");
         // With lanes it is asked about what is to land, and then written down.
-        assert_eq!(asked(&workspace), vec!["backend"; jobs.parse().unwrap()]);
+        assert_eq!(repos_where_the_tool_ran(&workspace), vec!["backend"; jobs.parse().unwrap()]);
         workspace.arborist(["state", "--exit-code"]).succeeds();
     }
 }
 
 #[test]
-fn one_that_is_red_for_a_phase_keeps_its_last_task_from_landing() {
+fn a_failing_tool_of_a_phase_blocks_the_landing_of_its_last_task() {
     let plan = r#"{"nodes": {
         "P1": {"id": "P1", "name": "all", "children": ["T1"],
             "test_commands": [{"type": "integration", "command": "backend:check"}]},
@@ -78,14 +78,14 @@ fn one_that_is_red_for_a_phase_keeps_its_last_task_from_landing() {
 }
 
 #[test]
-fn one_that_is_a_gate_is_asked_only_in_its_own_repository() {
+fn a_tool_used_as_a_gate_runs_only_in_its_own_repository() {
     let workspace =
         workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
     workspace.git(["config", "arborist.merge.gates.check.command", "backend:run-tests"]).succeeds();
     let refused = workspace.arborist(["gardener", "--jobs", "2"]).exits(2);
     refused.err("tool: echo");
     workspace.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed");
-    assert_eq!(asked(&workspace), ["backend"]);
+    assert_eq!(repos_where_the_tool_ran(&workspace), ["backend"]);
     let gates = |task: &str| {
         let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
         workspace
@@ -98,7 +98,7 @@ fn one_that_is_a_gate_is_asked_only_in_its_own_repository() {
 }
 
 #[test]
-fn one_that_is_a_gate_may_be_of_the_repository_that_has_the_plan() {
+fn a_tool_of_the_plan_repository_can_be_a_gate() {
     let workspace =
         workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
     workspace.set("repo", "path", ".");
@@ -109,7 +109,7 @@ fn one_that_is_a_gate_may_be_of_the_repository_that_has_the_plan() {
 }
 
 #[test]
-fn a_gate_that_names_one_that_there_is_not_is_an_error_before_anything_runs() {
+fn a_gate_that_names_an_unknown_tool_is_an_error_before_anything_runs() {
     let workspace = workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n");
     workspace.git(["config", "arborist.merge.gates.check.command", "backend:run-test"]).succeeds();
     let said = workspace.arborist(["gardener", "--yes", "--jobs", "2"]).exits(1);
@@ -145,20 +145,24 @@ fn workspace_of_clash(test: &str) -> TestWorkspace {
 }
 
 #[test]
-fn a_resolved_conflict_of_a_task_is_tested_where_the_task_is() {
+fn a_resolved_conflict_is_tested_in_the_repository_of_its_task() {
     let own = "echo \"$ARBORIST_REPO $ARBORIST_BRANCH $ARBORIST_WORKTREE=$(pwd)\" >> $HOME/asked";
     for test in ["backend:run-tests", own] {
         let workspace = workspace_of_clash(test);
         let said = workspace.arborist(["gardener", "--yes", "--jobs", "2"]).succeeds().out("2 completed");
         said.err("an agent is resolving the conflict of T002 (attempt 1)");
-        assert_eq!(asked(&workspace), ["backend", "backend"], "its own test, and that of the resolution");
+        assert_eq!(
+            repos_where_the_tool_ran(&workspace),
+            ["backend", "backend"],
+            "its own test, and that of the resolution"
+        );
         let branch = workspace.session_branch("repo");
         assert_eq!(workspace.git(["show", &format!("{branch}:same.txt")]).answer(), "T001\nT002");
     }
 }
 
 #[test]
-fn a_resolution_that_is_red_where_the_task_is_does_not_land() {
+fn a_conflict_resolution_that_fails_in_the_repository_of_its_task_does_not_land() {
     // The task's own test is the first that sees it; whatever comes after is red.
     let workspace =
         workspace_of_clash("if test -e T002.txt && ! mkdir \"$HOME/seen\"; then echo no; exit 1; fi");
@@ -169,7 +173,7 @@ fn a_resolution_that_is_red_where_the_task_is_does_not_land() {
 
 /// The runner notes the server of tools that it is given.
 #[test]
-fn a_server_of_tools_is_told_the_branch_of_each_repository() {
+fn the_tools_server_gets_the_branch_of_each_repository() {
     let workspace = workspace("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:repo,backend] b\n");
     workspace.agent("printf '%s' \"$1\" > \"$ROOT/told\"; echo x > x.txt; echo APPROVED");
     let file = workspace.home().join(".config/git-arborist/config.toml");

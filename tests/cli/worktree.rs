@@ -77,7 +77,7 @@ fn tasks_do_not_see_each_others_files() {
 }
 
 #[test]
-fn a_branch_with_commits_is_continued_and_said_so() {
+fn add_reports_that_a_branch_with_commits_is_continued() {
     let repo = TestRepo::init();
     let path = add(&repo, "T1");
     repo.git_in(&path, ["commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
@@ -93,7 +93,7 @@ fn a_branch_with_commits_is_continued_and_said_so() {
 }
 
 #[test]
-fn a_branch_without_work_of_its_own_follows_the_base() {
+fn a_branch_without_commits_of_its_own_moves_to_the_base() {
     let repo = TestRepo::init();
     let path = add(&repo, "T1");
     repo.arborist(["worktree", "remove", "T1"]).succeeds();
@@ -103,7 +103,7 @@ fn a_branch_without_work_of_its_own_follows_the_base() {
 }
 
 #[test]
-fn another_base_can_be_named() {
+fn add_accepts_another_base() {
     let repo = TestRepo::init();
     let first = tip(&repo, "HEAD");
     repo.commit("more\n");
@@ -113,7 +113,7 @@ fn another_base_can_be_named() {
 }
 
 #[test]
-fn what_stands_in_the_way_and_is_not_ours_is_left_alone() {
+fn files_and_worktrees_of_others_that_are_in_the_way_are_kept() {
     let repo = TestRepo::init();
     repo.write("../repo.arborist/T1/mine", "mine");
     repo.arborist(["worktree", "add", "T1"]).exits(2).shows();
@@ -128,7 +128,7 @@ fn what_stands_in_the_way_and_is_not_ours_is_left_alone() {
 }
 
 #[test]
-fn tasks_of_one_name_in_two_runs_do_not_meet() {
+fn tasks_with_the_same_id_in_two_runs_have_separate_worktrees() {
     let repo = TestRepo::init();
     let one = add(&repo, "T1");
     repo.git(["checkout", "-q", "-b", "feature/x"]).succeeds();
@@ -144,7 +144,7 @@ fn tasks_of_one_name_in_two_runs_do_not_meet() {
 }
 
 #[test]
-fn the_limit_is_kept_before_anything_is_made() {
+fn limits_are_checked_before_a_worktree_is_created() {
     let repo = TestRepo::init();
     repo.git(["config", "arborist.worktree.max", "1"]).succeeds();
     add(&repo, "T1");
@@ -158,7 +158,7 @@ fn the_limit_is_kept_before_anything_is_made() {
 }
 
 #[test]
-fn a_folder_that_was_deleted_is_shown_missing_and_only_forgotten() {
+fn a_deleted_worktree_folder_is_shown_as_missing_and_pruned_without_its_branch() {
     let repo = TestRepo::init();
     let path = add(&repo, "T1");
     add(&repo, "T2");
@@ -174,7 +174,7 @@ fn a_folder_that_was_deleted_is_shown_missing_and_only_forgotten() {
 }
 
 #[test]
-fn what_is_not_committed_keeps_a_worktree_or_is_saved() {
+fn a_worktree_with_uncommitted_files_is_removed_only_by_force_and_after_saving() {
     let repo = TestRepo::init();
     repo.write("a", "a");
     repo.commit("a\n");
@@ -192,7 +192,7 @@ fn what_is_not_committed_keeps_a_worktree_or_is_saved() {
 }
 
 #[test]
-fn commits_on_no_branch_are_saved_before_their_worktree_goes() {
+fn commits_on_no_branch_are_saved_before_their_worktree_is_removed() {
     let repo = TestRepo::init();
     let goes: [(&str, &[&str]); 3] = [
         ("T1", &["worktree", "remove", "T1"]),
@@ -220,7 +220,7 @@ fn commits_on_no_branch_are_saved_before_their_worktree_goes() {
 }
 
 #[test]
-fn a_dirty_checkout_is_a_warning() {
+fn a_dirty_checkout_causes_a_warning() {
     let repo = TestRepo::init();
     repo.write("mine", "mine");
     repo.arborist(["worktree", "add", "T1"]).succeeds().shows();
@@ -229,7 +229,7 @@ fn a_dirty_checkout_is_a_warning() {
 }
 
 #[test]
-fn where_nothing_can_be_worked_on_it_is_said() {
+fn add_explains_why_a_repository_cannot_have_worktrees() {
     let repo = TestRepo::with_options(&[]);
     repo.arborist(["worktree", "add", "T1"]).exits(128).shows();
     let bare = TestRepo::with_options(&["--bare"]);
@@ -242,7 +242,7 @@ fn where_nothing_can_be_worked_on_it_is_said() {
 }
 
 #[test]
-fn a_list_tells_everything() {
+fn worktree_list_shows_all_details() {
     let repo = TestRepo::init();
     repo.run_start("main", "s1");
     let path = add(&repo, "T1");
@@ -267,7 +267,7 @@ fn a_list_tells_everything() {
 }
 
 #[test]
-fn inside_the_checkout_it_is_hidden_from_status() {
+fn a_worktree_inside_the_checkout_is_hidden_from_git_status() {
     let repo = TestRepo::init();
     repo.write("../repo.arborist", "a file");
     let path = add(&repo, "T1");
@@ -284,7 +284,7 @@ fn inside_the_checkout_it_is_hidden_from_status() {
 }
 
 #[test]
-fn what_stands_in_the_exclude_file_stays_as_it_is() {
+fn existing_lines_of_the_exclude_file_are_kept() {
     let repo = TestRepo::init();
     let own = repo.path(".git/info/exclude");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
@@ -315,7 +315,7 @@ fn an_exclude_file_that_is_a_link_is_not_written_through() {
 }
 
 #[test]
-fn it_is_the_same_from_anywhere() {
+fn add_works_the_same_from_subfolders_and_other_worktrees() {
     let repo = TestRepo::init();
     repo.write("sub/a", "a");
     repo.commit("a\n");
@@ -331,7 +331,7 @@ fn it_is_the_same_from_anywhere() {
 }
 
 #[test]
-fn a_slip_in_the_name_of_a_task_makes_no_branch_where_a_plan_knows_better() {
+fn a_mistyped_task_of_a_plan_creates_no_branch() {
     let repo = TestRepo::init();
     repo.arborist(["worktree", "add", "anything"]).succeeds();
     repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
@@ -345,7 +345,7 @@ fn a_slip_in_the_name_of_a_task_makes_no_branch_where_a_plan_knows_better() {
 }
 
 #[test]
-fn a_mistyped_task_gets_the_one_that_was_meant() {
+fn a_mistyped_task_is_reported_with_the_nearest_task() {
     let repo = TestRepo::init();
     repo.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
     repo.commit("a plan\n");
@@ -356,7 +356,7 @@ fn a_mistyped_task_gets_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_worktree_in_which_a_process_works_is_not_removed() {
+fn a_worktree_in_use_by_a_process_is_not_removed() {
     let repo = TestRepo::init();
     let place = add(&repo, "T1");
     let inside = place.join("sub");
@@ -473,7 +473,7 @@ fn a_worktree_with_a_damaged_git_directory_is_shown_as_broken_and_repaired() {
 }
 
 #[test]
-fn a_worktree_whose_branch_nothing_tells_is_left_alone_with_what_to_do() {
+fn a_broken_worktree_with_an_unknown_branch_is_kept_and_reported_with_advice() {
     let repo = TestRepo::init();
     let place = add(&repo, "T1");
     let lane = place.with_file_name("lane-7");

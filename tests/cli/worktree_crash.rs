@@ -94,12 +94,12 @@ fn is_whole(repo: &TestRepo, path: &Path, task: &str) {
 }
 
 #[test]
-fn one_who_adds_a_worktree_can_be_killed_at_every_moment() {
+fn adding_a_worktree_can_be_killed_at_any_moment() {
     kill_everywhere("after", |_| vec!["add", "T1"], |repo, path| is_whole(repo, path, "T1"));
 }
 
 #[test]
-fn one_who_takes_a_free_lane_can_be_killed_at_every_moment() {
+fn taking_a_free_lane_can_be_killed_at_any_moment() {
     let prepare = |repo: &TestRepo| {
         let lane = PathBuf::from(arborist(repo, &["add", "--lane", "T1"]).answer());
         fs::write(lane.join("left"), "behind").unwrap();
@@ -117,7 +117,7 @@ fn one_who_takes_a_free_lane_can_be_killed_at_every_moment() {
 }
 
 #[test]
-fn one_who_removes_a_worktree_can_be_killed_at_every_moment() {
+fn removing_a_worktree_can_be_killed_at_any_moment() {
     for n in 1..60 {
         let repo = repo();
         let path = PathBuf::from(arborist(&repo, &["add", "T1"]).answer());
@@ -160,7 +160,7 @@ fn write_half(home: &Path, path: &Path, steps: usize) {
 }
 
 #[test]
-fn what_git_itself_left_half_made_is_mended() {
+fn a_worktree_that_a_killed_git_left_incomplete_is_repaired() {
     for steps in 0..=10 {
         let repo = repo();
         let path = PathBuf::from(arborist(&repo, &["add", "T1"]).answer());
@@ -177,7 +177,7 @@ fn what_git_itself_left_half_made_is_mended() {
 
 /// A run that makes its worktrees itself, in each of these states.
 #[test]
-fn a_run_passes_a_worktree_that_a_killed_git_left_half_made() {
+fn a_run_continues_despite_a_worktree_that_a_killed_git_left_incomplete() {
     for steps in [1, 4, 7, 8, 9] {
         let repo = TestRepo::planned("tasks.md", "- [ ] T1 one\n", "echo one > one.txt; echo APPROVED");
         let path = repo.root().join("repo.arborist/lane-1");
@@ -193,7 +193,7 @@ fn a_run_passes_a_worktree_that_a_killed_git_left_half_made() {
 }
 
 #[test]
-fn a_lock_of_a_killed_git_does_not_stand_in_the_way_for_ever() {
+fn a_stale_index_lock_in_a_free_lane_is_removed() {
     let repo = repo();
     arborist(&repo, &["add", "--lane", "T1"]).succeeds();
     arborist(&repo, &["recycle", "T1"]).succeeds();
@@ -219,7 +219,7 @@ fn a_full_disk_leaves_nothing_behind() {
 }
 
 #[test]
-fn of_sixteen_at_once_nobody_loses_and_nobody_does_it_twice() {
+fn sixteen_parallel_adds_create_each_worktree_exactly_once() {
     for kind in [[].as_slice(), &["--lane"]] {
         let repo = TestRepo::init();
         repo.write("a", "a");

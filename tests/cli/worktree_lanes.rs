@@ -17,7 +17,7 @@ fn repo() -> TestRepo {
     repo
 }
 
-fn lease(repo: &TestRepo, task: &str) -> PathBuf {
+fn take_lane(repo: &TestRepo, task: &str) -> PathBuf {
     repo.arborist(["worktree", "add", "--lane", task]).answer().into()
 }
 
@@ -31,9 +31,9 @@ fn branch_in(repo: &TestRepo, path: &Path) -> String {
 }
 
 #[test]
-fn the_next_task_takes_the_lane_and_only_the_difference_is_written() {
+fn the_next_task_reuses_the_lane_and_only_different_files_are_written() {
     let repo = repo();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     assert!(lane.ends_with("repo.arborist/lane-1"));
     fs::write(lane.join("a"), "of T1").unwrap();
     fs::create_dir(lane.join("target")).unwrap();
@@ -41,7 +41,7 @@ fn the_next_task_takes_the_lane_and_only_the_difference_is_written() {
     commit(&repo, &lane, "T1\n");
     let unchanged = lane.join("b").metadata().unwrap().ino();
     repo.arborist(["worktree", "recycle", "T1"]).succeeds().out("lane-1 is free");
-    assert_eq!(lease(&repo, "T2"), lane);
+    assert_eq!(take_lane(&repo, "T2"), lane);
     assert_eq!(branch_in(&repo, &lane), "arborist/task/main/T2");
     assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
     assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "a", "T2 begins at the run's branch");
@@ -57,20 +57,20 @@ fn commit_nothing(repo: &TestRepo, path: &Path) {
 }
 
 #[test]
-fn any_difference_is_undone_for_the_next_task() {
-    undone_with(|_| ());
+fn all_changes_in_a_lane_are_undone_for_the_next_task() {
+    assert_lane_is_restored(|_| ());
 }
 
 #[test]
-fn what_is_ignored_does_not_keep_the_next_task_from_its_files() {
-    undone_with(|lane| {
+fn ignored_files_do_not_block_tracked_files_of_the_next_task() {
+    assert_lane_is_restored(|lane| {
         fs::create_dir_all(lane.join("file/target")).unwrap();
         fs::write(lane.join("file/target/ignored"), "stands in the way of the file").unwrap();
     });
 }
 
 /// A lane whose task changed each path in its own way, and what else lies there, is as the next task has to find it.
-fn undone_with(left_behind: impl Fn(&Path)) {
+fn assert_lane_is_restored(left_behind: impl Fn(&Path)) {
     let repo = repo();
     for (path, content) in [
         ("file", "a file"),
@@ -86,7 +86,7 @@ fn undone_with(left_behind: impl Fn(&Path)) {
         repo.write(path, content);
     }
     repo.commit("many kinds\n");
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     fs::remove_file(lane.join("file")).unwrap();
     fs::create_dir(lane.join("file")).unwrap();
     fs::write(lane.join("file/inner"), "was a file").unwrap();
@@ -110,7 +110,7 @@ fn undone_with(left_behind: impl Fn(&Path)) {
     let unchanged = lane.join("b").metadata().unwrap().ino();
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
 
-    assert_eq!(lease(&repo, "T2"), lane);
+    assert_eq!(take_lane(&repo, "T2"), lane);
     assert_eq!(branch_in(&repo, &lane), "arborist/task/main/T2");
     assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
     for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
@@ -125,42 +125,42 @@ fn undone_with(left_behind: impl Fn(&Path)) {
 
 /// git takes attributes from what lies there already, unless it checks everything out.
 #[test]
-fn attributes_that_are_gone_do_not_shape_the_files_of_the_next_task() {
+fn removed_gitattributes_do_not_affect_files_of_the_next_task() {
     let repo = repo();
     repo.write(".gitattributes", "a text eol=crlf\n");
     repo.write("a", "one\r\n");
     repo.commit("attributes\n");
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "one\r\n");
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
     repo.git(["rm", "-q", ".gitattributes"]).succeeds();
     repo.write("a", "two\n");
     repo.commit("no attributes\n");
-    assert_eq!(lease(&repo, "T2"), lane);
+    assert_eq!(take_lane(&repo, "T2"), lane);
     assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "two\n");
     assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
 }
 
 #[test]
-fn a_merge_that_was_left_in_a_lane_does_not_reach_the_next_task() {
+fn an_unfinished_merge_in_a_lane_does_not_affect_the_next_task() {
     let repo = repo();
     repo.git(["branch", "side"]).succeeds();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     commit_nothing(&repo, &lane);
     repo.git(["switch", "-q", "side"]).succeeds();
     commit_nothing(&repo, &repo.path(""));
     repo.git(["switch", "-q", "main"]).succeeds();
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
     repo.git_in(&lane, ["merge", "-q", "--no-commit", "-s", "ours", "side"]).succeeds();
-    assert_eq!(lease(&repo, "T2"), lane);
+    assert_eq!(take_lane(&repo, "T2"), lane);
     let said = repo.git_in(&lane, ["status"]).answer();
     assert!(said.ends_with("nothing to commit, working tree clean"), "{said}");
 }
 
 #[test]
-fn what_is_removed_by_force_is_found_by_the_name_of_its_task() {
+fn files_of_a_force_removed_lane_are_restored_by_task_id() {
     let repo = repo();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     fs::write(lane.join("a"), "precious").unwrap();
     repo.arborist(["worktree", "remove", "--force", "T1"]).succeeds().err("files in 'T1' were saved as");
     repo.arborist(["worktree", "restore", "T1"]).exits(1).err("git arborist cleanup saved");
@@ -170,21 +170,21 @@ fn what_is_removed_by_force_is_found_by_the_name_of_its_task() {
 }
 
 #[test]
-fn a_task_gets_the_lane_back_that_still_has_it() {
+fn a_task_gets_its_existing_lane_again() {
     let repo = repo();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     fs::write(lane.join("unfinished"), "x").unwrap();
-    let other = lease(&repo, "T2");
+    let other = take_lane(&repo, "T2");
     assert_ne!(lane, other);
     repo.arborist(["worktree", "add", "--lane", "T1"]).succeeds().err("already has a worktree, at");
-    assert_eq!(lease(&repo, "T1"), lane);
+    assert_eq!(take_lane(&repo, "T1"), lane);
     assert_eq!(fs::read_to_string(lane.join("unfinished")).unwrap(), "x");
 }
 
 #[test]
-fn what_lies_in_a_free_lane_is_saved_before_the_next_task_has_it() {
+fn uncommitted_files_in_a_free_lane_are_saved_before_the_next_task_uses_it() {
     let repo = repo();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     fs::write(lane.join("a"), "changed").unwrap();
     fs::write(lane.join("left"), "behind").unwrap();
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
@@ -199,9 +199,9 @@ fn what_lies_in_a_free_lane_is_saved_before_the_next_task_has_it() {
 }
 
 #[test]
-fn commits_on_no_branch_of_a_free_lane_are_saved_before_the_next_task_has_it() {
+fn commits_on_no_branch_in_a_free_lane_are_saved_before_the_next_task_uses_it() {
     let repo = repo();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
     fs::write(lane.join("a"), "mine").unwrap();
     commit(&repo, &lane, "on no branch\n");
@@ -217,21 +217,21 @@ fn commits_on_no_branch_of_a_free_lane_are_saved_before_the_next_task_has_it() {
 }
 
 #[test]
-fn a_lane_with_a_repository_of_its_own_in_it_is_passed_over() {
+fn a_lane_that_contains_a_repository_is_not_reused() {
     let repo = repo();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     let inner = lane.join("inner");
     repo.git_in(repo.root(), ["init", "-q", inner.to_str().unwrap()]).succeeds();
     repo.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "only here"]).succeeds();
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
-    assert_ne!(lease(&repo, "T2"), lane);
+    assert_ne!(take_lane(&repo, "T2"), lane);
     assert_eq!(repo.git_in(&inner, ["log", "--format=%s"]).answer(), "only here");
 }
 
 #[test]
-fn half_done_things_of_an_agent_do_not_reach_the_next_task() {
+fn side_branches_conflicts_and_a_broken_git_file_do_not_affect_the_next_task() {
     let repo = repo();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     fs::write(lane.join("a"), "mine").unwrap();
     commit(&repo, &lane, "one\n");
     repo.git_in(&lane, ["checkout", "-q", "-b", "side", "HEAD~1"]).succeeds();
@@ -240,7 +240,7 @@ fn half_done_things_of_an_agent_do_not_reach_the_next_task() {
     let _ = repo.git_in(&lane, ["merge", "arborist/task/main/T1"]).exits(1);
     repo.arborist(["worktree", "recycle", "lane-1"]).succeeds();
     fs::write(lane.join(".git"), "gitdir: /nowhere\n").unwrap();
-    assert_eq!(lease(&repo, "T2"), lane);
+    assert_eq!(take_lane(&repo, "T2"), lane);
     assert_eq!(branch_in(&repo, &lane), "arborist/task/main/T2");
     assert_eq!(repo.git_in(&lane, ["status", "--porcelain"]).answer(), "");
     repo.git_in(&lane, ["rev-parse", "-q", "--verify", "MERGE_HEAD"]).exits(1).silent();
@@ -249,16 +249,16 @@ fn half_done_things_of_an_agent_do_not_reach_the_next_task() {
 }
 
 #[test]
-fn what_is_ignored_stays_or_goes_as_it_was_wished() {
+fn worktree_keep_decides_which_ignored_files_stay_in_a_lane() {
     for (keep, stays) in [("*", ["target", ".env"].as_slice()), ("", &[]), ("/target/", &["target"])] {
         let repo = repo();
         repo.git(["config", "arborist.worktree.keep", keep]).succeeds();
-        let lane = lease(&repo, "T1");
+        let lane = take_lane(&repo, "T1");
         fs::create_dir(lane.join("target")).unwrap();
         fs::write(lane.join("target/cache"), "warm").unwrap();
         fs::write(lane.join(".env"), "secret").unwrap();
         repo.arborist(["worktree", "recycle", "T1"]).succeeds();
-        assert_eq!(lease(&repo, "T2"), lane);
+        assert_eq!(take_lane(&repo, "T2"), lane);
         let there: Vec<&str> =
             ["target", ".env"].into_iter().filter(|name| lane.join(name).exists()).collect();
         assert_eq!(there, stays, "{keep}");
@@ -266,19 +266,19 @@ fn what_is_ignored_stays_or_goes_as_it_was_wished() {
 }
 
 #[test]
-fn a_repository_among_ignored_files_is_not_swept_out_of_a_lane() {
+fn a_repository_in_ignored_files_of_a_lane_is_not_deleted() {
     let repo = repo();
     repo.git(["config", "arborist.worktree.keep", ""]).succeeds();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     repo.git_in(&lane, ["init", "-q", "target/inner"]).succeeds();
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
-    let other = lease(&repo, "T2");
+    let other = take_lane(&repo, "T2");
     assert_ne!(other, lane, "the lane with a repository in it was taken");
     assert!(lane.join("target/inner/.git").exists());
 }
 
 #[test]
-fn a_worktree_made_by_hand_is_no_lane() {
+fn a_manually_created_worktree_is_no_lane() {
     let repo = repo();
     repo.arborist(["worktree", "add", "T1"]).succeeds();
     repo.arborist(["worktree", "recycle", "T1"]).exits(1).err("'T1' has no lane");
@@ -289,7 +289,7 @@ fn a_worktree_made_by_hand_is_no_lane() {
 #[test]
 fn free_lanes_are_listed_and_can_be_removed() {
     let repo = repo();
-    let lane = lease(&repo, "T1");
+    let lane = take_lane(&repo, "T1");
     repo.arborist(["worktree", "recycle", "T1"]).succeeds();
     repo.arborist(["worktree", "list"]).succeeds().out("(lane-1)").out("free");
     repo.arborist(["worktree", "remove", "lane-1"]).succeeds();

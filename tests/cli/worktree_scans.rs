@@ -45,7 +45,7 @@ fn is_exact(repo: &TestRepo) {
 }
 
 #[test]
-fn a_queue_is_found_after_whichever_child_has_left_it() {
+fn a_named_pipe_is_found_after_every_kind_of_child_process() {
     let deed = "rm -f kept.txt && mkfifo kept.txt";
     for isolated in [false, true] {
         let args: &[&str] = if isolated { &["--isolate"] } else { &[] };
@@ -71,7 +71,7 @@ fn a_queue_is_found_after_whichever_child_has_left_it() {
 }
 
 #[test]
-fn what_a_reviewer_writes_in_the_checkout_is_put_back_before_the_next_task() {
+fn changes_that_a_reviewer_makes_in_the_checkout_are_undone_before_the_next_task() {
     let repo = repo(
         "",
         "if once $ARBORIST_TASK; then cd \"$ROOT/repo\" && echo x >> kept.txt && echo y > new.txt; fi",
@@ -82,7 +82,7 @@ fn what_a_reviewer_writes_in_the_checkout_is_put_back_before_the_next_task() {
 }
 
 #[test]
-fn a_huge_file_is_not_read_where_a_rule_no_longer_hides_it() {
+fn a_huge_file_that_is_no_longer_ignored_is_not_read() {
     let rules = ["echo '!/spec/logs/' > .gitignore", "mkdir -p spec && echo '!logs/' > spec/.gitignore"];
     for rule in rules {
         let deed = format!(

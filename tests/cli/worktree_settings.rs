@@ -26,7 +26,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn commands_are_run_once_in_a_new_worktree() {
+fn setup_commands_run_once_in_a_new_worktree() {
     let repo = repo(
         "[worktree]\nsetup = [\"echo $ARBORIST_TASK in $PWD >> ../../setup\", \"env | grep ARBORIST_ > .env\"]\n",
     );
@@ -48,7 +48,7 @@ fn commands_are_run_once_in_a_new_worktree() {
 }
 
 #[test]
-fn a_set_up_that_fails_or_hangs_leaves_nothing_behind() {
+fn a_setup_that_fails_or_hangs_leaves_nothing_behind() {
     let repo = repo("[worktree]\nsetup = [\"echo no network >&2; exit 7\"]\n");
     repo.arborist(["worktree", "add", "T1"]).exits(1).shows();
     assert_eq!(repo.git(["worktree", "list"]).answer().lines().count(), 1);
@@ -59,7 +59,7 @@ fn a_set_up_that_fails_or_hangs_leaves_nothing_behind() {
 }
 
 #[test]
-fn commands_of_the_repository_need_consent() {
+fn setup_commands_in_tracked_configuration_need_approval() {
     let repo = repo("");
     repo.write(".arborist/config.toml", "[worktree]\nsetup = [\"touch ../../ran\"]\n");
     repo.commit("configuration\n");
@@ -71,7 +71,7 @@ fn commands_of_the_repository_need_consent() {
 }
 
 #[test]
-fn nothing_of_a_command_is_hidden_from_whoever_approves_it() {
+fn control_characters_cannot_hide_parts_of_a_command_shown_for_approval() {
     let repo = repo("");
     let commands = r#"["true", "touch ../../ran #\r  setup: true\u001b[K", "true\n  setup: more || true"]"#;
     repo.write(".arborist/config.toml", format!("[worktree]\nsetup = {commands}\n"));
@@ -104,7 +104,7 @@ fn ignored_files_are_copied_and_nothing_that_git_would_commit() {
 }
 
 #[test]
-fn what_is_asked_for_later_is_copied_to_worktrees_that_are_there() {
+fn files_configured_later_are_copied_to_existing_worktrees() {
     let repo = repo("");
     repo.write(".env", "secret");
     repo.write("node_modules/x", "dependency");
@@ -132,7 +132,7 @@ fn nothing_is_copied_through_a_link() {
 }
 
 #[test]
-fn tracked_files_can_be_left_out_and_come_back() {
+fn tracked_files_can_be_excluded_from_worktrees_and_included_again() {
     let repo = repo("[worktree]\nexclude = [\"/docs/\"]\n");
     repo.write("docs/large", "large");
     repo.write("CLAUDE.md", "instructions");
@@ -154,7 +154,7 @@ fn tracked_files_can_be_left_out_and_come_back() {
 }
 
 #[test]
-fn large_files_can_stay_where_they_are() {
+fn git_lfs_files_can_stay_pointers() {
     let repo = repo("");
     repo.plant("smudge", "#!/bin/sh\nif [ \"$GIT_LFS_SKIP_SMUDGE\" = 1 ]; then cat; else echo large; fi\n");
     repo.git(["config", "filter.lfs.smudge", "smudge"]).succeeds();

@@ -34,7 +34,7 @@ fn state(repo: &TestRepo, path: &Path) -> [String; 4] {
 }
 
 #[test]
-fn the_runs_branch_is_merged_and_what_is_not_committed_stays_as_it_is() {
+fn sync_merges_the_branch_of_the_run_and_keeps_uncommitted_changes() {
     let (repo, path) = repo();
     fs::write(path.join("c"), "changed\n").unwrap();
     fs::write(path.join("staged"), "staged\n").unwrap();
@@ -58,7 +58,7 @@ fn the_runs_branch_is_merged_and_what_is_not_committed_stays_as_it_is() {
 }
 
 #[test]
-fn conflicts_are_listed_and_nothing_is_changed() {
+fn sync_lists_conflicts_and_changes_nothing() {
     let (repo, path) = repo();
     repo.write("a", "of main\n");
     repo.commit("a conflict\n");
@@ -69,7 +69,7 @@ fn conflicts_are_listed_and_nothing_is_changed() {
 }
 
 #[test]
-fn names_of_files_do_not_reach_the_terminal_as_commands() {
+fn control_characters_in_file_names_do_not_reach_the_terminal() {
     let repo = TestRepo::init();
     let odd = "a\u{1b}[2Jb\r";
     repo.write(odd, "base\n");
@@ -92,7 +92,7 @@ fn names_of_files_do_not_reach_the_terminal_as_commands() {
 }
 
 #[test]
-fn what_is_not_committed_is_never_written_over() {
+fn sync_never_overwrites_uncommitted_files() {
     for (file, staged) in [("b", false), ("b", true), ("new", false), ("ignored", false)] {
         let (repo, path) = repo();
         if file == "ignored" {
@@ -115,7 +115,7 @@ fn what_is_not_committed_is_never_written_over() {
 }
 
 #[test]
-fn a_sync_that_was_killed_goes_on() {
+fn a_killed_sync_can_be_repeated() {
     let (repo, path) = repo();
     fs::write(path.join("c"), "changed\n").unwrap();
     fs::write(path.join("b"), "of main\n").unwrap();
@@ -129,7 +129,7 @@ fn a_sync_that_was_killed_goes_on() {
 }
 
 #[test]
-fn a_branch_without_a_worktree_is_synced_too() {
+fn sync_updates_a_branch_without_a_worktree() {
     let (repo, _) = repo();
     repo.arborist(["worktree", "remove", "T1"]).succeeds();
     repo.arborist(["worktree", "sync", "T1"]).succeeds();
@@ -139,7 +139,7 @@ fn a_branch_without_a_worktree_is_synced_too() {
 }
 
 #[test]
-fn a_task_is_synced_again_only_after_the_cooldown_or_if_it_is_asked_for() {
+fn a_task_is_synced_again_only_after_the_cooldown_or_on_request() {
     let (repo, path) = repo();
     let tip = || repo.git_in(&path, ["rev-parse", "HEAD"]).answer();
     let move_main = |name: &str| {
@@ -174,7 +174,7 @@ fn clone() -> (TestRepo, PathBuf) {
 }
 
 #[test]
-fn a_task_begins_at_what_the_remote_has() {
+fn a_task_starts_from_the_remote_branch() {
     let (repo, clone) = clone();
     let before = repo.git_in(&clone, ["rev-parse", "HEAD"]).answer();
     let said = repo.arborist_in(&clone, ["worktree", "add", "T1"]).succeeds().shows();
@@ -189,7 +189,7 @@ fn a_task_begins_at_what_the_remote_has() {
 }
 
 #[test]
-fn without_the_remote_it_is_said_aloud() {
+fn an_unreachable_remote_causes_a_warning_with_the_local_base() {
     let (repo, clone) = clone();
     fs::rename(repo.path(".git"), repo.path(".gone")).unwrap();
     let at = repo.git_in(&clone, ["rev-parse", "--short=10", "HEAD"]).answer();
@@ -201,7 +201,7 @@ fn without_the_remote_it_is_said_aloud() {
 }
 
 #[test]
-fn a_branch_that_has_diverged_from_its_remote_is_taken_as_it_is() {
+fn a_branch_that_diverged_from_its_remote_is_used_unchanged() {
     let (repo, clone) = clone();
     repo.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "mine"]).succeeds();
     repo.arborist_in(&clone, ["worktree", "add", "T1"]).succeeds().shows();

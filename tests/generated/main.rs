@@ -32,7 +32,7 @@ use shape::Shape;
 const UNWRITTEN: [&str; 0] = [];
 
 #[test]
-fn every_verb_has_a_definition_that_describes_it_in_the_same_words() {
+fn every_verb_is_described_with_the_same_words_as_in_its_definition() {
     let defined = definitions();
     for verb in VERBS {
         let name = format!("git-arborist-{}", verb.name);
@@ -51,7 +51,7 @@ fn every_verb_has_a_definition_that_describes_it_in_the_same_words() {
 #[test]
 fn generated_files_are_up_to_date() {
     let files = generated();
-    let strays = strays(&files);
+    let strays = stray_files(&files);
     if std::env::var_os("BLESS").is_some() {
         strays.iter().for_each(|stray| fs::remove_file(stray).expect("a file that can be removed"));
         files.iter().for_each(|(path, text)| write(path, text));
@@ -63,7 +63,7 @@ fn generated_files_are_up_to_date() {
 }
 
 #[test]
-fn manual_pages_make_no_reader_of_roff_complain() {
+fn groff_accepts_manual_pages_without_warnings() {
     let pages = generated().into_iter().filter(|(path, _)| path.starts_with(top().join("man")));
     for (path, text) in pages.chain([(PathBuf::from("sample.1"), sample_page())]) {
         let groff = Command::new("groff")
@@ -85,7 +85,7 @@ fn manual_pages_make_no_reader_of_roff_complain() {
 }
 
 #[test]
-fn commands_of_a_command_stand_in_its_page() {
+fn a_manual_page_includes_the_subcommands() {
     let page = sample_page();
     for part in
         [".SS sample install", "\\fBgit arborist sample install\\fR", "Which hook", "\\fBEXIT STATUS\\fR"]
@@ -96,7 +96,7 @@ fn commands_of_a_command_stand_in_its_page() {
 }
 
 #[test]
-fn a_page_has_the_examples_of_its_text_and_not_those_of_the_help() {
+fn a_manual_page_has_the_examples_of_its_own_text_and_not_those_of_the_help() {
     let page = sample_page();
     for part in [
         ".SH EXAMPLES\n.PP\nInstall \\fBall\\fR hooks:",
@@ -199,7 +199,7 @@ fn generated() -> BTreeMap<PathBuf, String> {
 }
 
 /// Files in the generated folders that nothing generates.
-fn strays(files: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
+fn stray_files(files: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
     let folders = ["man", "completions", "completions/conf.d"];
     let entries = folders.iter().filter_map(|folder| fs::read_dir(top().join(folder)).ok()).flatten();
     let paths = entries.map(|entry| entry.expect("an entry").path());

@@ -42,7 +42,7 @@ fn both() -> Command {
 }
 
 /// A repository with the completions of the sample, two branches, two tasks and a command of somebody else.
-fn planted() -> TestRepo {
+fn repo_with_completions() -> TestRepo {
     let repo = TestRepo::init();
     let shapes = [Shape::of(&sample()), Shape::of(&both())];
     for (place, text) in [
@@ -83,7 +83,7 @@ impl Asked<'_> {
 
 #[test]
 fn every_shell_offers_commands() {
-    let repo = planted();
+    let repo = repo_with_completions();
     for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist ", &["state", "hooks", "install-assets", "prune"], &["notes.md"]);
         shell.offers("git-arborist ", &["state", "hooks", "install-assets", "prune"], &["notes.md"]);
@@ -93,8 +93,8 @@ fn every_shell_offers_commands() {
 }
 
 #[test]
-fn every_shell_offers_commands_of_commands_and_their_options() {
-    let repo = planted();
+fn every_shell_offers_subcommands_and_their_options() {
+    let repo = repo_with_completions();
     for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist sample ", &["install", "show"], &["notes.md"]);
         shell.offers("git arborist sample install --", &["--help"], &["--hidden", "--json"]);
@@ -103,8 +103,8 @@ fn every_shell_offers_commands_of_commands_and_their_options() {
 }
 
 #[test]
-fn every_shell_offers_tasks_beside_commands() {
-    let repo = planted();
+fn every_shell_offers_tasks_together_with_commands() {
+    let repo = repo_with_completions();
     for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist merge ", &["status", "T001", "T002"], &["notes.md"]);
         shell.offers("git arborist merge T001 T", &["T002"], &["status", "notes.md"]);
@@ -114,7 +114,7 @@ fn every_shell_offers_tasks_beside_commands() {
 
 #[test]
 fn every_shell_offers_task_ids() {
-    let repo = planted();
+    let repo = repo_with_completions();
     for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist sample show ", &["T001", "T002"], &["notes.md", "main"]);
         shell.offers("git arborist sample show T001 T", &["T002"], &["main"]);
@@ -123,15 +123,15 @@ fn every_shell_offers_task_ids() {
 
 #[test]
 fn every_shell_offers_sessions() {
-    let repo = planted();
+    let repo = repo_with_completions();
     for shell in Shell::ALL.map(|shell| Asked(shell, &repo)) {
         shell.offers("git arborist sample show --session ", &["3f9a2c1b"], &["main", "notes.md"]);
     }
 }
 
 #[test]
-fn every_shell_offers_branches_and_files_where_they_are_asked_for() {
-    let repo = planted();
+fn every_shell_offers_branches_and_files_for_options_that_take_them() {
+    let repo = repo_with_completions();
     let [bash, zsh, fish] = Shell::ALL.map(|shell| Asked(shell, &repo));
     for shell in [&bash, &zsh, &fish] {
         shell.offers("git arborist sample install --scope ", &["main", "feature/x"], &["commit-msg"]);
@@ -142,8 +142,8 @@ fn every_shell_offers_branches_and_files_where_they_are_asked_for() {
 }
 
 #[test]
-fn answers_come_from_the_repository_that_git_is_sent_to() {
-    let repo = planted();
+fn completions_come_from_the_repository_selected_with_git_dash_c() {
+    let repo = repo_with_completions();
     repo.git_in(repo.root(), ["init", "-q", "-b", "elsewhere", "other"]).succeeds();
     let other = repo.root().join("other");
     repo.git_in(&other, ["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();

@@ -166,7 +166,7 @@ fn claude_finishes_a_plan() {
 }
 
 #[test]
-fn claude_recovers_from_a_rejection_a_limit_and_a_hang() {
+fn claude_recovers_from_a_rejected_review_a_limit_and_a_hang() {
     recovers(CLAUDE);
 }
 
@@ -176,7 +176,7 @@ fn codex_finishes_a_plan() {
 }
 
 #[test]
-fn codex_finishes_a_plan_in_each_sandbox_of_ours() {
+fn codex_finishes_a_plan_in_each_of_our_sandboxes() {
     for backend in [ConfinementBackend::Bwrap, ConfinementBackend::Landlock] {
         if backend.works() {
             finishes_a_plan_with(CODEX, &["--sandbox", backend.as_str()]);
@@ -185,7 +185,7 @@ fn codex_finishes_a_plan_in_each_sandbox_of_ours() {
 }
 
 #[test]
-fn the_sandbox_of_codex_works_inside_of_bubblewrap() {
+fn the_sandbox_of_codex_works_inside_bubblewrap() {
     // Our sandbox hides the key, and that of codex closes a cache that ours leaves open.
     let probe = r#"
 cat "$HOME/.ssh/id" > TASK.txt
@@ -205,7 +205,7 @@ touch "$HOME/.npm/probe" && echo open >> TASK.txt || echo closed >> TASK.txt
 }
 
 #[test]
-fn codex_recovers_from_a_rejection_a_limit_and_a_hang() {
+fn codex_recovers_from_a_rejected_review_a_limit_and_a_hang() {
     recovers(CODEX);
 }
 
@@ -215,7 +215,7 @@ fn opencode_finishes_a_plan() {
 }
 
 #[test]
-fn opencode_recovers_from_a_rejection_a_limit_and_a_hang() {
+fn opencode_recovers_from_a_rejected_review_a_limit_and_a_hang() {
     recovers(OPENCODE);
 }
 
@@ -225,6 +225,6 @@ fn gemini_finishes_a_plan() {
 }
 
 #[test]
-fn gemini_recovers_from_a_rejection_a_limit_and_a_hang() {
+fn gemini_recovers_from_a_rejected_review_a_limit_and_a_hang() {
     recovers(GEMINI);
 }

@@ -131,7 +131,7 @@ impl Model {
     }
 
     /// All that was said in conversations about this task, the results of tools too.
-    pub(crate) fn heard(&self, task: &str) -> String {
+    pub(crate) fn conversations_about(&self, task: &str) -> String {
         let asked = self.asked.lock().unwrap();
         let own = asked.iter().filter(|ask| agent_call(&ask.words) == Some((Step::Implement, task)));
         own.map(|ask| ask.words.as_str()).collect()

@@ -15,7 +15,7 @@ fn tool(tool: &'static str, input: Value) -> Act {
 }
 
 /// What `--tools` gives a program, it finds and can use.
-fn works_by_tools(agent: Agent) {
+fn works_with_our_tools(agent: Agent) {
     let acts = vec![
         tool("repo__write_file", json!({ "path": "TASK.txt", "content": "TASK\n" })),
         tool(
@@ -35,23 +35,23 @@ fn works_by_tools(agent: Agent) {
 }
 
 #[test]
-fn claude_works_by_tools() {
-    works_by_tools(CLAUDE);
+fn claude_works_with_our_tools() {
+    works_with_our_tools(CLAUDE);
 }
 
 #[test]
-fn codex_works_by_tools() {
-    works_by_tools(CODEX);
+fn codex_works_with_our_tools() {
+    works_with_our_tools(CODEX);
 }
 
 #[test]
-fn opencode_works_by_tools() {
-    works_by_tools(OPENCODE);
+fn opencode_works_with_our_tools() {
+    works_with_our_tools(OPENCODE);
 }
 
 #[test]
-fn gemini_works_by_tools() {
-    works_by_tools(GEMINI);
+fn gemini_works_with_our_tools() {
+    works_with_our_tools(GEMINI);
 }
 
 /// Claude Code, which is told of two repositories by a configuration of the user's own.
@@ -108,7 +108,7 @@ fn claude_works_in_two_repositories() {
             fs::read_to_string(backend.join(format!("src/{task}.rs"))).unwrap(),
             format!("// {task}\n")
         );
-        let heard = scene.model.heard(task);
+        let heard = scene.model.conversations_about(task);
         assert!(heard.contains("leads upwards"), "{heard}");
         assert!(heard.contains(&format!("src/{task}.rs:1: // {task}")), "{heard}");
         assert!(heard.contains("'ls src' succeeded"), "{heard}");

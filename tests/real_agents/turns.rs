@@ -86,11 +86,11 @@ fn commits_three_turns(agent: Agent) {
 
 /// What the program printed is enough to do the same once more, without it and without a model.
 fn plays_again(scene: &Scene, commits: &[&str]) {
-    let heard = scene.model.heard("T001");
+    let heard = scene.model.conversations_about("T001");
     let (id, only) = (scene.session(), ["--", "--only", "T001"]);
     let replay = ["session", "replay", &id, "--turn", "0", "--offline"];
     let said = scene.repo.arborist(replay.iter().chain(&only)).succeeds().out("1 completed (T001)");
-    assert_eq!(scene.model.heard("T001"), heard, "nobody is asked");
+    assert_eq!(scene.model.conversations_about("T001"), heard, "nobody is asked");
     let branch = format!("arborist/task-tree/{}", said.stdout().lines().next().unwrap());
     let own = format!("task({branch}@.*@turn)");
     let played = scene.repo.git(["log", "--reverse", "--format=%T", "--grep", &own, &branch]).answer();
@@ -155,21 +155,21 @@ fn gemini_commits_three_turns() {
 }
 
 #[test]
-fn claude_resumes_after_being_killed_in_mid_turn() {
+fn claude_resumes_after_being_killed_during_a_turn() {
     resumes_after_being_killed(CLAUDE);
 }
 
 #[test]
-fn codex_resumes_after_being_killed_in_mid_turn() {
+fn codex_resumes_after_being_killed_during_a_turn() {
     resumes_after_being_killed(CODEX);
 }
 
 #[test]
-fn opencode_resumes_after_being_killed_in_mid_turn() {
+fn opencode_resumes_after_being_killed_during_a_turn() {
     resumes_after_being_killed(OPENCODE);
 }
 
 #[test]
-fn gemini_resumes_after_being_killed_in_mid_turn() {
+fn gemini_resumes_after_being_killed_during_a_turn() {
     resumes_after_being_killed(GEMINI);
 }

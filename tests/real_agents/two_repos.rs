@@ -33,7 +33,7 @@ fn build_backend(scene: &Scene, dir: &Path) {
 }
 
 #[test]
-fn claude_finishes_a_plan_over_two_repositories() {
+fn claude_finishes_a_plan_in_two_repositories() {
     let tool = |tool, input| Act::Tool { tool, input };
     let acts = vec![
         tool("repo__write_file", json!({ "path": "TASK.txt", "content": "TASK\n" })),
@@ -57,7 +57,7 @@ fn claude_finishes_a_plan_over_two_repositories() {
         assert_eq!(repo.git(["show", &format!("{branch}:{task}.txt")]).answer(), *task);
         let file = format!("{branch}:src/{task}.rs");
         assert_eq!(repo.git_in(&backend, ["show", &file]).answer(), format!("// {task}"));
-        let heard = scene.model.heard(task);
+        let heard = scene.model.conversations_about(task);
         assert!(
             heard.contains("leads out of the repository"),
             "one repository does not lead to another: {heard}"

@@ -24,7 +24,7 @@ pub(crate) fn all(round: &Round, before: &str) -> Result<(), String> {
     require(after == before, || format!("the user's files were\n{before}\nand are\n{after}"))?;
     status(round)?;
     tasks(round)?;
-    remains(round)
+    check_leftovers(round)
 }
 
 /// Whether a task of the run was interrupted so often in a row that the run needs a person.
@@ -140,7 +140,7 @@ fn records(round: &Round, own: &str) -> Result<(), String> {
 }
 
 /// No lock, no mark, no ticket, no process.
-fn remains(round: &Round) -> Result<(), String> {
+fn check_leftovers(round: &Round) -> Result<(), String> {
     for name in ["repo", "backend"] {
         let place = round.repository(name);
         if !place.is_dir() {

@@ -74,7 +74,7 @@ fn modes() -> Vec<Mode> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_run_whose_whole_tree_is_killed_ends_as_if_nothing_had_happened() {
+fn a_run_whose_process_tree_is_killed_repeatedly_still_completes_correctly() {
     let kills = number("STRESS_KILLS").unwrap_or(SHORT);
     let seed: u64 = number("STRESS_SEED").unwrap_or(SEED);
     let (modes, begun) = (modes(), Instant::now());

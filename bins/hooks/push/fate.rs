@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_become_of_a_ref() {
+    fn a_push_may_not_lose_task_commits_or_records() {
         let sound: Oid = "1".repeat(40).parse().unwrap();
         let nothing = Loss::default();
         let foreign = Loss { commits: 2, ..Loss::default() };
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_knows_what_stands_below_and_where_it_leads() {
+    fn a_slice_finds_the_ancestors_of_its_commits() {
         let mut slice = Slice::default();
         for (commit, parents) in [('5', "43"), ('4', "2"), ('3', "1"), ('7', "6")] {
             let parents: String = parents.chars().map(|parent| format!("parent {}\n", id(parent))).collect();

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_either_hash_are_read_and_odd_ones_are_refused() {
+    fn ref_update_lines_of_both_hash_lengths_are_parsed_and_invalid_ones_refused() {
         for length in [40, 64] {
             let (zero, one) = ("0".repeat(length), "1".repeat(length));
             let lines = format!("(delete) {zero} refs/heads/a {one}\n\n:/fix it {one} refs/heads/b {zero}\n");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn arborists_refs_are_told_from_names_that_only_look_alike() {
+    fn our_refs_are_distinguished_from_similar_names() {
         let ours = |name: &str| RefUpdate::new(name, None, None).is_ours();
         assert!(ours("refs/heads/arborist/task/main/T1") && ours("refs/arborist/saved/x"));
         assert!(!ours("refs/arborist/queue/tickets/main/T1") && !ours("refs/arborist/landing/main"));

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_shown_as_they_are() {
+    fn lines_are_shown_unchanged() {
         let file = b"one\r\ntwo\nthree";
         assert_eq!(shown(file, 1, 9), ("one\r\ntwo\nthree".into(), None));
         assert_eq!(shown(file, 2, 1), ("two\n".into(), Some("more lines follow from offset 3".into())));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_at_a_line_if_there_is_one() {
+    fn long_text_is_cut_at_a_line_end_if_there_is_one() {
         let long = "x".repeat(SHOWN - 2);
         let (text, note) = shown(format!("{long}\nsecond\n").as_bytes(), 1, 9);
         assert_eq!((text.len(), note.unwrap().as_str()), (SHOWN - 1, "more lines follow from offset 2"));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_told() {
+    fn bytes_that_are_not_utf8_are_replaced_and_reported() {
         let (text, note) = shown(b"caf\xe9\n", 1, 9);
         assert_eq!(text, "caf\u{fffd}\n");
         assert!(note.unwrap().contains("not UTF-8"));

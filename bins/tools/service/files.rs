@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_once_is_replaced() {
+    fn text_that_occurs_exactly_once_is_replaced() {
         assert_eq!(replace(b"a b c", "b", "x").unwrap(), b"a x c");
         assert_eq!(replace(b"\xff b", "b", "x").unwrap(), b"\xff x", "bytes that are no text stay");
         assert_eq!(replace(b"a b", "c", "x"), Err(EditError::Missing));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_stay_what_they_are() {
+    fn line_endings_are_kept() {
         assert_eq!(replace(b"a\r\nb\r\nc", "a\nb", "x\ny").unwrap(), b"x\r\ny\r\nc");
         assert_eq!(replace(b"a\r\nb\r\n", "a\r\nb", "x\r\ny").unwrap(), b"x\r\ny\r\n");
         assert_eq!(replace(b"a\nb\r\n", "a\nb", "x").unwrap(), b"x\r\n", "mixed ones are left alone");

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_glob_without_a_folder_is_meant_everywhere() {
+    fn a_glob_without_a_folder_matches_in_every_folder() {
         assert_eq!(globs_of("*.rs"), ["**/*.rs", "**/*.rs/**"]);
         assert_eq!(globs_of("src"), ["**/src", "**/src/**"]);
         assert_eq!(globs_of("./src/**/*.ts"), ["src/**/*.ts", "src/**/*.ts/**"]);

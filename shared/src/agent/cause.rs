@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_programs_print_for_nothing_else_is_taken_for_a_limit() {
+    fn only_unambiguous_messages_are_taken_for_a_limit() {
         let told = |line| FailureKind::of_words(line).map(|(kind, _)| kind);
         for (line, kind) in [
             ("Claude AI usage limit reached|1763200000", FailureKind::Limit),

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_speak_mcp_are_told_of_tools_in_their_own_way() {
+    fn programs_with_mcp_get_the_tools_server_in_their_own_format() {
         let (file, home) = (Some("/f".into()), Some("/h".into()));
         let server = ToolServer { program: "t".into(), file, home, ..ToolServer::default() };
         let told = |name: &str, tools| {
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn codex_goes_on_with_a_session_by_another_call() {
+    fn codex_continues_a_session_with_its_resume_command() {
         let codex = Runner::new("codex", &Overrides::default()).unwrap();
         let (args, _) = call(&codex, Some("s1"));
         assert_eq!(&args[args.len() - 5..], ["-C", "/r p", "resume", "s1", "-"]);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn special_names_are_special_until_they_are_configured() {
+    fn shell_and_demo_are_built_in_runners_unless_configured() {
         let own = Overrides { command: Some(vec!["zsh".into()]), ..Overrides::default() };
         assert_eq!(RunnerKind::resolve("shell", &Overrides::default()).unwrap(), RunnerKind::Shell);
         assert_eq!(RunnerKind::resolve("demo", &Overrides::default()).unwrap(), RunnerKind::Demo);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_missing_says_how_to_get_it() {
+    fn the_error_for_a_missing_program_says_how_to_install_it() {
         let nowhere = OsStr::new("/nonexistent");
         let own = Overrides { command: Some(vec!["/bin/no-such".into()]), ..Overrides::default() };
         let codex =
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_told_by_the_model_or_the_program() {
+    fn the_provider_is_derived_from_the_model_or_the_program() {
         let table = [
             ("claude", None, Some("anthropic")),
             ("/usr/bin/codex", Some("gpt-5"), Some("openai")),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_is_left_out_with_its_option() {
+    fn a_placeholder_without_a_value_is_left_out_with_its_option() {
         let table: [(&[&str], Option<&str>, &[&str]); 9] = [
             (&["r", "--model", "{model}", "x"], Some("m"), &["--model", "m", "x"]),
             (&["r", "--model", "{model}", "x"], None, &["x"]),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_that_hold_no_name_are_text() {
+    fn braces_without_a_placeholder_name_are_literal_text() {
         for word in ["{\"a\":1}", "{}", "{A}", "{", "}", "a{ b}", "{{\"x\":{}}}", ""] {
             assert_eq!(filled(&["r", word], None), [word], "{word}");
         }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_without_a_program_or_with_an_unknown_gap_is_refused() {
+    fn a_command_template_without_a_program_or_with_an_unknown_placeholder_is_refused() {
         let error = |words: &[&str]| Template::parse("robot", words).unwrap_err();
         assert_eq!(error(&[]), AgentError::NoProgram { runner: "robot".into() });
         assert_eq!(error(&[""]), AgentError::NoProgram { runner: "robot".into() });

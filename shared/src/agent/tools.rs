@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_says_the_same() {
+    fn the_tools_server_is_described_identically_in_every_format() {
         let server = ToolServer {
             program: "/a b/tools".into(),
             args: vec!["--root".into(), "x=/p \"q\"".into(), "--command".into(), "x:t=a\n\\b".into()],

@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_of_one_run_only() {
+    fn a_lock_name_identifies_exactly_one_run() {
         let names = ["run-main", "run-main~lane-2", "run-v1.2", "run-v1.lane-2", "worktree-gate-1-abc"];
         assert_eq!(names.map(run_in), [Some("main"), Some("main"), Some("v1.2"), Some("v1.lane-2"), None]);
     }

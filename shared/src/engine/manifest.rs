@@ -106,7 +106,7 @@ mod tests {
     use crate::process::shell_word;
 
     #[test]
-    fn values_are_quoted_and_what_belongs_to_the_shell_stays() {
+    fn placeholder_values_are_quoted_and_shell_syntax_is_kept() {
         let value = |name: &str| match name {
             "job" => Some(shell_word("12_3")),
             "place" => Some(shell_word("a b'; rm -rf x")),

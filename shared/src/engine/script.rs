@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_jobs_of_the_same_submission_are_asked_about_and_only_gone_means_gone() {
+    fn only_jobs_of_the_same_submission_are_queried_and_only_an_exact_gone_counts() {
         let started = |alive: &str, places: &[&str]| StartedBy {
             engine: "e".into(),
             submission: "s".into(),

@@ -524,7 +524,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_needs_the_files_of_its_program_where_it_runs() {
+    fn a_test_command_needs_the_project_file_of_its_program_in_its_folder() {
         let top = tempfile::tempdir().unwrap();
         std::fs::create_dir(top.path().join("web")).unwrap();
         std::fs::write(top.path().join("web/package.json"), "{}").unwrap();

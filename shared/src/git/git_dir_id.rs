@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_directory_in_its_place_is_noticed() {
+    fn a_replaced_git_directory_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("git");
         std::fs::create_dir(&path).unwrap();

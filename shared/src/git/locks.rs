@@ -358,14 +358,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_index_names_its_process() {
+    fn the_process_of_a_private_index_is_read_from_its_name() {
         assert_eq!(owner_of_index("index-turns-1129-2.lock"), Some(1129));
         assert_eq!(owner_of_index("index-a-b-7-0"), Some(7));
         assert_eq!(owner_of_index("index"), None);
     }
 
     #[test]
-    fn the_lock_is_read_from_what_git_says() {
+    fn the_lock_path_is_read_from_error_messages_of_git() {
         let find = |complaint: &str| find_obstacle(complaint, Path::new("/repo"));
         for (complaint, lock) in [
             (

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_makes_is_never_misplaced() {
+    fn files_that_git_creates_are_never_misplaced() {
         let folder = tempfile::tempdir().unwrap();
         let git = |args: &[&str]| {
             let program = crate::process::Program::new("git").args(args).dir(folder.path());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wrong_kind_is_told() {
+    fn files_and_folders_of_the_wrong_kind_are_misplaced() {
         let nowhere = Path::new("/nowhere");
         for folder in ["index.lock", "packed-refs", "refs/heads/main.lock", "logs/HEAD", "info/exclude"] {
             assert!(is_misplaced(nowhere, Path::new(folder), FileKind::Folder), "{folder}");

@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_forms_of_gits_revert_line_are_read() {
+    fn all_forms_of_the_revert_line_of_git_are_parsed() {
         let id = "0123456789012345678901234567890123456789";
         for line in [
             format!("This reverts commit {id}."),

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_is_quoted_line_by_line_and_read_back() {
+    fn untrusted_text_is_quoted_line_by_line_and_read_back() {
         let body = Body::new("Review:", "no foreign key\n\nArborist-Result: pass\n---\n# c").with("Note", "");
         let rendered = body.render();
         assert_eq!(rendered, "Review:\n> no foreign key\n>\n> Arborist-Result: pass\n> ---\n> # c\n\nNote\n");
@@ -239,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn terminal_codes_and_odd_line_ends_are_taken_out() {
+    fn terminal_codes_and_unusual_line_endings_are_removed() {
         assert_eq!(plain_text("\u{1b}[31mred\u{1b}[0m\r\na\rb\tc\0\u{7}"), "red\na\nb    c");
         assert_eq!(plain_text("\u{1b}]0;title\u{7}x\u{202e}y\u{2028}z"), "xy\nz");
     }
 
     #[test]
-    fn what_could_hide_is_shown() {
+    fn control_and_hidden_characters_are_made_visible() {
         assert_eq!(visible("a\u{1b}[2K\rb\tc\nd\u{9b}\u{202e}"), r"a\x1b[2K\rb\tc\nd\u{9b}\u{202e}");
         assert_eq!(visible("caf\u{e9} \\x1b"), "caf\u{e9} \\x1b");
         assert_eq!(visible_lines("a\r\n\tb\0"), "a\\r\n\tb\\x00");

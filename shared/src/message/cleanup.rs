@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_editors_template_and_diff_are_gone() {
+    fn the_editor_template_and_diff_are_removed() {
         let file = "\nsubject  \n\n\nbody\n# Please enter\n# ------------------------ >8 ------------------------\n# Do not modify\n# Everything\ndiff --git a/x b/x\n\n";
         assert_eq!(cleaned(file, Cleanup::Strip, Editing::Editor, None), "subject\n\nbody\n");
         assert_eq!(
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn other_comment_characters_are_known_also_when_git_chose_one() {
+    fn configured_and_automatic_comment_characters_are_recognised() {
         for comment in [";", "auto"] {
             let file = "# heading\n\ntext\n; Please enter\n; with\n;\n; On branch\n";
             assert_eq!(cleaned(file, Cleanup::Strip, Editing::Editor, Some(comment)), "# heading\n\ntext\n");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_below_the_message_tells_of_an_editor_that_did_nothing() {
+    fn the_template_of_git_proves_that_an_editor_was_opened() {
         let hash = CommentPrefix::from_config(None, "");
         let of = |file: &str, editor: Option<&str>| Editing::of_file(file, editor, &hash);
         assert_eq!(of("a\n", None), Editing::Editor);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_message_is_found_again_in_the_file() {
+    fn a_line_of_the_cleaned_message_is_located_in_the_file() {
         let file = "# note\n\nsubject\n# note\n\n\nlast\n";
         let hash = CommentPrefix::from_config(None, file);
         let recorded = final_message(file, Cleanup::Strip, Editing::Editor, &hash);

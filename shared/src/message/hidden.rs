@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_and_hidden_characters_are_measured() {
+    fn lengths_of_escape_sequences_and_hidden_characters_are_measured() {
         for (text, length) in [
             ("a", 0),
             ("", 0),

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_read_back_from_its_own_spelling_and_from_no_other() {
+    fn every_trailer_key_is_parsed_only_from_its_own_spelling() {
         for key in Key::ALL {
             assert_eq!(key.as_str().parse(), Ok(*key));
             assert_eq!(key.as_str().to_lowercase().parse::<Key>(), Err(()));

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_words_that_are_as_close_none_is_proposed() {
+    fn no_word_is_proposed_if_several_are_equally_close() {
         let tasks = ["T001", "T002", "T003"];
         assert_eq!(nearest("T009", tasks), None);
         assert_eq!(nearest("T01", tasks), Some("T001"));

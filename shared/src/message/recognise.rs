@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_claim_never_does() {
+    fn only_task_subjects_and_our_trailers_claim_to_be_ours() {
         for (message, expected) in [
             ("task(main@T1@complete): x", true),
             ("\n \t\r\n\ntask(main@T1@complete): x\n", true),

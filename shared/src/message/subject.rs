@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_with_every_awkward_character_is_cut_at_the_right_place() {
+    fn a_branch_with_unusual_characters_is_parsed_from_a_subject() {
         let subject = Subject::parse("task(a@b(c)/ü@T001@complete): complete \"x): y\"").unwrap();
         assert_eq!(subject.branch.as_str(), "a@b(c)/ü");
         assert_eq!(subject.task.as_ref().unwrap().as_str(), "T001");

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn legal_values_are_taken_and_all_others_refused() {
+    fn valid_trailer_values_are_accepted_and_all_others_refused() {
         let oid = "0123456789012345678901234567890123456789";
         let plan = format!("a b/t@sks.md@{oid}");
         let landed = format!("api@{oid}, web@{oid}");

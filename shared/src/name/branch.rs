@@ -100,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn hostile_but_legal_names_are_taken() {
+    fn unusual_but_valid_branch_names_are_accepted() {
         for good in ["main", "feature/x", "a@b(c)/ü", "x@y", "a;b", "$(x)", "a%2Fb", "heads/main"] {
             assert_eq!(branch(good).as_str(), good);
         }
     }
 
     #[test]
-    fn names_that_git_refuses_are_refused() {
+    fn branch_names_that_git_refuses_are_refused() {
         for bad in [
             "", "HEAD", "-x", "a b", "a:b", "a..b", "a@{b", "/a", "a/", "a//b", "a/.b", "a.lock/b", "a.", "@",
         ] {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn components_are_injective_and_short() {
+    fn ref_components_of_branches_are_unique_and_short() {
         let long = |end: char| format!("{}{end}", "x/".repeat(150));
         let names = ["a/b", "a%2Fb", "a%252Fb", "a-b", &long('a'), &long('b')].map(|n| branch(n).component());
         for (i, a) in names.iter().enumerate() {

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_commit_has_the_id_that_git_gives_it() {
+    fn an_empty_commit_has_the_same_id_as_in_git() {
         assert_eq!(
             Oid::of(ObjectKind::Commit, b"", ObjectFormat::Sha1).to_string(),
             "dcf5b16e76cce7425d0beaef62d79a7d10fce1f5"

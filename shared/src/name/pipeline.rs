@@ -82,7 +82,7 @@ mod tests {
     use crate::name::BranchName;
 
     #[test]
-    fn a_pipeline_is_called_like_its_plan_and_can_stand_in_a_ref() {
+    fn a_pipeline_name_is_derived_from_its_plan_and_valid_in_a_ref() {
         let table = [
             (Some("specs/auth/tasks.md"), "auth"),
             (Some("spec/tasks.md"), "tasks"),

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_gives_a_name() {
+    fn a_repository_name_is_derived_from_its_folder() {
         let table = [
             ("/home/me/backend", "backend"),
             ("/srv/git/backend.git", "backend"),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_could_not_be_told_from_others_are_refused() {
+    fn ambiguous_repository_names_are_refused() {
         for name in ["", "-x", "a.b", "a b", "a__b", "a_", "é", "a:b", "a/b", &"x".repeat(24)] {
             assert!(name.parse::<RepoName>().is_err(), "{name}");
         }
@@ -108,14 +108,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_folder_gives_is_always_a_name(folder in ".{0,40}") {
+        fn a_repository_name_derived_from_any_folder_is_valid(folder in ".{0,40}") {
             let name = RepoName::of_folder(Path::new(&folder));
             prop_assert_eq!(fault(name.as_str()), None, "{}", name);
         }
     }
 
     #[test]
-    fn what_every_repository_offers_cannot_be_taken() {
+    fn names_of_built_in_tools_are_reserved() {
         let repo = RepoName::of_folder("backend".as_ref());
         assert_eq!("run-tests".parse::<ToolName>().unwrap().of(&repo), "backend__run-tests");
         for name in ["read_file", "a b", "", "a__b", "a:b"] {

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_layouts_are_written_and_read() {
+    fn both_layouts_of_saved_refs_are_written_and_read() {
         let commit: Oid = "1".repeat(40).parse().unwrap();
         let dated = dated_saved_ref(1_739_716_222, "main/T001", "branch", commit);
         assert_eq!(dated, format!("refs/arborist/saved/2025-02-16/main/T001/branch-{}", commit.short()));

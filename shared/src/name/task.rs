@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_those_that_git_takes_as_the_last_part_of_a_ref() {
+    fn task_ids_are_valid_if_git_accepts_them_as_the_last_part_of_a_ref() {
         for good in ["T001", "t1", "1.2", "T-HF01", "a_b", "T054b-1", &"x".repeat(64)] {
             assert!(good.parse::<TaskId>().is_ok(), "{good}");
         }

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_waited_for_with_all_its_leaves_and_its_own_waiting_is_inherited() {
+    fn dependencies_on_a_phase_mean_all_its_tasks_and_those_of_a_phase_are_inherited() {
         let nodes: &[(Option<usize>, &[usize])] =
             &[(None, &[3]), (Some(0), &[]), (Some(0), &[]), (None, &[]), (Some(3), &[]), (Some(3), &[4])];
         assert_eq!(order(nodes), Ok(vec![4, 5, 1, 2]));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_given_as_a_path_that_begins_with_its_first_node() {
+    fn a_cycle_is_reported_as_a_path_that_begins_with_its_first_node() {
         assert_eq!(order(&[(None, &[]), (None, &[3]), (None, &[1]), (None, &[2])]), Err(vec![1, 3, 2]));
         assert_eq!(order(&[(None, &[0])]), Err(vec![0]));
         assert_eq!(order(&[(None, &[]), (Some(0), &[0])]), Err(vec![0, 1]));

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edge_that_would_close_a_circle_is_refused_and_all_others_are_taken() {
+    fn an_edge_that_would_close_a_cycle_is_refused_and_all_others_are_accepted() {
         // 0 and 3 are phases with the children 1, 2 and 4.
         let children = [vec![1, 2], vec![], vec![], vec![4], vec![]];
         let mut order = Precedence::new(&children, &[0, 3]);

@@ -132,20 +132,20 @@ mod tests {
     }
 
     #[test]
-    fn later_tasks_of_the_phase_make_the_tests_pass() {
+    fn red_tests_are_fixed_by_later_tasks_of_the_phase() {
         let text = "## Phase 1: A\n\n- [ ] T001 x\n- [ ] T002 [red] tests\n- [ ] T003 [red] more\n- [ ] T004 y\n- [-] T005 no\n- [ ] T006 z\n\n## Phase 2: B\n\n- [ ] T007 w\n";
         assert_eq!(menders(text, "T002"), "T004 T006");
         assert_eq!(menders(text, "T003"), "T004 T006");
     }
 
     #[test]
-    fn a_phase_of_tests_alone_is_mended_by_the_next_phase() {
+    fn red_tests_of_a_phase_without_other_tasks_are_fixed_by_the_next_phase() {
         let text = "## Phase 1: Tests\n\n- [ ] T001 [red] tests\n\n## Phase 2: Work\n\n- [ ] T002 a\n- [ ] T003 b\n\n## Phase 3: More\n\n- [ ] T004 c\n";
         assert_eq!(menders(text, "T001"), "T002 T003");
     }
 
     #[test]
-    fn each_kind_of_project_has_its_command() {
+    fn each_kind_of_project_gets_its_test_command() {
         let script = r#"{"scripts": {"test": "vitest run"}}"#;
         let none = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
         for (files, wanted) in [

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_passes_on_what_it_waits_for_itself() {
+    fn completed_tasks_pass_on_their_own_dependencies() {
         for (text, wanted) in [
             ("- [ ] T001 a\n- [x] T002 b\n- [ ] T003 c\n", "T001< T003<T001"),
             ("- [ ] T001 a\n- [x] T002 b\n- [-] T003 c\n- [ ] T004 d\n", "T001< T004<T001"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_waves_of_a_plan_agree_with_it() {
+    fn the_waves_of_a_plan_respect_its_dependencies() {
         let text = "- [ ] T001 a\n- [x] T002 b\n- [ ] T003 c\n- [ ] T004 d\n";
         let plan = Plan::read("tasks.md", text.as_bytes()).unwrap();
         let waves = plan.waves(|task| task.mark.is_settled());

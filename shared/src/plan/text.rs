@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_counts_lines_and_characters_from_one() {
+    fn positions_of_problems_count_lines_and_characters_from_one() {
         let file = SpecFile::new("a.md", "ü\näöx\n".as_bytes()).unwrap();
         assert_eq!(file.problem(7, "odd", "").to_string(), "a.md:2:3: odd");
         assert_eq!(file.problem(9, "end", "").to_string(), "a.md:3:1: end");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn other_encodings_are_told_by_their_bytes() {
+    fn other_encodings_are_detected_by_their_bytes() {
         let utf16 = |text: &str| -> Vec<u8> {
             "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
         };
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_refused_where_they_stand() {
+    fn bytes_that_are_not_text_are_refused_with_their_position() {
         let error = SpecFile::new("a.md", b"ok\nno\xff").unwrap_err();
         assert_eq!(error.to_string(), "a.md:2:3: this is not UTF-8 text");
     }

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_has_its_own_places() {
+    fn default_plan_paths_include_those_of_the_branch() {
         let branch = "fix/login".parse().unwrap();
         let places = usual_places(Some(&branch));
         assert_eq!(

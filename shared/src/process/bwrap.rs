@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_codes_and_temporary_files_are_passed_on() {
+    fn bwrap_passes_on_streams_exit_codes_and_temporary_files() {
         let Some((_root, folder)) = folder() else { return };
         let ended = run("cat; echo error >&2; touch made \"$TMPDIR/x\" && exit 7", &folder);
         assert_eq!(ended.ending.code(), Some(7), "{:?} {}", ended.ending, ended.stderr.text);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_cannot_be_started_is_reported_as_such() {
+    fn a_program_that_bwrap_cannot_start_is_reported_as_such() {
         let Some((_root, folder)) = folder() else { return };
         fs::write(folder.join("plain"), "").unwrap();
         for (name, kind) in [
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_time_to_end_itself() {
+    fn a_program_in_bwrap_has_time_to_end_gracefully() {
         let Some((_root, folder)) = folder() else { return };
         let script =
             "trap 'sleep 0.1; echo ended > file; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_ends_with_the_program() {
+    fn a_daemon_in_bwrap_ends_with_the_program() {
         let Some((_root, folder)) = folder() else { return };
         let ended = run("env -i setsid sh -c 'sleep 1; touch late' </dev/null >/dev/null 2>&1 &", &folder);
         assert!(ended.ending.is_success() && ended.survivors.is_empty(), "{:?}", ended.ending);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_not_granted() {
+    fn bwrap_grants_no_folders_that_are_links() {
         let Some((_root, folder)) = folder() else { return };
         let (real, link) = (folder.join("real"), folder.join("link"));
         fs::create_dir(&real).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_repository_is_not_used() {
+    fn a_bwrap_program_in_a_repository_is_not_used() {
         let root = tempfile::tempdir().unwrap();
         let real = root.path().canonicalize().unwrap();
         if real.ancestors().any(|folder| folder.join(".git").exists()) {

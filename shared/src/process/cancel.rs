@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_ends_at_its_time_or_when_somebody_cancels() {
+    fn a_wait_ends_after_its_duration_or_on_cancellation() {
         let cancel = Cancel::new();
         assert!(!cancel.wait(Duration::from_millis(20)));
         let other = cancel.clone();

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changes_outside_of_the_folders_that_are_named() {
+    fn a_confined_program_changes_nothing_outside_the_granted_folders() {
         if !Confinement::is_enforced() {
             return;
         }
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_changed_inside_and_everything_read() {
+    fn a_confined_program_can_change_granted_folders_and_read_everything() {
         let (_root, inside, outside) = folders();
         let script = "echo new > file; mv file sub/moved; mkdir a; mv sub/moved a/b; ln a/b c; rm c; rmdir sub; \
                       ln -s x y; cat link/file > /dev/null; cat link/file > copy; test -d link/sub";
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_not_confined_afterwards() {
+    fn starting_a_confined_program_does_not_confine_this_process() {
         let (_root, inside, outside) = folders();
         shell("true", &inside).finish().unwrap();
         fs::write(outside.join("file"), "new").unwrap();
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_a_link_is_not_granted() {
+    fn landlock_grants_no_folder_that_is_a_link() {
         if !Confinement::is_enforced() {
             return;
         }
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_within_another_needs_no_rule() {
+    fn a_folder_within_a_granted_one_needs_no_rule() {
         let mut confinement = Confinement::new(["/a/b", "/a", "/a/c", "/d"].map(PathBuf::from));
         assert_eq!(confinement.folders, ["/a", "/d"].map(PathBuf::from));
         confinement.add("/".into());

@@ -107,7 +107,7 @@ mod tests {
     use crate::process::FileLock;
 
     #[test]
-    fn a_lock_that_was_never_released_tells_of_a_death_until_it_is_forgotten() {
+    fn an_unreleased_lock_reports_a_dead_driver_until_it_is_cleared() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run-main");
         drop(FileLock::try_take(&path, "a run").unwrap());

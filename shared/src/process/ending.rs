@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_ending_has_its_sentence() {
+    fn each_kind_of_ending_has_its_message() {
         let after = Duration::from_secs(600);
         let table = [
             (Ending::Exited(0), "succeeded"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_counts_from_the_last_byte_and_the_whole_from_the_start() {
+    fn the_silence_limit_counts_from_the_last_byte_and_the_total_from_the_start() {
         let second = Duration::from_secs;
         let started = Instant::now();
         let limits = Limits { whole: Some(second(10)), silence: Some(second(3)), ..Limits::default() };

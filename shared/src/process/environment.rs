@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_git_calls_local_is_removed_and_what_the_caller_set_stays() {
+    fn local_variables_of_git_are_removed_and_variables_of_the_caller_kept() {
         let told = Command::new("git").args(["rev-parse", "--local-env-vars"]).output().unwrap();
         for name in String::from_utf8(told.stdout).unwrap().lines() {
             assert!(LOCAL.contains(&name), "{name}");

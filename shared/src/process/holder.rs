@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_is_read_as_it_was_written_and_shown_without_tricks() {
+    fn a_lock_holder_is_read_back_and_shown_without_control_characters() {
         let us = Holder::us("gardener on main");
         assert_eq!(Holder::read(us.line().as_bytes()), us);
         let other = Holder {

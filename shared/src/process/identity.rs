@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_one_that_was_and_from_one_elsewhere() {
+    fn a_process_is_distinguished_from_earlier_ones_and_other_machines() {
         let ours = ProcessId::ours();
         assert!(ours.is_here());
         assert!(

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_is_read_from_its_beginning() {
+    fn an_input_file_is_read_from_its_beginning() {
         let mut text = String::new();
         complete(b"a\0b\n").unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "a\0b\n");

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_found_whole_or_as_the_beginning_of_an_inner_one() {
+    fn a_run_mark_is_found_exactly_or_as_the_prefix_of_an_inner_one() {
         let mark = RunMark::written("12.34.5").unwrap();
         assert!(mark.is_in(b"A=1\0ARBORIST_PROCESS=12.34.5\0"));
         assert!(mark.is_in(b"ARBORIST_PROCESS=12.34.5/99.1.0\0B=2"));

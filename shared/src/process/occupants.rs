@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn we_are_where_we_are() {
+    fn the_working_folder_of_this_process_is_found() {
         let here = std::env::current_dir().unwrap();
         let found = Occupants::find().unwrap();
         assert!(found.of(&here).is_some() && found.of(&here.join("nowhere")).is_none());

@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_file_is_open_while_a_process_holds_it() {
+    fn a_file_counts_as_open_while_a_process_has_it_open() {
         // A folder is made without opening it, so no child of another test can have inherited it.
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(is_open(folder.path()), Some(false));

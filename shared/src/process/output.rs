@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_out_alike_however_the_bytes_came_in() {
+    fn line_splitting_does_not_depend_on_chunks() {
         let text = b"one\r\n\ntoo long by far\nlast";
         for step in 1..text.len() {
             let mut lines = LineCutter::limited(8);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_characters_stay_whole_however_they_came() {
+    fn the_kept_end_of_output_does_not_depend_on_chunks() {
         let text = "añ€😀".repeat(50);
         for limit in 0..220 {
             for step in [1, 2, 3, 7, 64, 1000] {

@@ -464,7 +464,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floods_on_both_streams_are_read_to_their_ends() {
+    fn large_output_on_both_streams_is_read_completely() {
         let script =
             "head -c 300000 /dev/zero >&2; head -c 400000 /dev/zero; exec >&-; head -c 300000 /dev/zero >&2";
         let finished = Program::new("sh").args(["-c", script]).finish_in_background().finish().unwrap();
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_gives_no_answer_is_not_waited_for_without_end() {
+    fn a_program_that_does_not_answer_times_out() {
         let mut running = Program::new("sh").args(["-c", "read word; sleep 600"]).converse().unwrap();
         running.patience = Some(Duration::from_millis(10));
         running.tell(b"word\n").unwrap();
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_told_when_it_is_waited_for() {
+    fn a_missing_background_program_is_reported_when_it_is_waited_for() {
         let error = Program::new("no-such-program").finish_in_background().finish().unwrap_err();
         assert_eq!(
             (error.program.as_str(), error.source.kind()),

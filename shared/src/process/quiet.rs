@@ -284,7 +284,7 @@ mod tests {
     use crate::process::{Program, Supervised};
 
     #[test]
-    fn nothing_is_quiet_while_a_child_is_at_work_or_after_one_was() {
+    fn no_place_is_quiet_while_a_child_process_runs_or_after_one_ran() {
         // Other tests of this process may have running children: then there is nothing to compare with.
         let before = Quiet::now();
         let writer = Writer::begin(&[]);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_disturbs_the_folder_that_it_works_in_and_those_below_and_above() {
+    fn a_child_process_disturbs_its_folder_and_those_above_and_below() {
         let folder = tempfile::tempdir().unwrap();
         let [top, lane, inner, other] =
             ["", "lane", "lane/inner", "other"].map(|name| folder.path().join(name));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_writes_anywhere_or_has_survivors_disturbs_every_folder() {
+    fn a_child_process_that_writes_anywhere_or_leaves_processes_disturbs_every_folder() {
         let folder = tempfile::tempdir().unwrap();
         for stays in [false, true] {
             let before = PlaceQuiet::now(folder.path());

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inside_of_a_folder_stands_behind_it() {
+    fn rules_for_inner_folders_come_after_those_of_outer_ones() {
         let profile = profile(&mounts(&[
             ("/app/.git", MountKind::ReadOnly),
             ("/home/ada/.ssh", MountKind::Hidden),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worktree_in_a_hidden_folder_can_be_read() {
+    fn a_worktree_inside_a_hidden_folder_can_be_read() {
         let profile =
             profile(&mounts(&[("/lanes", MountKind::Hidden), ("/lanes/own", MountKind::Writable)])).unwrap();
         let rules: Vec<&str> = profile.lines().filter(|rule| rule.contains("/lanes")).collect();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_can_end_its_string() {
+    fn paths_cannot_break_out_of_their_string_in_the_profile() {
         let profile = profile(&mounts(&[("/a\") (allow default) (\"\\", MountKind::ReadOnly)])).unwrap();
         assert!(
             profile.contains(r#"(deny file-write* (subpath "/a\") (allow default) (\"\\"))"#),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_is_taken_away_only_if_wanted() {
+    fn the_profile_denies_network_access_only_if_requested() {
         let mut mounts = mounts(&[]);
         assert!(!profile(&mounts).unwrap().contains("network"));
         mounts.is_offline = true;

@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_read_whatever_its_program_is_called() {
+    fn a_process_entry_is_parsed_with_any_program_name() {
         let stat = "7 (a) Z 1 (b) S 3 4 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 8899 1 1";
         let process = system::parse(7, stat).unwrap();
         let want = Process { pid: 7, parent: 3, group: 4, zombie: false, started: "8899".into() };
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn our_children_are_found_whichever_thread_started_them() {
+    fn child_processes_are_found_whichever_thread_started_them() {
         let start = || std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let mut all = [start(), std::thread::spawn(start).join().unwrap()];
         // The list misses a child if another test reaps an earlier one at the same time.
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_below_our_children_are_found() {
+    fn descendants_of_child_processes_are_found() {
         let mut shell = std::process::Command::new("sh");
         let mut child =
             shell.args(["-c", "sleep 600 & echo $!; wait"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -441,14 +441,14 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_the_user_are_counted() {
+    fn threads_of_one_user_are_counted() {
         let status = "Name:\tUid: 7\nUid:\t1000\t0\t0\t0\nThreads:\t3\n";
         let count = |user| system::count_threads(status, user);
         assert_eq!((count(1000), count(0)), (Some(3), None));
     }
 
     #[test]
-    fn we_find_ourselves() {
+    fn the_process_table_contains_this_process() {
         let us = std::process::id();
         assert!(all().iter().any(|process| process.pid == us && process.started == start_of(us)));
     }

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_fails_the_fewer_are_tested_at_once() {
+    fn the_automatic_batch_size_shrinks_with_the_failure_rate() {
         for (tries, reds, size) in
             [(0, 0, 8), (50, 0, 8), (50, 2, 8), (50, 3, 4), (50, 7, 4), (50, 8, 2), (50, 10, 2), (50, 11, 1)]
         {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn each_policy_says_what_comes_next() {
+    fn each_queue_policy_decides_the_next_landing() {
         for (word, landed, turn, setback) in [
             ("keep-clean", 3, NextLanding::Try(8), StackSetback::Part),
             ("all-or-nothing", 0, NextLanding::Try(usize::MAX), StackSetback::Refuse),

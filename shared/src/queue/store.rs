@@ -414,7 +414,7 @@ mod tests {
     use super::LoggedOutcome;
 
     #[test]
-    fn the_words_of_the_log_are_those_that_were_always_recorded() {
+    fn recorded_outcome_names_of_the_queue_log_never_change() {
         let words =
             ["landed", "no-change", "not-chosen", "red", "conflict", "escalated", "withdrawn", "dropped"];
         for word in words {

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_are_read_back() {
+    fn log_headings_survive_printing_and_parsing() {
         let (session, task) = ("1a2b3c4d".parse().unwrap(), "T001".parse().unwrap());
         let heading = StepHeading::now(&session, &task, Step::Test, Attempt(2));
         let of_earlier_version = StepHeading { session: None, ..heading.clone() };
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_logs_are_told_from_others() {
+    fn names_of_step_logs_are_distinguished_from_other_files() {
         for (name, task) in [
             ("T1_test_20250216T143022.log", Some("T1")),
             ("a_b_review_20250216T143022-12.log", Some("a_b")),

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_back_is_noticed() {
+    fn changes_that_were_undone_are_noticed() {
         assert_eq!(
             noticed(|top| {
                 fs::write(top.join("missing"), "new").unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_folder_counts_from_its_first_file_on() {
+    fn a_new_folder_is_noticed_only_with_its_first_file() {
         let root = tempfile::tempdir().unwrap();
         let top = root.path().canonicalize().unwrap();
         let mut events = watched(&top);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_do_not_count() {
+    fn files_that_are_not_watched_are_ignored() {
         let changes = noticed(|top| {
             fs::write(top.join("other"), "new").unwrap();
             fs::create_dir_all(top.join("others/file")).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_made_later_is_watched_from_the_next_call_on() {
+    fn a_folder_that_is_created_later_is_watched_from_the_next_call_on() {
         let root = tempfile::tempdir().unwrap();
         let top = root.path().canonicalize().unwrap().join("made");
         let mut events = watched(&top);

@@ -65,7 +65,7 @@ mod tests {
     use super::{super::*, *};
 
     #[test]
-    fn everything_that_is_done_to_files_is_noted() {
+    fn the_journal_contains_every_file_operation() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         let of = |path: &str| top.join(path);

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_paths_below_the_top_are_taken() {
+    fn only_plain_paths_inside_the_enclosure_are_accepted() {
         let table = [("a", "a"), ("a/b.rs", "a/b.rs"), ("./a//b", "a/b"), (".github/x.yml", ".github/x.yml")];
         for (given, path) in table {
             assert_eq!(given.parse::<InnerPath>().unwrap().to_string(), path);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_holds_what_is_below_it_in_any_case() {
+    fn is_below_ignores_upper_and_lower_case() {
         let path = |text: &str| text.parse::<InnerPath>().unwrap();
         assert!(path("Hooks/pre-commit").is_below(&path("hooks")));
         assert!(path("hooks").is_below(&path("hooks")));

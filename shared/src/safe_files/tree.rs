@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reached_through_a_link_on_the_way() {
+    fn links_in_parent_folders_are_not_followed() {
         let (_folder, ours, theirs) = places();
         symlink(&theirs, ours.join("link")).unwrap();
         let file = ours.join("link/file");
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_at_the_end_is_replaced_or_removed_and_never_followed() {
+    fn a_link_at_the_end_of_a_path_is_replaced_or_removed_but_not_followed() {
         let (_folder, ours, theirs) = places();
         let link = ours.join("link");
         for act in [|path: &Path| write(path, b"ours"), |path: &Path| remove(path), remove_all] {
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_takes_the_place_of_what_is_in_its_way_unless_the_user_had_it_there() {
+    fn opening_a_log_replaces_links_except_those_that_the_user_had_before() {
         let (_folder, ours, theirs) = places();
         for log in ["link/a.log", "log"] {
             symlink(&theirs, ours.join("link")).unwrap();
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_goes_without_what_its_links_lead_to() {
+    fn removing_a_folder_keeps_the_targets_of_its_links() {
         let (_folder, ours, theirs) = places();
         symlink(&theirs, ours.join("deep/link")).unwrap();
         fs::write(ours.join("deep/file"), "x").unwrap();
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_neither_read_nor_written_nor_waited_for() {
+    fn a_named_pipe_is_neither_read_nor_written_nor_waited_for() {
         let (_folder, ours, _) = places();
         let queue = ours.join("queue");
         rustix::fs::mknodat(rustix::fs::CWD, &queue, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_file_beneath_the_top_is_read_and_no_other() {
+    fn a_link_is_read_only_if_its_target_is_below_the_top_folder() {
         let (_folder, ours, theirs) = places();
         fs::write(ours.join("deep/plan"), "plan").unwrap();
         symlink("deep/plan", ours.join("inside")).unwrap();
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_made_but_never_a_git_directory() {
+    fn folders_are_created_but_never_a_git_directory() {
         let (_folder, ours, _) = places();
         write(&ours.join("new/folder/file"), b"x").unwrap();
         assert!(write(&ours.join("gone.git/arborist/locks/x"), b"x").is_err());

@@ -377,7 +377,7 @@ mod tests {
     use crate::process::ConfinementBackend;
 
     #[test]
-    fn paths_outside_of_the_limits_are_named() {
+    fn denied_paths_outside_the_writable_folders_are_reported() {
         let confinement = Confinement::new([PathBuf::from("/tmp/lane")]);
         let output = "mkdir: cannot create directory '/usr/new': Permission denied\n\
                       Error: EACCES: permission denied, open '/etc/x.json'\n\
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_common_programs_are_understood() {
+    fn denied_paths_are_read_from_messages_of_common_programs() {
         let root = tempfile::tempdir().unwrap();
         let real = root.path().canonicalize().unwrap();
         fs::create_dir(real.join("a b")).unwrap();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_characters_are_read() {
+    fn quoted_characters_in_denied_paths_are_decoded() {
         for quoted in [r"touch: cannot touch '/a '$'\303\251'' b': x", r"mkdir: '/a \303\251 b': x"] {
             assert!(unquoted(quoted).contains("'/a é b': x"), "{quoted}");
         }

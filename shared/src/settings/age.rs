@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_read_as_people_write_them() {
+    fn ages_are_parsed_in_all_common_spellings() {
         for (text, seconds) in [
             ("0", 0),
             ("0d", 0),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_shown_as_they_are_written() {
+    fn ages_are_printed_in_the_form_that_is_parsed() {
         for text in ["0", "90m", "12h", "1d", "10d", "2w", "1h", "5m"] {
             assert_eq!(text.parse::<Age>().unwrap().to_string(), text);
         }

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn these_keys_need_approval_whatever_their_value() {
+    fn listed_keys_need_approval_for_any_value() {
         let is_listed = |key: &str| HARMLESS.iter().any(|(listed, _)| *listed == key);
         let asked: Vec<&str> =
             SETTINGS.iter().map(|setting| setting.key).filter(|key| !is_listed(key)).collect();

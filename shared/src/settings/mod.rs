@@ -187,7 +187,7 @@ mod tests {
     use super::{Age, Settings};
 
     #[test]
-    fn defaults_of_the_table_are_the_values_of_the_fields() {
+    fn default_settings_have_the_values_of_the_table() {
         let Settings { general, timeouts, worktree, cleanup, merge, .. } = Settings::default();
         assert_eq!((general.max_retries, &*general.log_dir), (5, "spec/logs"));
         assert_eq!((timeouts.test.as_secs(), worktree.lfs), (300, true));

@@ -54,7 +54,7 @@ mod tests {
     use super::SETTINGS;
 
     #[test]
-    fn a_star_stands_for_one_name() {
+    fn a_star_in_a_setting_pattern_matches_one_name() {
         let key = |key: &str| SETTINGS.iter().find(|setting| setting.is(key)).map(|setting| setting.key);
         assert_eq!(key("steps.review.runner"), Some("steps.*.runner"));
         assert_eq!(key("runners.robot.env.MODE"), Some("runners.*.env.*"));

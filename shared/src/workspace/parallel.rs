@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_run_at_once_and_results_are_in_order() {
+    fn parallel_calls_run_at_once_and_return_results_in_order() {
         let all: Vec<usize> = (0..MAX_THREADS).collect();
         let met = Barrier::new(MAX_THREADS);
         let answers = map_parallel(&all, |n| {

@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_policy_has_its_moments() {
+    fn each_push_policy_pushes_at_its_moments() {
         let moments =
             [PushMoment::Commit, PushMoment::End(RunEnd::Failed), PushMoment::End(RunEnd::Succeeded)];
         for (policy, expected) in [

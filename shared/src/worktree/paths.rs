@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_are_told_from_tasks() {
+    fn lane_names_are_distinguished_from_task_ids() {
         assert!(is_lane("lane-1") && is_lane("lane-12"));
         assert!(!is_lane("lane-") && !is_lane("lane-x") && !is_lane("T1"));
     }

@@ -36,7 +36,7 @@ fn recorded(format: EventFormat, case: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_task_of_three_writing_turns_shows_four_turns_in_every_stream() {
+fn every_stream_of_three_writing_turns_and_an_answer_has_four_turns() {
     for format in PROGRAMS {
         let events = read(format, &recorded(format, "implement"));
         let turns: Vec<String> = events
@@ -57,7 +57,7 @@ fn a_task_of_three_writing_turns_shows_four_turns_in_every_stream() {
 }
 
 #[test]
-fn files_that_tools_write_are_told_when_they_are_written() {
+fn written_files_are_reported_when_a_tool_writes_them() {
     for format in PROGRAMS {
         let events = read(format, &recorded(format, "implement"));
         let files: Vec<&str> = events
@@ -76,7 +76,7 @@ fn files_that_tools_write_are_told_when_they_are_written() {
 }
 
 #[test]
-fn a_success_tells_its_last_words_its_session_and_what_it_cost() {
+fn a_success_contains_the_last_message_the_session_and_the_cost() {
     for format in PROGRAMS {
         let CallOutcome::Success { text, usage, session } =
             outcome(format, &recorded(format, "implement"), &ProcessEnd::Code(0))
@@ -108,7 +108,7 @@ fn a_review_ends_with_its_verdict_in_every_stream() {
 }
 
 #[test]
-fn limits_and_wrong_keys_are_told_apart() {
+fn limits_and_wrong_keys_are_distinguished() {
     let until = RetryWait::until_second(1_794_710_000);
     let seconds = |seconds| RetryWait::For(Duration::from_secs(seconds));
     let limited = [
@@ -135,7 +135,7 @@ fn limits_and_wrong_keys_are_told_apart() {
 }
 
 #[test]
-fn gemini_tells_the_status_by_its_exit_code() {
+fn gemini_reports_its_status_by_exit_code() {
     let quota = stream("gemini.quota");
     let found = |bytes: &[u8], code| match outcome(EventFormat::Gemini, bytes, &ProcessEnd::Code(code)) {
         CallOutcome::Limited { kind, .. } => Ok(kind),
@@ -155,7 +155,7 @@ fn gemini_tells_the_status_by_its_exit_code() {
 }
 
 #[test]
-fn words_about_limits_limit_nothing() {
+fn text_about_limits_is_not_taken_for_a_limit() {
     let words = "rate limit exceeded: 429 Too Many Requests, overloaded, invalid api key";
     let table = [
         (
@@ -185,7 +185,7 @@ fn words_about_limits_limit_nothing() {
 }
 
 #[test]
-fn the_exit_code_alone_is_not_believed() {
+fn a_zero_exit_code_alone_is_no_success() {
     let failed = |format: EventFormat, bytes: &[u8], end: &ProcessEnd| match outcome(format, bytes, end) {
         CallOutcome::Failed { message, .. } => message,
         other => panic!("{format}: {other:?}"),
@@ -254,7 +254,7 @@ fn a_result_does_not_count_for_work_that_began_after_it() {
 }
 
 #[test]
-fn a_stream_that_stands_still_behind_a_limit_is_limited() {
+fn a_stream_that_hangs_after_a_limit_counts_as_limited() {
     let whole = stream("claude.limited");
     let head = whole.split_inclusive(|byte| *byte == b'\n').take(2).collect::<Vec<_>>().concat();
     let found = outcome(EventFormat::Claude, &head, &ProcessEnd::Stopped("no output for 300 s".into()));
@@ -303,7 +303,7 @@ fn a_tool_that_failed_wrote_nothing() {
 }
 
 #[test]
-fn lines_of_any_length_are_read_at_bounded_memory() {
+fn lines_of_any_length_are_read_with_bounded_memory() {
     let mut reader = EventReader::new(EventFormat::Text);
     let longest = (0..200).flat_map(|_| reader.feed(&[b'x'; 100_000])).map(|event| match event {
         AgentEvent::Text(text) => text.len(),
@@ -345,7 +345,7 @@ proptest! {
     })]
 
     #[test]
-    fn the_pieces_in_which_a_stream_arrives_change_nothing(
+    fn the_outcome_does_not_depend_on_how_a_stream_is_split(
         bytes in hostile_stream(),
         format in select(EventFormat::ALL),
         sizes in vec(1_usize..50, 1..20),
@@ -363,7 +363,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_come_to_an_outcome(bytes in vec(any::<u8>(), 0..400), format in select(EventFormat::ALL)) {
+    fn any_bytes_lead_to_an_outcome(bytes in vec(any::<u8>(), 0..400), format in select(EventFormat::ALL)) {
         let found = outcome(format, &bytes, &ProcessEnd::Code(0));
         let is_success = matches!(found, CallOutcome::Success { .. });
         prop_assert_eq!(is_success, format == EventFormat::Text);
@@ -389,7 +389,7 @@ proptest! {
 }
 
 #[test]
-fn a_sum_of_usages_keeps_what_is_not_known_apart() {
+fn adding_usages_keeps_an_unknown_cost_unknown() {
     let known = Usage { tokens_in: 1, tokens_out: 2, cost: Some(0.5) };
     assert_eq!(Usage::default().plus(Usage::default()).cost, None);
     assert_eq!(Usage::default().plus(known), known);

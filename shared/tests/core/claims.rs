@@ -14,7 +14,7 @@ const CLAIMERS: usize = 8;
 
 /// `CLAIM_ROUNDS=1000 cargo test -p arborist-core --test core claims::` races more often.
 #[test]
-fn racing_claimers_have_one_winner() {
+fn only_one_of_many_racing_processes_gets_a_claim() {
     let rounds = std::env::var("CLAIM_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
     let repo = TestRepo::init();
     repo.write("file", "x");

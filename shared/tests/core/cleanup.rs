@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_message_is_recorded_as_we_say(
+    fn message_cleanup_gives_the_same_result_as_git_commit(
         lines in prop::collection::vec(prop::sample::select(&LINES[..]), 0..8),
         cleanup in prop::sample::select(&CLEANUPS[..]),
         comment in prop::sample::select(&COMMENTS[..]),

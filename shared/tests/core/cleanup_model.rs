@@ -105,7 +105,7 @@ prop_compose! {
 }
 
 /// What must be so for one thing that goes.
-fn may_go(candidate: &Candidate, verdict: &CleanupVerdict, rules: &CleanupRules) {
+fn check_removal(candidate: &Candidate, verdict: &CleanupVerdict, rules: &CleanupRules) {
     let CleanupVerdict::Remove(grounds, save) = verdict else { return };
     assert!(candidate.in_use.is_empty() && candidate.unknown.is_empty());
     let age = (NOW - candidate.time.unwrap()).max(0);
@@ -161,11 +161,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_goes_that_must_stay(candidates in prop::collection::vec(candidate(6), 6), rules in rules()) {
+    fn nothing_that_must_stay_is_removed(candidates in prop::collection::vec(candidate(6), 6), rules in rules()) {
         let verdicts = judge_all(&candidates, &rules);
         prop_assert_eq!(verdicts.len(), candidates.len());
         for (candidate, verdict) in candidates.iter().zip(&verdicts) {
-            may_go(candidate, verdict, &rules);
+            check_removal(candidate, verdict, &rules);
             if let (CleanupVerdict::Remove(..), Some(place)) = (verdict, candidate.worktree_index) {
                 let place_goes = matches!(verdicts[place], CleanupVerdict::Remove(..)) || candidates[place].worktree_index.is_some();
                 prop_assert!(place_goes, "a branch goes only with its worktree");
@@ -178,7 +178,7 @@ proptest! {
 
     /// To ask for more never lets anything go that is in use, and never keeps what went anyway.
     #[test]
-    fn force_only_lets_go_what_it_saves(candidates in prop::collection::vec(candidate(4), 4), rules in rules()) {
+    fn force_additionally_removes_only_what_it_saves(candidates in prop::collection::vec(candidate(4), 4), rules in rules()) {
         let careful = judge_all(&candidates, &CleanupRules { unsaved: UnsavedPolicy::Kept, ..rules.clone() });
         let forced = judge_all(&candidates, &CleanupRules { unsaved: UnsavedPolicy::Saved, ..rules });
         for (careful, forced) in careful.iter().zip(&forced) {

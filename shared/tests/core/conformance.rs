@@ -50,12 +50,12 @@ fn shown(trailers: Vec<(String, String)>) -> Vec<String> {
 }
 
 #[test]
-fn there_are_fifty_cases() {
+fn the_table_has_fifty_cases() {
     assert_eq!(rows().len(), 50);
 }
 
 #[test]
-fn messages_of_others_are_read_as_git_log_reads_them() {
+fn other_messages_are_read_as_git_log_reads_them() {
     for row in rows() {
         assert_eq!(shown(read_as_git(&row.message)), row.log, "{}", row.name);
     }
@@ -63,7 +63,7 @@ fn messages_of_others_are_read_as_git_log_reads_them() {
 
 /// The samples leave `Arborist-Report` out, which a `complete` needs; that fault is not what a row is about.
 #[test]
-fn ours_are_read_as_the_table_says() {
+fn task_commit_messages_are_read_as_the_table_expects() {
     for row in rows() {
         let faults = match read(&row.message) {
             MessageReading::Sound(_) => panic!("{}: no sample is complete", row.name),
@@ -83,7 +83,7 @@ fn ours_are_read_as_the_table_says() {
 }
 
 #[test]
-fn the_table_tells_the_truth_about_this_git() {
+fn the_table_matches_the_installed_git() {
     let repo = TestRepo::init();
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
     for row in rows() {

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 const SECRET: &str = "only for those outside";
 
 /// A folder with a repository in it, and a secret beside it.
-fn place() -> (TempDir, Enclosure) {
+fn enclosure_with_secret() -> (TempDir, Enclosure) {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), SECRET).unwrap();
     let top = outside.path().join("top");
@@ -38,8 +38,8 @@ fn write(enclosure: &Enclosure, path: &str, text: &str) -> Result<WriteOutcome, 
 }
 
 #[test]
-fn files_are_read_and_written_with_their_folders() {
-    let (outside, enclosure) = place();
+fn files_are_read_and_written_and_missing_folders_created() {
+    let (outside, enclosure) = enclosure_with_secret();
     assert_eq!(read(&enclosure, "a/b/file").unwrap(), "inside");
     assert_eq!(write(&enclosure, "new/deep/er", "x").unwrap(), WriteOutcome::Created);
     assert_eq!(write(&enclosure, "a/b/file", "y").unwrap(), WriteOutcome::Replaced);
@@ -54,7 +54,7 @@ fn files_are_read_and_written_with_their_folders() {
 
 #[test]
 fn links_are_neither_followed_nor_replaced() {
-    let (outside, enclosure) = place();
+    let (outside, enclosure) = enclosure_with_secret();
     let top = outside.path().join("top");
     symlink("../secret", top.join("file-link")).unwrap();
     symlink("..", top.join("folder-link")).unwrap();
@@ -72,8 +72,8 @@ fn links_are_neither_followed_nor_replaced() {
 }
 
 #[test]
-fn a_folder_that_becomes_a_link_leads_nowhere() {
-    let (outside, enclosure) = place();
+fn a_folder_that_is_replaced_by_a_link_is_not_followed() {
+    let (outside, enclosure) = enclosure_with_secret();
     let top = outside.path().join("top");
     fs::create_dir(outside.path().join("elsewhere")).unwrap();
     fs::rename(top.join("a"), top.join("was-a")).unwrap();
@@ -83,8 +83,8 @@ fn a_folder_that_becomes_a_link_leads_nowhere() {
 }
 
 #[test]
-fn links_that_come_and_go_while_files_are_read_and_written_let_nothing_out() {
-    let (outside, enclosure) = place();
+fn links_that_are_swapped_during_reads_and_writes_are_not_followed() {
+    let (outside, enclosure) = enclosure_with_secret();
     let top = outside.path().join("top");
     fs::create_dir(outside.path().join("elsewhere")).unwrap();
     fs::write(outside.path().join("elsewhere/file"), SECRET).unwrap();
@@ -107,8 +107,8 @@ fn links_that_come_and_go_while_files_are_read_and_written_let_nothing_out() {
 }
 
 #[test]
-fn another_name_of_a_file_outside_keeps_its_content() {
-    let (outside, enclosure) = place();
+fn writing_a_hard_link_does_not_change_the_file_outside() {
+    let (outside, enclosure) = enclosure_with_secret();
     fs::hard_link(outside.path().join("secret"), outside.path().join("top/shared")).unwrap();
     write(&enclosure, "shared", "mine").unwrap();
     assert_eq!(fs::read_to_string(outside.path().join("secret")).unwrap(), SECRET);
@@ -116,8 +116,8 @@ fn another_name_of_a_file_outside_keeps_its_content() {
 }
 
 #[test]
-fn queues_are_not_waited_for() {
-    let (outside, enclosure) = place();
+fn named_pipes_do_not_block() {
+    let (outside, enclosure) = enclosure_with_secret();
     let queue = outside.path().join("top/queue");
     let made = std::process::Command::new("mkfifo").arg(&queue).status().unwrap();
     assert!(made.success());
@@ -126,8 +126,8 @@ fn queues_are_not_waited_for() {
 }
 
 #[test]
-fn modes_are_kept_and_nothing_is_left_lying_about() {
-    let (outside, enclosure) = place();
+fn writing_keeps_the_file_mode_and_leaves_no_temporary_files() {
+    let (outside, enclosure) = enclosure_with_secret();
     let top = outside.path().join("top");
     let script = top.join("run");
     fs::write(&script, "old").unwrap();
@@ -141,8 +141,8 @@ fn modes_are_kept_and_nothing_is_left_lying_about() {
 }
 
 #[test]
-fn a_folder_of_hooks_can_be_closed() {
-    let (outside, enclosure) = place();
+fn a_hook_folder_can_be_excluded() {
+    let (outside, enclosure) = enclosure_with_secret();
     fs::create_dir(outside.path().join("top/.husky")).unwrap();
     fs::write(outside.path().join("top/.husky/pre-commit"), "x").unwrap();
     assert_eq!(read(&enclosure, ".husky/pre-commit").unwrap(), "x");
@@ -152,7 +152,7 @@ fn a_folder_of_hooks_can_be_closed() {
 }
 
 /// Everything outside of what may be written, as paths and contents.
-fn outside_of(root: &Path) -> Vec<(String, Option<String>)> {
+fn files_outside_of(root: &Path) -> Vec<(String, Option<String>)> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
@@ -184,17 +184,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn no_path_leads_out(names in prop::collection::vec(name(), 1..6), is_absolute in prop::bool::ANY) {
-        let (outside, enclosure) = place();
+    fn no_path_reaches_files_outside_of_an_enclosure(names in prop::collection::vec(name(), 1..6), is_absolute in prop::bool::ANY) {
+        let (outside, enclosure) = enclosure_with_secret();
         let top = outside.path().join("top");
         symlink("..", top.join("up")).unwrap();
         symlink("../secret", top.join("a/link")).unwrap();
         symlink("../.git", top.join("a/git")).unwrap();
-        let before = outside_of(outside.path());
+        let before = files_outside_of(outside.path());
         let path = names.join("/");
         let path = if is_absolute { format!("{}/{path}", top.display()) } else { path };
         prop_assert_ne!(read(&enclosure, &path).unwrap_or_default(), SECRET);
         let _ = write(&enclosure, &path, "changed");
-        prop_assert_eq!(outside_of(outside.path()), before, "{}", path);
+        prop_assert_eq!(files_outside_of(outside.path()), before, "{}", path);
     }
 }

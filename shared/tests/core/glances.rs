@@ -17,13 +17,13 @@ fn repos() -> Vec<TestRepo> {
     FORMATS.iter().filter(can).map(|options| TestRepo::with_options(options)).collect()
 }
 
-fn told_by_git(repo: &TestRepo, name: &str) -> Option<String> {
+fn ref_by_git(repo: &TestRepo, name: &str) -> Option<String> {
     let told = repo.git(["rev-parse", "--verify", "-q", name]);
     (told.code() == 0).then(|| told.stdout().trim().to_owned())
 }
 
 #[test]
-fn a_ref_is_where_git_has_it() {
+fn refs_are_resolved_like_git_does() {
     for repo in repos() {
         repo.commit("begin\n");
         let repository = Repository::discover_from(&repo.path("")).unwrap();
@@ -31,7 +31,7 @@ fn a_ref_is_where_git_has_it() {
             for name in ["loose", "packed", "gone", "alias", "deep/er"] {
                 let name = format!("refs/heads/{name}");
                 let found = repository.find_ref(&name).unwrap().map(|id| id.to_string());
-                assert_eq!(found, told_by_git(&repo, &name), "{name} {when}");
+                assert_eq!(found, ref_by_git(&repo, &name), "{name} {when}");
             }
         };
         check("before anything is there");
@@ -57,7 +57,7 @@ fn find<'a>(worktrees: &'a [Worktree], folder: &str) -> &'a Worktree {
 }
 
 #[test]
-fn worktrees_are_as_git_lists_them_whatever_others_did_meanwhile() {
+fn worktrees_are_listed_like_git_does_despite_concurrent_changes() {
     for repo in repos() {
         repo.commit("begin\n");
         repo.git(["worktree", "add", "-q", "--detach", "wt/one"]).succeeds();

@@ -70,7 +70,7 @@ fn ignores_hangups() -> bool {
 }
 
 #[test]
-fn the_first_signal_asks_and_the_run_ends_in_order() {
+fn the_first_signal_ends_the_run_gracefully() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         // Under nohup a hangup ends nothing.
         if signal == "-HUP" && ignores_hangups() {
@@ -104,7 +104,7 @@ fn pressed_twice(dir: &Path) -> Driver {
 }
 
 #[test]
-fn one_press_that_arrives_twice_is_one_and_a_second_press_ends_all_at_once() {
+fn a_signal_that_arrives_twice_counts_once_and_a_second_one_ends_immediately() {
     let dir = tempfile::tempdir().unwrap();
     let driver = pressed_twice(dir.path());
     let start = Instant::now();

@@ -29,7 +29,7 @@ fn start(role: &str, dir: &Path, script: &str) -> Child {
 }
 
 /// Other tests start processes at any moment, and these have copies of our descriptors for a moment.
-fn soon(path: &Path) -> Result<FileLock, LockError> {
+fn take_soon(path: &Path) -> Result<FileLock, LockError> {
     FileLock::take_within(path, "", GRACE, &Cancel::new())
 }
 
@@ -39,7 +39,7 @@ fn kill(mut child: Child) {
 }
 
 #[test]
-fn of_two_lockers_exactly_one_wins_and_the_other_is_told_who() {
+fn only_one_of_two_processes_gets_a_lock_and_the_other_learns_its_holder() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("locks/main");
     for _ in 0..50 {
@@ -61,7 +61,7 @@ fn of_two_lockers_exactly_one_wins_and_the_other_is_told_who() {
 }
 
 #[test]
-fn a_lock_ends_with_its_value_or_with_its_process_however_that_ends() {
+fn a_lock_ends_when_its_value_is_dropped_or_its_process_ends() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("main");
     drop(FileLock::try_take(&path, "").unwrap());
@@ -84,7 +84,7 @@ fn children_do_not_inherit_a_lock() {
 }
 
 #[test]
-fn a_lock_file_that_was_removed_or_replaced_is_noticed() {
+fn a_lock_file_that_was_removed_or_replaced_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("main");
     let first = FileLock::try_take(&path, "").unwrap();
@@ -96,7 +96,7 @@ fn a_lock_file_that_was_removed_or_replaced_is_noticed() {
 }
 
 #[test]
-fn with_somebody_who_removes_the_file_all_the_time_two_never_hold_the_same_one() {
+fn a_lock_is_exclusive_although_its_file_is_removed_repeatedly() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("main");
     let done = Cancel::new();
@@ -117,7 +117,7 @@ fn with_somebody_who_removes_the_file_all_the_time_two_never_hold_the_same_one()
 }
 
 #[test]
-fn a_lock_is_waited_for_as_long_as_told() {
+fn a_lock_is_waited_for_up_to_the_given_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("main");
     let cancel = Cancel::new();
@@ -171,7 +171,7 @@ fn after_a_driver_was_killed_its_agent_is_found_and_ended() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_left_the_group_or_closed_the_lock_or_lost_its_mark_is_found_as_well() {
+fn processes_that_left_their_group_closed_the_lock_or_lost_their_mark_are_found() {
     let shut =
         "for fd in /proc/self/fd/*; do n=${fd##*/}; [ $n -gt 2 ] && eval \"exec $n>&-\"; done 2>/dev/null";
     let cases = [
@@ -187,7 +187,7 @@ fn what_left_the_group_or_closed_the_lock_or_lost_its_mark_is_found_as_well() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn who_only_reads_the_file_is_left_alone() {
+fn a_process_that_only_reads_the_lock_file_is_not_ended() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("orphan_lock");
     let run = FileLock::try_take(&dir.path().join("run"), "").unwrap();
@@ -200,7 +200,7 @@ fn who_only_reads_the_file_is_left_alone() {
 }
 
 #[test]
-fn an_orphan_lock_serves_one_step_after_another_and_only_its_own_agent_inherits_it() {
+fn an_orphan_lock_is_reusable_and_inherited_only_by_its_own_agent() {
     let dir = tempfile::tempdir().unwrap();
     let run = FileLock::try_take(&dir.path().join("run"), "").unwrap();
     let paths = [dir.path().join("one"), dir.path().join("two")];
@@ -223,13 +223,13 @@ fn an_orphan_lock_serves_one_step_after_another_and_only_its_own_agent_inherits_
         let bystander = Program::new("sleep").arg("100").start().unwrap();
         thread::sleep(Duration::from_millis(200));
         drop(first);
-        assert!(soon(&paths[0]).is_ok(), "neither the other agent nor a bystander holds it");
+        assert!(take_soon(&paths[0]).is_ok(), "neither the other agent nor a bystander holds it");
         assert!(FileLock::try_take(&paths[1], "").is_err());
         quit.cancel();
         other.join().unwrap();
         drop(bystander);
     });
-    assert!(soon(&paths[1]).is_ok());
+    assert!(take_soon(&paths[1]).is_ok());
 }
 
 #[test]

@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn our_reader_for_others_agrees_on_ours(message in message()) {
+    fn the_reader_for_other_messages_reads_the_trailers_of_ours(message in message()) {
         let read: Vec<String> = read_as_git(message.render().as_bytes()).into_iter().map(|(k, v)| format!("{k}: {v}")).collect();
         prop_assert_eq!(read, ours(&message));
     }
@@ -131,7 +131,7 @@ proptest! {
 
 /// One commit object for each message, all in one repository, asked of git in two calls.
 #[test]
-fn git_reads_from_ours_what_we_wrote() {
+fn git_reads_the_trailers_that_we_wrote() {
     let repo = TestRepo::init();
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -148,7 +148,7 @@ fn git_reads_from_ours_what_we_wrote() {
 }
 
 #[test]
-fn required_trailers_stand_first_and_in_order() {
+fn required_trailers_come_first_and_in_order() {
     for status in Status::ALL {
         let subject = Subject {
             branch: "main".parse().unwrap(),
@@ -169,7 +169,7 @@ fn required_trailers_stand_first_and_in_order() {
 }
 
 #[test]
-fn each_fault_names_its_line_and_what_would_be_right() {
+fn each_problem_names_its_line_and_the_fix() {
     let table = [
         ("task(main@T1@completed): x\n\nArborist-Step: complete\n", 1, "did you mean 'complete'?"),
         ("task(main@T 1@complete): x\n", 1, "name the task by its id"),
@@ -210,7 +210,7 @@ fn faults_of(message: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn empty_lines_before_the_subject_are_a_fault_of_a_message_that_claims() {
+fn empty_lines_before_the_subject_of_a_task_commit_are_a_problem() {
     let sound = TaskCommit::new("T1", "complete").to_string();
     for lead in ["\n", "\n\n", " \t\n", "\r\n\r\n"] {
         assert_eq!(faults_of(&format!("{lead}{sound}")), [(1, "empty lines before the subject".to_owned())]);
@@ -220,7 +220,7 @@ fn empty_lines_before_the_subject_are_a_fault_of_a_message_that_claims() {
 }
 
 #[test]
-fn tests_that_pass_have_none_that_failed() {
+fn a_passed_test_step_cannot_list_failed_tests() {
     let with = |status: &str, failed: &str| {
         read(TaskCommit::new("T1", status).trailer("Test-Failed", failed).to_string().as_bytes())
     };
@@ -232,7 +232,7 @@ fn tests_that_pass_have_none_that_failed() {
 }
 
 #[test]
-fn a_subject_hides_and_reorders_nothing() {
+fn a_subject_contains_no_hidden_or_reordering_characters() {
     for mark in ['\u{61c}', '\u{200b}', '\u{202e}', '\u{2028}', '\u{2066}', '\u{feff}'] {
         for commit in [
             TaskCommit::new("T1", "complete").text(&format!("complete \"a{mark}b\"")),
@@ -248,14 +248,14 @@ fn a_subject_hides_and_reorders_nothing() {
 }
 
 #[test]
-fn a_long_body_is_no_fault() {
+fn a_long_body_is_no_problem() {
     let body = "> x\n".repeat(40_000);
     let message = TaskCommit::new("T1", "complete").body(&body).to_string();
     assert!(matches!(read(message.as_bytes()), MessageReading::Sound(_)));
 }
 
 #[test]
-fn no_more_faults_are_looked_for_than_anybody_would_mend() {
+fn the_number_of_reported_problems_is_limited() {
     let sound = TaskCommit::new("T1", "complete").to_string();
     for lines in ["Arborist-Foo: x\n", "Arborist-Step: x\n", "no trailer\n", "Fixes: x\n"] {
         let in_block = faults_of(&format!("{sound}{}", lines.repeat(20_000)));

@@ -8,7 +8,7 @@ fn repository(repo: &TestRepo) -> Repository {
 }
 
 #[test]
-fn what_others_do_to_a_ref_is_seen_at_once() {
+fn ref_changes_by_other_processes_are_seen_immediately() {
     for format in ["files", "reftable"] {
         let repo = TestRepo::with_options(&["--ref-format", format]);
         repo.commit("one\n");
@@ -32,7 +32,7 @@ fn what_others_do_to_a_ref_is_seen_at_once() {
 }
 
 #[test]
-fn a_ref_that_is_not_there_is_not_found_elsewhere() {
+fn a_missing_ref_is_not_resolved_to_a_similar_name() {
     let repo = TestRepo::init();
     repo.commit("one\n");
     let repository = repository(&repo);
@@ -48,7 +48,7 @@ fn a_ref_that_is_not_there_is_not_found_elsewhere() {
 }
 
 #[test]
-fn a_file_that_git_does_not_have_is_not_committed() {
+fn a_tree_with_a_missing_blob_is_not_committed() {
     let repo = TestRepo::init();
     repo.write("file", "here");
     repo.commit("one\n");

@@ -37,7 +37,7 @@ fn by_commit_tree(repo: &TestRepo, like: Oid, message: &str, parents: &[Oid]) ->
 }
 
 #[test]
-fn commits_are_those_of_commit_tree_byte_for_byte() {
+fn written_commits_equal_those_of_git_commit_tree_byte_for_byte() {
     let settings: [&[(&str, &str)]; 3] = [
         &[("user.name", "Ada <Lovelace>\u{e9} ."), ("user.email", "ada@example.com")],
         &[("user.name", "A"), ("user.email", "a@b"), ("i18n.commitEncoding", "ISO-8859-1")],
@@ -69,7 +69,7 @@ fn commits_are_those_of_commit_tree_byte_for_byte() {
 }
 
 #[test]
-fn who_has_no_name_is_told_so_by_git() {
+fn a_missing_user_name_is_reported_by_git() {
     let repo = TestRepo::init();
     repo.git(["config", "user.name", ""]).succeeds();
     repo.git(["config", "user.email", "a@b"]).succeeds();
@@ -84,7 +84,7 @@ fn who_has_no_name_is_told_so_by_git() {
 }
 
 #[test]
-fn objects_are_written_where_the_user_asks_for_what_only_git_does() {
+fn objects_are_written_with_settings_that_only_git_supports() {
     for format in ["sha1", "sha256"] {
         let repo = TestRepo::with_options(&["--object-format", format]);
         repo.git(["config", "core.fsync", "all"]).succeeds();
@@ -114,7 +114,7 @@ fn files() -> impl Strategy<Value = Files> {
 }
 
 #[test]
-fn a_tree_with_the_changes_to_another_is_the_other() {
+fn applying_the_changes_between_two_trees_gives_the_second_tree() {
     for format in ["sha1", "sha256"] {
         let repo = TestRepo::with_options(&["--object-format", format]);
         repo.commit("begin\n");
@@ -147,7 +147,7 @@ fn a_tree_with_the_changes_to_another_is_the_other() {
 }
 
 #[test]
-fn a_tree_that_cannot_be_read_is_an_error_and_not_the_same() {
+fn an_unreadable_tree_is_an_error_and_not_unchanged() {
     let repo = TestRepo::init();
     let repository = repository(&repo);
     let missing: Oid = "1".repeat(40).parse().unwrap();

@@ -76,7 +76,7 @@ impl<'p> Leaves<'p> {
         closed(self.ids.len(), pairs)
     }
 
-    fn shown(&self, pairs: &Pairs, others: &Pairs) -> Vec<String> {
+    fn describe_edges(&self, pairs: &Pairs, others: &Pairs) -> Vec<String> {
         pairs
             .difference(others)
             .map(|(one, other)| format!("{} > {}", self.ids[*one], self.ids[*other]))
@@ -103,7 +103,7 @@ fn closed(count: usize, pairs: Pairs) -> Pairs {
 }
 
 #[test]
-fn twenty_real_plans_have_the_order_that_a_careful_reader_draws() {
+fn twenty_real_plans_have_the_expected_task_order() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/orders");
     let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut wrong = Vec::new();
@@ -116,7 +116,8 @@ fn twenty_real_plans_have_the_order_that_a_careful_reader_draws() {
         let leaves = Leaves::new(&plan);
         let expected = leaves.expected(&fs::read_to_string(file.with_extension("order")).unwrap());
         let computed = leaves.computed();
-        let (missing, extra) = (leaves.shown(&expected, &computed), leaves.shown(&computed, &expected));
+        let (missing, extra) =
+            (leaves.describe_edges(&expected, &computed), leaves.describe_edges(&computed, &expected));
         if !missing.is_empty() || !extra.is_empty() {
             wrong.push(format!("{name}: missing {missing:?}, too many {extra:?}"));
         }

@@ -50,7 +50,7 @@ fn markdown() -> impl Strategy<Value = String> {
         .prop_map(|lines| lines.into_iter().flat_map(|(line, end)| [line, end]).collect())
 }
 
-fn holds(label: &str, bytes: &[u8]) -> Result<(), TestCaseError> {
+fn check_reading(label: &str, bytes: &[u8]) -> Result<(), TestCaseError> {
     match Plan::read(label, bytes) {
         Ok(plan) => {
             prop_assert_eq!(plan.order().len(), plan.leaves().count());
@@ -76,20 +76,20 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_give_a_plan_or_complaints_with_places(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        holds("tasks.md", &bytes)?;
-        holds("tree.json", &bytes)?;
+    fn any_bytes_give_a_plan_or_problems_with_positions(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        check_reading("tasks.md", &bytes)?;
+        check_reading("tree.json", &bytes)?;
     }
 
     #[test]
-    fn any_text_gives_a_plan_or_complaints_with_places(text in "\\PC{0,200}") {
-        holds("tasks.md", text.as_bytes())?;
-        holds("tree.json", text.as_bytes())?;
+    fn any_text_gives_a_plan_or_problems_with_positions(text in "\\PC{0,200}") {
+        check_reading("tasks.md", text.as_bytes())?;
+        check_reading("tree.json", text.as_bytes())?;
     }
 
     #[test]
-    fn anything_like_markdown_gives_a_plan_or_complaints_with_places(text in markdown()) {
-        holds("tasks.md", text.as_bytes())?;
+    fn any_markdown_gives_a_plan_or_problems_with_positions(text in markdown()) {
+        check_reading("tasks.md", text.as_bytes())?;
     }
 
     #[test]
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn ids_are_only_inserted(text in markdown()) {
+    fn adding_ids_only_inserts_text(text in markdown()) {
         let Ok(edits) = plan_ids(&[("tasks.md", text.as_bytes())]) else { return Ok(()) };
         let changed = apply_edits(text.as_bytes(), &edits);
         let added: usize = edits.iter().map(|edit| edit.put.len()).sum();

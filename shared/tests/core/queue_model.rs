@@ -60,7 +60,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 impl World {
-    fn meet(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         match event {
             Event::Add(n) => self.add(*n),
             Event::Drain => drop(self.drain().unwrap()),
@@ -92,7 +92,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn everything_lands_once_tested_and_in_order_or_is_still_queued(
+    fn every_ticket_lands_once_tested_and_in_order_or_stays_queued(
         natures in natures(),
         events in proptest::collection::vec(event(), 1..30),
     ) {
@@ -102,7 +102,7 @@ proptest! {
             if let Event::Add(n) = event {
                 added.insert(*n);
             }
-            world.meet(event);
+            world.apply_event(event);
             world.check();
             for n in &added {
                 let id = task(*n);
@@ -136,9 +136,9 @@ proptest! {
 }
 
 #[test]
-fn nothing_lands_once_it_is_to_stop() {
+fn nothing_lands_after_a_stop_request() {
     let mut world = World::new(vec![Nature::default(); TASKS]);
-    world.meet(&Event::Add(0));
+    world.apply_event(&Event::Add(0));
     world.is_stopped_when_asked = true;
     let report = world.drain().unwrap();
     assert!(report.is_stopped && report.gate_runs == 1);

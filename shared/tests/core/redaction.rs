@@ -20,7 +20,7 @@ fn secrets() -> Secrets {
 }
 
 #[test]
-fn secrets_are_taken_out_and_words_are_left() {
+fn secrets_are_removed_and_other_text_is_kept() {
     let jwt = "eyJhbGciOi.J9eyJzdWIi.x_y-z";
     let table = [
         (format!("password is {PASSWORD}."), "password is [redacted].".into()),
@@ -57,7 +57,7 @@ fn secrets_are_taken_out_and_words_are_left() {
 }
 
 #[test]
-fn whole_lines_pass_at_once() {
+fn complete_lines_are_passed_on_immediately() {
     let mut redactor = Redactor::new(&secrets());
     assert_eq!(redactor.feed(b"one\ntw"), b"one\n");
     assert_eq!(redactor.feed(b"o\n"), b"two\n");
@@ -65,7 +65,7 @@ fn whole_lines_pass_at_once() {
 }
 
 #[test]
-fn a_line_without_end_is_not_hoarded() {
+fn an_endless_line_is_not_buffered_completely() {
     let mut redactor = Redactor::new(&secrets());
     let mut shown = 0;
     for fed in 1..200 {
@@ -110,7 +110,7 @@ proptest! {
     })]
 
     #[test]
-    fn the_pieces_in_which_a_text_arrives_change_nothing(text in text(), sizes in vec(1_usize..5000, 1..20)) {
+    fn redaction_does_not_depend_on_how_a_text_is_split(text in text(), sizes in vec(1_usize..5000, 1..20)) {
         let secrets = secrets();
         let mut redactor = Redactor::new(&secrets);
         let mut shown = Vec::new();
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_pass(bytes in vec(any::<u8>(), 0..400)) {
+    fn the_redactor_accepts_any_bytes(bytes in vec(any::<u8>(), 0..400)) {
         let mut redactor = Redactor::new(&secrets());
         let _ = redactor.feed(&bytes);
         let _ = redactor.finish();

@@ -64,7 +64,7 @@ fn session() -> SessionId {
 }
 
 #[test]
-fn several_writers_of_one_session_lose_nothing_and_share_no_number() {
+fn concurrent_writers_of_a_session_lose_no_records_and_get_unique_numbers() {
     let (repo, repository, head) = without_tasks();
     SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
     std::thread::scope(|scope| {
@@ -102,7 +102,7 @@ fn several_writers_of_one_session_lose_nothing_and_share_no_number() {
 }
 
 #[test]
-fn a_turns_commit_and_its_record_appear_together_or_not_at_all() {
+fn the_commit_and_the_record_of_a_turn_are_written_atomically() {
     let (repo, repository, head) = without_tasks();
     let writer = SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]).answer();
@@ -124,7 +124,7 @@ fn a_turns_commit_and_its_record_appear_together_or_not_at_all() {
 }
 
 #[test]
-fn what_is_no_record_is_told_and_read_no_further() {
+fn refs_that_are_no_valid_records_are_reported_and_skipped() {
     let (repo, repository, head) = without_tasks();
     let writer = SessionWriter::begin(&repository, session(), start(head), 7).unwrap();
     let again = SessionWriter::begin(&repository, session(), start(head), 7);

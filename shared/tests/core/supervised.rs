@@ -54,7 +54,7 @@ fn is_still(file: &Path) -> bool {
 }
 
 #[test]
-fn code_signal_and_missing_program_are_told_apart() {
+fn exit_code_signal_and_missing_program_are_distinguished() {
     assert!(matches!(run("exit 0").ending, Ending::Exited(0)));
     assert!(matches!(run("exit 3").ending, Ending::Exited(3)));
     assert!(matches!(run("kill -9 $$").ending, Ending::Signalled(9)));
@@ -64,7 +64,7 @@ fn code_signal_and_missing_program_are_told_apart() {
 }
 
 #[test]
-fn both_streams_are_heard_logged_filtered_and_their_ends_kept() {
+fn both_streams_are_reported_logged_and_filtered_and_their_last_part_is_kept() {
     struct Hush;
     impl Filter for Hush {
         fn pass(&mut self, chunk: Chunk<'_>, out: &mut Vec<u8>) {
@@ -110,7 +110,7 @@ fn a_log_is_not_written_through_a_link() {
 }
 
 #[test]
-fn input_is_fed_while_output_is_read_and_may_be_left_unread() {
+fn input_is_written_while_output_is_read_and_may_stay_unread() {
     let input = vec![b'x'; 3 << 20];
     let outcome = Supervised::new(Program::new("cat")).input(input.clone()).run(|_| {});
     assert_eq!(outcome.stdout.total, input.len() as u64);
@@ -121,7 +121,7 @@ fn input_is_fed_while_output_is_read_and_may_be_left_unread() {
 }
 
 #[test]
-fn the_environment_is_clean_and_tells_the_directory() {
+fn the_environment_is_clean_and_contains_the_directory() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().canonicalize().unwrap().join("place é");
     fs::create_dir(&place).unwrap();
@@ -171,7 +171,7 @@ fn a_program_that_ignores_term_is_killed_after_the_grace() {
 }
 
 #[test]
-fn silence_counts_from_the_last_byte_of_either_stream() {
+fn the_silence_timeout_counts_from_the_last_byte_of_either_stream() {
     // It talks for longer than it may be silent. On a busy machine its pauses are longer than it wants, and so are those that
     // it may make in the next try.
     let is_heard = |times: u32| {
@@ -188,7 +188,7 @@ fn silence_counts_from_the_last_byte_of_either_stream() {
 }
 
 #[test]
-fn a_program_that_closes_its_pipes_and_lives_on_is_waited_for_and_limited() {
+fn a_program_that_closes_its_pipes_is_still_waited_for_and_limited() {
     // The exit code tells that it was waited for: nothing else could have learned it.
     let outcome = run("exec >&- 2>&-; sleep 0.3; exit 6");
     assert!(matches!(outcome.ending, Ending::Exited(6)));
@@ -198,7 +198,7 @@ fn a_program_that_closes_its_pipes_and_lives_on_is_waited_for_and_limited() {
 }
 
 #[test]
-fn a_full_stderr_beside_an_idle_stdout_blocks_nobody() {
+fn a_full_stderr_with_an_idle_stdout_does_not_block() {
     let outcome = run("head -c 3000000 /dev/zero | tr '\\0' e >&2; echo done");
     assert!(outcome.ending.is_success());
     assert_eq!((outcome.stderr.total, outcome.stderr.text.len()), (3_000_000, 2000));
@@ -234,7 +234,7 @@ fn background_processes_of_the_group_do_not_outlive_it() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_double_forked_writer_in_a_session_of_its_own_does_not_outlive_it() {
+fn a_double_forked_writer_in_its_own_session_does_not_outlive_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("written");
     let script = "(setsid sh -c 'trap \"\" TERM HUP; (while :; do echo x >> \"$0\"; sleep 0.02; done)' \"$FILE\" \
@@ -247,7 +247,7 @@ fn a_double_forked_writer_in_a_session_of_its_own_does_not_outlive_it() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_strays_of_one_are_not_taken_for_those_of_another() {
+fn stray_processes_of_one_program_are_not_mistaken_for_those_of_another() {
     let dir = tempfile::tempdir().unwrap();
     let (stray, go) = (dir.path().join("stray"), dir.path().join("go"));
     let long =
@@ -280,7 +280,7 @@ fn a_listener_that_panics_leaves_no_process_behind() {
 }
 
 #[test]
-fn many_at_once_all_end_as_they_should() {
+fn many_parallel_programs_end_with_their_own_code_and_output() {
     thread::scope(|scope| {
         let runs: Vec<_> =
             (0..16).map(|n| scope.spawn(move || run(&format!("(sleep 60 &); echo {n}; exit {n}")))).collect();
@@ -295,7 +295,7 @@ fn many_at_once_all_end_as_they_should() {
 /// 200 MB, or as many as `ARBORIST_TEST_FLOOD` says (1000 was tried).
 #[cfg(target_os = "linux")]
 #[test]
-fn memory_stays_the_same_whatever_is_printed() {
+fn memory_use_does_not_depend_on_the_amount_of_output() {
     let megabytes = std::env::var("ARBORIST_TEST_FLOOD").unwrap_or_else(|_| "200".into());
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "supervised::flooded", "--ignored", "--nocapture"])

@@ -19,7 +19,7 @@ fn add_worktree(repo: &TestRepo, name: &str) {
 }
 
 #[test]
-fn a_worktree_that_another_process_is_making_is_left_to_it() {
+fn a_worktree_that_another_process_is_creating_is_not_touched() {
     let repo = TestRepo::init();
     add_worktree(&repo, "lane-1");
     let home = repo.path(".git/worktrees/lane-1");
@@ -38,7 +38,7 @@ fn a_worktree_that_another_process_is_making_is_left_to_it() {
 }
 
 #[test]
-fn a_lane_that_another_process_holds_is_left_to_it() {
+fn a_lane_that_another_process_holds_is_not_touched() {
     let repo = TestRepo::init();
     add_worktree(&repo, "lane-1");
     let home = repo.path(".git/worktrees/lane-1");

@@ -77,7 +77,7 @@ impl HttpServer {
 }
 
 /// Changes how all requests are answered from now on.
-pub(crate) fn behave(root: &Path, manner: &str) {
+pub(crate) fn set_server_behavior(root: &Path, manner: &str) {
     match manner {
         "" => fs::remove_file(root.join(MANNER)).unwrap(),
         manner => fs::write(root.join(MANNER), manner).unwrap(),

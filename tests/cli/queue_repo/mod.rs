@@ -107,7 +107,7 @@ impl QueueRepo {
 }
 
 /// A repository whose task T1 has landed, and whose task T2 began beside it. Both did their work on a file `a.txt`.
-pub(crate) fn clash(
+pub(crate) fn conflicting_tasks(
     base: impl Fn(&QueueRepo),
     ours: impl Fn(&QueueRepo),
     theirs: impl Fn(&QueueRepo),
@@ -129,7 +129,7 @@ pub(crate) fn clash(
 
 /// Both changed the same line.
 pub(crate) fn content() -> QueueRepo {
-    clash(
+    conflicting_tasks(
         |repo| repo.write("a.txt", "one\n"),
         |repo| repo.write("a.txt", "ours\n"),
         |repo| repo.write("a.txt", "theirs\n"),

@@ -154,7 +154,7 @@ pub(crate) fn read_until(child: &mut Child, words: &str) -> (String, BufReader<C
 }
 
 /// The exit code and everything that a worker said.
-pub(crate) fn ended(child: Child) -> (Option<i32>, String) {
+pub(crate) fn wait_for_output(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().unwrap();
     let said =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -59,27 +59,27 @@ impl TestWorkspace {
         workspace.write(".arborist/config.toml", format!("{more}{text}"));
         workspace.commit("configuration\n");
         workspace.git_in(workspace.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
-        workspace.vanish();
+        workspace.delete_container();
         workspace.clone_again();
         workspace
     }
 
     /// The container is gone, with everything that was in it.
-    pub(crate) fn vanish(&self) {
+    pub(crate) fn delete_container(&self) {
         for name in CONTAINER.iter().chain(&["home/.local", "home/.cache"]) {
             let _ = fs::remove_dir_all(self.root().join(name));
         }
     }
 
     /// A container stands aside while another is at work.
-    pub(crate) fn put_away(&self, container: &str) {
+    pub(crate) fn move_container_away(&self, container: &str) {
         for name in CONTAINER {
             let _ = fs::rename(self.root().join(name), self.root().join(format!("{container}-{name}")));
         }
     }
 
     /// It is at work again.
-    pub(crate) fn bring_back(&self, container: &str) {
+    pub(crate) fn move_container_back(&self, container: &str) {
         for name in CONTAINER {
             let _ = fs::rename(self.root().join(format!("{container}-{name}")), self.root().join(name));
         }

@@ -89,7 +89,7 @@ impl TestWorkspace {
 
 impl TestWorkspace {
     /// Makes the records of a session what they were when they did not tell of other repositories.
-    pub(crate) fn forget_others(&self, id: &str) {
+    pub(crate) fn remove_others_from_records(&self, id: &str) {
         self.forge(id, |record| drop(record.as_object_mut().unwrap().remove("others")));
     }
 

@@ -76,7 +76,7 @@ mod tests {
     use super::steady;
 
     #[test]
-    fn what_differs_has_a_placeholder() {
+    fn varying_values_become_placeholders() {
         let text = "/tmp/garden é 012345/repo at 0a1b2c3d4e efccafe 2025-02-16 14:30:22 +0000 after 12.5s, process 77, 3 kB";
         assert_eq!(steady(text), "[root]/repo at [id] [id] [date] after [time], process [number], [size]");
     }

@@ -93,14 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_delays_double_up_to_the_cap() {
+    fn default_delays_double_up_to_the_maximum() {
         let seconds: Vec<u64> = (0..9).map(|tries| Backoff::default().delay(tries).as_secs()).collect();
         assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 320, 600, 600]);
         assert_eq!(Backoff::default().delay(u32::MAX).as_secs(), 600);
     }
 
     #[test]
-    fn a_given_time_is_kept_where_it_makes_sense() {
+    fn a_retry_time_of_the_provider_is_used_if_it_is_plausible() {
         let at = |second| RetryWait::Until(Timestamp::from_second(second).unwrap());
         let seconds = Duration::from_secs;
         let table = [
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn own_waits_come_to_an_end() {
+    fn waits_without_a_provider_time_end_when_patience_is_used_up() {
         let backoff = Backoff { patience: Duration::from_secs(30), ..Backoff::default() };
         let mut waited = Duration::ZERO;
         let mut spans = Vec::new();

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_budget_that_is_used_up_is_named() {
+    fn the_first_exhausted_budget_is_reported() {
         let budget = Budget { cost: Some(1.0), tokens: Some(100), time: Some(Duration::from_secs(60)) };
         let spent = |cost, tokens_in, tokens_out, seconds| Spent {
             totals: RunTotals { tokens_in, tokens_out, cost },

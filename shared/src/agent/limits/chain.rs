@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_read_back_as_they_are_written() {
+    fn runner_choices_survive_printing_and_parsing() {
         for text in ["claude", "claude:opus", "opencode:fake/m:free"] {
             assert_eq!(choice(text).to_string(), text);
         }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_is_asked_only_when_that_can_help() {
+    fn the_next_fallback_is_chosen_only_if_it_can_help() {
         let chain = Chain::new(choice("claude:opus"), [choice("codex"), choice("codex"), choice("gemini")]);
         let table = [
             ("claude:opus", RunnerSetback::NotInstalled, Some("codex")),

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_found_at_every_place_in_base64() {
+    fn a_secret_is_found_at_every_offset_in_base64() {
         let value = b"hunter2secretvalue";
         // The value alone, behind one byte, and behind two: `printf xhunter2… | base64`.
         for (before, text) in [
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_percent_encoded_as_programs_do_it() {
+    fn a_secret_is_percent_encoded_like_programs_do_it() {
         let forms: Vec<String> =
             encoded(b"a b/c(d)").into_iter().map(|form| String::from_utf8(form).unwrap()).collect();
         for form in [

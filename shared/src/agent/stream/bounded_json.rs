@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_read_as_it_is_and_the_rest_is_let_go() {
+    fn json_within_the_bounds_is_read_unchanged_and_the_rest_is_cut() {
         let whole = r#"{"a":[1,-2,2.5,"ü",null,true,{"b":{}}]}"#;
         assert_eq!(skim(whole.as_bytes()).unwrap(), serde_json::from_str::<Value>(whole).unwrap());
         let long = format!("{{\"a\":[{}1],\"type\":\"x\"}}", "1,".repeat(MAX_VALUES * 2));

@@ -96,7 +96,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn tools_of_servers_write_too() {
+    fn files_written_by_mcp_tools_are_recognised() {
         let input = json!({ "path": "src/a.rs", "content": "x" });
         let names = [
             "write_file",

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_with_an_underscore_is_found_in_the_name_of_its_log() {
+    fn a_task_id_with_an_underscore_is_read_from_a_log_name() {
         assert_eq!(task_of("T1_test_20250216T143022.log"), "T1");
         assert_eq!(task_of("add_the_form_test_20250216T143022-2.prompt"), "add_the_form");
         assert_eq!(task_of("a_b_commit-message_20250216T143022.log"), "a_b");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_we_give_are_ours() {
+    fn only_log_names_of_our_format_are_recognised() {
         for name in [
             "T1_test_20250216T143022.log",
             "gate-x_20250216T143022.log",

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_part_of_a_path_that_git_refuses_is_found() {
+    fn the_path_component_that_git_refuses_is_found() {
         let found =
             |path: &str| find_refused(&format!("invalid path '{path}'\nerror: unable to add '{path}'"));
         assert_eq!(found("a/.GIT/config").unwrap(), b"a/.GIT");

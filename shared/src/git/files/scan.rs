@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_has_done_is_seen_however_short_it_was_there() {
+    fn changes_by_a_short_child_process_are_seen_by_the_next_scan() {
         let (_folder, repository) = repository();
         for n in 0..20 {
             assert!(find(&repository.scan().unwrap(), "a/", &n.to_string()).is_none());
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_has_written_is_seen() {
+    fn files_written_by_this_process_are_seen_by_the_next_scan() {
         let (_folder, repository) = repository();
         let top = repository.top().to_owned();
         for n in 0..20 {
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn files_in_ignored_folders_are_measured_once_a_rule_has_changed() {
+    fn files_in_ignored_folders_are_scanned_after_an_ignore_rule_changed() {
         let rules = [
             "echo > .gitignore",
             "rm .gitignore",

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_a_name_through_each_link() {
+    fn a_file_has_one_name_through_each_tracked_link() {
         let links = links(&[("tests", "spec"), ("a/b", "../tests"), ("loop", "."), ("other", "elsewhere")]);
         let names = links.names_of(BTreeSet::from([b"spec/x".to_vec()]));
         for name in ["spec/x", "tests/x", "a/b/x", "loop/tests/x"] {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_out_are_left_out() {
+    fn links_out_of_the_repository_are_ignored() {
         assert_eq!(target_of(b"a/b", b"../c"), Some(b"c".to_vec()));
         assert_eq!(target_of(b"a", b"../c"), None);
         assert_eq!(target_of(b"a", b"/c"), None);

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worktree_is_known_to_be_clean_as_long_as_nothing_in_it_changes() {
+    fn a_worktree_is_known_clean_until_something_in_it_changes() {
         for format in ["sha1", "sha256"] {
             let (_folder, repository, tree) = repository(format);
             assert!(repository.is_known_clean(tree) && repository.holds_only(tree), "{format}");
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_of_a_file_is_seen() {
+    fn every_change_of_a_file_makes_the_worktree_unknown() {
         let changes: [fn(&Path); 8] = [
             |top| fs::write(top.join("c"), "Y\n").unwrap(),
             |top| fs::write(top.join("new"), "").unwrap(),
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_index_is_seen() {
+    fn a_change_of_the_index_makes_the_worktree_unknown() {
         for change in ["git rm -q --cached c", "git update-index --assume-unchanged c", "git add -N -f x.o"] {
             let (_folder, repository, tree) = repository("sha1");
             run(repository.top(), &format!("echo > x.o && {change}"));
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_has_called_ignored_is_no_change_until_its_rules_change() {
+    fn ignored_files_are_no_change_until_the_ignore_rules_change() {
         let (_folder, repository, tree) = repository("sha1");
         let top = repository.top().to_owned();
         run(&top, "echo /logs/ >> .git/info/exclude && mkdir logs && echo > logs/1 && echo > a/x.o");
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_are_in_no_commit_are_not_believed() {
+    fn uncommitted_ignore_rules_are_not_trusted() {
         let (_folder, repository, tree) = repository("sha1");
         run(repository.top(), "echo /a/.gitignore >> .git/info/exclude && echo '*.log' > a/.gitignore");
         run(repository.top(), "echo > a/1.log");

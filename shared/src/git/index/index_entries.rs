@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_believed_of_a_file_whose_entry_is_not_known() {
+    fn stat_data_of_unknown_index_entries_is_not_trusted() {
         let (folder, known) = made("sha1", "true");
         run(folder.path(), "echo other > c && git add c && git update-index --assume-unchanged a/b");
         let found = std::fs::read(folder.path().join(".git/index")).unwrap();
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_put_back_take_the_place_of_what_stands_in_their_way() {
+    fn restored_index_entries_replace_conflicting_entries() {
         let (folder, before) = made("sha1", "true");
         run(folder.path(), "git rm -q --cached c && rm c && mkdir c && echo x > c/inner && git add c/inner");
         let found = std::fs::read(folder.path().join(".git/index")).unwrap();

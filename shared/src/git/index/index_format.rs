@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn libgit2_reads_the_same_entries_from_every_form_of_an_index() {
+    fn every_index_version_is_read_like_libgit2_does() {
         let number = |facts: &[u8; FACTS], at: usize| u32::from_be_bytes(*facts[at..].first_chunk().unwrap());
         for (format, _folder, file) in forms() {
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn git_reads_every_form_of_an_index_that_was_written_again() {
+    fn git_reads_every_index_version_that_we_write() {
         struct Owned([u8; FACTS], Oid, u16, u16, Vec<u8>);
         for (format, folder, file) in forms() {
             let list = "git ls-files --stage --debug && git ls-files -v";
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn marked_entries_are_seen_in_every_form_of_an_index() {
+    fn hidden_entries_are_detected_in_every_index_version() {
         for format in ["sha1", "sha256"] {
             for version in 2..=4 {
                 let version = format!("git update-index --index-version {version}");
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn submodules_are_seen_in_every_form_of_an_index() {
+    fn submodules_are_detected_in_every_index_version() {
         let long = format!("{}/y", "long".repeat(60));
         for (format, id) in [("sha1", "1".repeat(40)), ("sha256", "1".repeat(64))] {
             for version in 2..=4 {
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_or_not_all_in_the_file_is_not_read() {
+    fn damaged_and_split_index_files_are_not_read() {
         let (_folder, file) = made("sha1", "git update-index --split-index");
         assert_eq!(has_hidden(&file, ObjectFormat::Sha1), None);
         let (_folder, file) = made("sha1", "true");

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_counted_and_contents_are_never_headers() {
+    fn line_numbers_are_parsed_and_content_is_never_taken_for_headers() {
         let patch = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@ fn\n--- a/x\n+++ b/y\n+@@ -1 +9,9 @@\n@@ -9,0 +11 @@\n+x\n\\ No newline at end of file\n\
             diff --git a/b c b/b c\n--- a/b c\t\n+++ b/b c\t\n@@ -3,2 +2,0 @@\n-x\n-y\n\
             diff --git \"a/q\" \"b/q\"\n--- /dev/null\n+++ \"b/\\303\\274\\\"\\t\"\n@@ -0,0 +1,3 @@\n+1\n+2\n+3\n";

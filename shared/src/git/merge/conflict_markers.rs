@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_as_long_as_the_attribute_says() {
+    fn conflict_markers_have_the_length_of_the_attribute() {
         let file = |mark: usize| Unmerged { path: b"a".to_vec(), mark };
         let seven = b"a\n<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n";
         assert!(file(7).is_marked(seven));

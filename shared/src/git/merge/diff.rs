@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_mostly_no_text_is_left_out() {
+    fn only_mostly_binary_content_is_left_out_of_a_diff() {
         let head = "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n";
         let script = format!("{head}+#!/bin/sh\n+rm -rf /\n+# \0\n");
         assert!(shown(script.as_bytes(), "").contains("+rm -rf /\n"));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_in_short_pieces_are_shown() {
+    fn commands_split_into_short_pieces_are_shown_in_a_diff() {
         let head = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n";
         let odd = "\x01".repeat(20);
         let lines = format!("+IFS=\x01\n+a=h$a\x01\n+a=s$a{odd}\n+{odd};$a;{odd}\n+{odd}\0\n");
@@ -361,20 +361,20 @@ mod tests {
     }
 
     #[test]
-    fn zero_bytes_between_characters_hide_no_command() {
+    fn zero_bytes_between_characters_do_not_hide_a_command_in_a_diff() {
         let spread: String = "rm -rf /".chars().flat_map(|c| [c, '\0', '\0', '\0']).collect();
         let patch = format!("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n+{spread}\n");
         assert!(shown(patch.as_bytes(), "").contains("rm -rf /"), "{}", shown(patch.as_bytes(), ""));
     }
 
     #[test]
-    fn the_parts_of_a_patch_are_told_by_their_first_lines() {
+    fn a_patch_is_split_at_the_header_lines_of_its_files() {
         let patch = b"diff --git a/x b/x\n+diff --git a/y b/y\ndiff --git a/z b/z\n";
         assert_eq!(files_of(patch).len(), 2);
     }
 
     #[test]
-    fn a_patch_says_what_git_says() {
+    fn a_generated_patch_equals_that_of_git() {
         let mut patch = Vec::new();
         let stats = add_hunks(&mut patch, b"a\nb\nc", b"a\nx\nc\n").unwrap();
         assert_eq!(stats, (2, 2));

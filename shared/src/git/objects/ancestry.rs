@@ -308,7 +308,7 @@ mod tests {
         git update-ref refs/heads/other $(make 1700000003)";
 
     #[test]
-    fn walks_give_what_git_gives() {
+    fn ancestry_walks_give_the_same_answers_as_git() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("s"), SCRIPT).unwrap();
         run(folder.path(), "bash -e s");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_commit_is_left_to_git() {
+    fn a_walk_with_a_missing_commit_is_left_to_git() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("s"), SCRIPT).unwrap();
         run(folder.path(), "bash -e s");

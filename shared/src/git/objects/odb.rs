@@ -178,7 +178,7 @@ mod tests {
         git rm -qr a/b && mkdir -p a && echo 3 > a/b && chmod +x a-b && echo 4 > a.b && git add -A && git commit -qm 2";
 
     #[test]
-    fn every_way_of_reading_gives_what_git_gives() {
+    fn every_way_of_reading_an_object_gives_the_same_as_git() {
         for (form, folder, repository) in repositories(SCRIPT) {
             let [old, new] = ["HEAD~", "HEAD"].map(|name| repository.require_commit(name).unwrap());
             let [old, new] = [old, new].map(|commit| repository.tree_of(commit).unwrap());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_has_packed_is_read_in_every_way() {
+    fn packed_objects_are_read_in_every_way() {
         let script = format!("{SCRIPT} && git gc -q");
         for (form, _folder, repository) in repositories(&script) {
             let head = repository.require_commit("HEAD").unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_writing_stores_what_git_finds() {
+    fn git_reads_objects_written_in_every_way() {
         for (form, folder, repository) in repositories("true") {
             let id = repository.write_object(ObjectKind::Blob, b"a\0b").unwrap();
             assert_eq!(
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_libgit2_does_not_follow_leave_writing_to_git() {
+    fn objects_are_written_by_git_if_libgit2_ignores_a_setting() {
         for setting in ["core.fsync all", "core.sharedRepository group"] {
             let folder = tempfile::tempdir().unwrap();
             run(folder.path(), &format!("git init -q . && git config {setting}"));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_stands_in_for_a_repository_is_not_used_once_somebody_has_changed_it() {
+    fn a_stand_in_repository_folder_is_not_used_after_it_was_changed() {
         let folder = tempfile::tempdir().unwrap();
         run(
             folder.path(),

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_git_cannot_read_go_and_all_others_stay() {
+    fn only_unreadable_lines_are_removed_from_packed_refs() {
         let id = "1".repeat(40);
         let good = format!(
             "# pack-refs with: peeled fully-peeled sorted \n{id} refs/heads/a\n{id} refs/tags/t\n^{id}\n"

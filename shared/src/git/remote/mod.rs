@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_secret_of_a_url_is_shown() {
+    fn secrets_in_urls_are_not_shown() {
         assert_eq!(shown_url("https://ada:token@example.com/a@b.git"), "https://…@example.com/a@b.git");
         assert_eq!(shown_url("https://token@example.com"), "https://…@example.com");
         for url in
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_push_are_read() {
+    fn porcelain_output_of_git_push_is_parsed() {
         let row = parse_row("!\tabc:refs/heads/x\t[rejected] (non-fast-forward)").unwrap();
         assert_eq!(row.refused.as_deref(), Some("[rejected] (non-fast-forward)"));
         let row = parse_row("*\tabc:refs/heads/x\t[new branch]").unwrap();

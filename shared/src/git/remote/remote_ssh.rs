@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_added_to_openssh_alone() {
+    fn ssh_options_are_added_only_to_openssh() {
         for command in ["ssh", "ssh -i key", "/usr/bin/ssh -p 22", "'/usr/bin/ssh' -v"] {
             assert!(is_openssh(command), "{command}");
         }

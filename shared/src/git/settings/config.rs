@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_setting_wins_and_a_bare_key_has_no_value() {
+    fn the_last_git_setting_wins_and_a_bare_key_has_no_value() {
         let printed =
             b"global\0file:a\0color.ui\nfalse\0local\0file:b\0color.ui\nalways\0local\0file:b\0core.bare\0";
         let config = Config::parse(printed).unwrap();

@@ -190,7 +190,7 @@ mod tests {
     use super::{runs_program, *};
 
     #[test]
-    fn a_new_clone_runs_nothing() {
+    fn the_config_of_a_new_clone_is_harmless() {
         let clone =
             b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n[remote \"origin\"]\n\turl = /a b\n\
             \tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"a\"]\n\tremote = origin\n# end\n";
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_run_something_is_found() {
+    fn git_config_that_could_run_a_program_is_detected() {
         for text in [
             "[core]\n\tfsmonitor = x\n",
             "[core]\nbare = a \\\n\n[alias]\nx = y",
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_from_other_values() {
+    fn keys_that_run_programs_are_distinguished_from_others() {
         for key in ["filter.x.clean", "gpg.program", "gpg.ssh.program", "core.fsmonitor", "diff.My.textconv"]
         {
             assert!(runs_program(key), "{key}");

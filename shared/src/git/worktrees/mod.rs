@@ -504,7 +504,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_read_with_any_path_and_any_reason() {
+    fn the_worktree_list_is_parsed_with_any_path_and_lock_reason() {
         let id = "1".repeat(40);
         let printed = format!(
             "worktree /a b\0HEAD {id}\0branch refs/heads/x\0\0worktree /c\nd\0HEAD {}\0detached\0locked a b\0\0",
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dirty_is_told_with_spaces_in_its_name() {
+    fn the_status_output_is_parsed_with_spaces_in_paths() {
         let printed = b"1 .M N... 100644 100644 100644 a b my file\0? other dir/\0! ignored\0";
         let found = parse_status(printed);
         let shown: Vec<(String, bool)> =

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rebase_names_its_branch_and_those_that_follow_it() {
+    fn a_rebase_is_found_with_its_branch_and_its_update_refs() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(OperationInProgress::find(folder.path()), None);
         std::fs::create_dir(folder.path().join("rebase-merge")).unwrap();

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_switch_is_read_from_a_reflog() {
+    fn the_last_checked_out_branch_is_read_from_a_reflog() {
         let line = |message: &str| format!("0 1 a <a@b> 1 +0000\t{message}");
         assert_eq!(
             find_switch(&line("checkout: moving from 1 to arborist/task/main/T1")),

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_belongs_to_the_runner_that_holds_where_it_is_named() {
+    fn a_model_applies_only_to_the_runner_in_force_where_it_is_set() {
         let table: [(&[(&str, &str)], &str); 7] = [
             (&[("", ""), ("", "")], "claude"),
             (&[("", ""), ("codex", "big")], "codex:big"),

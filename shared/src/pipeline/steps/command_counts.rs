@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_of_one_program_cannot_replace_those_of_another_beside_it() {
+    fn tests_of_one_program_cannot_replace_those_of_another_in_one_command() {
         for (before, now, fall) in [
             (&[("pytest", 5, 0), ("jest", 5, 0)][..], &[("pytest", 5, 0), ("jest", 5, 0)][..], None),
             (
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn only_fewer_or_newly_skipped_tests_are_a_fall() {
+    fn only_fewer_or_newly_skipped_tests_are_a_decrease() {
         for (before, now, is_fall) in [
             (counts(10, 0, 1), counts(10, 0, 1), false),
             (counts(10, 0, 1), counts(12, 0, 0), false),
@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_read_back_from_a_message_as_they_were_written() {
+    fn test_counts_survive_writing_to_a_message_and_reading() {
         let mut all = CommandCounts::of("cargo test: all, 1 passed", counts(1, 2, 3));
         all.add("web: npm test", counts(4, 0, 0));
         all.add("go test ./...", packages(3));
@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_without_tests_tests_nothing_if_others_had_some() {
+    fn a_command_without_tests_is_reported_if_other_commands_had_some() {
         let before = CommandCounts::of("all", counts(5, 0, 0));
         let keys = ["none".to_owned()];
         let why = before.find_nothing_tested(&keys, TestTally::NONE);

@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn every_program_is_read_in_its_own_words() {
+    fn counts_are_read_from_the_output_of_every_known_test_program() {
         for (output, expected) in [
             (
                 "test result: ok. 35 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n\ntest result: FAILED. 4 passed; 2 failed; 0 ignored\n",
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_for_other_languages_are_read_too() {
+    fn counts_are_read_from_test_programs_of_other_languages() {
         for (output, expected) in [
             // mocha
             (
@@ -658,7 +658,7 @@ mod tests {
     }
 
     #[test]
-    fn several_programs_in_one_command_are_added() {
+    fn counts_of_several_programs_in_one_command_are_added() {
         let both = "test result: ok. 3 passed; 0 failed; 1 ignored\nTests:       9 passed, 9 total\n== 2 passed in 0.1s ==\n";
         assert_eq!(read_counts(both), counts(14, 0, 1));
         let programs: Vec<(&str, u64)> =
@@ -714,7 +714,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_only_look_like_counts_say_nothing() {
+    fn text_that_only_looks_like_counts_is_ignored() {
         for output in [
             "",
             "ok\n",
@@ -732,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ran_nothing_is_told_from_one_that_ran_something() {
+    fn output_of_a_run_without_tests_is_recognised() {
         for (output, is_none) in [
             ("collected 0 items\n\n==== no tests ran in 0.01s ====\n", true),
             ("5 deselected in 0.01s\n", true),

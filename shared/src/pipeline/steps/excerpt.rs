@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_are_all_known_replace_the_output() {
+    fn an_excerpt_lists_failed_tests_instead_of_output_if_all_are_known() {
         let passing = "ok 2 - a test with a long name\n".repeat(500);
         let output = format!("1..501\nnot ok 1 - creates user\n  ---\n  message: no email\n  ...\n{passing}");
         let body = describe_failure(&output, false);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn many_long_messages_share_the_room() {
+    fn many_long_failure_messages_share_the_space() {
         let test = |n: usize| FailedTest { name: format!("test_{n}"), message: "x y z\n".repeat(1000) };
         let tests: Vec<FailedTest> = (0..80).map(test).collect();
         let text = list(&tests);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_keeps_its_beginning_and_its_end() {
+    fn a_shortened_text_keeps_its_beginning_and_its_end() {
         assert_eq!(cut_middle("short", 10), "short");
         let lines: Vec<String> = (0..100).map(|n| format!("line {n}")).collect();
         let text = cut_middle(&lines.join("\n"), 90);

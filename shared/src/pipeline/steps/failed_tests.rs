@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn every_program_explains_its_failures_in_its_own_way() {
+    fn failed_tests_and_messages_are_read_from_every_known_program() {
         for (output, name, expected) in [
             (
                 "test a::c ... FAILED\n\nfailures:\n\n---- a::c stdout ----\nthread 'a::c' panicked at src/lib.rs:5:9:\nassertion failed: x\n\n\nfailures:\n    a::c\n\ntest result: FAILED.\n",
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_listed_once() {
+    fn a_failed_test_is_listed_once() {
         let tests = jest("  ● adds\n\n    one\n\nSummary of all failing tests\n  ● adds\n\n    two\n");
         assert_eq!(tests.len(), 1);
     }

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_red_before_is_excused() {
+    fn only_tests_that_failed_before_are_excused() {
         let known = KnownRed::of(&observed(&["a", "b"], 10));
         for (now, is_excused) in [
             (observed(&["a", "b"], 10), true),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_back_from_a_message_as_it_was_written() {
+    fn known_red_tests_survive_writing_to_a_message_and_reading() {
         let unread = KnownRed { is_unread: true, ..KnownRed::default() };
         for known in [
             KnownRed::of(&observed(&["a::b", "c d › e"], 10)),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_in_the_source_is_the_last_part() {
+    fn the_last_part_of_a_test_name_is_its_name_in_the_source() {
         for (name, part) in [
             ("t/test_x.py::test_y[1]", "test_y"),
             ("pkg tests::adds", "adds"),

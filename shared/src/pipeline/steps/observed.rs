@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_program_names_its_failures_in_its_own_way() {
+    fn names_of_failed_tests_are_read_from_every_known_program() {
         for (output, names) in [
             (
                 "test a::b ... ok\ntest a::c ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_complete_are_not_used() {
+    fn incomplete_test_names_are_not_used() {
         let output = "FAILED t/test_x.py::test_y - assert 1\n=== 3 failed in 0.12s ===\n";
         assert_eq!(read_failing(output, read_counts(output).unwrap()), None);
     }

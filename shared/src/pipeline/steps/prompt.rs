@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompts_name_the_task_and_ask_for_a_last_line() {
+    fn prompts_name_the_task_and_request_a_last_line() {
         let id = "T001".parse().unwrap();
         let parts = parts(&id);
         let prompt = parts.implement("", None);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_cannot_lose_what_a_step_needs() {
+    fn a_prompt_template_cannot_omit_required_parts() {
         let id = "T001".parse().unwrap();
         let parts = parts(&id);
         let template = |text: &str| PromptTemplate::parse("x.md", text).unwrap();

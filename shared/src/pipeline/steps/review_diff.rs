@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_change_is_shown_as_it_is() {
+    fn a_short_diff_is_shown_unchanged() {
         assert_eq!(render_diff(&[section(&["+one\n".into(), "+two\n".into()])], 100), "+one\n+two\n");
         assert_eq!(render_diff(&[section(&[])], 100), "(no file was changed)");
     }
 
     #[test]
-    fn a_file_behind_many_others_is_still_shown() {
+    fn a_file_after_many_others_is_still_shown() {
         let harmless = "+harmless\n".repeat(2000);
         let text = render_diff(&[section(&[harmless.clone(), harmless, "+evil\n".into()])], 4000);
         assert!(text.contains("+evil\n") && text.contains("git diff a b\n"), "{text}");

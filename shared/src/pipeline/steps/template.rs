@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_replaced_once_and_other_braces_stay() {
+    fn placeholders_are_replaced_once_and_other_braces_are_kept() {
         for (text, expected) in [
             ("do {task}.", "do T{name}."),
             ("{task}{name}{task}", "T{name}T{name}"),

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_yes_in_the_last_line_is_a_yes() {
+    fn a_plain_approval_in_the_last_line_is_an_approval() {
         for yes in [
             "APPROVED",
             "APPROVED.",
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_a_no() {
+    fn any_other_review_output_is_a_rejection() {
         for no in [
             "",
             "APPROVED\nREJECTED: no tests",

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_say_what_is_done_become_an_order() {
+    fn first_person_sentences_become_imperative_subjects() {
         let table = [
             ("I'll add a health endpoint.", "Add a health endpoint"),
             ("Great! Now let me create the schema:", "Create the schema"),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_is_never_too_long() {
+    fn a_turn_subject_is_never_too_long() {
         let long = format!("I'll add {}", "words ".repeat(40));
         let subject = TurnMessage::of(&long, &[]).subject;
         assert!(subject.chars().count() <= 72 && subject.ends_with("words…"), "{subject}");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_words_the_change_speaks_for_itself() {
+    fn without_text_of_the_agent_the_subject_describes_the_change() {
         let id = |digit: &str| digit.repeat(40).parse().unwrap();
         let change = |path: &str, before: Option<&str>, after: Option<&str>| TreeChange {
             path: path.as_bytes().to_vec(),

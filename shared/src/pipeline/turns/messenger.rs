@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_diff_is_cut_at_a_line_and_the_rest_is_named() {
+    fn a_long_diff_is_cut_at_a_line_and_the_remaining_files_are_listed() {
         let diff = "+one\n+two\n+three\n";
         assert_eq!(cut_diff(diff, " a | 3 +++\n", 100), diff);
         assert_eq!(
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_a_message_only_if_its_first_line_can_be_one() {
+    fn a_reply_is_a_message_only_if_its_first_line_is_a_valid_subject() {
         let told = |reply: &str| message_in(reply).map(|message| message.subject);
         assert_eq!(told("Add a form\n\nIt asks for a name."), Some("Add a form".into()));
         assert_eq!(told("```\n\"Add a form.\"\n```"), Some("Add a form".into()));

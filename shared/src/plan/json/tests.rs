@@ -29,7 +29,7 @@ const TREE: &str = r#"{
 }"#;
 
 #[test]
-fn a_tree_is_read_in_the_order_of_its_roots_and_children() {
+fn a_json_plan_is_read_in_the_order_of_its_roots_and_children() {
     let plan = Plan::read("tree.json", TREE.as_bytes()).unwrap();
     assert_eq!(ids(plan.tasks.iter().map(|task| &task.id)), ["phase1", "T002", "T001", "phase2", "T003"]);
     assert_eq!(ids(plan.roots().map(|task| &task.id)), ["phase1", "phase2"]);
@@ -46,14 +46,14 @@ fn a_tree_is_read_in_the_order_of_its_roots_and_children() {
 }
 
 #[test]
-fn a_dependency_on_a_phase_means_all_its_leaves_and_is_inherited() {
+fn a_json_dependency_on_a_phase_means_all_its_tasks_and_is_inherited() {
     let plan = Plan::read("tree.json", TREE.as_bytes()).unwrap();
     assert_eq!(ids(&plan.readiness(|_| false).leaves_waited_for(&"T003".parse().unwrap())), ["T002", "T001"]);
     assert_eq!(ids(&plan.readiness(|_| false).leaves_waited_for(&"T001".parse().unwrap())), [""; 0]);
 }
 
 #[test]
-fn parents_and_children_may_be_said_from_one_side_only() {
+fn parents_and_children_may_be_given_on_one_side_only() {
     for json in [
         r#"{"nodes": {"p": {}, "a": {"parent": "p"}, "b": {"parent": "p"}}}"#,
         r#"{"nodes": {"p": {"children": ["a", "b"]}, "a": {}, "b": {}}}"#,
@@ -105,14 +105,14 @@ fn every_contradiction_names_file_line_and_ids() {
 }
 
 #[test]
-fn all_problems_are_told_at_once_in_the_order_of_the_file() {
+fn all_problems_are_reported_at_once_in_file_order() {
     let said = complaint("{\"nodes\": {\n\"a\": {\"name\": 1},\n\"b\": {\"parent\": \"c\"}}}");
     assert_eq!(said.lines().count(), 2, "{said}");
     assert!(said.starts_with("tree.json:2:"), "{said}");
 }
 
 #[test]
-fn a_skipped_phase_is_skipped_with_all_that_belongs_to_it() {
+fn a_skipped_phase_skips_all_its_tasks() {
     let plan =
         Plan::read("t", br#"{"nodes": {"p": {"skipped": true, "children": ["a"]}, "a": {}}}"#).unwrap();
     assert_eq!(plan.find(&"a".parse().unwrap()).unwrap().mark, Mark::Skipped);
@@ -148,7 +148,7 @@ fn every_mark_survives_a_rewrite() {
 }
 
 #[test]
-fn tasks_of_task_master_are_read_with_their_subtasks() {
+fn task_master_plans_are_read_with_their_subtasks() {
     for json in [
         r#"{"tasks": [{"id": 1, "title": "a", "status": "done", "priority": "high", "subtasks": [
             {"id": 1, "title": "b"}, {"id": 2, "title": "c", "dependencies": [1]}]},
@@ -166,7 +166,7 @@ fn tasks_of_task_master_are_read_with_their_subtasks() {
 }
 
 #[test]
-fn a_task_names_one_repository_or_several() {
+fn a_json_task_can_name_one_or_several_repositories() {
     let text = r#"{"nodes": {"A": {"id": "A", "name": "a", "repo": "backend"},
         "B": {"id": "B", "name": "b", "repo": ["web", "backend"]}}, "root_ids": ["A", "B"]}"#;
     let plan = crate::plan::Plan::read("t.json", text.as_bytes()).unwrap();
@@ -179,7 +179,7 @@ fn a_task_names_one_repository_or_several() {
 }
 
 #[test]
-fn tests_that_must_fail_are_marked_red_and_stay_so_when_rewritten() {
+fn the_red_mark_of_a_task_is_read_and_survives_a_rewrite() {
     let json = r#"{ "nodes": { "T1": { "id": "T1", "name": "a", "red": true }, "T2": { "id": "T2", "name": "b" } },
         "root_ids": ["T1", "T2"] }"#;
     let plan = Plan::read("tree.json", json.as_bytes()).unwrap();

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_dress_of_an_id_is_seen_through() {
+    fn ids_are_recognised_in_any_markup() {
         for (text, id, tags, title) in [
             (" T001 do it", "T001", &[][..], "do it"),
             (" **T001** — do it", "T001", &[], "do it"),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_id_is_no_task() {
+    fn a_heading_or_item_without_an_id_has_no_task_head() {
         for text in [
             "do it",
             "TXXX x",
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_holds_one_character_or_none() {
+    fn a_checkbox_contains_at_most_one_character() {
         assert_eq!(checkbox("[x] a"), Some((Checkbox::Marked("x"), " a")));
         assert_eq!(checkbox("[ ]* a"), Some((Checkbox::Marked(" "), " a")));
         assert_eq!(checkbox("[] a"), Some((Checkbox::Malformed, " a")));

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_with_the_letters_of_tasks_are_tasks_in_any_section() {
+    fn headings_with_the_id_prefix_of_tasks_are_tasks_in_any_section() {
         let text =
             "## Phase 1\n### TSK-A-001: a\n### TSK-A-002: b\n## Review\n### TSK-B-001: c\n### ADR-001: d\n";
         assert_eq!(found(text), [(1, None), (2, None), (4, None)]);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_tells_the_id_of_its_heading() {
+    fn a_field_below_a_heading_gives_its_task_id() {
         let text = "## W\n### Task 1: a\n- **ID**: T-1\n### Task 2: b\n| **ID** | T-2 |\n";
         assert_eq!(found(text), [(1, Some("T-1")), (3, Some("T-2"))]);
         assert_eq!(found("## W\n### A\n**ID**: T-1\n### B\n**ID**: T-1\n"), []);

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_with_letters_of_their_own_are_found_whole() {
+    fn ids_with_custom_prefixes_are_found_completely() {
         for (text, wanted) in [
             ("A1 a", Some("A1")),
             ("DB-1: a", Some("DB-1")),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_every_spelling_are_found_whole() {
+    fn ids_of_every_spelling_are_found_completely() {
         for (text, wanted) in [
             ("T001 x", Some("T001")),
             ("T003a: x", Some("T003a")),
@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn ids_count_on_by_their_numbers() {
+    fn ids_are_compared_by_their_numbers() {
         for (one, other) in [("2.9", "2.10"), ("T005", "T005a"), ("T-1-P1-9", "T-1-P1-10"), ("T9", "T10")] {
             assert!(sort_key(one) < sort_key(other), "{one} {other}");
         }
     }
 
     #[test]
-    fn ids_with_a_small_letter_are_told_from_other_names() {
+    fn ids_with_a_lower_case_letter_are_distinguished_from_other_names() {
         for (text, wanted) in [
             ("t010 lower", Some("t010")),
             ("t01: lower", Some("t01")),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_count_by_their_number_first() {
+    fn ids_are_sorted_by_number_first() {
         let mut ids = ["T010", "T005a", "T9", "T005", "T-1", "T005.2"];
         ids.sort_by_key(|id| sort_key(id));
         assert_eq!(ids, ["T005", "T005.2", "T005a", "T9", "T010", "T-1"]);

@@ -375,20 +375,20 @@ mod tests {
     }
 
     #[test]
-    fn front_matter_is_left_alone_and_a_rule_is_no_front_matter() {
+    fn front_matter_is_skipped_and_a_horizontal_rule_is_no_front_matter() {
         assert_eq!(kinds("---\na: 1\n---\nb")[..3], [LineKind::FrontMatter; 3]);
         assert_eq!(kinds("---\nsome words\n---\n")[0], LineKind::Rule);
     }
 
     #[test]
-    fn an_underlined_line_is_a_heading_and_a_rule_below_a_list_is_none() {
+    fn an_underlined_line_is_a_heading_but_a_rule_below_a_list_is_not() {
         use LineKind::{Blank, Heading, Item, Rule, Text};
         assert_eq!(kinds("A\n---\n\nB\n==\n"), [Heading(2), Rule, Blank, Heading(1), Text]);
         assert_eq!(kinds("- a\n---\nb\nc\n---"), [Item(2), Rule, Text, Text, Rule]);
     }
 
     #[test]
-    fn content_stands_behind_the_marks() {
+    fn the_content_of_a_line_excludes_its_markup() {
         for (text, wanted) in
             [("  12) x", "x"), ("## A ##", "A"), ("# C#", "C#"), ("*  y ", "y"), ("|a|", "|a|"), ("#", "")]
         {

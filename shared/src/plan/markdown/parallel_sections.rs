@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_of_parts_is_let_run_in_parallel_in_every_language() {
+    fn sentences_that_allow_parallel_sections_are_recognised_in_every_language() {
         for text in [
             "- **Phase 4 (US2)**: Módulos diferentes podem ser refatorados em paralelo por desenvolvedores diferentes",
             "# - Não há dependência entre módulos (DAG)",
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn other_sentences_name_no_kind() {
+    fn other_sentences_allow_no_parallel_sections() {
         for text in [
             "- Module tests can run in parallel",
             "- Tests of different modules can run in parallel",

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_from_prose() {
+    fn paths_are_distinguished_from_prose() {
         for (text, wanted) in [
             (
                 "Create src/models/user.py, and `tests/a_test.py`.",

@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_are_known_in_every_spelling() {
+    fn phases_are_recognised_in_every_spelling() {
         for (title, label) in [
             ("Phase 1: Setup", Some("1")),
             ("Phase 3.1: Setup", Some("3.1")),
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn stories_and_dependencies_are_known_by_their_words() {
+    fn story_and_dependency_sections_are_recognised_by_their_titles() {
         for (title, wanted) in [
             ("Phase 3: User Story 1 - X (Priority: P1)", &["1"][..]),
             ("Phase 1: 인증 (US-1, M-01)", &["1"]),
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slug_is_fit_for_an_id() {
+    fn a_slug_is_a_valid_id() {
         for (title, wanted) in [("1. Project, Test", "1-project-test"), ("阶段", ""), ("A..b/C", "a-b-c")] {
             assert_eq!(slug(title), wanted);
         }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_known_in_every_language() {
+    fn a_status_is_recognised_in_every_language() {
         let of = |mark: Mark, words: &[&str]| {
             words.iter().for_each(|word| assert_eq!(status_mark(word), mark, "{word}"));
         };

@@ -352,7 +352,7 @@ mod tests {
     use crate::plan::markdown::lines::scan;
 
     #[test]
-    fn a_row_is_read_by_the_headings_of_its_columns() {
+    fn a_table_row_is_read_by_its_column_headings() {
         let text = "| ID | Task | Depends on | Status | Parallel | Path |\n|---|:-:|---|---|---|---|\n\
                     | **T001** | do \\| it `a|b` | - | done | yes | src/a.rs |\n| x | y | z |\n";
         let (lines, _) = scan(text, 0);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_in_a_cell_can_be_ticked() {
+    fn a_checkbox_in_a_table_cell_can_be_ticked() {
         let text = "| | ID | What |\n|-|-|-|\n| [ ] T001 | | x |\n";
         let (lines, _) = scan(text, 0);
         let row = &rows(&lines).rows[0];
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_a_ruled_heading_are_no_table() {
+    fn rows_without_a_header_separator_are_no_table() {
         let (lines, _) = scan("| T001 | x |\n| T002 | y |\n", 0);
         assert!(rows(&lines).rows.is_empty());
     }

@@ -31,7 +31,7 @@ fn leaves(plan: &Plan) -> String {
 }
 
 #[test]
-fn phases_follow_each_other_and_stories_go_side_by_side() {
+fn phases_run_in_sequence_and_stories_in_parallel() {
     let plan = plan(
         "# Tasks\n\n## Phase 1: Setup\n- [ ] T001 a\n\n## Phase 2: Foundational\n- [ ] T002 b\n\n\
          ## Phase 3: User Story 1 - x (Priority: P1)\n- [ ] T003 [US1] c\n\n## Phase 4: User Story 2 - y\n\
@@ -56,7 +56,7 @@ fn a_serial_task_waits_for_all_before_it_and_a_parallel_one_for_the_last_serial_
 }
 
 #[test]
-fn what_is_written_down_is_an_edge_wherever_it_stands() {
+fn a_dependency_is_recognised_wherever_it_is_written() {
     for text in [
         "- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c (depends on T2)\n",
         "- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c\n  - **Depends on**: T2\n",
@@ -71,7 +71,7 @@ fn what_is_written_down_is_an_edge_wherever_it_stands() {
 }
 
 #[test]
-fn a_task_that_waits_for_something_further_down_leaves_the_order_of_its_phase() {
+fn a_task_that_depends_on_a_later_one_leaves_the_order_of_its_phase() {
     let plan = plan(
         "## Phase 1: a\n- [ ] T1 a\n- [ ] T2 b (depends on T5)\n- [ ] T3 c\n## Phase 2: b\n- [ ] T4 d\n- [ ] T5 e\n",
     );
@@ -81,7 +81,7 @@ fn a_task_that_waits_for_something_further_down_leaves_the_order_of_its_phase() 
 }
 
 #[test]
-fn the_majority_of_arrows_tells_their_direction() {
+fn the_direction_of_arrows_is_decided_by_the_majority() {
     let odd = plan(
         "- [ ] T1 [P] a\n- [ ] T2 [P] b\n- [ ] T3 [P] c\n- [ ] T4 [P] d\n\n## Dependencies\n- T1 -> T2\n- T2 -> T3\n- T4 -> T1\n",
     );
@@ -100,7 +100,7 @@ fn the_majority_of_arrows_tells_their_direction() {
 }
 
 #[test]
-fn circles_and_clashes_name_every_line() {
+fn cycles_and_contradictions_report_every_line() {
     assert_eq!(
         complaint("- [ ] T1 a (depends on T2)\n- [ ] T2 b (depends on T1)\n"),
         "tasks.md:1:24: tasks wait for each other: T1 (tasks.md:1) → T2 (tasks.md:2) → T1 (tasks.md:1)"
@@ -108,7 +108,7 @@ fn circles_and_clashes_name_every_line() {
 }
 
 #[test]
-fn two_tasks_with_one_id_are_told_apart_and_refused_only_where_a_dependency_names_them() {
+fn duplicate_ids_are_renamed_and_refused_only_if_a_dependency_names_them() {
     let twice = plan("- [ ] T1 a\n\n- [ ] T1 b\n- [ ] T2 c\n");
     assert_eq!(leaves(&twice), "T1 T1-2 T2");
     assert_eq!(
@@ -132,7 +132,7 @@ fn a_known_id_in_a_summary_is_the_same_task() {
 }
 
 #[test]
-fn an_odd_mark_is_a_warning_and_read_as_to_do() {
+fn an_unknown_checkbox_mark_causes_a_warning_and_counts_as_to_do() {
     let plan = plan("- [%] T1 x\n- [] T2 y\n");
     assert_eq!((task(&plan, "T1").mark, task(&plan, "T2").mark), (Mark::Todo, Mark::Todo));
     assert!(plan.warnings[0].to_string().starts_with("tasks.md:1:4: '%' is not a known mark"));
@@ -140,7 +140,7 @@ fn an_odd_mark_is_a_warning_and_read_as_to_do() {
 }
 
 #[test]
-fn a_dependency_on_a_task_that_is_not_there_is_a_warning() {
+fn a_dependency_on_a_missing_task_is_a_warning() {
     for text in [
         "- [ ] T001 a\n- [ ] T002 b (depends on T01)\n",
         "- [ ] T001 a\n- [ ] T002 b\n## Dependencies\n- T001 needs T01\n",
@@ -155,7 +155,7 @@ fn a_dependency_on_a_task_that_is_not_there_is_a_warning() {
 }
 
 #[test]
-fn slips_of_the_pen_are_seen_through() {
+fn small_markdown_mistakes_are_tolerated() {
     let plan = plan("Phase 1: Setup\n---\n- [ ]T1 a\n-[x] T2 b\n• [ ] T3 c\n[ ] T4 d\n+ [ ] T5 e\n");
     assert_eq!(leaves(&plan), "T1 T2 T3 T4 T5");
     assert_eq!((task(&plan, "T2").mark, plan.unread.len()), (Mark::Done, 0));
@@ -163,14 +163,14 @@ fn slips_of_the_pen_are_seen_through() {
 }
 
 #[test]
-fn items_without_boxes_are_tasks_where_there_is_nothing_else() {
+fn items_without_checkboxes_are_tasks_if_there_are_no_others() {
     let plan = plan("## Phase 1: a\n- **T1** do it\n- ✅ T2 done\n## Dependencies\n- T2 depends on T1\n");
     assert_eq!(leaves(&plan), "T1 T2");
     assert_eq!(task(&plan, "T2").mark, Mark::Done);
 }
 
 #[test]
-fn marks_tell_what_the_plan_knows() {
+fn checkbox_marks_and_strikethrough_give_the_task_status() {
     let plan = plan(
         "- [ ] T1 a\n- [x] T2 b\n- [X] T3 c\n- [-] T4 d\n- [~] T5 e\n- [!] T6 f\n- [ ] ~~T7 g~~\n- [x] ~~T8~~ h\n",
     );
@@ -192,7 +192,7 @@ fn continuation_lines_and_nested_bullets_belong_to_the_task() {
 }
 
 #[test]
-fn headings_can_be_tasks_and_their_boxes_tell_how_far_they_are() {
+fn headings_can_be_tasks_and_their_checkboxes_give_the_status() {
     let plan = plan(
         "## Phase 1: a\n### T001: Make it\n**Preconditions**: none\n- [x] one\n- [ ] two\n### T002: Then\n**Preconditions**: T001 complete\n- [x] all\n\
          ### ✅ T003: Done\n",
@@ -205,14 +205,14 @@ fn headings_can_be_tasks_and_their_boxes_tell_how_far_they_are() {
 }
 
 #[test]
-fn a_list_of_boxes_beside_headings_is_one_task_each() {
+fn a_heading_task_and_its_checkbox_in_a_list_are_one_task() {
     let plan = plan("### Task 1.1: Make it\n- [ ] a step\n\n## Checklist\n- [x] Task 1.1: Make it\n");
     assert_eq!(leaves(&plan), "1.1");
     assert_eq!(task(&plan, "1.1").mark, Mark::Done);
 }
 
 #[test]
-fn tables_are_tasks_where_there_is_nothing_else() {
+fn table_rows_are_tasks_if_there_are_no_others() {
     let plan = plan(
         "## 1. Setup\n| ID | Task | Depends on | Status |\n|---|---|---|---|\n| T001 | Make it | - | ✅ |\n\
          ## 2. Core\n| ID | Task | Depends on |\n|---|---|---|\n| T002 | Go on | T001 |\n",
@@ -224,7 +224,7 @@ fn tables_are_tasks_where_there_is_nothing_else() {
 }
 
 #[test]
-fn numbered_lists_are_nested_by_their_indent() {
+fn numbered_lists_are_nested_by_indentation() {
     let plan = plan(
         "## 1. Setup\n- [ ] 1.1 a\n- [x] 1.2 b\n## 2. Core\n- [ ] 2. Parent\n  - [ ] 2.1 (P) c\n    - a note\n  - [ ] 2.2 d, depends on 1.1\n",
     );
@@ -235,7 +235,7 @@ fn numbered_lists_are_nested_by_their_indent() {
 }
 
 #[test]
-fn what_only_looks_like_a_task_is_told_and_not_taken() {
+fn lines_that_only_look_like_tasks_are_reported_and_not_read() {
     let plan = plan(
         "---\ntitle: x\n---\n- [ ] T001 a\n- [ ] no id\n- [P] tasks = different files\n- T009 no box\n> - [ ] T010 quoted\n\n\
          ```\n- [ ] T001 again\n- [ ] T011 code\n```\n<!--\n- [ ] T012 comment\n-->\n- [ ] 3. a number\n",
@@ -249,7 +249,7 @@ fn what_only_looks_like_a_task_is_told_and_not_taken() {
 }
 
 #[test]
-fn a_fence_that_swallows_the_rest_is_told() {
+fn an_unclosed_fence_is_reported() {
     let plan = plan("- [ ] T001 a\n```\n- [ ] T002 b\n- [ ] T003 c\n");
     assert_eq!(
         plan.warnings[0].to_string(),
@@ -285,7 +285,7 @@ fn several_files_make_one_plan() {
 }
 
 #[test]
-fn boxes_without_ids_get_the_next_free_ones() {
+fn checkboxes_without_ids_get_the_next_free_ids() {
     let text =
         "## Phase 1: a\n- [ ] T007 a\n- [ ] b\n  - [ ] a step\n- [x]   c\r\n## Checklist\n- [ ] all good\n";
     let edits = plan_ids(&[("tasks.md", text.as_bytes())]).unwrap();
@@ -310,7 +310,7 @@ fn a_tag_names_the_repositories_of_a_task() {
 }
 
 #[test]
-fn a_task_whose_tests_must_fail_is_tagged_red() {
+fn a_red_tag_marks_a_task_whose_tests_must_fail() {
     let plan = plan(
         "# Tasks\n\n- [ ] T001 [P] [red] write the tests\n- [ ] T002 [RED] more\n- [ ] T003 make them pass\n",
     );
@@ -320,7 +320,7 @@ fn a_task_whose_tests_must_fail_is_tagged_red() {
 }
 
 #[test]
-fn boxes_without_ids_are_tasks_with_ids_made_from_their_text() {
+fn checkboxes_without_ids_are_tasks_with_ids_derived_from_their_text() {
     let text = "# Plan\n## Phase 1: a\n- [ ] Write the parser (fast)\n  - [ ] a step\n- [x] **Test** it\n- [ ] 写解析器\n## Validation\n- [ ] all good\n- [ ] really\n";
     let before = plan(text);
     assert_eq!(
@@ -345,7 +345,7 @@ fn boxes_without_ids_are_tasks_with_ids_made_from_their_text() {
 }
 
 #[test]
-fn a_number_is_the_parent_of_its_parts_also_beside_them() {
+fn a_numbered_task_is_the_parent_of_its_parts_on_the_same_level() {
     let plan = plan("- [ ] 1. a\n- [ ] 2. b\n- [ ] 2.1 c\n- [ ] 2.2 d\n- [ ] 3. e\n");
     assert_eq!(leaves(&plan), "1 2.1 2.2 3");
     assert_eq!(task(&plan, "2.2").parent, Some("2".parse().unwrap()));
@@ -353,7 +353,7 @@ fn a_number_is_the_parent_of_its_parts_also_beside_them() {
 }
 
 #[test]
-fn headings_with_a_status_and_rows_of_a_change_log_are_what_they_say() {
+fn headings_with_a_status_are_tasks_and_rows_of_a_change_log_are_not() {
     let plan = plan(
         "### T001: Make it\n**Status**: ✅ DONE\n### T002: Then\nStatus: pending\n## Change Log\n| Version | Date |\n|---|---|\n| 1.0 | today |\n",
     );
@@ -362,7 +362,7 @@ fn headings_with_a_status_and_rows_of_a_change_log_are_what_they_say() {
 }
 
 #[test]
-fn stories_of_a_priority_are_not_all_stories() {
+fn a_priority_selects_only_its_own_stories() {
     let plan = plan(
         "## Phase 1: Setup\n- [ ] T1 a\n## Phase 2: User Story 1\n- [ ] T2 b\n## Phase 3: User Story 2\n- [ ] T3 c\n\
          ## Dependencies\n- US1 is P1 priority - complete before P2 stories\n- US2 can proceed after all P1 stories\n",

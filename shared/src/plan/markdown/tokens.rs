@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_fall_into_ids_words_and_marks() {
+    fn sentences_are_split_into_ids_words_and_marks() {
         use Piece::{Arrow, Comma, Dash, Id, Number, Other, Phase, Plus, Stop, Story, Word};
         for (text, wanted) in [
             ("T001–T003, T5.", vec![Id("T001"), Dash, Id("T003"), Comma, Id("T5"), Stop]),

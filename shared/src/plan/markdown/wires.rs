@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn wires_are_followed_through_forks_joints_corners_and_boxes() {
+    fn lines_of_a_drawing_are_followed_through_forks_joints_corners_and_boxes() {
         let wired = |from: &str, to: &str| (from.to_owned(), to.to_owned());
         for (drawing, wanted) in [
             ("A\n├── B\n└── C", vec![wired("A", "BC")]),

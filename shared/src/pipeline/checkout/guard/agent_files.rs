@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_commands_of_claude_count() {
+    fn only_changes_of_commands_in_the_claude_state_count() {
         let before = json!({"numStartups": 1, "mcpServers": {"a": {"command": "a"}}, "projects": {"/p": {"hooks": {}}}});
         let ordinary = json!({"numStartups": 2, "mcpServers": {"a": {"command": "a"}}, "projects": {"/p": {"cost": 1}, "/q": {"mcpServers": {}}}});
         let planted = json!({"numStartups": 3, "mcpServers": {"a": {"command": "b"}}, "projects": {"/p": {"mcpServers": {"c": {"command": "c"}}, "cost": 2}}});
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn only_settings_of_codex_count() {
+    fn only_settings_and_not_trust_levels_of_codex_count() {
         let settings = |text: &str| codex_settings(Some(text.as_bytes()));
         let before = settings("model = \"a\"\n");
         assert_eq!(before, settings("model = \"a\"\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n"));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_that_opencode_adds_is_no_change() {
+    fn the_schema_key_that_opencode_adds_is_no_change() {
         let added = without_schema(b"{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  \"a\": 1\n}");
         assert_eq!(added, without_schema(b"{\n  \"a\": 1\n}"));
     }

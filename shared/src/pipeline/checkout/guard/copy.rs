@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_write_ourselves_is_no_change() {
+    fn lines_that_we_add_to_watched_files_are_no_change() {
         let is_same = |mode, before: &_, after: &_| is_same(Path::new("info/exclude"), mode, before, after);
         let [plain, ours] = [file("a\n"), file("a\n/spec/logs/\n.arborist-draft-*\n")];
         assert!(is_same(WatchMode::ExcludeFile, &plain, &ours));

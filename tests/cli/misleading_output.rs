@@ -1,0 +1,350 @@
+//! Situations in which people who are new to git-arborist were misled: hints that failed as printed, statements that were
+//! wrong, and warnings that were missing.
+
+use arborist_testkit::{Run, TestRepo, WORKER};
+
+use crate::pasted_hints::{hinted, paste};
+
+fn planned(plan: &str) -> TestRepo {
+    TestRepo::planned("tasks.md", plan, WORKER)
+}
+
+/// An agent that does this in each task, and approves all.
+fn works(deed: &str) -> String {
+    format!("case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) {deed} ;;\nesac")
+}
+
+#[test]
+fn a_second_plan_with_the_same_ids_is_not_shown_or_ticked_as_done() {
+    let repo = TestRepo::planned("a.md", "- [ ] T001 Alpha\n", WORKER);
+    repo.write("b.md", "- [ ] T001 Other\n");
+    repo.commit("another plan\n");
+    repo.arborist(["gardener", "--tree", "a.md"]).succeeds();
+    let refused = "this run is of the plan 'a.md', not of 'b.md'";
+    repo.arborist(["gardener", "--tree", "b.md"]).exits(2).err(refused);
+    let said = repo.arborist(["state", "--tree", "b.md"]).exits(2);
+    said.err(refused).err("hint: leave --tree out to see the run: git arborist state\n").never("complete");
+    let said = repo.arborist(["plan", "--tick", "b.md"]).exits(2);
+    said.err(refused).err("git arborist plan --tick a.md");
+    assert_eq!(repo.read("b.md"), "- [ ] T001 Other\n");
+    repo.arborist(["state", "--tree", "a.md"]).succeeds().out("1 of 1 done");
+    repo.arborist(["plan", "--tick", "a.md"]).succeeds().out("ticked T001 (a.md:1)");
+}
+
+#[test]
+fn plan_tick_ticks_tasks_of_the_run_in_another_file_with_the_same_tasks() {
+    let repo = TestRepo::planned("a.md", "- [ ] T001 Alpha\n- [ ] T002 Beta\n", WORKER);
+    repo.write("b.md", "- [ ] T001 Alpha\n- [ ] T002 Other\n");
+    repo.commit("another plan\n");
+    repo.arborist(["gardener", "--tree", "a.md"]).succeeds();
+    let said = repo.arborist(["plan", "--tick", "b.md"]).succeeds();
+    said.out("ticked T001 (b.md:1)").err("'T002' is complete in the run, but is another task there");
+    assert_eq!(repo.read("b.md"), "- [x] T001 Alpha\n- [ ] T002 Other\n");
+}
+
+#[test]
+fn an_empty_test_command_counts_as_none_and_causes_a_warning() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    let warning = "warning: no test command for 1 task: the test step always passes";
+    let run = ["gardener", "--only", "T001", "--test-command", ""];
+    repo.arborist(run).succeeds().err(warning);
+    repo.arborist(["gardener", "--dry-run", "--test-command", " "]).succeeds().out("test       no command");
+    repo.arborist(["gardener", "--test-command", ""]).succeeds().err(warning);
+    let log = repo.git(["log", "--format=%s"]).answer();
+    assert!(log.contains("tests pass for \"two\" (no test command)"), "{log}");
+}
+
+#[test]
+fn a_run_that_had_tests_warns_when_they_are_turned_off() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.arborist(["gardener", "--only", "T001", "--test-command", "true"])
+        .succeeds()
+        .never("no test command");
+    repo.arborist(["gardener", "--test-command", ""]).succeeds().err("no test command for 1 task");
+}
+
+#[test]
+fn a_skipped_commit_msg_hook_is_reported_once() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.write_script(".git/hooks/commit-msg", "exit 1");
+    let note = "your commit-msg hook is not run";
+    repo.arborist(["gardener", "--only", "T001"]).succeeds().err(note);
+    repo.arborist(["gardener"]).succeeds().never(note);
+}
+
+#[test]
+fn the_merge_of_a_session_branch_works_as_printed_although_the_plan_was_not_committed() {
+    let repo = TestRepo::planned("README.md", "an app\n", WORKER);
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    let said = repo.arborist(["gardener", "--session-branch"]).succeeds();
+    let merge = said.stdout();
+    let (_, merge) = merge.split_once("  merge  ").unwrap();
+    paste(&repo, merge.trim()).succeeds();
+    assert_eq!(repo.read("T001.txt"), "T001\n");
+    repo.git(["status", "--porcelain"]).succeeds().silent();
+}
+
+#[test]
+fn the_hint_for_a_dirty_checkout_does_not_stash_the_plan() {
+    let repo = TestRepo::planned("README.md", "an app\n", WORKER);
+    repo.write("tasks.md", "- [ ] T001 one\n");
+    repo.write("notes.txt", "mine\n");
+    let said = repo.arborist(["gardener"]).exits(2);
+    let said = said.err("there are uncommitted new files: notes.txt").stderr();
+    paste(&repo, &hinted(&said, "or stash them with: ")).succeeds();
+    assert!(!repo.path("notes.txt").exists());
+    repo.arborist(["gardener"]).succeeds().out("1 completed");
+    repo.git(["stash", "pop", "-q"]).succeeds();
+    assert_eq!(repo.read("notes.txt"), "mine\n");
+}
+
+#[test]
+fn a_run_warns_if_its_agents_have_changed_the_plan() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.agent(&works("echo x > \"$ARBORIST_TASK.txt\"; echo \"- [ ] T009 more\" >> tasks.md"));
+    let said = repo.arborist(["gardener"]).succeeds();
+    let said =
+        said.err("warning: agents have changed 'tasks.md'").err("2 commits changed tasks.md: git log -p ");
+    let said = said.stderr();
+    repo.arborist(["gardener"]).exits(2).err("the plan 'tasks.md' has changed");
+    paste(&repo, &hinted(&said, "to restore tasks.md, run: ")).succeeds();
+    repo.arborist(["gardener"]).succeeds().out("nothing is left to do");
+    repo.arborist(["reset", "T002"]).succeeds().never("tasks.md");
+}
+
+#[test]
+fn an_agent_that_ticks_its_box_causes_no_warning_about_the_plan() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.agent(&works("echo x > x.txt; echo '- [x] T001 one' > tasks.md"));
+    repo.arborist(["gardener"]).succeeds().never("agents have changed");
+}
+
+#[test]
+fn a_plan_that_an_agent_deletes_is_reported_as_deleted() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.agent(&works("echo x > x.txt; rm -f tasks.md"));
+    let said = repo.arborist(["gardener", "--only", "T001"]).succeeds();
+    said.err("agents have changed 'tasks.md'").err(" of T001 deleted tasks.md: git show ");
+}
+
+#[test]
+fn list_items_that_are_not_tasks_are_named_with_their_lines() {
+    let repo = TestRepo::init();
+    repo.write(
+        "c.md",
+        "# Plan\n1. Make the thing\n2. Make the other thing\n\n| id | task |\n|----|----|\n| T001 | Foo |\n",
+    );
+    repo.arborist(["plan", "c.md"])
+        .succeeds()
+        .out("2 list items without a box are not tasks: c.md:2, c.md:3");
+    repo.write("f.md", "## Todo\n- Make the thing\n- Make the other\n## Phase 2\n- [ ] Third\n");
+    repo.arborist(["plan", "f.md"])
+        .succeeds()
+        .out("2 list items without a box are not tasks: f.md:2, f.md:3");
+    repo.arborist(["plan", "--check", "f.md"]).succeeds().out("f.md:2:1: warning: this looks like a task");
+    repo.write("g.md", "## Notes\n- Be careful\n- Be quick\n## Phase 2\n- [ ] Third\n- a remark\n");
+    repo.arborist(["plan", "g.md"]).succeeds().never("without a box");
+}
+
+#[test]
+fn a_misspelt_tag_at_the_end_of_a_task_is_reported() {
+    let repo = TestRepo::init();
+    repo.write("t.md", "- [ ] T001 Alpha\n- [ ] T003 Gamma [dependson:T001] [alow:x]\n");
+    repo.arborist(["plan", "t.md"]).succeeds().err("the tag '[alow:x]' of 'T003' has no meaning");
+    let said = repo.arborist(["plan", "--check", "t.md"]).succeeds();
+    said.out("did you mean '[allow:x]'?").out("did you mean '[depends:T001]'?");
+}
+
+#[test]
+fn a_reset_task_that_the_plan_skips_is_not_announced_for_the_next_run() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.arborist(["gardener"]).succeeds();
+    repo.write("tasks.md", "- [-] T001 one\n- [ ] T002 two\n");
+    repo.commit("skip one\n");
+    repo.arborist(["gardener", "--accept-changes"]).succeeds();
+    let said = repo.arborist(["reset", "T001"]).succeeds();
+    said.out("the plan skips it, because its box is [-]").never("the next run starts it again");
+}
+
+#[test]
+fn the_hint_about_protected_files_allows_all_of_them() {
+    let repo = planned("- [ ] T001 one\n");
+    for file in ["tests/a.sh", "tests/b c.sh"] {
+        repo.write(file, "true\n");
+    }
+    repo.commit("tests\n");
+    repo.git(["config", "arborist.protect", "tests/**"]).succeeds();
+    repo.agent("rm -r tests; echo x > x.txt");
+    let said = repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    said.err(
+        "to allow this: --allow tests/a.sh --allow 'tests/b c.sh', or [allow:tests/a.sh] [allow:tests/b c.sh]",
+    )
+    .out("see all of it with: git arborist state T001");
+}
+
+#[test]
+fn without_history_state_shows_only_the_output_of_the_last_attempt() {
+    let repo = planned("- [ ] T001 one\n");
+    let test = "test ! -e T001.txt || { cat count; false; }";
+    repo.agent(
+        "echo x > T001.txt; echo \"attempt $(date +%N)\" >> count; echo \"line $(wc -l < count)\" >> count",
+    );
+    repo.arborist(["gardener", "--max-retries", "2", "--test-command", test]).exits(1);
+    let heading = "Output of the tests (stdout):";
+    let brief = repo.arborist(["state", "T001"]).succeeds();
+    let brief = brief.err("run: git arborist state T001 --history").stdout();
+    assert_eq!(brief.matches(heading).count(), 1, "{brief}");
+    let all = repo.arborist(["state", "T001", "--history"]).succeeds().stdout();
+    assert_eq!(all.matches(heading).count(), 2, "{all}");
+}
+
+#[test]
+fn the_first_mistake_of_a_configuration_file_is_reported_first() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.write(".arborist/config.toml", "unknown = 1\nmax-retries = 0\njobs = \"many\"\n");
+    repo.arborist(["gardener"]).exits(1).err("config.toml:1: ").never("config.toml:3");
+    repo.write(".arborist/config.toml", "max-retries = 0\njobs = \"many\"\n");
+    repo.arborist(["gardener"]).exits(1).err("config.toml:1: ");
+}
+
+#[test]
+fn an_error_in_gits_configuration_does_not_suggest_quotes() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.git(["config", "arborist.cleanup.older-than", "3x"]).succeeds();
+    let said = repo.arborist(["cleanup"]).exits(1);
+    said.err("must be an age such as 12h, 7d or 2w, but").never("in quotes");
+}
+
+#[test]
+fn the_message_about_a_time_limit_names_its_setting() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.agent("sleep 30");
+    repo.git(["config", "arborist.timeouts.silence", "1"]).succeeds();
+    repo.arborist(["gardener", "--max-retries", "1"])
+        .exits(1)
+        .err("wrote nothing for 1 s (timeouts.silence)");
+}
+
+#[test]
+fn the_printed_next_command_keeps_options_that_choose_agents() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.agent("exit 1");
+    let mut trusting = repo.command("git", &repo.path(""));
+    trusting
+        .args(["arborist", "gardener", "--max-retries", "1", "--runner", "robot", "--review-runner", "demo"]);
+    let run = Run::of(trusting.env("ARBORIST_TRUST", "1"), b"");
+    run.exits(1);
+    let said = repo.arborist(["state", "T001"]).succeeds();
+    said.out("--review-runner <the same as before>").out("--runner <the same as before>");
+}
+
+#[test]
+fn hints_about_ids_name_the_file() {
+    let repo = TestRepo::init();
+    repo.write("c.md", "- [ ] T001 Alpha\n- [ ] t001 Again\n");
+    let said = repo.arborist(["plan", "--check", "c.md"]).succeeds();
+    said.out("write 'T001', unless another task has this id, or run: git arborist plan --assign-ids c.md");
+}
+
+#[test]
+fn the_hint_about_a_stray_trailer_does_not_ask_to_change_the_subject() {
+    let repo = TestRepo::init();
+    repo.write("message", "x\n\nArborist-Step: implement\n");
+    let said = repo.arborist(["hooks", "run", "commit-msg", "message"]).exits(1);
+    said.err("if the commit is not about a task, remove the Arborist- lines").never("change its subject");
+}
+
+#[test]
+fn a_session_that_is_ended_is_recorded_as_failed_only_if_tasks_are_left() {
+    let repo = planned("- [ ] T001 one\n- [ ] T002 two\n");
+    repo.arborist(["gardener", "--session-branch", "--only", "T001"]).succeeds();
+    let session =
+        repo.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+    let said = repo.arborist(["session", "end", "--session", &session]).succeeds();
+    said.err("not all of its tasks are done, so it is recorded as failed");
+}
+
+#[test]
+fn a_task_without_changes_is_not_landed_by_force() {
+    let repo = planned("- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    repo.agent("exit 3");
+    repo.arborist(["gardener", "--isolate", "--max-retries", "1", "--only", "T001"]).exits(1);
+    repo.arborist(["merge", "T001"]).exits(1).err("'T001' has failed").never("--force");
+    repo.agent("case \"$prompt\" in\n \"Review\"*) echo REJECTED: no ;;\n *) echo x > work.txt ;;\nesac");
+    repo.arborist(["gardener", "--isolate", "--max-retries", "1", "--only", "T002"]).exits(1);
+    let said = repo.arborist(["merge", "T002"]).exits(1).stderr();
+    paste(&repo, &hinted(&said, "if the gates pass: ")).succeeds().out("1 landed (T002)");
+}
+
+#[test]
+fn a_run_that_a_task_needs_to_land_has_worktrees() {
+    let repo = planned("- [ ] T001 one\n");
+    let said =
+        repo.arborist(["merge", "T001"]).exits(1).err("'T001' has not run yet, because 'main' has no run");
+    paste(&repo, &hinted(&said.stderr(), "start a run with: ")).succeeds().out("1 completed (T001)");
+}
+
+#[test]
+fn a_refusal_of_the_hook_is_named_where_the_task_is_shown() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.agent(&works("echo x >> work.txt"));
+    for (said, why) in [
+        ("", "refused the change and gave no reason"),
+        ("echo lint: no tabs", "refused the change: lint: no tabs"),
+    ] {
+        repo.write_script(".git/hooks/pre-commit", &format!("#!/bin/sh\n{said}\nexit 1\n"));
+        repo.arborist(["gardener", "--max-retries", "1", "--new-run"]).exits(1);
+        let words = format!("why          the pre-commit hook {why}");
+        repo.arborist(["state", "T001"]).succeeds().out(&words).never("why          it");
+    }
+}
+
+#[test]
+fn an_agent_that_switched_to_another_branch_is_the_first_that_is_named() {
+    let repo = planned("- [ ] T001 one\n");
+    repo.git(["branch", "other"]).succeeds();
+    repo.agent(&works("git checkout -q other; echo x > work.txt"));
+    let said = repo.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    said.out("after 1 attempt: the agent switched to another branch");
+}
+
+#[test]
+fn plans_with_slips_say_what_to_write() {
+    let repo = TestRepo::init();
+    let child = r#"{"nodes": {"T1": {"id": "T1", "name": "a", "children": ["T1"]}}, "root_ids": ["T1"]}"#;
+    repo.write("p.json", child);
+    let said = repo.arborist(["plan", "p.json"]).exits(1).err("'T1' is its own ancestor");
+    said.err("hint: remove 'T1' from its own 'children' and 'parent'");
+    let command =
+        r#"{"nodes": {"T1": {"id": "T1", "name": "a", "test_commands": ["false"]}}, "root_ids": ["T1"]}"#;
+    repo.write("p.json", command);
+    let said = repo.arborist(["plan", "p.json"]).exits(1).err("'test_commands' of T1 must be an object");
+    said.err(r#"hint: write it as {"command": "npm test"}"#);
+    repo.write("p.json", command.replace("\"false\"", "{\"command\": \"npm test\"}"));
+    repo.arborist(["plan", "p.json"]).succeeds();
+    let plan = "- [ ] T001 a (depends on T009) [allow:**]\n- [ ] T002 b (depends on T002)\n- [~] T003 c\n- [!] T004 d\n";
+    repo.write("p.md", plan);
+    let said = repo.arborist(["plan", "--check", "p.md"]).exits(1).never("permitted for");
+    said.out("a dependency names 'T009', which is not in the plan; it is ignored")
+        .out("'T002' depends on itself; this is ignored")
+        .out("4 tasks: 4 to do (1 marked partial, 1 marked blocked)");
+}
+
+#[test]
+fn hints_about_missing_commits_fit_the_name() {
+    let repo = planned("- [ ] T001 one\n");
+    let said = repo.arborist(["verify", "HEAD~100..HEAD"]).exits(1).never("git fetch").stderr();
+    paste(&repo, &hinted(&said, "see it with: ")).succeeds().out("a plan");
+    repo.arborist(["verify", "nowhere..HEAD"]).exits(1).err("hint: get other branches with: git fetch\n");
+    let said = repo.arborist(["trailers", "check"]).exits(129).stderr();
+    paste(&repo, &hinted(&said, "for example: ")).succeeds().err("1 message checked");
+}
+
+#[test]
+fn nobody_is_told_to_create_files_in_a_bare_repository() {
+    let repo = planned("- [ ] T001 one\n");
+    let bare = repo.root().join("bare.git");
+    repo.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]).succeeds();
+    let said = repo.arborist_in(&bare, ["state"]).succeeds().never("create one of these files");
+    said.err("hint: this repository is bare, so plans are found only in a clone of it");
+}
