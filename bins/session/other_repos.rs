@@ -238,9 +238,9 @@ fn stood_at(name: &RepoName, line: Vec<TrailStep>, turn: u32, known: &Known) -> 
     let steps: Vec<TrailStep> =
         line.into_iter().filter(|step| step.event.is_some() || is_landing(step.commit)).collect();
     let was_brought_back = |step: &TrailStep| {
-        let described =
+        let is_described =
             |event: &Event| last_turn(event).map_or_else(|| is_in(&known.all, event), |last| last < turn);
-        step.event.as_ref().is_some_and(|event| brings_back(event) && described(event))
+        step.event.as_ref().is_some_and(|event| brings_back(event) && is_described(event))
     };
     let is_there = |step: &&TrailStep| match &step.event {
         Some(event) => was_there(event, turn, known),

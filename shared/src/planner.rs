@@ -76,7 +76,7 @@ impl Planner<'_> {
             CallOutcome::Success { text, .. } => Ok(text),
             CallOutcome::Failed { message, .. } | CallOutcome::Limited { message, .. } => {
                 let runner = runner.name.clone();
-                Err(PlannerError::Failed { runner, list_problems: plain_text(message.trim()), log })
+                Err(PlannerError::Failed { runner, message: plain_text(message.trim()), log })
             }
         }
     }
@@ -217,12 +217,12 @@ pub enum PlannerError {
         runner: String,
     },
     /// The agent failed.
-    #[error("'{runner}' did not make a plan: {list_problems}")]
+    #[error("'{runner}' did not make a plan: {message}")]
     Failed {
         /// Its name.
         runner: String,
         /// The reason, in its words.
-        list_problems: String,
+        message: String,
         /// The file of its output.
         log: PathBuf,
     },

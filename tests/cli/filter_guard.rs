@@ -91,7 +91,7 @@ fn a_merge_driver_script_edited_by_a_task_is_restored_and_the_attempt_fails() {
 #[test]
 fn a_hook_installed_by_a_filter_script_fails_the_attempt() {
     let repo = repo_with_agent(&plant_by("inner.sh"));
-    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).out("the hook post-checkout was added");
+    repo.arborist(["gardener", "--max-retries", "1"]).exits(1).err("the hook post-checkout was added");
 }
 
 #[test]

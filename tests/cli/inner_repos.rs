@@ -153,7 +153,7 @@ git init -q vendor; rm -r vendor/.git/hooks; ln -s ../../spec/hooks vendor/.git/
     let repo = repo(deed);
     repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
     let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-    assert!(body.contains("it made a repository in a folder of the checkout: vendor/.git"), "{body}");
+    assert!(body.contains("made a repository in a folder of the checkout: vendor/.git"), "{body}");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn an_invalid_git_file_or_folder_fails_the_attempt_that_made_it() {
         let repo = repo(deed);
         repo.arborist(["gardener", "--max-retries", "2"]).succeeds().never("the reviewer");
         let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-        assert!(body.contains("it made a repository in a folder of the checkout: a/.git"), "{deed}: {body}");
+        assert!(body.contains("made a repository in a folder of the checkout: a/.git"), "{deed}: {body}");
         assert_eq!(repo.git(["show", "HEAD:a/f"]).answer(), "x", "{deed}");
     }
 }
@@ -172,7 +172,7 @@ fn a_repository_that_replaces_a_tracked_file_is_moved_away() {
     let repo = repo("rm src/a.txt; git init -q src/a.txt; echo x > src/a.txt/x");
     repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
     let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-    assert!(body.contains("it made a repository inside the repository: src/a.txt"), "{body}");
+    assert!(body.contains("made a repository inside the repository: src/a.txt"), "{body}");
     assert_eq!(repo.read("src/a.txt"), "a\n");
 }
 
@@ -238,7 +238,7 @@ fn a_repository_whose_settings_run_a_command_is_moved_out_of_an_existing_ignored
         repo("git init -q vendor; git -C vendor config core.fsmonitor 'touch \"$HOME/planted\"; false'");
     repo.arborist(["gardener", "--max-retries", "2"]).succeeds();
     let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-    assert!(body.contains("it made a repository in a folder of the checkout: vendor/.git"), "{body}");
+    assert!(body.contains("made a repository in a folder of the checkout: vendor/.git"), "{body}");
     repo.git_in(&repo.path("vendor"), ["status", "--short"]).succeeds();
     assert!(!repo.home().join("planted").exists());
 }
@@ -374,7 +374,7 @@ fn a_repository_with_a_planted_submodule_is_moved_out_of_an_existing_ignored_fol
         repo.write("vendor/old/o", "o\n");
         repo.arborist(["gardener", "--sandbox", mode, "--max-retries", "2"]).succeeds();
         let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-        assert!(body.contains("it made a repository") && body.contains(named), "{mode}: {deed}: {body}");
+        assert!(body.contains("made a repository") && body.contains(named), "{mode}: {deed}: {body}");
         for folder in ["vendor", "vendor/deep", "vendor/old"] {
             let _ = repo.git(["-C", folder, "status"]).code();
         }

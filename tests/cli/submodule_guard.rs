@@ -277,7 +277,7 @@ fn a_submodule_that_a_child_process_adds_to_the_index_is_removed_and_reported() 
         let run = ["gardener", "--max-retries", "2"].into_iter().chain(test.iter().copied());
         repo.arborist(run).succeeds();
         let body = repo.git(["log", "--grep=-fail)", "--format=%B"]).answer();
-        let words = format!("it added a submodule to the index, which was removed again: {path}");
+        let words = format!("added a submodule to the index, which was removed again: {path}");
         assert!(body.contains(&words), "{by_test}: {deed}: {body}");
         assert!(!repo.git(["ls-files", "-s"]).answer().contains("160000"), "{by_test}: {deed}");
         assert_eq!(repo.git(["status", "--porcelain"]).answer(), "", "{by_test}: {deed}");
@@ -330,7 +330,7 @@ fn a_repository_that_is_planted_in_a_submodule_is_moved_away() {
         let _ = repo.arborist(["gardener", "--max-retries", "2"].iter().chain(mode));
         assert!(repo.root().join("once").exists(), "the agent did not run: {deed}");
         let body = repo.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
-        let words = "it made a repository in a folder of the checkout: ";
+        let words = "made a repository in a folder of the checkout: ";
         assert!(body.contains(words) && body.contains(&format!("{folder}/.git")), "{deed}: {body}");
         for place in [".", "lib", "lib/deep", "lib/src", "lib/build", folder] {
             let _ = repo.git(["-C", place, "status"]).code();

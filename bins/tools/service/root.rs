@@ -95,7 +95,7 @@ impl ToolSite {
 
     /// The current repository, and those of its workspace.
     pub(super) fn of_workspace(ui: &mut Ui, cancel: &Cancel) -> Result<Self, Failure> {
-        let place = match variable("ARBORIST_WORKTREE") {
+        let place = match non_empty_var("ARBORIST_WORKTREE") {
             Some(place) => PathBuf::from(place),
             None => Repository::current_dir()?,
         };
@@ -136,7 +136,7 @@ fn is_approved(home: &Path, section: &RepoSection, ui: &mut Ui) -> bool {
 }
 
 /// An environment variable that is set and not empty.
-fn variable(name: &str) -> Option<String> {
+fn non_empty_var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
@@ -176,7 +176,7 @@ impl Root {
         // A temporary file of a killed server must not become part of the work. A failure to exclude it does not
         // matter.
         let _ = repository.exclude(Enclosure::DRAFTS);
-        let is_guarded = variable("ARBORIST_TASK").is_some();
+        let is_guarded = non_empty_var("ARBORIST_TASK").is_some();
         if !is_guarded {
             // Repositories that are there now are the user's.
             drop(repository.find_inner_git_dirs());

@@ -254,13 +254,13 @@ impl Runner {
             Placeholder::ToolsFile => tools_file.as_deref(),
             Placeholder::ToolsToml => toml.as_deref(),
         });
-        let described =
+        let has_prompt_in_arguments =
             template.uses(Placeholder::Prompt) || (template.uses(Placeholder::PromptFile) && file.is_some());
         Invocation {
             program: template.program().to_owned(),
             args,
             env: self.env.clone().into_iter().chain(self.server_variable(request.tools)).collect(),
-            stdin: (!described).then(|| request.prompt.as_bytes().to_vec()),
+            stdin: (!has_prompt_in_arguments).then(|| request.prompt.as_bytes().to_vec()),
         }
     }
 

@@ -107,13 +107,7 @@ impl OpenRun {
     pub fn require_pathspecs(&self, planned: &Planned) -> Result<(), Failure> {
         match self.options.protection.find_mistake(&self.repository, planned.plan.leaves()) {
             Some(mistake) => {
-                let names_nothing = mistake.contains("names no path");
-                let hint = if names_nothing {
-                    "for example: tests/"
-                } else {
-                    "see 'git help glossary' about pathspecs"
-                };
-                Err(Failure::new(Exit::No, mistake).hint(hint))
+                Err(Failure::new(Exit::No, mistake).hint("see 'git help glossary' about pathspecs"))
             }
             None => Ok(()),
         }

@@ -163,9 +163,9 @@ const LONGEST_ARGUMENT: usize = 100 * 1024;
 /// The user's home directory as the program of a runner sees it, if the runner reads its tools there.
 fn user_home(runner: &Runner) -> Option<PathBuf> {
     let (variable, own) = runner.wants_tools_home()?;
-    let visible_event =
+    let non_empty =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    own.map(PathBuf::from).or_else(|| visible_event(variable)).or_else(|| visible_event("HOME"))
+    own.map(PathBuf::from).or_else(|| non_empty(variable)).or_else(|| non_empty("HOME"))
 }
 
 impl Call {
@@ -460,15 +460,15 @@ pub(in crate::pipeline) fn attribute_to_provider(outcome: CallOutcome, printed: 
         return outcome;
     };
     let ends = [message.as_str()].into_iter().chain(printed).filter_map(last_nonempty_line);
-    let visible_event = ends.filter_map(|line| Some((line, FailureKind::of_words(line)?))).next_back();
+    let provider_failure = ends.filter_map(|line| Some((line, FailureKind::of_words(line)?))).next_back();
     // The time after the last '|' is for programs.
     let shown =
         |line: &str| line.rsplit_once("limit reached|").map(|(before, _)| format!("{before}limit reached"));
-    let visible_event = visible_event.map(|(line, visible_event)| {
+    let provider_failure = provider_failure.map(|(line, failure)| {
         let line = shown(line).unwrap_or_else(|| line.to_owned());
-        (line.chars().take(MAX_REASON_LENGTH).collect(), visible_event)
+        (line.chars().take(MAX_REASON_LENGTH).collect(), failure)
     });
-    let Some((message, (kind, until))) = visible_event else {
+    let Some((message, (kind, until))) = provider_failure else {
         return CallOutcome::Failed { kind: FailureKind::Other, message, usage, session };
     };
     match kind.as_limit() {
